@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import recordgen
-from recordgen.beam import steps
-from recordgen.beam.steps import ReadRows
 from recordgen.cli import main
+from recordgen.flow import steps
+from recordgen.flow.steps import ReadRows
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.rows.row import Row
@@ -180,7 +180,7 @@ def test_memory_does_not_grow_with_findings(
     for many in (1_000, 5_000):
         staging = Staging(str(tmp_path / str(many)))
         step = ReadRows(options, 1, str(tmp_path), staging)
-        step.setup()
+        step.begin(lambda amounts: None)
         rows = (Finding("a.csv", n, f"{n}.jpg", "boxes_dropped", POINT) for n in range(many))
         tracemalloc.start()
         files: list[str] = []

@@ -16,8 +16,8 @@ import pytest
 import simplejpeg
 
 import recordgen
-from recordgen.beam import running
-from recordgen.beam.runners import dying_with_workers, workers_below
+from recordgen.beam import carrier
+from recordgen.beam.workers import dying_with_workers, workers_below
 from recordgen.console.stopping import stopping
 from recordgen.errors import RunnerError
 from recordgen.options import ConvertOptions
@@ -26,6 +26,7 @@ from recordgen.rows.planned import BucketSummary, Group
 from recordgen.storage.memory import memory_kills
 from tests.conftest import encoded, noise, tree_bytes
 
+_BEAM = ["--direct_num_workers=1"]
 _SMALL = {"shard_mb": 0.005}
 
 
@@ -111,11 +112,11 @@ def test_the_limit_of_a_control_group(
     def crash(*_: object, **__: object) -> object:
         raise SystemError
 
-    monkeypatch.setattr("recordgen.beam.steps.cut", crash)
+    monkeypatch.setattr("recordgen.flow.steps.cut", crash)
     for counts, words in (((0, 0), "Beam's runner failed"), ((0, 1), "out of memory")):
-        monkeypatch.setattr(running, "memory_kills", iter(counts).__next__)
+        monkeypatch.setattr(carrier, "memory_kills", iter(counts).__next__)
         with pytest.raises(RunnerError, match=words):
-            recordgen.convert(source, tmp_path / words.split()[0], **_SMALL)
+            recordgen.convert(source, tmp_path / words.split()[0], beam_args=_BEAM, **_SMALL)
 
 
 @pytest.mark.parametrize("by", ["a death", "SIGINT", "SIGTERM"])

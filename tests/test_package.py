@@ -29,7 +29,7 @@ LIGHT = [
     ("recordgen.comparing.api", ("tensorflow", "apache_beam", "tfx", "kfp", "PIL")),
     ("recordgen.shards.write", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
-    ("recordgen.conversion.api", ("tensorflow", "tfx", "kfp")),
+    ("recordgen.conversion.api", ("tensorflow", "apache_beam", "grpc", "tfx", "kfp")),
     ("recordgen.reading", ("apache_beam", "tfx", "kfp")),
     ("recordgen.training", ("apache_beam", "tfx", "kfp")),
     ("recordgen.kubeflow.__main__", HEAVY),
@@ -48,7 +48,7 @@ def test_imports_stay_light(module: str, heavy: tuple[str, ...]) -> None:
 BASE_ALONE = """
 import sys
 
-EXTRAS = ("absl", "gcsfs", "keras", "kfp", "pandas", "s3fs", "tensorflow", "tfx")
+EXTRAS = ("absl", "apache_beam", "gcsfs", "keras", "kfp", "pandas", "s3fs", "tensorflow", "tfx")
 CLOUD = ("google.api_core", "google.auth", "google.cloud")
 
 
@@ -60,7 +60,7 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import recordgen
-from recordgen.beam.runners import pipeline_factory
+from recordgen.beam.runners import carrier_factory
 from recordgen.cli import main
 
 for command in sys.stdin.read().splitlines():
@@ -68,7 +68,7 @@ for command in sys.stdin.read().splitlines():
 for use in (
     lambda: recordgen.train_dataset("out"),
     lambda: recordgen.reading,
-    lambda: pipeline_factory(["--runner=DataflowRunner"])(),
+    lambda: carrier_factory(["--runner=DirectRunner", "--direct_num_workers=2"]),
 ):
     try:
         use()
@@ -102,7 +102,8 @@ def test_the_base_needs_no_extra(make_images: Callable[[int], list[Path]], tmp_p
     assert lines[-3:] == [
         f"recordgen.train_dataset {needs}",
         f"recordgen.reading {needs}",
-        "DataflowRunner needs packages that are not installed: pip install 'recordgen[gcp]'",
+        "--runner=DirectRunner --direct_num_workers=2 is for Beam, which is not installed: "
+        "pip install 'recordgen[beam]'",
     ]
     for extra in ("gcs", "s3"):
         assert "needs a package: " in done.stderr

@@ -22,11 +22,13 @@ import pytest
 from apache_beam.metrics import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from recordgen.beam import graph
+from recordgen.beam.carrier import BeamCarrier
 from recordgen.beam.runners import IN_MEMORY_RUNNER
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
 from recordgen.dataset.manifest import read_dataset
+from recordgen.flow import graph
+from recordgen.flow.in_process import InProcess
 from recordgen.options import ConvertOptions
 from recordgen.planning.plan import make_plan
 from recordgen.runs import counters
@@ -118,12 +120,12 @@ def test_beam_metrics_log_and_dataset_agree(
             results.append(super().run(*args, **more))
             return results[-1]
 
-    output = str(tmp_path / "out")
+    output, flags = str(tmp_path / "out"), [f"--runner={IN_MEMORY_RUNNER}"]
     result = conversion.convert_files(
         [ImportFile(mixed_source)],
         output,
         ConvertOptions(missing_split="drop", max_reject_fraction=0.5),
-        new_pipeline=lambda: Kept(options=PipelineOptions([f"--runner={IN_MEMORY_RUNNER}"])),
+        new_carrier=lambda: BeamCarrier(Kept(options=PipelineOptions(flags))),
     )
     logs.converted(result)
 
@@ -301,8 +303,9 @@ def test_planning_leaves_heartbeats(
     monkeypatch.setattr("recordgen.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
     folder = Staging(str(tmp_path / "staging"))
     source = Source.of_files([ImportFile(mixed_source)])
-    with beam.Pipeline(runner=IN_MEMORY_RUNNER) as pipeline:
-        graph.plan_rows(pipeline, source, DECIDED, folder)
+    carrier = InProcess()
+    graph.plan_rows(carrier, source, DECIDED, folder)
+    carrier.run(folder)
     assert folder.read_planning_heartbeats() == (9, 6, 2)
 
 

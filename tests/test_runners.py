@@ -24,9 +24,13 @@ from gcsfs.core import GCSFileSystem
 
 import recordgen
 from benchmarks import costs
-from recordgen.beam import graph
-from recordgen.beam.runners import beam_flags, pipeline_factory, workers_below
+from recordgen.beam.carrier import BeamCarrier
+from recordgen.beam.runners import beam_flags, carrier_factory, pipeline_factory
+from recordgen.beam.workers import workers_below
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
+from recordgen.flow import graph
+from recordgen.flow.carrier import Each
+from recordgen.flow.in_process import InProcess
 from recordgen.options import ConvertOptions
 from recordgen.planning.bucket_files import encode_bucket
 from recordgen.planning.messages import RowBlock
@@ -219,7 +223,7 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
 
     # The package that workers install is this repository's.
     with tarfile.open(package) as archive:
-        assert any(name.endswith("/recordgen/beam/graph.py") for name in archive.getnames())
+        assert any(name.endswith("/recordgen/beam/carrier.py") for name in archive.getnames())
     [container] = pipeline.components.environments.values()
     names = [
         beam_runner_api_pb2.ArtifactStagingToRolePayload.FromString(item.role_payload).staged_name
@@ -243,11 +247,12 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
 
 def conversion_graph(source: str, folder: Path, **options: Any) -> beam_runner_api_pb2.Pipeline:
     """Return the pipeline of a conversion as runners are given it."""
-    pipeline = pipeline_factory()()
+    pipeline = pipeline_factory([])()
+    carrier = BeamCarrier(pipeline)
     decoded = ConvertOptions(task="image_classification", **options)
     staging = Staging(str(folder))
     rows = graph.Source.of_files(find_import_files(source))
-    shards = graph.plan_rows(pipeline, rows, decoded, staging)
+    shards = graph.plan_rows(carrier, rows, decoded, staging)
     graph.write_shards(shards, decoded, Run(staging))
     return pipeline.to_runner_api()
 
@@ -508,3 +513,51 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
     ]
     content, _ = encode_bucket(0, "0", {Group("train", None): columns_of(PlannedRow, planned)})
     assert len(content) / len(uris) < costs.STAGED_ROW_BYTES
+
+
+# --- this process ------------------------------------------------------------------------------
+
+
+def test_this_process_gives_all_elements_to_each_that_asks() -> None:
+    """Two steps of one flow see the same elements; groups keep the order of keys and values."""
+    carrier, seen = InProcess(), list[Any]()
+    numbers = carrier.start("Numbers", range(6))
+    halves = numbers.through("Halve", Each(lambda n: [(n % 2, n)], Staging("")))
+    odd = numbers.through("Odd", Each(lambda n: [(9, n)] * (n % 2), Staging("")))
+    groups = halves.merged("Both", [odd]).grouped("Group")
+    groups.through("See", Each(lambda group: seen.append(group) or (), Staging("")))
+    assert seen == []  # nothing is done before it runs
+    carrier.run(Staging(""))
+    assert seen == [(0, [0, 2, 4]), (1, [1, 3, 5]), (9, [1, 3, 5])]
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [
+        (UsageError("so not"), UsageError, "so not"),
+        (MemoryError(), RunnerError, "out of memory"),
+        (OSError(28, "No space left on device"), RunnerError, "No space left on device"),
+        (ZeroDivisionError("a bug"), ZeroDivisionError, "a bug"),
+    ],
+)
+def test_what_this_process_says_when_a_step_fails(
+    error: Exception, raised: type[Exception], words: str
+) -> None:
+    """Errors of ours stay what they are, the machine's get a message, bugs their traceback."""
+
+    def fail(_: object) -> list[object]:
+        raise error
+
+    carrier = InProcess()
+    carrier.start("One", [1]).through("Fail", Each(fail, Staging("")))
+    with pytest.raises(raised, match=words):
+        carrier.run(Staging(""))
+
+
+@pytest.mark.parametrize("flags", [[], ["--runner=directRunner"]])
+def test_this_process_needs_no_beam(flags: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever names the runner that is the default gets it; any other flag needs Beam."""
+    monkeypatch.setitem(sys.modules, "recordgen.beam.carrier", None)
+    assert isinstance(carrier_factory(flags)(), InProcess)
+    with pytest.raises(UsageError, match=r"pip install 'recordgen\[beam\]'"):
+        carrier_factory([*flags, "--direct_num_workers=2"])

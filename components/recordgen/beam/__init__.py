@@ -1,7 +1,6 @@
-"""The conversion as a Beam pipeline. No other room knows Beam.
+"""Beam's runners, which carry a graph of steps to other processes and machines.
 
-graph.py        read → resolve → plan → work on shards, put together
-steps.py        the steps of rows
+carrier.py      a graph as a pipeline of Beam
+workers.py      processes that may die, and what they leave
 runners.py      what each runner needs, lacks and is told
-running.py      run a pipeline; what workers left as their error is raised
 """

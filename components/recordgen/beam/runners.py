@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import socket
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from pathlib import Path
-from types import FrameType
+from typing import Any
 from urllib.parse import urlsplit
-
-import apache_beam as beam
-import grpc
-from apache_beam.options.pipeline_options import PipelineOptions
 
 from recordgen import storage
 from recordgen.errors import RunnerError, UsageError
+from recordgen.flow.in_process import InProcess
+from recordgen.flow.running import NewCarrier
 
 # By class path: newer Beams start or even download another runner for "DirectRunner".
 IN_MEMORY_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
@@ -87,7 +80,27 @@ def beam_flags(beam_args: Sequence[str]) -> list[str]:
     return flags
 
 
-def pipeline_factory(beam_args: Sequence[str] = ()) -> Callable[[], beam.Pipeline]:
+def carrier_factory(beam_args: Sequence[str] = ()) -> NewCarrier:
+    """Return a function that makes what carries a graph.
+
+    This process does, without flags and with ``--runner=DirectRunner`` alone.
+
+    Raises: UsageError: Beam is not installed. The function raises: as of :func:`pipeline_factory`.
+    """
+    if all(flag.lower() == "--runner=directrunner" for flag in beam_args):
+        return InProcess
+    try:
+        from recordgen.beam.carrier import BeamCarrier
+    except ImportError as exc:
+        raise UsageError(
+            f"{' '.join(beam_args)} is for Beam, which is not installed: pip install "
+            f"'recordgen[beam]'"
+        ) from exc
+    new_pipeline = pipeline_factory(beam_args)
+    return lambda: BeamCarrier(new_pipeline())
+
+
+def pipeline_factory(beam_args: Sequence[str]) -> Callable[[], Any]:
     """Return a function that makes a Beam pipeline for command-line flags.
 
     The function raises UsageError for flags or a runner that Beam does not take, and RunnerError
@@ -96,7 +109,10 @@ def pipeline_factory(beam_args: Sequence[str] = ()) -> Callable[[], beam.Pipelin
     flags = beam_flags(beam_args)
     runner = _value(flags, "--runner")
 
-    def new_pipeline() -> beam.Pipeline:
+    def new_pipeline() -> Any:
+        import apache_beam as beam
+        from apache_beam.options.pipeline_options import PipelineOptions
+
         if runner == _DATAFLOW:
             _check_dataflow(flags)
         if runner == _DASK:
@@ -105,7 +121,7 @@ def pipeline_factory(beam_args: Sequence[str] = ()) -> Callable[[], beam.Pipelin
         if endpoint not in ("", "embed"):
             _check_job_server(endpoint)
         try:
-            if beam_args and runner in _CLOSED_RUNNERS:
+            if runner in _CLOSED_RUNNERS:
                 _check_flags(flags)
             return beam.Pipeline(options=PipelineOptions(flags))
         except UsageError:
@@ -126,100 +142,6 @@ def _google_errors() -> tuple[type[Exception], ...]:
     except ImportError:
         return ()
     return (GoogleAPIError, GoogleAuthError)
-
-
-@contextmanager
-def dying_with_workers() -> Iterator[None]:
-    """End the block with a RuntimeError when a worker process of the in-memory runner dies.
-
-    Beam notes that in a thread of its own and waits for the worker's answer for ever. Then it waits
-    for the other workers, one of which may wait for rows of the dead one: they are ended. Ctrl-C
-    and a SIGTERM that somebody handles end them, too, or Beam would wait for what they do. Blocks
-    outside the main thread, where no signal can end them, are left alone. A SIGUSR1 from elsewhere
-    goes to whom it is for.
-    """
-    handlers = {number: signal.getsignal(number) for number in _HANDLED}
-    # None: somebody's handler in C, which could not be put back.
-    if threading.current_thread() is not threading.main_thread() or None in handlers.values():
-        yield
-        return
-    deaths: list[str] = []
-    running = True
-    lock = threading.Lock()
-    hook = threading.excepthook
-
-    def note(args: threading.ExceptHookArgs) -> None:
-        if isinstance(args.exc_value, grpc.RpcError):
-            return  # a stream to the worker that died
-        if args.thread is None or args.thread.name != "run_worker":
-            hook(args)
-            return
-        with lock:
-            if running and not deaths:  # the others are ended here
-                deaths.append(str(args.exc_value))
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
-
-    def end(number: int, frame: FrameType | None) -> None:
-        nonlocal running
-        handler = handlers[signal.Signals(number)]
-        if number == signal.SIGUSR1 and not (running and deaths):
-            if not deaths and callable(handler):
-                handler(number, frame)
-            return
-        running = False  # without the lock, which this thread may hold
-        for worker in workers_below(os.getpid()):
-            with suppress(ProcessLookupError):
-                os.kill(worker, signal.SIGKILL)
-        if number == signal.SIGUSR1:
-            raise RuntimeError(f"a worker process died ({deaths[0]}); run it again")
-        if callable(handler):
-            handler(number, frame)
-
-    for number, handler in handlers.items():
-        if number == signal.SIGUSR1 or callable(handler):
-            signal.signal(number, end)
-    threading.excepthook = note
-    try:
-        yield
-    finally:
-        threading.excepthook = hook
-        with lock:
-            running = False
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
-_HANDLED = (signal.SIGUSR1, signal.SIGINT, signal.SIGTERM)
-
-
-def workers_below(process: int) -> list[int]:
-    """Return Beam's worker processes below a process, and itself if it is one."""
-    try:
-        command = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
-        threads = list(Path(f"/proc/{process}/task").glob("*/children"))
-    except OSError:
-        return []  # it ended, or this is not Linux
-    children: list[int] = []
-    for thread in threads:
-        with suppress(OSError):  # it ended: as that does which has seen a worker die
-            children.extend(map(int, thread.read_text().split()))
-    is_worker = command[1:3] == [b"-m", b"apache_beam.runners.worker.sdk_worker_main"]
-    below = [worker for child in children for worker in workers_below(child)]
-    return [process, *below] if is_worker else below
-
-
-#: What to do where memory is short.
-OUT_OF_MEMORY = (
-    "out of memory: a process of this run needs more than it may have; give it more, or use fewer "
-    "--threads, a smaller --decode-memory or fewer workers; --resume keeps the finished shards"
-)
-
-
-def last_line(exc: Exception) -> str:
-    """Return what a runner's error says at last, after its workers' tracebacks."""
-    text = f"{exc.code().name}: {exc.details()}" if isinstance(exc, grpc.Call) else str(exc)
-    lines = [line for line in text.splitlines() if line.strip()]
-    return f"{type(exc).__name__}: {lines[-1]}" if lines else type(exc).__name__
 
 
 def need_local_workers(beam_args: Sequence[str], what: str) -> None:
@@ -286,6 +208,8 @@ def _check_dask(flags: Sequence[str]) -> None:
 
 
 def _check_job_server(endpoint: str) -> None:
+    import grpc
+
     with grpc.insecure_channel(endpoint) as channel:
         try:
             grpc.channel_ready_future(channel).result(CONNECT_SECONDS)
@@ -297,6 +221,8 @@ def _check_job_server(endpoint: str) -> None:
 
 def _check_flags(flags: Sequence[str]) -> None:
     """Refuse flags that Beam does not know: it would ignore them, with a log line at best."""
+    from apache_beam.options.pipeline_options import PipelineOptions
+
     unknown: list[str] = []
 
     def parse(parser: argparse.ArgumentParser) -> None:

@@ -10,12 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-import apache_beam as beam
-
 from recordgen import storage
-from recordgen.beam import graph
-from recordgen.beam.runners import need_local_workers, need_reachable, pipeline_factory
-from recordgen.beam.running import NewPipeline, running
+from recordgen.beam.runners import carrier_factory, need_local_workers, need_reachable
 from recordgen.console import logs
 from recordgen.console.summaries import reject_lines
 from recordgen.conversion.finalize import (
@@ -37,6 +33,9 @@ from recordgen.dataset.manifest import (
     read_dataset,
 )
 from recordgen.errors import DataError, OutputExistsError, UsageError
+from recordgen.flow import graph
+from recordgen.flow.carrier import Carrier
+from recordgen.flow.running import NewCarrier, running
 from recordgen.lint.facts import Facts, to_parquet
 from recordgen.lint.run import need_packages
 from recordgen.masking import masked
@@ -93,8 +92,8 @@ def convert(
         append: add to a dataset that is already there; rows that it holds are left out.
         resume: keep the finished shards of a run that died, as far as they are what would be
             written now. A finished dataset that is what would be written now is left alone.
-        beam_args: flags for Beam, such as ``["--runner=DataflowRunner", "--project=…"]``; the
-            default runner works in this process.
+        beam_args: flags for Beam, such as ``["--runner=DataflowRunner", "--project=…"]``; without
+            any, this process does the work, and Beam need not be installed.
         progress: is told how far the run is; None: nobody is.
         **options: the fields of :class:`recordgen.options.ConvertOptions`, such as ``seed=7``;
             ``split_fractions`` may be ``"80,10,10"`` or ``(80, 10, 10)``, ``columns`` a mapping
@@ -122,7 +121,7 @@ def convert(
         opened,
         target,
         decided,
-        new_pipeline=pipeline_factory(beam_args),
+        new_carrier=carrier_factory(beam_args),
         overwrite=overwrite,
         append=append,
         resume=resume,
@@ -155,8 +154,8 @@ def check_opened(
     need_local_workers(beam_args, "check")
     with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
         staging = Staging(folder)
-        with running(pipeline_factory(beam_args)(), staging, progress, decoded) as pipeline:
-            shards = graph.plan_rows(pipeline, opened, unlimited, staging)
+        with running(carrier_factory(beam_args)(), staging, progress, decoded) as carrier:
+            shards = graph.plan_rows(carrier, opened, unlimited, staging)
             graph.check_shards(shards, unlimited, staging)
         staged, results = read_outcome(staging, unlimited)
         findings = first_findings(staging, staged)
@@ -204,8 +203,8 @@ def plan(
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)
-        with running(pipeline_factory(beam_args)(), staging, progress, decoded) as pipeline:
-            graph.plan_rows(pipeline, opened, decoded, staging, existing)
+        with running(carrier_factory(beam_args)(), staging, progress, decoded) as carrier:
+            graph.plan_rows(carrier, opened, decoded, staging, existing)
         return replace(read_plan(staging), detection=opened.detection)
 
 
@@ -214,7 +213,7 @@ def convert_files(
     output: str,
     options: ConvertOptions,
     *,
-    new_pipeline: NewPipeline,
+    new_carrier: NewCarrier,
 ) -> ConversionResult:
     """Convert import files for a step of a pipeline, and log how far it is.
 
@@ -225,7 +224,7 @@ def convert_files(
         files: what to read.
         output: folder or URL prefix to write.
         options: how.
-        new_pipeline: makes the (empty) pipeline that carries the work.
+        new_carrier: makes what carries the work.
 
     Raises: as :func:`convert`; the message of a DataError has the first rejected rows, since a
         pipeline may drop the files of a failed step.
@@ -237,7 +236,7 @@ def convert_files(
             opened,
             output,
             decided,
-            new_pipeline=new_pipeline,
+            new_carrier=new_carrier,
             overwrite=True,
             resume=True,
             progress=progress,
@@ -256,7 +255,7 @@ def _convert_source(
     output: str,
     options: ConvertOptions,
     *,
-    new_pipeline: NewPipeline,
+    new_carrier: NewCarrier,
     overwrite: bool,
     append: bool = False,
     resume: bool,
@@ -272,9 +271,9 @@ def _convert_source(
         writes_card = options.card and not (confirms and storage.exists(card))
         if writes_card and not overwrite:
             check_no_card(card)
-        pipeline = new_pipeline()
+        carrier = new_carrier()
         if confirms:
-            result = _confirm(source, output, options, pipeline, progress)
+            result = _confirm(source, output, options, carrier, progress)
         else:
             if append:
                 _need_names(options)
@@ -283,8 +282,8 @@ def _convert_source(
                 existing = find_existing(output, options) if append else None
                 if run.leftovers:
                     _log.info("%s: going on where an interrupted run has stopped", masked(output))
-                with running(pipeline, run.staging, progress, options):
-                    shards = graph.plan_rows(pipeline, source, options, run.staging, existing)
+                with running(carrier, run.staging, progress, options):
+                    shards = graph.plan_rows(carrier, source, options, run.staging, existing)
                     graph.write_shards(shards, options, run)
                 result = _committed(run, source, output, options, existing)
         if writes_card:
@@ -360,7 +359,7 @@ def _confirm(
     source: Source,
     output: str,
     options: ConvertOptions,
-    pipeline: beam.Pipeline,
+    carrier: Carrier,
     progress: Progress | None,
 ) -> ConversionResult:
     """Return the finished dataset in ``output`` if it is what would be written now.
@@ -383,8 +382,8 @@ def _confirm(
         "%s is finished; reading all payloads to see whether they are still its own", masked(output)
     )
     with open_run(output, overwrite=True, resume=True) as run:
-        with running(pipeline, run.staging, progress, options):
-            shards = graph.plan_rows(pipeline, source, options, run.staging)
+        with running(carrier, run.staging, progress, options):
+            shards = graph.plan_rows(carrier, source, options, run.staging)
             graph.compare_shards(shards, options, output, run.staging)
         staged, results = read_outcome(run.staging, options)
         facts = Facts(run.staging.read_facts(results))

@@ -14,6 +14,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 from tfx.types import standard_component_specs as specs
 
+from recordgen.beam.carrier import BeamCarrier
 from recordgen.console import logs
 from recordgen.conversion.api import convert_files
 from recordgen.dataset.manifest import Dataset
@@ -64,7 +65,10 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         if previous := input_dict.get(PREVIOUS_KEY):
             options = replace(options, vocabulary=newest(previous).uri)
         result = convert_files(
-            parameters.files, examples.uri, options, new_pipeline=self._make_beam_pipeline
+            parameters.files,
+            examples.uri,
+            options,
+            new_carrier=lambda: BeamCarrier(self._make_beam_pipeline()),
         )
         describe(examples, result.dataset, parameters)
         logs.converted(result)

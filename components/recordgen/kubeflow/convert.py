@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from recordgen import storage
-from recordgen.beam.runners import need_reachable, pipeline_factory
+from recordgen.beam.runners import carrier_factory, need_reachable
 from recordgen.console import logs
 from recordgen.conversion.api import convert_files
 from recordgen.dataset.manifest import REPORT_FILE, Dataset
@@ -36,7 +36,7 @@ def run(step: StepInput) -> StepOutput:
     options = to_options(values)
     files = find_import_files(source)
     need_reachable(beam_args, [output, *(file.path for file in files)])
-    result = convert_files(files, output, options, new_pipeline=pipeline_factory(beam_args))
+    result = convert_files(files, output, options, new_carrier=carrier_factory(beam_args))
     page = storage.read_text(storage.join(output, REPORT_FILE))
     storage.write_text(place_of(step.outputs["report"], transfer), page)
     logs.converted(result)

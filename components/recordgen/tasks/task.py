@@ -209,7 +209,7 @@ class Task(ABC):
             all of an example stands in its row.
         by_address: payloads are told apart and placed by where they lie, not by how a line spells
             that; so the parts of one share a split. Planned rows have uris that
-            :func:`recordgen.beam.steps.located` made.
+            :func:`recordgen.flow.steps.located` made.
         checks: what looks at its examples beside what looks at all, see
             :mod:`recordgen.lint.codes`.
         batch_rows: how many rows a thread makes into examples at a time, unless they are large.

@@ -1,21 +1,18 @@
-"""The steps of the pipeline; :mod:`recordgen.beam.graph` puts them together."""
+"""The steps of the pipeline; :mod:`recordgen.flow.graph` puts them together."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count, islice
 from typing import Any, TypeAlias
 
-import apache_beam as beam
-from apache_beam.metrics import Metrics
-
 from recordgen import storage
-from recordgen.beam.runners import OUT_OF_MEMORY
 from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.errors import PayloadError, RecordgenError, RunnerError
+from recordgen.errors import PayloadError
+from recordgen.flow.carrier import Count, Step
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import check_reach, contents, payload_infos
 from recordgen.planning.appending import ExistingShard, known_rows
@@ -68,30 +65,11 @@ ALL = -1
 ShardKey: TypeAlias = "tuple[str, int]"
 
 
-class Step(beam.DoFn):
-    """A step that leaves its error in the staging folder: runners lose an error's type."""
-
-    staging: Staging
-
-    def process(self, element: Any) -> Any:  # noqa: D102
-        try:
-            yield from self._results(element)
-        except RecordgenError as exc:
-            self.staging.write_error(exc)
-            raise
-        except MemoryError as exc:
-            error = RunnerError(OUT_OF_MEMORY)
-            self.staging.write_error(error)
-            raise error from exc
-
-    def _results(self, element: Any) -> Iterator[Any]:
-        raise NotImplementedError
-
-
 class PlanningStep(Step):
     """A step that says how many rows it has read or planned."""
 
-    def setup(self) -> None:  # noqa: D102
+    def begin(self, count: Count) -> None:
+        super().begin(count)
         self._heartbeat = self.staging.planning_heartbeat()
 
 
@@ -109,7 +87,7 @@ class ReadRows(PlanningStep):
     folder: str
     staging: Staging
 
-    def _results(self, source: Any) -> Iterator[Any]:
+    def process(self, source: Any) -> Iterator[Any]:
         block_rows = _block_rows(self.buckets)
         batches: list[RowBatch] = []
         rejects: list[Reject] = []
@@ -173,7 +151,7 @@ class ReadRows(PlanningStep):
             rows = placed(batches, names, self.options.seed, groups)
             for bucket, columns in by_bucket(rows, self.buckets):
                 yield bucket, RowBlock(packed(columns))
-        count_up({counters.ROWS_READ: read, counters.ROWS_REJECTED: len(rejects)})
+        self.count({counters.ROWS_READ: read, counters.ROWS_REJECTED: len(rejects)})
         self._heartbeat.add(read, 0, len(rejects))
         yield summarised(ReadSummary(read, named, tuple(rejects)))
 
@@ -209,7 +187,7 @@ class ReadExisting(Step):
     folder: str
     staging: Staging
 
-    def _results(self, shard: ExistingShard) -> Iterator[Any]:
+    def process(self, shard: ExistingShard) -> Iterator[Any]:
         rows = known_rows(shard, self.options, self.folder)
         while some := list(islice(rows, _block_rows(self.buckets))):
             for bucket, columns in by_bucket(columns_of(KnownRow, some), self.buckets):
@@ -224,7 +202,7 @@ class SettleBuckets(PlanningStep):
     folders: frozenset[str]
     staging: Staging
 
-    def _results(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
+    def process(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
         bucket, grouped = element
         parts = list(grouped)
         found = settled(parts, self.options, self.folders)
@@ -265,7 +243,7 @@ class DecideTogether(Step):
     options: ConvertOptions
     staging: Staging
 
-    def _results(self, element: tuple[int, Iterable[SettledFile | ReadSummary]]) -> Iterator[Any]:
+    def process(self, element: tuple[int, Iterable[SettledFile | ReadSummary]]) -> Iterator[Any]:
         files: dict[int, SettledFile] = {}
         facts = {}
         for item in element[1]:
@@ -289,7 +267,7 @@ class ResolveBuckets(PlanningStep):
     folders: frozenset[str]
     staging: Staging
 
-    def _results(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
+    def process(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
         bucket, grouped = element
         parts = list(grouped)
         options, decided = self.options, None
@@ -309,7 +287,7 @@ class ResolveBuckets(PlanningStep):
 
     def _count(self, summary: BucketSummary) -> None:
         planned = sum(summary.rows.values())
-        count_up(
+        self.count(
             {
                 counters.ROWS_PLANNED: planned,
                 counters.ROWS_REJECTED: len(summary.rejects),
@@ -330,7 +308,7 @@ class MakePlan(Step):
     base: Base
     staging: Staging
 
-    def _results(self, element: Any) -> Iterator[tuple[ShardKey, ShardOutline]]:
+    def process(self, element: Any) -> Iterator[tuple[ShardKey, ShardOutline]]:
         summaries = list(element[1])
         read = [item for item in summaries if isinstance(item, ReadSummary)]
         resolved = [item for item in summaries if isinstance(item, BucketSummary)]
@@ -362,7 +340,7 @@ class WorkOnShards(Step):
     staging: Staging
     _vocabulary: Vocabulary | None = field(default=None, init=False)
 
-    def _results(self, element: tuple[ShardKey, Iterable[ShardOutline]]) -> Iterator[str]:
+    def process(self, element: tuple[ShardKey, Iterable[ShardOutline]]) -> Iterator[str]:
         [outline] = element[1]
         if self._vocabulary is None:
             self._vocabulary = self.staging.read_vocabulary()
@@ -373,7 +351,7 @@ class WorkOnShards(Step):
         size = rows.payload_bytes
         heartbeat.finish(result.shard.examples, len(result.rejects), size)
         self.staging.write_result(result, task.index)
-        count_up(
+        self.count(
             {
                 counters.EXAMPLES_WRITTEN: result.shard.examples,
                 counters.PAYLOADS_REJECTED: len(result.rejects),
@@ -387,9 +365,3 @@ class WorkOnShards(Step):
 def _block_rows(buckets: int) -> int:
     """Return how many rows are read before they are handed on, so that blocks are worth it."""
     return max(BATCH_ROWS, min(buckets * _BLOCK_ROWS_PER_BUCKET, _MAX_BLOCK_ROWS))
-
-
-def count_up(amounts: Mapping[str, int]) -> None:
-    """Add to Beam's counters, by the names in :mod:`recordgen.runs.counters`."""
-    for name, amount in amounts.items():
-        Metrics.counter(counters.NAMESPACE, name).inc(amount)

@@ -1,4 +1,4 @@
-"""The Beam pipeline: it carries rows and tasks, never payloads.
+"""The graph of a conversion: rows and tasks travel along it, never payloads.
 
 files ──ReadRows──────▶ (bucket, RowBlock | ReadSummary) ─┐
 shards ─ReadExisting──▶ (bucket, KnownBlock) ─────────────┴─group─▶ ResolveBuckets ─▶ staging
@@ -28,10 +28,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-import apache_beam as beam
-
 from recordgen import storage
-from recordgen.beam.steps import (
+from recordgen.dataset.manifest import read_vocabulary
+from recordgen.errors import UsageError
+from recordgen.flow.carrier import Carrier, Each, Flow
+from recordgen.flow.steps import (
     DecideTogether,
     MakePlan,
     ReadExisting,
@@ -41,11 +42,9 @@ from recordgen.beam.steps import (
     WorkOnShards,
     summaries_in,
 )
-from recordgen.dataset.manifest import read_vocabulary
-from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.planning.appending import Existing
-from recordgen.planning.messages import SplitsNamed
+from recordgen.planning.messages import ReadSummary, SplitsNamed
 from recordgen.planning.plan import Base
 from recordgen.runs.commit import Run
 from recordgen.runs.resume import compare_shard, keep_or_write_shard
@@ -63,12 +62,12 @@ _MAX_BUCKETS = 4096
 
 
 def plan_rows(
-    pipeline: beam.Pipeline,
+    carrier: Carrier,
     source: Source,
     options: ConvertOptions,
     staging: Staging,
     existing: Existing | None = None,
-) -> beam.PCollection:
+) -> Flow:
     """Build the planning half.
 
     Returns:
@@ -78,45 +77,36 @@ def plan_rows(
     buckets = _buckets(source, existing)
     folder = existing.folder if existing else storage.folder_of(source.names[0])
     folders = existing.folders if existing else frozenset()
-    # Create spreads several sources over the workers by a shuffle, which one does not need.
-    parts = [
-        pipeline
-        | "ListSources"  # ImportFile | (RowBatch, …)
-        >> beam.Create(source.parts(), reshuffle=len(source.files) + len(source.rows) > 1)
-        | "ReadRows" >> beam.ParDo(ReadRows(options, buckets, folder, staging))
-    ]  # (bucket, RowBlock | ReadSummary)
+    sources = source.parts()  # ImportFile | (RowBatch, …)
+    read = carrier.start("ListSources", sources, spread=len(sources) > 1).through(
+        "ReadRows", ReadRows(options, buckets, folder, staging)
+    )  # (bucket, RowBlock | ReadSummary)
+    others: list[Flow] = []
     if options.missing_split == "drop":  # who drops rows without a split waits for all others
-        parts.append(
-            parts[0]
-            | "ReadSummaries" >> beam.FlatMap(lambda element: summaries_in(element[1:]))
-            | "GatherNamed" >> beam.GroupByKey()  # (ALL, [ReadSummary])
-            | "TellBuckets" >> beam.FlatMap(_tell_buckets, buckets)  # (bucket, SplitsNamed)
-        )
+        summaries = read.through("ReadSummaries", Each(_summaries, staging))
+        tell = Each(partial(_tell_buckets, buckets=buckets), staging)
+        # (ALL, [ReadSummary]) → (bucket, SplitsNamed)
+        others.append(summaries.grouped("GatherNamed").through("TellBuckets", tell))
     if existing is not None:
-        parts.append(
-            pipeline
-            | "ListExisting" >> beam.Create(existing.shards)  # ExistingShard
-            | "ReadExisting" >> beam.ParDo(ReadExisting(options, buckets, folder, staging))
-        )  # (bucket, KnownBlock)
-    together = parts[0] if len(parts) == 1 else parts | "RowsAndMore" >> beam.Flatten()
-    by_bucket = together | "GroupByBucket" >> beam.GroupByKey()
+        there = carrier.start("ListExisting", existing.shards)  # ExistingShard
+        known = ReadExisting(options, buckets, folder, staging)
+        others.append(there.through("ReadExisting", known))  # (bucket, KnownBlock)
+    together = read.merged("RowsAndMore", others) if others else read
+    by_bucket = together.grouped("GroupByBucket")
     if options.decides_together:
+        settle = SettleBuckets(options, folders, staging)
         by_bucket = (
-            by_bucket
-            | "SettleBuckets"  # (ALL, SettledFile | ReadSummary)
-            >> beam.ParDo(SettleBuckets(options, folders, staging))
-            | "GatherSettled" >> beam.GroupByKey()
-            | "DecideTogether"  # (bucket, DecidedFile | ReadSummary)
-            >> beam.ParDo(DecideTogether(options, staging))
-            | "SpreadBuckets" >> beam.GroupByKey()
+            by_bucket.through("SettleBuckets", settle)  # (ALL, SettledFile | ReadSummary)
+            .grouped("GatherSettled")
+            .through("DecideTogether", DecideTogether(options, staging))
+            .grouped("SpreadBuckets")  # (bucket, [DecidedFile | ReadSummary])
         )
+    plan = MakePlan(options, _base(options, existing), staging)
     return (
-        by_bucket
-        | "ResolveBuckets"  # (ALL, BucketSummary | BucketFile | ReadSummary)
-        >> beam.ParDo(ResolveBuckets(options, folders, staging))
-        | "GatherSummaries" >> beam.GroupByKey()
-        | "MakePlan" >> beam.ParDo(MakePlan(options, _base(options, existing), staging))
-        | "SpreadShards" >> beam.GroupByKey()  # (ShardKey, [ShardOutline])
+        by_bucket.through("ResolveBuckets", ResolveBuckets(options, folders, staging))
+        .grouped("GatherSummaries")  # (ALL, [BucketSummary | BucketFile | ReadSummary])
+        .through("MakePlan", plan)
+        .grouped("SpreadShards")  # (ShardKey, [ShardOutline])
     )
 
 
@@ -142,7 +132,7 @@ def _buckets(source: Source, existing: Existing | None) -> int:
     return max(1, few, min(_MAX_BUCKETS, size // _BUCKET_BYTES))
 
 
-def write_shards(shards: beam.PCollection, options: ConvertOptions, run: Run) -> beam.PCollection:
+def write_shards(shards: Flow, options: ConvertOptions, run: Run) -> Flow:
     """Write every shard into the run's staging folder, or keep it; gives shard names."""
     work: Callable[..., ShardResult] = partial(
         write_shard, target=run.staging.root, options=options
@@ -151,23 +141,23 @@ def write_shards(shards: beam.PCollection, options: ConvertOptions, run: Run) ->
         work = partial(
             keep_or_write_shard, staging=run.staging, leftovers=run.leftovers, options=options
         )
-    return shards | "WriteShards" >> beam.ParDo(WorkOnShards(work, run.staging))
+    return shards.through("WriteShards", WorkOnShards(work, run.staging))
 
 
-def check_shards(
-    shards: beam.PCollection, options: ConvertOptions, staging: Staging
-) -> beam.PCollection:
+def check_shards(shards: Flow, options: ConvertOptions, staging: Staging) -> Flow:
     """Check every shard and write nothing but its result; gives shard names."""
     work = partial(check_shard, options=options)
-    return shards | "CheckShards" >> beam.ParDo(WorkOnShards(work, staging))
+    return shards.through("CheckShards", WorkOnShards(work, staging))
 
 
-def compare_shards(
-    shards: beam.PCollection, options: ConvertOptions, output: str, staging: Staging
-) -> beam.PCollection:
+def compare_shards(shards: Flow, options: ConvertOptions, output: str, staging: Staging) -> Flow:
     """Check every shard, and the file in ``output`` that is its own; gives shard names."""
     work = partial(compare_shard, output=output, options=options)
-    return shards | "CompareShards" >> beam.ParDo(WorkOnShards(work, staging))
+    return shards.through("CompareShards", WorkOnShards(work, staging))
+
+
+def _summaries(element: Any) -> Iterator[tuple[int, ReadSummary]]:
+    return summaries_in(element[1:])
 
 
 def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed]]:

@@ -1,0 +1,94 @@
+"""Carries a graph of steps out on a runner of Beam, here or on other machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.metrics import Metrics
+from apache_beam.runners.runner import PipelineResult
+
+from recordgen.beam.workers import dying_with_workers, last_line
+from recordgen.errors import RecordgenError, RunnerError
+from recordgen.flow.carrier import OUT_OF_MEMORY, Step
+from recordgen.runs import counters
+from recordgen.runs.staging import Staging
+from recordgen.storage.memory import memory_kills
+
+
+@dataclass(frozen=True)
+class BeamCarrier:
+    """A pipeline of Beam, empty at first."""
+
+    pipeline: beam.Pipeline
+
+    def start(self, name: str, elements: Iterable[Any], *, spread: bool = False) -> _Collection:
+        # To spread elements takes a shuffle.
+        return _Collection(self.pipeline | name >> beam.Create(elements, reshuffle=spread))
+
+    def run(self, staging: Staging) -> None:
+        job: PipelineResult | None = None
+        kills = memory_kills()
+        try:
+            with dying_with_workers():
+                job = self.pipeline.run()
+                job.wait_until_finish()
+        except KeyboardInterrupt:
+            if job is not None:
+                job.cancel()  # a job on other machines would go on without us
+            raise
+        except Exception as exc:
+            if "KeyboardInterrupt" in last_line(exc):  # Beam wraps what its steps raise
+                raise KeyboardInterrupt from exc
+            reason = staging.read_error()
+            if reason is not None:
+                raise reason from exc
+            if memory_kills() > kills:  # the workers' reason to die
+                raise RunnerError(OUT_OF_MEMORY) from exc
+            raise RunnerError(f"Beam's runner failed: {last_line(exc)}") from exc
+        finally:
+            if client := getattr(job, "client", None):
+                client.close()  # Dask's cluster drops what is left of the run
+
+
+@dataclass(frozen=True)
+class _Collection:
+    elements: beam.PCollection
+
+    def through(self, name: str, step: Step) -> _Collection:
+        return _Collection(self.elements | name >> beam.ParDo(_Carried(step)))
+
+    def grouped(self, name: str) -> _Collection:
+        return _Collection(self.elements | name >> beam.GroupByKey())
+
+    def merged(self, name: str, others: Sequence[_Collection]) -> _Collection:
+        together = (self.elements, *(other.elements for other in others))
+        return _Collection(together | name >> beam.Flatten())
+
+
+class _Carried(beam.DoFn):
+    """A step that leaves its error in the staging folder: runners lose an error's type."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+
+    def setup(self) -> None:
+        self._step.begin(_count_up)
+
+    def process(self, element: Any) -> Iterator[Any]:
+        try:
+            yield from self._step.process(element)
+        except RecordgenError as exc:
+            self._step.staging.write_error(exc)
+            raise
+        except MemoryError as exc:
+            error = RunnerError(OUT_OF_MEMORY)
+            self._step.staging.write_error(error)
+            raise error from exc
+
+
+def _count_up(amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
+        Metrics.counter(counters.NAMESPACE, name).inc(amount)

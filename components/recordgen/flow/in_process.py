@@ -1,0 +1,73 @@
+"""Carries a graph out in this process and thread; threads of their own belong to the steps."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, tee
+from typing import Any
+
+from recordgen.errors import RunnerError
+from recordgen.flow.carrier import OUT_OF_MEMORY, Step
+from recordgen.runs.staging import Staging
+
+
+class InProcess:
+    """Gives each element to its step when the next step asks for it."""
+
+    def __init__(self) -> None:
+        self.last: _Elements | None = None  # what all others lead to
+
+    def start(self, name: str, elements: Iterable[Any], *, spread: bool = False) -> _Elements:
+        return _Elements(self, elements)
+
+    def run(self, staging: Staging) -> None:
+        if self.last is None:
+            return
+        try:
+            deque(self.last.taken(), maxlen=0)
+        except MemoryError as exc:
+            raise RunnerError(OUT_OF_MEMORY) from exc
+        except OSError as exc:
+            raise RunnerError(f"the run failed: {type(exc).__name__}: {exc}") from exc
+
+
+class _Elements:
+    """Elements that are made as they are asked for."""
+
+    def __init__(self, carrier: InProcess, elements: Iterable[Any]) -> None:
+        self._carrier, self._elements = carrier, iter(elements)
+        carrier.last = self
+
+    def through(self, name: str, step: Step) -> _Elements:
+        return _Elements(self._carrier, _processed(self.taken(), step))
+
+    def grouped(self, name: str) -> _Elements:
+        return _Elements(self._carrier, _groups(self.taken()))
+
+    def merged(self, name: str, others: Sequence[_Elements]) -> _Elements:
+        return _Elements(self._carrier, chain(self.taken(), *(other.taken() for other in others)))
+
+    def taken(self) -> Iterator[Any]:
+        """Return the elements; whoever asks gets all of them."""
+        taken, self._elements = tee(self._elements)
+        return taken
+
+
+def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
+    step.begin(_uncounted)
+    for element in elements:
+        yield from step.process(element)
+
+
+def _uncounted(amounts: Mapping[str, int]) -> None:
+    """Count nothing: the results say it all."""
+
+
+def _groups(elements: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, list[Any]]]:
+    found: dict[Any, list[Any]] = {}
+    for key, value in elements:
+        found.setdefault(key, []).append(value)
+    while found:
+        key = next(iter(found))
+        yield key, found.pop(key)  # whoever has dealt with a group can let go of it
