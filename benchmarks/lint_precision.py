@@ -75,14 +75,18 @@ def _resized(image: Picture, scale: float) -> Picture:
     )
 
 
-def _cropped(image: Picture, share: float) -> Picture:
-    """Cut a share of each side, as much on the left as on the right."""
-    left, top = round(image.width * share / 2), round(image.height * share / 2)
+def _cropped(image: Picture, percent: float) -> Picture:
+    """Cut a part of each side, as much on the left as on the right."""
+    left, top = round(image.width * percent / 200), round(image.height * percent / 200)
     return image.crop((left, top, image.width - left, image.height - top))
 
 
-def _brighter(image: Picture, factor: float) -> Picture:
-    return ImageEnhance.Brightness(image).enhance(factor)
+def _lit(image: Picture, percent: float) -> Picture:
+    return ImageEnhance.Brightness(image).enhance(percent / 100)
+
+
+def _brighter(image: Picture, percent: float) -> Picture:
+    return _lit(image, 100 + percent)
 
 
 def _blurred(image: Picture, percent: float) -> Picture:
@@ -90,9 +94,9 @@ def _blurred(image: Picture, percent: float) -> Picture:
     return image.filter(ImageFilter.GaussianBlur(min(image.size) * percent / 100))
 
 
-def _veiled(image: Picture, share: float) -> Picture:
+def _veiled(image: Picture, percent: float) -> Picture:
     """Mix a picture with white."""
-    return Image.blend(image, Image.new(image.mode, image.size, "white"), share)
+    return Image.blend(image, Image.new(image.mode, image.size, "white"), percent / 100)
 
 
 def _gray(image: Picture) -> Picture:
@@ -106,65 +110,37 @@ def _plain(image: Picture, deviation: float) -> Picture:
     return Image.fromarray(np.clip(noise, 0, 255).astype(np.uint8)).convert(image.mode)
 
 
-def _then_encoded(change: Callable[[Picture], Picture]) -> Fault:
-    return lambda image: encoded(change(image))
+def _faults(name: str, change: Callable[..., Picture], *values: float) -> dict[str, Fault]:
+    """Return by name what makes a change and encodes the picture, for each value of the change."""
+
+    def fault(image: Picture, value: float) -> bytes:
+        return encoded(change(image, value))
+
+    return {name.format(value): partial(fault, value=value) for value in values}
 
 
 COPIES: Mapping[str, Fault] = {
     "exact copy": encoded,
     **{f"quality {quality}": partial(encoded, quality=quality) for quality in (95, 80, 65, 50)},
-    **{
-        f"resize {scale}": _then_encoded(partial(_resized, scale=scale))
-        for scale in (0.9, 0.75, 0.5)
-    },
-    **{
-        f"crop {percent} %": _then_encoded(partial(_cropped, share=percent / 100))
-        for percent in (1, 2, 4, 6, 10)
-    },
-    **{
-        f"brightness {percent:+} %": _then_encoded(partial(_brighter, factor=1 + percent / 100))
-        for percent in (-30, -10, 10, 30)
-    },
-    "gray": _then_encoded(_gray),
-    "blur 0.5 %": _then_encoded(partial(_blurred, percent=0.5)),
-    "flip": _then_encoded(ImageOps.mirror),
+    **_faults("resize {}", _resized, 0.9, 0.75, 0.5),
+    **_faults("crop {} %", _cropped, 1, 2, 4, 6, 10),
+    **_faults("brightness {:+} %", _brighter, -30, -10, 10, 30),
+    "gray": lambda image: encoded(_gray(image)),
+    **_faults("blur {} %", _blurred, 0.5),
+    "flip": lambda image: encoded(ImageOps.mirror(image)),
 }
 
-# Fault: codes that it should have; which of them does not matter.
+# Codes, and faults that should have them; which of the codes does not matter.
+_OF_CODES = (
+    ((), {"none": encoded}),
+    (("DARK", "ONE_COLOUR"), _faults("brightness {} %", _lit, 20, 10, 5, 1)),
+    (("LIGHT", "ONE_COLOUR"), _faults("white veil {} %", _veiled, 60, 80, 90, 95)),
+    (("LIGHT", "ONE_COLOUR"), _faults("exposure ×8", _lit, 800)),
+    (("BLURRED",), _faults("blur {} %", _blurred, 0.25, 0.5, 1, 1.5, 2, 3, 5)),
+    (("ONE_COLOUR",), _faults("one colour, noise {}", _plain, 0, 4)),
+)
 LOOKS: Mapping[str, tuple[frozenset[str], Fault]] = {
-    "none": (frozenset(), encoded),
-    **{
-        f"brightness {percent} %": (
-            frozenset({"DARK", "ONE_COLOUR"}),
-            _then_encoded(partial(_brighter, factor=percent / 100)),
-        )
-        for percent in (20, 10, 5, 1)
-    },
-    **{
-        f"white veil {percent} %": (
-            frozenset({"LIGHT", "ONE_COLOUR"}),
-            _then_encoded(partial(_veiled, share=percent / 100)),
-        )
-        for percent in (60, 80, 90, 95)
-    },
-    "exposure ×8": (
-        frozenset({"LIGHT", "ONE_COLOUR"}),
-        _then_encoded(partial(_brighter, factor=8)),
-    ),
-    **{
-        f"blur {percent} %": (
-            frozenset({"BLURRED"}),
-            _then_encoded(partial(_blurred, percent=percent)),
-        )
-        for percent in (0.25, 0.5, 1, 1.5, 2, 3, 5)
-    },
-    **{
-        f"one colour, noise {deviation}": (
-            frozenset({"ONE_COLOUR"}),
-            _then_encoded(partial(_plain, deviation=deviation)),
-        )
-        for deviation in (0, 4)
-    },
+    name: (frozenset(codes), fault) for codes, faults in _OF_CODES for name, fault in faults.items()
 }
 
 
