@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pandas as pd
@@ -154,28 +155,24 @@ def without_lines(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {**kept, "report.html": page}
 
 
+@pytest.mark.parametrize("args", [{"shard_mb": 0.008}, {"shard_by": "label", "shard_mb": 0.004}])
 def test_same_input_same_bytes_on_any_number_of_workers(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+    args: dict[str, Any], make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
     """One worker, two worker threads, shuffled rows and other threads: the same bytes."""
-    lines = [f"{path},{n % 2}" for n, path in enumerate(make_images(40))]
+    lines = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(make_images(40))]
     source = make_csv(lines)
-    args = {"shard_mb": 0.008, "seed": 3}
-    recordgen.convert(source, str(tmp_path / "one"), **args)
-    expected = tree_bytes(tmp_path / "one")
+
+    def converted(name: str, seed: int = 3, **more: Any) -> dict[str, bytes]:
+        recordgen.convert(source, tmp_path / name, seed=seed, **args, **more)
+        return tree_bytes(tmp_path / name)
+
+    expected = converted("one")
     assert len(expected) > 6
-
-    recordgen.convert(source, str(tmp_path / "again"), threads=7, **args)
-    assert tree_bytes(tmp_path / "again") == expected
-    two = ["--direct_num_workers=2"]
-    recordgen.convert(source, str(tmp_path / "two"), beam_args=two, **args)
-    assert tree_bytes(tmp_path / "two") == expected
-
+    assert converted("two", threads=7, beam_args=["--direct_num_workers=2"]) == expected
     make_csv(reversed(lines))
-    recordgen.convert(source, str(tmp_path / "reversed"), **args)
-    assert without_lines(tree_bytes(tmp_path / "reversed")) == without_lines(expected)
-    recordgen.convert(source, str(tmp_path / "seed"), shard_mb=0.008, seed=4)
-    assert tree_bytes(tmp_path / "seed") != expected
+    assert without_lines(converted("reversed")) == without_lines(expected)
+    assert converted("seed", seed=4) != expected
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
@@ -226,20 +223,6 @@ def test_mixed_shards_have_no_label(
         del shard["label"]
     (output / "dataset.json").write_text(json.dumps(older))
     assert read_dataset(str(output)) == dataset
-
-
-def test_same_bytes_by_label_on_any_number_of_workers(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """shard_by=label: two workers, shuffled rows and other threads write the same bytes."""
-    lines = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(make_images(40))]
-    args = {"shard_by": "label", "shard_mb": 0.004}
-    recordgen.convert(make_csv(lines), tmp_path / "one", **args)
-    expected = tree_bytes(tmp_path / "one")
-    two = ["--direct_num_workers=2"]
-    source = make_csv(reversed(lines))
-    recordgen.convert(source, tmp_path / "two", threads=7, beam_args=two, **args)
-    assert without_lines(tree_bytes(tmp_path / "two")) == without_lines(expected)
 
 
 def test_a_new_class_leaves_the_shards_of_the_others(
