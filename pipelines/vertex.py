@@ -43,14 +43,12 @@ def build_parser() -> argparse.ArgumentParser:
         description="Compile the pipeline to a job of Vertex AI Pipelines; with --submit, start "
         "it. python -m pipelines.submit starts a compiled job again, with other parameters.",
     )
+    add_run_options(parser)
     add = parser.add_argument
-    add("--project", required=True, help="Google Cloud project")
-    add("--region", required=True, help="where it runs, such as us-central1")
     add("--pipeline-root", required=True, help="gs:// folder for all artifacts")
     add("--image", required=True, help="image of all steps, in a registry")
     add("--output", required=True, metavar="JOB.json", help="the compiled job; file or URL")
     add("--submit", action="store_true", help="start it; needs Google Cloud credentials")
-    add("--endpoint", metavar="URL", help="URL of the service; default: the region's")
     add("--serving-dir", help="gs:// folder for blessed models; default ROOT/serving")
     add("--trainer-image", help="image of the Trainer, such as one with CUDA; default: --image")
     add(
@@ -60,7 +58,6 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="STEP=CPUS,GB[,ACCELERATOR[:N]]",
         help="minimum of a step, such as Trainer=8,30,NVIDIA_TESLA_T4; may be repeated",
     )
-    add_run_options(parser)
     add("--dataflow-image", help="image of Dataflow's workers; moves Beam's work there")
     add("--dataflow-temp-location", help="gs:// folder; default ROOT/dataflow")
     add("--dataflow-machine-type", help="machine type of Dataflow's workers")

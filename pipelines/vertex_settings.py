@@ -49,8 +49,11 @@ _FAILURE_POLICIES = {
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of :class:`RunSettings`."""
+    """Add where a job runs, and the options of :class:`RunSettings`."""
     add = parser.add_argument
+    add("--project", required=True, help="Google Cloud project")
+    add("--region", required=True, help="where it runs, such as us-central1")
+    add("--endpoint", metavar="URL", help="URL of the service; default: the region's")
     add("--service-account", help="account of all steps, an e-mail address")
     add("--network", help="peered network, projects/NUMBER/global/networks/NAME")
     add("--kms-key", metavar="KEY", help="your own key for all that the run stores (CMEK)")
