@@ -21,12 +21,13 @@ import argparse
 import io
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import simplejpeg
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
@@ -147,56 +148,55 @@ LOOKS: Mapping[str, tuple[frozenset[str], Fault]] = {
 # --- what is found ----------------------------------------------------------------------------
 
 
-def count_copies(originals: Sequence[bytes], copies: Sequence[bytes]) -> tuple[int, int]:
-    """Return how many copies were found, and how many pictures were taken for another one."""
-    facts = facts_of((*originals, *copies))
-    groups = find_alike(facts)
-    count = len(originals)
-    found = int((groups[count:] == groups[:count]).sum())
-    return found, int((groups[:count] != np.arange(count)).sum())
+def share_of_copies(pictures: Sequence[Picture], fault: Fault) -> str:
+    data = [*map(encoded, pictures), *map(fault, pictures)]
+    return share_in_groups(find_alike(facts_of(data)))
 
 
-def count_looks(pictures: Sequence[bytes], expected: frozenset[str]) -> tuple[int, Counter[str]]:
+def share_in_groups(groups: npt.NDArray[np.int32]) -> str:
+    """Return how many copies were found, and how many originals were taken for another one.
+
+    ``groups`` are those of the originals, then those of their copies.
+    """
+    originals, copies = np.split(groups, 2)
+    false = (originals != np.arange(len(originals))).sum()
+    return f"{(copies == originals).mean():.0%}" + (f", {false} false" if false else "")
+
+
+def share_of_looks(pictures: Sequence[Picture], look: tuple[frozenset[str], Fault]) -> str:
     """Return how many pictures have an expected code, and how many have each other one."""
-    facts = facts_of(pictures)
+    expected, fault = look
+    facts = facts_of(map(fault, pictures))
     found = {hits.code: set(hits.rows.tolist()) for hits in findings_of(facts, THRESHOLDS)}
     right = set[int]().union(*(found[code] for code in expected))
-    wrong = Counter({code: len(rows) for code, rows in found.items() if code not in expected})
-    return len(right), +wrong
+    others = [
+        f"{len(rows)} {code}"
+        for code, rows in sorted(found.items())
+        if rows and code not in expected
+    ]
+    return ", ".join([f"{len(right) / len(pictures):.0%}" if expected else "-", *others])
 
 
-def print_table(name: str, faults: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
-    first = max(map(len, (name, *faults)))
-    widths = [max(map(len, (title, *cells))) for title, cells in columns.items()]
-    lines = [(name, *columns), *zip(faults, *columns.values(), strict=True)]
+_Item = TypeVar("_Item")
+_Fault = TypeVar("_Fault")
+
+
+def print_table(
+    name: str,
+    kinds: Mapping[str, Sequence[_Item]],
+    faults: Mapping[str, _Fault],
+    cell: Callable[[Sequence[_Item], _Fault], str],
+) -> None:
+    """Print a line for each fault, with a cell for each kind of data."""
+    titles = [f"{len(items)} {kind}" for kind, items in kinds.items()]
+    lines = [[name, *titles]]
+    for fault_name, fault in faults.items():
+        lines.append([fault_name, *(cell(items, fault) for items in kinds.values())])
+    first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
     for line in lines:
-        cells = (cell.rjust(width) for cell, width in zip(line[1:], widths, strict=True))
+        cells = (text.rjust(width) for text, width in zip(line[1:], widths, strict=True))
         print(f"{line[0]:{first}}  {'  '.join(cells)}")
     print()
-
-
-def measure_copies(kinds: Mapping[str, Sequence[Picture]]) -> None:
-    columns = {}
-    for kind, pictures in kinds.items():
-        originals = [encoded(picture) for picture in pictures]
-        cells = []
-        for fault in COPIES.values():
-            found, false = count_copies(originals, [fault(picture) for picture in pictures])
-            cells.append(f"{found / len(pictures):.0%}" + (f", {false} false" if false else ""))
-        columns[f"{len(pictures)} {kind}"] = cells
-    print_table("near-duplicates", list(COPIES), columns)
-
-
-def measure_looks(kinds: Mapping[str, Sequence[Picture]]) -> None:
-    columns = {}
-    for kind, pictures in kinds.items():
-        cells = []
-        for expected, fault in LOOKS.values():
-            found, wrong = count_looks([fault(picture) for picture in pictures], expected)
-            others = [f"{count} {code}" for code, count in sorted(wrong.items())]
-            cells.append(", ".join([f"{found / len(pictures):.0%}" if expected else "-", *others]))
-        columns[f"{len(pictures)} {kind}"] = cells
-    print_table("looks", list(LOOKS), columns)
 
 
 def measure_cost(pictures: Sequence[Picture]) -> None:
@@ -253,8 +253,8 @@ def main() -> None:
         kinds = {"images": read_images(args.images, args.count)}
     else:
         kinds = {name: make(args.count) for name, make in KINDS.items()}
-    measure_copies(kinds)
-    measure_looks(kinds)
+    print_table("near-duplicates", kinds, COPIES, share_of_copies)
+    print_table("looks", kinds, LOOKS, share_of_looks)
     measure_cost(kinds["images" if args.images else "scenes"])
 
 
