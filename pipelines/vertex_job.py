@@ -50,14 +50,12 @@ def compile_job(
 
 def runtime_inputs() -> RunInputs:
     """Return inputs that get their values when a run is started."""
-    texts = (parameters.INPUT_BASE, parameters.DATASET_VERSION, *parameters.MESSAGES)
-    return RunInputs(
-        **{name: RuntimeParameter(name, ptype=str) for name in texts},
-        options={
-            name: RuntimeParameter(name, ptype=OPTION_TYPES[name])
-            for name in parameters.OPTION_NAMES
-        },
-    )
+    given = {
+        name: RuntimeParameter(name, ptype=OPTION_TYPES.get(name, str)) for name in parameters.NAMES
+    }
+    trainer = {name: given.pop(name) for name in (parameters.TRAIN_ARGS, parameters.CUSTOM_CONFIG)}
+    evaluator = {parameters.EVAL_CONFIG: given.pop(parameters.EVAL_CONFIG)}
+    return RunInputs(given, trainer, evaluator)
 
 
 def set_machines(spec: dict[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> None:
