@@ -51,10 +51,10 @@ def encoded(image: Picture, quality: int = QUALITY) -> bytes:
 
 
 def facts_of(pictures: Iterable[bytes]) -> PictureFacts:
-    return measured(look_at([decoded(data) for data in pictures]))
+    return measured(look_at([small_jpeg(data) for data in pictures]))
 
 
-def decoded(data: bytes, colorspace: str = "GRAY") -> SmallPicture:
+def small_jpeg(data: bytes, colorspace: str = "GRAY") -> SmallPicture:
     height, width, *_ = simplejpeg.decode_jpeg_header(data)
     factor = jpeg_factor(height, width)
     pixels = simplejpeg.decode_jpeg(
@@ -216,7 +216,7 @@ def measure_cost(pictures: Sequence[Picture]) -> None:
 
 
 def _decode_all(data: Sequence[bytes], colorspace: str) -> Sequence[SmallPicture]:
-    return [decoded(each, colorspace) for each in data]
+    return [small_jpeg(each, colorspace) for each in data]
 
 
 def _look_at_all(pictures: Sequence[SmallPicture]) -> PictureFacts:
