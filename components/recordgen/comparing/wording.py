@@ -78,6 +78,11 @@ def value_words(value: object) -> str:
     return _cut(text, _VALUE_CHARACTERS)
 
 
+def distance_words(value: float | None) -> str:
+    """Return a distance of labels or sizes; None: it is not known."""
+    return "none" if value is None else f"{value:.3f}"
+
+
 def names_of(root: str, rows: Iterable[RowRef]) -> dict[RowRef, str]:
     """Return what people know rows by: the uri; else the begin of a text, or a table's values.
 

@@ -95,8 +95,8 @@ def to_html(
     """
     shown = {item.finding.message for group in groups for item in group.items}
     labels = {text for group in groups for item in group.items for text in item.labels}
-    script = _script()
-    return _template().render(
+    script = _file(__package__, "page.js").strip("\n")
+    return page_template(__package__).render(
         dataset=dataset,
         balance=class_balance(dataset),
         options=changed_options(dataset.options),
@@ -145,25 +145,12 @@ def _shown(value: Any) -> str:
 
 
 @cache
-def _template() -> Template:
-    return page_template(
-        __package__,
-        "page.html",
-        data_uri=_data_uri,
-        outlines=outlines,
-        places=_places,
-        steps=_steps,
-        in_words=lambda kind: _WORDS.get(kind, kind),
-    )
-
-
-def page_template(package: str, file: str, **filters: Callable[..., Any]) -> Template:
-    """Return the template of a page with the style of all pages.
+def page_template(package: str, **filters: Callable[..., Any]) -> Template:
+    """Return the template of a page: the ``page.html`` of a package, in the frame of all pages.
 
     Args:
         package: that of the file.
-        file: the template.
-        filters: its own, beside ``basename``, ``count``, ``megabytes``, ``percent`` and ``short``.
+        filters: its own, beside those of all pages.
     """
     environment = Environment(
         autoescape=True,
@@ -176,24 +163,24 @@ def page_template(package: str, file: str, **filters: Callable[..., Any]) -> Tem
         optimized=False,  # a process renders a page once: that costs more than it saves
     )
     environment.filters.update(
-        count=lambda number: f"{number:,}",
         basename=lambda path: path.rsplit("/", 1)[-1],
-        short=_short,
+        count=lambda number: f"{number:,}",
+        data_uri=_data_uri,
+        in_words=lambda kind: _WORDS.get(kind, kind),
         megabytes=megabytes,
+        outlines=outlines,
         percent=_percent,
+        places=_places,
+        short=_short,
+        steps=_steps,
         **filters,
     )
     environment.globals["style"] = Markup(_file("recordgen.report", "style.css").rstrip("\n"))
-    return environment.from_string(_file(package, file))
+    return environment.from_string(_file(package, "page.html"))
 
 
 def _file(package: str, name: str) -> str:
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
-def _script() -> str:
-    return _file(__package__, "page.js").strip("\n")
 
 
 def _digest(script: str) -> str:
