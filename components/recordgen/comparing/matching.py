@@ -73,11 +73,6 @@ def differing(old: Rows, new: Rows, matches: Matches) -> dict[str, npt.NDArray[n
     }
 
 
-def is_training(split: str) -> bool:
-    """Say whether models learn from a split: ``train`` and what it is called elsewhere."""
-    return split_named(split) == TRAIN
-
-
 def leaks(old: Rows, new: Rows) -> dict[str, Pairs]:
     """Return the rows of NEW whose payload leaked, under whatever name, in their order.
 
@@ -85,8 +80,11 @@ def leaks(old: Rows, new: Rows) -> dict[str, Pairs]:
         ``train_to_evaluation``: rows in another split of NEW than train, each beside a row of OLD's
         train that has its payload; ``evaluation_to_train``: the other way round.
     """
-    old_train = old.in_splits([name for name in old.splits if is_training(name)])
-    new_train = new.in_splits([name for name in new.splits if is_training(name)])
+    # Models learn from ``train``, whatever another tool calls it.
+    old_train, new_train = (
+        rows.in_splits([name for name in rows.splits if split_named(name) == TRAIN])
+        for rows in (old, new)
+    )
     return {
         "train_to_evaluation": _shared(old, old_train, new, ~new_train),
         "evaluation_to_train": _shared(old, ~old_train, new, new_train),

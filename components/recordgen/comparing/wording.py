@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 
 from recordgen import storage
 from recordgen.comparing.differences import ChangedRow, Differences, Leak, VocabularyChange
 from recordgen.comparing.rows import RowRef
 from recordgen.features import TEXT
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
+from recordgen.records.tfrecord import read_chosen
 from recordgen.rows.row import is_content_uri
 
 # By task; of others an annotation is called that.
@@ -86,7 +85,7 @@ def distance_words(value: float | None) -> str:
 def names_of(root: str, rows: Iterable[RowRef]) -> dict[RowRef, str]:
     """Return what people know rows by: the uri; else the begin of a text, or a table's values.
 
-    These are read again from their shards, up to the last one that is wanted.
+    These are read again from their shards.
 
     Args:
         root: the folder of the dataset.
@@ -101,10 +100,8 @@ def names_of(root: str, rows: Iterable[RowRef]) -> dict[RowRef, str]:
             hidden.setdefault(row.file, []).append(row)
     for file, wanted in hidden.items():
         by_place = {row.record: row for row in wanted}
-        records = islice(read_records(storage.join(root, file)), max(by_place) + 1)
-        for number, record in enumerate(records):
-            if number in by_place:
-                names[by_place[number]] = _cut(_content(record), _NAME_CHARACTERS)
+        for number, record in read_chosen(storage.join(root, file), by_place):
+            names[by_place[number]] = _cut(_content(record), _NAME_CHARACTERS)
     return names
 
 

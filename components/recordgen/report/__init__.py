@@ -12,7 +12,7 @@
     shown_findings.py  findings → code by code, with their examples                  pure
     page.py            all of that → HTML, by page.html, parts.html, page.js         pure
     render.py          a dataset's folder → its page
-    units.py           sizes and times                                               pure
+    units.py           sizes                                               pure
 
 A page says the same for the same dataset: no times, no paths but those of the import files.
 """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -68,14 +68,6 @@ _WORDS = {
 }
 
 
-class Option(NamedTuple):
-    """An option that differs from its default."""
-
-    name: str
-    value: str
-    default: str
-
-
 def to_html(
     dataset: Dataset,
     rejects: Sequence[Reject],
@@ -99,7 +91,7 @@ def to_html(
     return page_template(__package__).render(
         dataset=dataset,
         balance=class_balance(dataset),
-        options=changed_options(dataset.options),
+        options=_changed_options(dataset.options),
         rejects=rejects,
         notes=[text for text in dataset.warnings if text not in shown],
         groups=groups,
@@ -119,11 +111,11 @@ def to_html(
     )
 
 
-def changed_options(options: Mapping[str, Any]) -> list[Option]:
-    """Return the options that differ from their defaults, but for those that are always shown."""
+def _changed_options(options: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return name, value and default of options that differ, but for those always shown."""
     defaults = recorded_defaults()
     return [
-        Option(name, _shown(value), _shown(defaults.get(name)))
+        (name, _shown(value), _shown(defaults.get(name)))
         for name, value in options.items()
         if name not in _ALWAYS_SHOWN and value != defaults.get(name)
     ]

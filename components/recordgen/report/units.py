@@ -1,8 +1,6 @@
-"""Sizes and times as a person reads them."""
+"""Sizes as a person reads them."""
 
 from __future__ import annotations
-
-from datetime import timedelta
 
 
 def megabytes(size: float) -> str:
@@ -12,8 +10,3 @@ def megabytes(size: float) -> str:
             return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
-
-
-def time_left(seconds: float) -> str:
-    """Return a time to wait: ``1:02:03 left``."""
-    return f"{timedelta(seconds=round(seconds))} left"
