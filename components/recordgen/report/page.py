@@ -27,7 +27,7 @@ from recordgen.report.contents import Contents
 from recordgen.report.distributions import HEAT_SIDE
 from recordgen.report.exhibits import Exhibit
 from recordgen.report.shown_findings import CodeGroup
-from recordgen.report.units import megabytes
+from recordgen.report.units import megabytes, shortened
 from recordgen.tasks import TASKS
 from recordgen.tasks.object_detection import (
     BOXES_CLIPPED,
@@ -163,7 +163,7 @@ def page_template(package: str, **filters: Callable[..., Any]) -> Template:
         outlines=outlines,
         percent=_percent,
         places=_places,
-        short=_short,
+        short=lambda text, most=_TEXT_SHOWN: shortened(text, most),
         steps=_steps,
         **filters,
     )
@@ -186,10 +186,6 @@ def _visible(value: Any) -> Any:
     if type(value) is not str or (value.isascii() and value.isprintable()):
         return value
     return _UNSEEN.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", value)
-
-
-def _short(text: str, most: int = _TEXT_SHOWN) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _places(names: Sequence[str], among: Iterable[str]) -> str:

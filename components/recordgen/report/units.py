@@ -1,4 +1,4 @@
-"""Sizes as a person reads them."""
+"""Sizes and long texts as a person reads them."""
 
 from __future__ import annotations
 
@@ -10,3 +10,8 @@ def megabytes(size: float) -> str:
             return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
+
+
+def shortened(text: str, characters: int) -> str:
+    """Return a text of at most so many characters; one that was cut ends with ``…``."""
+    return text if len(text) <= characters else f"{text[: characters - 1]}…"
