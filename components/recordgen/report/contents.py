@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from recordgen.dataset.manifest import Dataset
 from recordgen.features import TEXT, TOKENS
+from recordgen.lint.boxes import areas_of
 from recordgen.options import ConvertOptions
 from recordgen.report.balance import evenly
 from recordgen.report.distributions import (
@@ -130,8 +131,7 @@ def _boxes(
         counts[name] = np.array([len(boxes) for boxes in boxed], np.float64)
         flat = [box[1:5] for boxes in boxed for box in boxes]
         corners[name] = np.array(flat, np.float64).reshape(-1, 4)
-        sides = np.maximum(corners[name][:, 2:] - corners[name][:, :2], 0)
-        areas[name] = 100 * sides[:, 0] * sides[:, 1]
+        areas[name] = 100 * areas_of(corners[name])
     heat = {name: found for name, boxes in corners.items() if (found := heat_map(boxes))}
     drawn = (
         histogram("Boxes in an image", counts),
