@@ -143,7 +143,8 @@ def read_rows(side: Side) -> Rows:
         for code, labels in zip(columns["split"], columns["labels"], strict=True):
             for label in labels:
                 counts[code][label] += 1
-            unlabelled[splits[code]] += not labels
+            if not labels:
+                unlabelled[splits[code]] += 1
     return Rows(
         {name: np.concatenate(numbers.pop(name)) for name in _NUMBERS},
         pa.chunked_array(texts["uri"], _TEXTS["uri"]),
