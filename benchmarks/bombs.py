@@ -25,7 +25,7 @@ from PIL import Image
 SIDE = 9984  # just below the default limit of 100 million pixels
 
 
-def png_chunk(kind: bytes, body: bytes) -> bytes:
+def png_chunk(kind: bytes, body: bytes = b"") -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
@@ -35,7 +35,7 @@ def large_png(side: int = SIDE, colour_type: int = 6, alpha: int = 200) -> bytes
     squeeze = zlib.compressobj(9)
     body = b"".join(squeeze.compress(row) for _ in range(side)) + squeeze.flush()
     header = struct.pack(">IIBBBBB", side, side, 8, colour_type, 0, 0, 0)
-    chunks = png_chunk(b"IHDR", header) + png_chunk(b"IDAT", body) + png_chunk(b"IEND", b"")
+    chunks = png_chunk(b"IHDR", header) + png_chunk(b"IDAT", body) + png_chunk(b"IEND")
     return b"\x89PNG\r\n\x1a\n" + chunks
 
 
@@ -44,7 +44,7 @@ def png_of_chunks(count: int) -> bytes:
     out = io.BytesIO()
     Image.new("L", (1, 1)).save(out, "PNG")
     data = out.getvalue()
-    return data[:33] + png_chunk(b"prIv", b"") * count + data[33:]
+    return data[:33] + png_chunk(b"prIv") * count + data[33:]
 
 
 def gif_of_frames(side: int, frame_side: int, count: int) -> bytes:

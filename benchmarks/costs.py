@@ -16,8 +16,7 @@ from recordgen.payloads.sizes import SPARED_BY_PAGE, worth_listing
 from recordgen.storage.listing import PAGE_OBJECTS
 
 # What there is to do.
-IMAGES = {"1 M": 10**6, "100 M": 10**8, "1 B": 10**9}
-WORKERS = {"1 M": 10, "100 M": 100, "1 B": 500}
+WORKERS = {10**6: 10, 10**8: 100, 10**9: 500}  # by the number of images
 IMAGE_BYTES = 100_000
 SHARD_BYTES = 128_000_000  # --shard-mb's default
 
@@ -65,11 +64,6 @@ def shuffled_gb(images: int) -> float:
     return images * ROW_BYTES / 1e9
 
 
-def staged_gb(images: int) -> float:
-    """Planned rows that are written to storage, and read from it."""
-    return images * STAGED_ROW_BYTES / 1e9
-
-
 def payload_design_gb(images: int) -> float:
     """What a design shuffles that sends each payload through one grouping with its row."""
     return images * (IMAGE_BYTES + ROW_BYTES) / 1e9
@@ -83,14 +77,10 @@ def buckets(images: int) -> int:
     return min(MAX_BUCKETS, images * CSV_ROW_BYTES // BUCKET_BYTES)
 
 
-def in_a_page(images: int) -> int:
-    """How many images of one bucket a page of a listing holds: as many as chance gives."""
-    return PAGE_OBJECTS // max(1, buckets(images))
-
-
 def pages(images: int) -> int:
     """Requests for sizes that list a folder; 0: all images are looked up."""
-    wanted = in_a_page(images)
+    # The images of one bucket in a page of a listing: as many as chance gives.
+    wanted = PAGE_OBJECTS // max(1, buckets(images))
     return images // wanted if worth_listing(wanted, 1) else 0
 
 
@@ -98,10 +88,10 @@ def lookups(images: int) -> int:
     return 0 if pages(images) else images
 
 
-def reading_hours(images: int, workers: int) -> float:
+def reading_hours(images: int) -> float:
     """How long the import files take; each worker reads one after the other."""
     files = math.ceil(images / FILE_ROWS)
-    return math.ceil(files / workers) * min(images, FILE_ROWS) / ROWS_PER_S / 3600
+    return math.ceil(files / WORKERS[images]) * min(images, FILE_ROWS) / ROWS_PER_S / 3600
 
 
 def worker_hours(images: int) -> float:
@@ -121,14 +111,15 @@ def commit_hours(images: int) -> float:
     return shards(images) * MOVE_S / MOVES_AT_ONCE / 3600
 
 
-def hours(images: int, workers: int) -> float:
-    busy = reading_hours(images, workers) + worker_hours(images) / workers
+def hours(images: int) -> float:
+    busy = reading_hours(images) + worker_hours(images) / WORKERS[images]
     return START_S / 3600 + busy + commit_hours(images)
 
 
-def paid_hours(images: int, workers: int) -> float:
-    """Hours of workers: also those that wait for the ones that read import files."""
-    return reading_hours(images, workers) * workers + worker_hours(images)
+def worker_price(images: int) -> float:
+    """What workers cost: also those that wait for the ones that read import files."""
+    paid_hours = reading_hours(images) * WORKERS[images] + worker_hours(images)
+    return paid_hours * WORKER_HOUR
 
 
 def shuffle_price(gigabytes: float) -> float:
@@ -145,72 +136,55 @@ def request_price(images: int) -> float:
     return (reads * READS_1000 + writes * WRITES_1000) / 1000
 
 
+# Each figure, of a number of images, with its formula.
+ROWS: list[tuple[str, Callable[[int], float], str]] = [
+    ("payloads, GB", lambda n: n * IMAGE_BYTES / 1e9, "images × 100 kB"),
+    ("shuffled, GB", shuffled_gb, f"images × {ROW_BYTES} B × 1 grouping"),
+    ("staged, GB", lambda n: n * STAGED_ROW_BYTES / 1e9, f"images × {STAGED_ROW_BYTES} B"),
+    ("shuffled if payloads were, GB", payload_design_gb, f"images × (100 kB + {ROW_BYTES} B) × 1"),
+    ("times as much", lambda n: payload_design_gb(n) / shuffled_gb(n), "the one by the other"),
+    ("workers of 2 vCPUs", lambda n: WORKERS[n], "chosen"),
+    (
+        "reading import files, h",
+        reading_hours,
+        "1 M rows in a file / 50,000 per s, × files per worker",
+    ),
+    ("pages of listings", pages, "images / images of a bucket in 1,000"),
+    ("look-ups", lookups, f"images, if those are below {SPARED_BY_PAGE}"),
+    (
+        "worker-hours",
+        worker_hours,
+        "look-ups × 50 ms / 64 + pages × 500 ms / 32 + images × 1.6 / 1,000 per s",
+    ),
+    ("shards of 128 MB", shards, "payloads / 128 MB"),
+    ("commit, h", commit_hours, "shards × 100 ms / 32 at once"),
+    ("in all, h", hours, "5 min + reading + worker-hours / workers + commit"),
+    (
+        "fingerprint before each run of TFX, h",
+        fingerprint_hours,
+        "images × (500 ms / 1,000 / 32 + 0.08 ms)",
+    ),
+    ("objects read per s", lambda n: WORKERS[n] * IMAGES_PER_S / FAR_CPU, "workers × 625"),
+    ("workers, $", worker_price, "(worker-hours + reading × workers) × 0.14"),
+    ("shuffle, $", lambda n: shuffle_price(shuffled_gb(n)), "GB × 0.011, less at first"),
+    (
+        "shuffle if payloads were, $",
+        lambda n: shuffle_price(payload_design_gb(n)),
+        "GB × 0.011, less at first",
+    ),
+    (
+        "storage requests, $",
+        request_price,
+        "reads: images, look-ups, 3 × shards; writes: pages, buckets, 4 × shards",
+    ),
+]
+
+
 def table() -> str:
-    """Return the table in Markdown: a line for each figure, with its formula."""
-    rows: list[tuple[str, Callable[[str], float], str]] = [
-        ("payloads, GB", lambda n: IMAGES[n] * IMAGE_BYTES / 1e9, "images × 100 kB"),
-        ("shuffled, GB", lambda n: shuffled_gb(IMAGES[n]), f"images × {ROW_BYTES} B × 1 grouping"),
-        ("staged, GB", lambda n: staged_gb(IMAGES[n]), f"images × {STAGED_ROW_BYTES} B"),
-        (
-            "shuffled if payloads were, GB",
-            lambda n: payload_design_gb(IMAGES[n]),
-            f"images × (100 kB + {ROW_BYTES} B) × 1",
-        ),
-        (
-            "times as much",
-            lambda n: payload_design_gb(IMAGES[n]) / shuffled_gb(IMAGES[n]),
-            "the one by the other",
-        ),
-        ("workers of 2 vCPUs", lambda n: WORKERS[n], "chosen"),
-        (
-            "reading import files, h",
-            lambda n: reading_hours(IMAGES[n], WORKERS[n]),
-            "1 M rows in a file / 50,000 per s, × files per worker",
-        ),
-        ("pages of listings", lambda n: pages(IMAGES[n]), "images / images of a bucket in 1,000"),
-        ("look-ups", lambda n: lookups(IMAGES[n]), f"images, if those are below {SPARED_BY_PAGE}"),
-        (
-            "worker-hours",
-            lambda n: worker_hours(IMAGES[n]),
-            "look-ups × 50 ms / 64 + pages × 500 ms / 32 + images × 1.6 / 1,000 per s",
-        ),
-        ("shards of 128 MB", lambda n: shards(IMAGES[n]), "payloads / 128 MB"),
-        ("commit, h", lambda n: commit_hours(IMAGES[n]), "shards × 100 ms / 32 at once"),
-        (
-            "in all, h",
-            lambda n: hours(IMAGES[n], WORKERS[n]),
-            "5 min + reading + worker-hours / workers + commit",
-        ),
-        (
-            "fingerprint before each run of TFX, h",
-            lambda n: fingerprint_hours(IMAGES[n]),
-            "images × (500 ms / 1,000 / 32 + 0.08 ms)",
-        ),
-        ("objects read per s", lambda n: WORKERS[n] * IMAGES_PER_S / FAR_CPU, "workers × 625"),
-        (
-            "workers, $",
-            lambda n: paid_hours(IMAGES[n], WORKERS[n]) * WORKER_HOUR,
-            "(worker-hours + reading × workers) × 0.14",
-        ),
-        (
-            "shuffle, $",
-            lambda n: shuffle_price(shuffled_gb(IMAGES[n])),
-            "GB × 0.011, less at first",
-        ),
-        (
-            "shuffle if payloads were, $",
-            lambda n: shuffle_price(payload_design_gb(IMAGES[n])),
-            "GB × 0.011, less at first",
-        ),
-        (
-            "storage requests, $",
-            lambda n: request_price(IMAGES[n]),
-            "reads: images, look-ups, 3 × shards; writes: pages, buckets, 4 × shards",
-        ),
-    ]
-    lines = [f"| images of 100 kB | {' | '.join(IMAGES)} | formula |", "|---|---:|---:|---:|---|"]
-    for name, figure, formula in rows:
-        figures = " | ".join(_text(figure(number)) for number in IMAGES)
+    """Return the table in Markdown."""
+    lines = ["| images of 100 kB | 1 M | 100 M | 1 B | formula |", "|---|---:|---:|---:|---|"]
+    for name, figure, formula in ROWS:
+        figures = " | ".join(_text(figure(images)) for images in WORKERS)
         lines.append(f"| {name} | {figures} | {formula} |")
     return "\n".join(lines)
 

@@ -11,17 +11,13 @@ without imports; peak memory is the proportional set size of the process, import
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.memory import run_apart
+from benchmarks.growth import measure_growth
 from recordgen import features
 from recordgen.records.example import serialize_example
 from recordgen.records.tfrecord import FrameWriter, frame
@@ -32,16 +28,6 @@ IMAGE = bytes(100)
 
 # Places among a hundred rows.
 REMOVED, RELABELLED, REPLACED, MOVED, LEAKED = 1, 2, 3, 4, 5
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One comparison of two datasets with ``rows`` each; MB are 10^6 bytes."""
-
-    rows: int
-    seconds: float
-    rows_per_s: float
-    peak_mb: float
 
 
 def write_dataset(root: Path, rows: Iterator[tuple[str, str, str, int]]) -> None:
@@ -96,10 +82,11 @@ def new_rows(count: int) -> Iterator[tuple[str, str, str, int]]:
             yield split, uri, payload, label
 
 
-def measure(old: Path, new: Path, rows: int) -> Measurement:
-    """Compare two datasets in a fresh process."""
-    seconds, peak_mb = run_apart(_diff, str(old), str(new), rows)
-    return Measurement(rows, seconds, 2 * rows / seconds, peak_mb)
+def make_datasets(root: Path, rows: int) -> dict[str, tuple[str, str, int]]:
+    """Write OLD and NEW."""
+    write_dataset(root / "old", old_rows(rows))
+    write_dataset(root / "new", new_rows(rows))
+    return {"each": (str(root / "old"), str(root / "new"), rows)}
 
 
 def _diff(old: str, new: str, rows: int) -> float:
@@ -121,28 +108,5 @@ def _diff(old: str, new: str, rows: int) -> float:
     return seconds
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="hundreds"
-    )
-    parser.add_argument("--json", action="store_true", help="print only JSON")
-    args = parser.parse_args()
-    measured = []
-    with tempfile.TemporaryDirectory(prefix="recordgen-diff-") as folder:
-        for rows in sorted(args.rows):
-            old, new = (Path(folder, f"{rows}", name) for name in ("old", "new"))
-            write_dataset(old, old_rows(rows))
-            write_dataset(new, new_rows(rows))
-            measured.append(found := measure(old, new, rows))
-            if not args.json:
-                print(
-                    f"{rows:11,} rows each  {found.seconds:8.2f} s  "
-                    f"{found.rows_per_s:9,.0f} rows/s  {found.peak_mb:6,.0f} MB"
-                )
-    if args.json:
-        print(json.dumps([asdict(item) for item in measured], indent=2))
-
-
 if __name__ == "__main__":
-    main()
+    measure_growth(__doc__, make_datasets, _diff)

@@ -34,6 +34,7 @@ import numpy.typing as npt
 import simplejpeg
 from PIL import Image
 
+from benchmarks.lint_precision import best_times, encoded
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
 from recordgen.payloads.resizing import JPEG_QUALITY
@@ -50,13 +51,6 @@ def full_resize(data: bytes, max_side: int) -> Image.Image:
     scale = max_side / max(image.size)
     target = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
     return image.resize(target, Image.Resampling.LANCZOS)
-
-
-def encoded(image: Image.Image) -> bytes:
-    """Return the image as a JPEG of the quality that recordgen writes."""
-    out = io.BytesIO()
-    image.save(out, "JPEG", quality=JPEG_QUALITY)
-    return out.getvalue()
 
 
 def pixels(data: bytes) -> Pixels:
@@ -110,15 +104,10 @@ def steps(photos: list[bytes], max_side: int, rounds: int) -> dict[str, float]:
             ]
             for name in FILTERS
         },
-        "encode": lambda: list(map(encoded, small)),
+        "encode": lambda: [encoded(image, JPEG_QUALITY) for image in small],
         "encode simplejpeg": lambda: list(map(turbo, small)),
     }
-    best = dict.fromkeys(ways, float("inf"))
-    for _ in range(rounds):
-        for name, work in ways.items():
-            started = time.process_time()
-            work()
-            best[name] = min(best[name], time.process_time() - started)
+    best = dict(zip(ways, best_times(*ways.values(), rounds=rounds), strict=True))
     return {name: value / best[name.partition(" ")[0]] for name, value in best.items()}
 
 
@@ -167,7 +156,7 @@ def main() -> None:
     smaller, checked = ConvertOptions(max_side=args.max_side), ConvertOptions()
     contenders: dict[str, Callable[[bytes], object]] = {
         "recordgen": lambda data: check_image(data, smaller),
-        "full": lambda data: encoded(full_resize(data, args.max_side)),
+        "full": lambda data: encoded(full_resize(data, args.max_side), JPEG_QUALITY),
         "check": lambda data: check_image(data, checked),
     }
     rounds: dict[str, list[float]] = {name: [] for name in contenders}
@@ -176,7 +165,7 @@ def main() -> None:
             rounds[name].append(rate(work, photos))
     ours = [pixels(check_image(data, smaller).data) for data in photos]
     images = [full_resize(data, args.max_side) for data in photos]
-    theirs = [pixels(encoded(image)) for image in images]
+    theirs = [pixels(encoded(image, JPEG_QUALITY)) for image in images]
     exact = [np.asarray(image).astype(np.int16) for image in images]
     result: dict[str, Any] = {
         "examples_per_s": {name: statistics.median(values) for name, values in rounds.items()},

@@ -21,12 +21,13 @@ import argparse
 import io
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import simplejpeg
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
@@ -50,10 +51,10 @@ def encoded(image: Picture, quality: int = QUALITY) -> bytes:
 
 
 def facts_of(pictures: Iterable[bytes]) -> PictureFacts:
-    return measured(look_at([decoded(data) for data in pictures]))
+    return measured(look_at([small_jpeg(data) for data in pictures]))
 
 
-def decoded(data: bytes, colorspace: str = "GRAY") -> SmallPicture:
+def small_jpeg(data: bytes, colorspace: str = "GRAY") -> SmallPicture:
     height, width, *_ = simplejpeg.decode_jpeg_header(data)
     factor = jpeg_factor(height, width)
     pixels = simplejpeg.decode_jpeg(
@@ -75,14 +76,18 @@ def _resized(image: Picture, scale: float) -> Picture:
     )
 
 
-def _cropped(image: Picture, share: float) -> Picture:
-    """Cut a share of each side, as much on the left as on the right."""
-    left, top = round(image.width * share / 2), round(image.height * share / 2)
+def _cropped(image: Picture, percent: float) -> Picture:
+    """Cut a part of each side, as much on the left as on the right."""
+    left, top = round(image.width * percent / 200), round(image.height * percent / 200)
     return image.crop((left, top, image.width - left, image.height - top))
 
 
-def _brighter(image: Picture, factor: float) -> Picture:
-    return ImageEnhance.Brightness(image).enhance(factor)
+def _lit(image: Picture, percent: float) -> Picture:
+    return ImageEnhance.Brightness(image).enhance(percent / 100)
+
+
+def _brighter(image: Picture, percent: float) -> Picture:
+    return _lit(image, 100 + percent)
 
 
 def _blurred(image: Picture, percent: float) -> Picture:
@@ -90,9 +95,9 @@ def _blurred(image: Picture, percent: float) -> Picture:
     return image.filter(ImageFilter.GaussianBlur(min(image.size) * percent / 100))
 
 
-def _veiled(image: Picture, share: float) -> Picture:
+def _veiled(image: Picture, percent: float) -> Picture:
     """Mix a picture with white."""
-    return Image.blend(image, Image.new(image.mode, image.size, "white"), share)
+    return Image.blend(image, Image.new(image.mode, image.size, "white"), percent / 100)
 
 
 def _gray(image: Picture) -> Picture:
@@ -106,121 +111,92 @@ def _plain(image: Picture, deviation: float) -> Picture:
     return Image.fromarray(np.clip(noise, 0, 255).astype(np.uint8)).convert(image.mode)
 
 
-def _then_encoded(change: Callable[[Picture], Picture]) -> Fault:
-    return lambda image: encoded(change(image))
+def _faults(name: str, change: Callable[..., Picture], *values: float) -> dict[str, Fault]:
+    """Return by name what makes a change and encodes the picture, for each value of the change."""
+
+    def fault(image: Picture, value: float) -> bytes:
+        return encoded(change(image, value))
+
+    return {name.format(value): partial(fault, value=value) for value in values}
 
 
 COPIES: Mapping[str, Fault] = {
     "exact copy": encoded,
     **{f"quality {quality}": partial(encoded, quality=quality) for quality in (95, 80, 65, 50)},
-    **{
-        f"resize {scale}": _then_encoded(partial(_resized, scale=scale))
-        for scale in (0.9, 0.75, 0.5)
-    },
-    **{
-        f"crop {percent} %": _then_encoded(partial(_cropped, share=percent / 100))
-        for percent in (1, 2, 4, 6, 10)
-    },
-    **{
-        f"brightness {percent:+} %": _then_encoded(partial(_brighter, factor=1 + percent / 100))
-        for percent in (-30, -10, 10, 30)
-    },
-    "gray": _then_encoded(_gray),
-    "blur 0.5 %": _then_encoded(partial(_blurred, percent=0.5)),
-    "flip": _then_encoded(ImageOps.mirror),
+    **_faults("resize {}", _resized, 0.9, 0.75, 0.5),
+    **_faults("crop {} %", _cropped, 1, 2, 4, 6, 10),
+    **_faults("brightness {:+} %", _brighter, -30, -10, 10, 30),
+    "gray": lambda image: encoded(_gray(image)),
+    **_faults("blur {} %", _blurred, 0.5),
+    "flip": lambda image: encoded(ImageOps.mirror(image)),
 }
 
-# Fault: codes that it should have; which of them does not matter.
+# Codes, and faults that should have them; which of the codes does not matter.
+_OF_CODES = (
+    ((), {"none": encoded}),
+    (("DARK", "ONE_COLOUR"), _faults("brightness {} %", _lit, 20, 10, 5, 1)),
+    (("LIGHT", "ONE_COLOUR"), _faults("white veil {} %", _veiled, 60, 80, 90, 95)),
+    (("LIGHT", "ONE_COLOUR"), _faults("exposure ×8", _lit, 800)),
+    (("BLURRED",), _faults("blur {} %", _blurred, 0.25, 0.5, 1, 1.5, 2, 3, 5)),
+    (("ONE_COLOUR",), _faults("one colour, noise {}", _plain, 0, 4)),
+)
 LOOKS: Mapping[str, tuple[frozenset[str], Fault]] = {
-    "none": (frozenset(), encoded),
-    **{
-        f"brightness {percent} %": (
-            frozenset({"DARK", "ONE_COLOUR"}),
-            _then_encoded(partial(_brighter, factor=percent / 100)),
-        )
-        for percent in (20, 10, 5, 1)
-    },
-    **{
-        f"white veil {percent} %": (
-            frozenset({"LIGHT", "ONE_COLOUR"}),
-            _then_encoded(partial(_veiled, share=percent / 100)),
-        )
-        for percent in (60, 80, 90, 95)
-    },
-    "exposure ×8": (
-        frozenset({"LIGHT", "ONE_COLOUR"}),
-        _then_encoded(partial(_brighter, factor=8)),
-    ),
-    **{
-        f"blur {percent} %": (
-            frozenset({"BLURRED"}),
-            _then_encoded(partial(_blurred, percent=percent)),
-        )
-        for percent in (0.25, 0.5, 1, 1.5, 2, 3, 5)
-    },
-    **{
-        f"one colour, noise {deviation}": (
-            frozenset({"ONE_COLOUR"}),
-            _then_encoded(partial(_plain, deviation=deviation)),
-        )
-        for deviation in (0, 4)
-    },
+    name: (frozenset(codes), fault) for codes, faults in _OF_CODES for name, fault in faults.items()
 }
 
 
 # --- what is found ----------------------------------------------------------------------------
 
 
-def count_copies(originals: Sequence[bytes], copies: Sequence[bytes]) -> tuple[int, int]:
-    """Return how many copies were found, and how many pictures were taken for another one."""
-    facts = facts_of((*originals, *copies))
-    groups = find_alike(facts)
-    count = len(originals)
-    found = int((groups[count:] == groups[:count]).sum())
-    return found, int((groups[:count] != np.arange(count)).sum())
+def share_of_copies(pictures: Sequence[Picture], fault: Fault) -> str:
+    data = [*map(encoded, pictures), *map(fault, pictures)]
+    return share_in_groups(find_alike(facts_of(data)))
 
 
-def count_looks(pictures: Sequence[bytes], expected: frozenset[str]) -> tuple[int, Counter[str]]:
+def share_in_groups(groups: npt.NDArray[np.int32]) -> str:
+    """Return how many copies were found, and how many originals were taken for another one.
+
+    ``groups`` are those of the originals, then those of their copies.
+    """
+    originals, copies = np.split(groups, 2)
+    false = (originals != np.arange(len(originals))).sum()
+    return f"{(copies == originals).mean():.0%}" + (f", {false} false" if false else "")
+
+
+def share_of_looks(pictures: Sequence[Picture], look: tuple[frozenset[str], Fault]) -> str:
     """Return how many pictures have an expected code, and how many have each other one."""
-    facts = facts_of(pictures)
+    expected, fault = look
+    facts = facts_of(map(fault, pictures))
     found = {hits.code: set(hits.rows.tolist()) for hits in findings_of(facts, THRESHOLDS)}
     right = set[int]().union(*(found[code] for code in expected))
-    wrong = Counter({code: len(rows) for code, rows in found.items() if code not in expected})
-    return len(right), +wrong
+    others = [
+        f"{len(rows)} {code}"
+        for code, rows in sorted(found.items())
+        if rows and code not in expected
+    ]
+    return ", ".join([f"{len(right) / len(pictures):.0%}" if expected else "-", *others])
 
 
-def print_table(name: str, faults: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
-    first = max(map(len, (name, *faults)))
-    widths = [max(map(len, (title, *cells))) for title, cells in columns.items()]
-    lines = [(name, *columns), *zip(faults, *columns.values(), strict=True)]
+_Item = TypeVar("_Item")
+_Fault = TypeVar("_Fault")
+
+
+def print_table(
+    name: str,
+    kinds: Mapping[str, Sequence[_Item]],
+    faults: Mapping[str, _Fault],
+    cell: Callable[[Sequence[_Item], _Fault], str],
+) -> None:
+    """Print a line for each fault, with a cell for each kind of data."""
+    titles = [f"{len(items)} {kind}" for kind, items in kinds.items()]
+    lines = [[name, *titles]]
+    for fault_name, fault in faults.items():
+        lines.append([fault_name, *(cell(items, fault) for items in kinds.values())])
+    first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
     for line in lines:
-        cells = (cell.rjust(width) for cell, width in zip(line[1:], widths, strict=True))
+        cells = (text.rjust(width) for text, width in zip(line[1:], widths, strict=True))
         print(f"{line[0]:{first}}  {'  '.join(cells)}")
     print()
-
-
-def measure_copies(kinds: Mapping[str, Sequence[Picture]]) -> None:
-    columns = {}
-    for kind, pictures in kinds.items():
-        originals = [encoded(picture) for picture in pictures]
-        cells = []
-        for fault in COPIES.values():
-            found, false = count_copies(originals, [fault(picture) for picture in pictures])
-            cells.append(f"{found / len(pictures):.0%}" + (f", {false} false" if false else ""))
-        columns[f"{len(pictures)} {kind}"] = cells
-    print_table("near-duplicates", list(COPIES), columns)
-
-
-def measure_looks(kinds: Mapping[str, Sequence[Picture]]) -> None:
-    columns = {}
-    for kind, pictures in kinds.items():
-        cells = []
-        for expected, fault in LOOKS.values():
-            found, wrong = count_looks([fault(picture) for picture in pictures], expected)
-            others = [f"{count} {code}" for code, count in sorted(wrong.items())]
-            cells.append(", ".join([f"{found / len(pictures):.0%}" if expected else "-", *others]))
-        columns[f"{len(pictures)} {kind}"] = cells
-    print_table("looks", list(LOOKS), columns)
 
 
 def measure_cost(pictures: Sequence[Picture]) -> None:
@@ -240,7 +216,7 @@ def measure_cost(pictures: Sequence[Picture]) -> None:
 
 
 def _decode_all(data: Sequence[bytes], colorspace: str) -> Sequence[SmallPicture]:
-    return [decoded(each, colorspace) for each in data]
+    return [small_jpeg(each, colorspace) for each in data]
 
 
 def _look_at_all(pictures: Sequence[SmallPicture]) -> PictureFacts:
@@ -277,8 +253,8 @@ def main() -> None:
         kinds = {"images": read_images(args.images, args.count)}
     else:
         kinds = {name: make(args.count) for name, make in KINDS.items()}
-    measure_copies(kinds)
-    measure_looks(kinds)
+    print_table("near-duplicates", kinds, COPIES, share_of_copies)
+    print_table("looks", kinds, LOOKS, share_of_looks)
     measure_cost(kinds["images" if args.images else "scenes"])
 
 

@@ -23,9 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from benchmarks.lint_precision import best_times, print_table
+from benchmarks.lint_precision import best_times, print_table, share_in_groups
 from recordgen.lint.alike import LEAST_SIMILARITY, group_texts
 from recordgen.lint.seen_texts import SeenText, TextFacts, measured
 
@@ -125,11 +123,7 @@ def facts_of(texts: Sequence[str]) -> TextFacts:
 def share_of_copies(texts: Sequence[str], fault: Fault) -> str:
     draw = random.Random(2)
     copies = [" ".join(fault(text.split(), draw)) for text in texts]
-    groups = group_texts(facts_of([*texts, *copies]).signatures, LEAST_SIMILARITY)
-    count = len(texts)
-    found = int((groups[count:] == groups[:count]).sum())
-    false = int((groups[:count] != np.arange(count)).sum())
-    return f"{found / count:.0%}" + (f", {false} false" if false else "")
+    return share_in_groups(group_texts(facts_of([*texts, *copies]).signatures, LEAST_SIMILARITY))
 
 
 def with_accents(text: str, draw: random.Random) -> str:
@@ -163,16 +157,8 @@ def main() -> None:
             "texts of 200 words": make_sentences(args.count, 200),
         }
     kinds = {name: texts[: args.count] for name, texts in kinds.items()}
-    copies = {
-        f"{len(texts)} {name}": [share_of_copies(texts, fault) for fault in COPIES.values()]
-        for name, texts in kinds.items()
-    }
-    print_table("near-duplicates", list(COPIES), copies)
-    garbled = {
-        f"{len(texts)} {name}": [share_of_garbled(texts, fault) for fault in GARBLED.values()]
-        for name, texts in kinds.items()
-    }
-    print_table("wrong encoding", list(GARBLED), garbled)
+    print_table("near-duplicates", kinds, COPIES, share_of_copies)
+    print_table("wrong encoding", kinds, GARBLED, share_of_garbled)
     for name, texts in kinds.items():
         some = texts[:256]
         [seconds] = best_times(partial(facts_of, some), rounds=5)

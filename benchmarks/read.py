@@ -129,22 +129,14 @@ def recordgen_file(setting: Setting) -> list[Any]:
     return recordgen(setting, again=True, cache=os.path.join(setting.records, "cache"))
 
 
-def naive(setting: Setting) -> list[Any]:
+def naive(setting: Setting, *, is_tuned: bool = False) -> list[Any]:
     import tensorflow as tf
 
-    files = tf.data.Dataset.list_files(f"{setting.records}/Split-train/*")
-    records = files.interleave(tf.data.TFRecordDataset).shuffle(1000)
-    return [records.map(_parsed(setting)).batch(setting.batch_size)]
-
-
-def tuned(setting: Setting) -> list[Any]:
-    import tensorflow as tf
-
-    auto = tf.data.AUTOTUNE
+    auto = tf.data.AUTOTUNE if is_tuned else None
     files = tf.data.Dataset.list_files(f"{setting.records}/Split-train/*")
     records = files.interleave(tf.data.TFRecordDataset, num_parallel_calls=auto).shuffle(1000)
-    images = records.map(_parsed(setting), num_parallel_calls=auto)
-    return [images.batch(setting.batch_size).prefetch(auto)]
+    images = records.map(_parsed(setting), num_parallel_calls=auto).batch(setting.batch_size)
+    return [images.prefetch(auto) if is_tuned else images]
 
 
 def keras(setting: Setting) -> list[Any]:
@@ -165,7 +157,7 @@ CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     "limit_batched": limit_batched,
     "recordgen": recordgen,
     "naive": naive,
-    "tuned": tuned,
+    "tuned": partial(naive, is_tuned=True),
     "keras": keras,
     "recordgen_autotune": recordgen_autotune,
     **{name: partial(recordgen, stored=name) for name in STORED},

@@ -179,34 +179,40 @@ def mean_precision(true: Array, found: Array) -> float:
     return float(np.mean(list(matches.average_precisions().values())))
 
 
-def _logistic() -> Rival:
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    return partial(_scikit_learn, model)
+def _logistic() -> BaseEstimator:
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+def _of_pictures(
+    make: Callable[[int, int | None], Examples], epochs: int, side: int, *, enlarged: bool
+) -> Contest:
+    size = (side, side) if enlarged else None
+    return Contest(
+        "accuracy",
+        make,
+        Training(epochs=epochs),
+        {
+            "Keras, the same layers": partial(_keras, "normalised_convnet", size),
+            "Keras, two convolutions": partial(_keras, "simple_convnet", size),
+            "logistic regression": partial(_scikit_learn, _logistic()),
+        },
+        settings={"image_size": [side, side]},
+    )
+
+
+def _of_table(name: str, measure: str, rivals: Mapping[str, BaseEstimator]) -> Contest:
+    return Contest(
+        measure,
+        partial(read_table, name),
+        Training(epochs=30),
+        {rival: partial(_scikit_learn, model) for rival, model in rivals.items()},
+        options={"target_column": "target"},
+    )
 
 
 CONTESTS: Mapping[str, Contest] = {
-    "digits": Contest(
-        "accuracy",
-        read_digits,
-        Training(epochs=12),
-        {
-            "Keras, the same layers": partial(_keras, "normalised_convnet", (16, 16)),
-            "Keras, two convolutions": partial(_keras, "simple_convnet", (16, 16)),
-            "logistic regression": _logistic(),
-        },
-        settings={"image_size": [16, 16]},
-    ),
-    "pictures": Contest(
-        "accuracy",
-        make_pictures,
-        Training(epochs=15),
-        {
-            "Keras, the same layers": partial(_keras, "normalised_convnet", None),
-            "Keras, two convolutions": partial(_keras, "simple_convnet", None),
-            "logistic regression": _logistic(),
-        },
-        settings={"image_size": [32, 32]},
-    ),
+    "digits": _of_pictures(read_digits, 12, 16, enlarged=True),
+    "pictures": _of_pictures(make_pictures, 15, 32, enlarged=False),
     "boxes": Contest(
         "mAP@0.5",
         make_boxes,
@@ -214,35 +220,23 @@ CONTESTS: Mapping[str, Contest] = {
         {"Keras, a grid as in YOLO": partial(_keras, "grid_detector", None)},
         settings={"image_size": [96, 96]},
     ),
-    "cancer": Contest(
+    "cancer": _of_table(
+        "breast_cancer",
         "accuracy",
-        partial(read_table, "breast_cancer"),
-        Training(epochs=30),
-        {
-            "gradient boosting": partial(_scikit_learn, GradientBoostingClassifier()),
-            "logistic regression": _logistic(),
-        },
-        options={"target_column": "target"},
+        {"gradient boosting": GradientBoostingClassifier(), "logistic regression": _logistic()},
     ),
-    "wine": Contest(
+    "wine": _of_table(
+        "wine",
         "accuracy",
-        partial(read_table, "wine"),
-        Training(epochs=30),
-        {
-            "gradient boosting": partial(_scikit_learn, GradientBoostingClassifier()),
-            "logistic regression": _logistic(),
-        },
-        options={"target_column": "target"},
+        {"gradient boosting": GradientBoostingClassifier(), "logistic regression": _logistic()},
     ),
-    "diabetes": Contest(
+    "diabetes": _of_table(
+        "diabetes",
         "R²",
-        partial(read_table, "diabetes"),
-        Training(epochs=30),
         {
-            "gradient boosting": partial(_scikit_learn, GradientBoostingRegressor()),
-            "linear regression": partial(_scikit_learn, make_pipeline(StandardScaler(), Ridge())),
+            "gradient boosting": GradientBoostingRegressor(),
+            "linear regression": make_pipeline(StandardScaler(), Ridge()),
         },
-        options={"target_column": "target"},
     ),
     "texts": Contest(
         "accuracy",

@@ -11,32 +11,16 @@ memory is the proportional set size of the process and all its descendants, impo
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
-import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.memory import run_apart
+from benchmarks.growth import measure_growth
 
 HEADER = "ml_use,id,age,children,balance,score,duration,job,city,deposit"
 JOBS = ("management", "technician", "entrepreneur", "blue-collar", "retired", "services")
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One conversion without the checks ``ignore``; MB are 10^6 bytes."""
-
-    rows: int
-    ignore: str
-    seconds: float
-    cpu_seconds: float
-    rows_per_s: float
-    peak_mb: float
 
 
 def make_lines(rows: int) -> Iterator[str]:
@@ -55,48 +39,27 @@ def make_lines(rows: int) -> Iterator[str]:
         )
 
 
-def measure(source: Path, output: Path, rows: int, ignore: str) -> Measurement:
-    """Convert a CSV in a fresh process."""
-    found, peak_mb = run_apart(_convert, str(source), str(output), rows, ignore)
-    seconds, cpu_seconds = found
-    return Measurement(rows, ignore, seconds, cpu_seconds, rows / seconds, peak_mb)
+def make_tables(root: Path, rows: int) -> dict[str, tuple[str, str, int, dict[str, Any]]]:
+    """Write a CSV that is converted with the checks and without."""
+    source = root / "table.csv"
+    with source.open("w", encoding="utf-8") as file:
+        file.writelines(make_lines(rows))
+    return {
+        "": (str(source), str(root / "checked"), rows, {}),
+        "--ignore ALL": (str(source), str(root / "unchecked"), rows, {"ignore": "ALL"}),
+    }
 
 
-def _convert(source: str, output: str, rows: int, ignore: str) -> tuple[float, float]:
+def _convert(source: str, output: str, rows: int, options: dict[str, Any]) -> float:
     from recordgen.conversion.api import convert
 
-    started, cpu_started = time.perf_counter(), time.process_time()
-    options: dict[str, Any] = {"ignore": ignore} if ignore else {}
+    started = time.perf_counter()
     result = convert(source, output, task="tabular", target_column="deposit", **options)
-    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+    seconds = time.perf_counter() - started
     if result.dataset.examples != rows:
         raise RuntimeError(f"{result.dataset.examples} of {rows} rows were converted")
-    return seconds, cpu_seconds
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
-    parser.add_argument("--json", action="store_true", help="print only JSON")
-    args = parser.parse_args()
-    measured = []
-    with tempfile.TemporaryDirectory(prefix="recordgen-tabular-") as folder:
-        for rows in sorted(args.rows):
-            source = Path(folder, f"{rows}.csv")
-            with source.open("w", encoding="utf-8") as file:
-                file.writelines(make_lines(rows))
-            for ignore in ("", "ALL"):
-                output = Path(folder, f"{rows}{ignore}")
-                measured.append(found := measure(source, output, rows, ignore))
-                if not args.json:
-                    print(
-                        f"{rows:11,} rows  {found.seconds:8.2f} s  {found.cpu_seconds:8.2f} s CPU  "
-                        f"{found.rows_per_s:9,.0f} rows/s  {found.peak_mb:6,.0f} MB"
-                        f"{'  --ignore ALL' if ignore else ''}"
-                    )
-    if args.json:
-        print(json.dumps([asdict(item) for item in measured], indent=2))
+    return seconds
 
 
 if __name__ == "__main__":
-    main()
+    measure_growth(__doc__, make_tables, _convert, (100_000, 1_000_000))

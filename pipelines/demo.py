@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipelines.config import PipelineConfig, local_config, metadata_path
+from pipelines.config import PipelineConfig, local_config
 from pipelines.samples import sample_of
 from pipelines.terminal import run_main
 from recordgen.console.quiet import quiet_libraries
@@ -46,10 +46,9 @@ def run_demo(
     since = time.monotonic()
     workdir = os.path.abspath(workdir)
     print(f"writing {sample_of(task).data} …", flush=True)
-    report = run_pipeline(demo_config(task, workdir, images=images, epochs=epochs))
-    print_report(report, workdir)
-    if report.blessed:
-        metadata = Metadata(metadata_path(workdir))
+    store = run_pipeline(demo_config(task, workdir, images=images, epochs=epochs))
+    if print_report(store, workdir):
+        metadata = Metadata(store)
         print("\nlineage")
         for line in lineage_lines(metadata, pushed_model(metadata)):
             print(f"  {line}")

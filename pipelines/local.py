@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sqlite3
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pipelines.config import (
@@ -38,41 +37,15 @@ _SPAN = re.compile(r"\{[A-Z][^}]*\}")
 _LOWEST_LABELS = 5  # the labels with the lowest scores are printed
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """The result of a run.
-
-    Attributes:
-        examples: by split.
-        labels: how many there are.
-        measure: the name of the score, such as ``accuracy`` or ``auc``.
-        score: of the model on ``eval``, 0..1.
-        by_label: the scores of single labels, if the measure has them.
-        pushed_to: None: the model was not pushed.
-        cached: how many of the steps were taken from the cache.
-    """
-
-    examples: dict[str, int]
-    labels: int
-    rejects: int
-    measure: str
-    score: float
-    by_label: dict[str, float]
-    blessed: bool
-    pushed_to: str | None
-    cached: int
-    steps: int
-
-
-def run_pipeline(config: PipelineConfig, *, verbose: bool = False) -> RunReport:
-    """Run the pipeline in this process, and return the result. Raises: RecordgenError."""
+def run_pipeline(config: PipelineConfig, *, verbose: bool = False) -> str:
+    """Run the pipeline in this process; return its metadata store. Raises: RecordgenError."""
 
     def create() -> Any:
         from pipelines.pipeline import create_pipeline
 
         return create_pipeline(config)
 
-    return read_report(run_created(create, config, verbose=verbose))
+    return run_created(create, config, verbose=verbose)
 
 
 def run_created(create: Callable[[], Any], config: PipelineConfig, *, verbose: bool = False) -> str:
@@ -115,8 +88,12 @@ def check_not_locked(metadata_path: str, seconds: float = 5.0) -> None:
             ) from exc
 
 
-def read_report(metadata_path: str) -> RunReport:
-    """Return the result of the latest run in a metadata store."""
+def print_report(metadata_path: str, workdir: str) -> bool:
+    """Print the result of the latest run, and where its files are.
+
+    Returns:
+        Whether the model is blessed.
+    """
     import tensorflow_model_analysis as tfma
 
     from pipelines.metadata import Metadata
@@ -124,56 +101,38 @@ def read_report(metadata_path: str) -> RunReport:
     metadata = Metadata(metadata_path)
     executions = metadata.latest_run()
     outputs = {a.type: a for e in executions for a in metadata.outputs(e)}
-    examples = outputs["Examples"].properties
     dataset = read_dataset(outputs["Examples"].uri)
     measure = TASKS[dataset.task].declared("measure").tfma.name
     [(_, by_output)] = tfma.load_eval_result(outputs["ModelEvaluation"].uri).slicing_metrics
-    measured = {key: _value(metrics, measure) for key, metrics in by_output[""].items()}
-    model_labels = read_model_labels(f"{outputs['Model'].uri}/{TFX_FOLDER}")
+    scores = {key: _value(metrics, measure) for key, metrics in by_output[""].items()}
+    labels = enumerate(read_model_labels(f"{outputs['Model'].uri}/{TFX_FOLDER}"))
+    by_label = [(scores[k], label) for n, label in labels if (k := f"classId:{n}") in scores]
+    blessed = bool(outputs["ModelBlessing"].properties.get("blessed"))
     pushed = outputs["PushedModel"].properties
-    return RunReport(
-        examples={
-            name: int(examples[f"examples_{name}"])
-            for name in json.loads(str(examples["split_names"]))
-        },
-        labels=int(examples["label_count"]),
-        rejects=int(examples["rejects"]),
-        measure=measure,
-        score=measured[""],
-        by_label={
-            label: measured[key]
-            for number, label in enumerate(model_labels)
-            if (key := f"classId:{number}") in measured
-        },
-        blessed=bool(outputs["ModelBlessing"].properties.get("blessed")),
-        pushed_to=str(pushed["pushed_destination"]) if pushed.get("pushed") else None,
-        cached=sum(execution.state == "CACHED" for execution in executions),
-        steps=len(executions),
-    )
+    pushed_to = pushed["pushed_destination"] if pushed.get("pushed") else None
+
+    cached = sum(execution.state == "CACHED" for execution in executions)
+    if cached:
+        what = "everything" if cached == len(executions) else f"{cached} steps"
+        print(f"\n{what} came from TFX's cache: the same data and settings were run before")
+    splits = ", ".join(f"{name} {split.examples}" for name, split in dataset.splits.items())
+    print(f"\nexamples   {dataset.examples} ({splits}), {len(dataset.labels)} labels")
+    print(f"rejects    {dataset.rows.rejects}")
+    print(f"{measure:10} {scores['']:.4f} on eval")
+    if by_label:
+        lowest = sorted(by_label, key=lambda item: item[0])[:_LOWEST_LABELS]
+        print(f"lowest     {', '.join(f'{label} {score:.4f}' for score, label in lowest)}")
+    print(f"blessed    {'yes' if blessed else 'no'}")
+    print(f"pushed to  {pushed_to or 'nowhere: only blessed models are pushed'}")
+    print(f"artifacts  {os.path.join(workdir, 'artifacts')}")
+    print(f"training   tensorboard --logdir {os.path.join(workdir, 'artifacts', 'Trainer')}")
+    return blessed
 
 
 def _value(metrics: Mapping[str, Any], measure: str) -> float:
     """Return TFMA's value of a metric."""
     [value] = [value for name, value in metrics.items() if name.rsplit("/", 1)[-1] == measure]
     return float(value["doubleValue"])
-
-
-def print_report(report: RunReport, workdir: str) -> None:
-    """Print the result of a run, and where its files are."""
-    if report.cached:
-        what = "everything" if report.cached == report.steps else f"{report.cached} steps"
-        print(f"\n{what} came from TFX's cache: the same data and settings were run before")
-    splits = ", ".join(f"{name} {count}" for name, count in report.examples.items())
-    print(f"\nexamples   {sum(report.examples.values())} ({splits}), {report.labels} labels")
-    print(f"rejects    {report.rejects}")
-    print(f"{report.measure:10} {report.score:.4f} on eval")
-    if report.by_label:
-        lowest = sorted(report.by_label.items(), key=lambda item: item[1])[:_LOWEST_LABELS]
-        print(f"lowest     {', '.join(f'{label} {score:.4f}' for label, score in lowest)}")
-    print(f"blessed    {'yes' if report.blessed else 'no'}")
-    print(f"pushed to  {report.pushed_to or 'nowhere: only blessed models are pushed'}")
-    print(f"artifacts  {os.path.join(workdir, 'artifacts')}")
-    print(f"training   tensorboard --logdir {os.path.join(workdir, 'artifacts', 'Trainer')}")
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import tensorflow_data_validation as tfdv
 import tensorflow_model_analysis as tfma
 from google.protobuf import json_format
 from tfx import v1 as tfx
-from tfx.orchestration.data_types import RuntimeParameter
 
 from pipelines.config import PipelineConfig
 from pipelines.parameters import output_config
@@ -24,22 +23,12 @@ from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
 from recordgen.training.measures import TfmaMetric
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInputs:
-    """Inputs that may differ between runs: values, or ``RuntimeParameter``s.
+class RunInputs(NamedTuple):
+    """Arguments of components that may differ between runs: values, or ``RuntimeParameter``s."""
 
-    ``options`` replace those of the config.
-    """
-
-    input_base: str | RuntimeParameter
-    input_config: tfx.proto.Input | RuntimeParameter
-    range_config: tfx.proto.RangeConfig | RuntimeParameter | None
-    dataset_version: str | RuntimeParameter | None
-    train_args: tfx.proto.TrainArgs | RuntimeParameter
-    output_config: tfx.proto.Output | RuntimeParameter
-    custom_config: dict[str, Any] | RuntimeParameter
-    eval_config: tfma.EvalConfig | RuntimeParameter
-    options: Mapping[str, Any]
+    example_gen: Mapping[str, Any]
+    trainer: Mapping[str, Any]
+    evaluator: Mapping[str, Any]
 
 
 def fixed_inputs(config: PipelineConfig) -> RunInputs:
@@ -48,21 +37,22 @@ def fixed_inputs(config: PipelineConfig) -> RunInputs:
     if config.span is not None:
         span = tfx.proto.StaticRange(start_span_number=config.span, end_span_number=config.span)
         range_config = tfx.proto.RangeConfig(static_range=span)
+    split = tfx.proto.Input.Split(name="import", pattern=config.pattern)
+    shares = output_config(config.options.split_fractions)
     return RunInputs(
-        input_base=config.input_base,
-        input_config=tfx.proto.Input(
-            splits=[tfx.proto.Input.Split(name="import", pattern=config.pattern)]
-        ),
-        range_config=range_config,
-        dataset_version=config.dataset_version,
-        # Zero steps is TFX's default; the training config's epochs count then.
-        train_args=tfx.proto.TrainArgs(num_steps=config.train_steps or 0),
-        output_config=json_format.Parse(
-            output_config(config.options.split_fractions), tfx.proto.Output()
-        ),
-        custom_config=config.training.to_custom_config(),
-        eval_config=eval_config(config.task, config.min_score),
-        options={},
+        example_gen={
+            "input_base": config.input_base,
+            "input_config": tfx.proto.Input(splits=[split]),
+            "range_config": range_config,
+            "dataset_version": config.dataset_version,
+            "output_config": json_format.Parse(shares, tfx.proto.Output()),
+        },
+        trainer={
+            "custom_config": config.training.to_custom_config(),
+            # Zero steps is TFX's default; the training config's epochs count then.
+            "train_args": tfx.proto.TrainArgs(num_steps=config.train_steps or 0),
+        },
+        evaluator={"eval_config": eval_config(config.task, config.min_score)},
     )
 
 
@@ -85,14 +75,11 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
     trainer = tfx.components.Trainer(
         run_fn="recordgen.training.run_fn",
         examples=examples,
-        custom_config=inputs.custom_config,
-        train_args=inputs.train_args,
         eval_args=tfx.proto.EvalArgs(),
+        **inputs.trainer,
     )
     model = trainer.outputs["model"]
-    evaluator = tfx.components.Evaluator(
-        examples=examples, model=model, eval_config=inputs.eval_config
-    )
+    evaluator = tfx.components.Evaluator(examples=examples, model=model, **inputs.evaluator)
     pusher = pusher_of(config, trainer, evaluator)
     steps = [example_gen, statistics_gen, schema_gen, example_validator, trainer, evaluator, pusher]
     return pipeline_of(config, steps)
@@ -104,14 +91,9 @@ def example_gen_of(
     """Return the conversion; labels of the examples in ``previous`` keep their numbers."""
     options = replace(config.options, task=config.task)
     return AutoMLExampleGen(
-        inputs.input_base,
-        input_config=inputs.input_config,
-        output_config=inputs.output_config,
-        range_config=inputs.range_config,
         previous=previous,
-        dataset_version=inputs.dataset_version,
         fingerprint_images=config.fingerprint_images,
-        **{name: getattr(options, name) for name in OPTION_TYPES} | dict(inputs.options),
+        **{name: getattr(options, name) for name in OPTION_TYPES} | dict(inputs.example_gen),
     )
 
 

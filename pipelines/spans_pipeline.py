@@ -52,9 +52,8 @@ def create_span_pipeline(
         run_fn="recordgen.training.run_fn",
         examples=last_spans.outputs["examples"],
         base_model=blessed.outputs["model"],
-        custom_config=config.training.to_custom_config(),
-        train_args=inputs.train_args,
         eval_args=tfx.proto.EvalArgs(),
+        **inputs.trainer,
     )
     measured = eval_config(config.task, config.min_score)
     change = measured.metrics_specs[0].metrics[0].threshold.change_threshold

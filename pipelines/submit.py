@@ -222,9 +222,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("job", help="output file of python -m pipelines.vertex or pipelines.kubeflow")
-    add("--project", required=True, help="Google Cloud project")
-    add("--region", required=True, help="where it runs, such as us-central1")
-    add("--endpoint", metavar="URL", help="URL of the service; default: the region's")
     add("--pipeline-root", metavar="URL", help="gs:// folder for artifacts; default: as compiled")
     add_run_options(parser)
     add_parameter_options(parser, data_required=False)

@@ -22,9 +22,16 @@ from pipelines.parameters import (
 )
 from pipelines.submit import submit_job
 from pipelines.terminal import run_main
-from pipelines.vertex_settings import VertexSettings, add_run_options
+from pipelines.vertex_settings import (
+    RunSettings,
+    add_run_options,
+    check_form,
+    dataflow_flags,
+    to_machine,
+)
 from recordgen import storage
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
+from recordgen.errors import UsageError
 
 DEFAULT_PATTERN = "*.csv"
 
@@ -36,14 +43,12 @@ def build_parser() -> argparse.ArgumentParser:
         description="Compile the pipeline to a job of Vertex AI Pipelines; with --submit, start "
         "it. python -m pipelines.submit starts a compiled job again, with other parameters.",
     )
+    add_run_options(parser)
     add = parser.add_argument
-    add("--project", required=True, help="Google Cloud project")
-    add("--region", required=True, help="where it runs, such as us-central1")
     add("--pipeline-root", required=True, help="gs:// folder for all artifacts")
     add("--image", required=True, help="image of all steps, in a registry")
     add("--output", required=True, metavar="JOB.json", help="the compiled job; file or URL")
     add("--submit", action="store_true", help="start it; needs Google Cloud credentials")
-    add("--endpoint", metavar="URL", help="URL of the service; default: the region's")
     add("--serving-dir", help="gs:// folder for blessed models; default ROOT/serving")
     add("--trainer-image", help="image of the Trainer, such as one with CUDA; default: --image")
     add(
@@ -53,7 +58,6 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="STEP=CPUS,GB[,ACCELERATOR[:N]]",
         help="minimum of a step, such as Trainer=8,30,NVIDIA_TESLA_T4; may be repeated",
     )
-    add_run_options(parser)
     add("--dataflow-image", help="image of Dataflow's workers; moves Beam's work there")
     add("--dataflow-temp-location", help="gs:// folder; default ROOT/dataflow")
     add("--dataflow-machine-type", help="machine type of Dataflow's workers")
@@ -65,18 +69,23 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def to_config(args: argparse.Namespace, settings: VertexSettings) -> PipelineConfig:
+def to_config(args: argparse.Namespace, run: RunSettings) -> PipelineConfig:
     """Turn parsed arguments into the pipeline's config.
 
     Raises:
         UsageError: a value is not allowed.
     """
+    for name in ("project", "image"):
+        if not getattr(args, name):
+            raise UsageError(f"--{name} must not be empty")
+    check_form("name", args.name)
+    check_form("region", args.region)
     check_url("--pipeline-root", args.pipeline_root)
     serving_dir = args.serving_dir or below(args.pipeline_root, "serving")
     check_url("--serving-dir", serving_dir)
     more: dict[str, Any] = pipeline_settings(args)
-    if settings.beam_args is not None:
-        more["beam_args"] = settings.beam_args
+    if (beam_args := dataflow_flags(args, run)) is not None:
+        more["beam_args"] = beam_args
     return PipelineConfig(
         input_base=args.data,
         pipeline_root=args.pipeline_root,
@@ -102,16 +111,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
 
     def run() -> None:
-        settings = VertexSettings.from_args(args)
+        settings = RunSettings.from_args(args)
         config = to_config(args, settings)
+        machines = dict(map(to_machine, args.machine))
+        images = {"default_image_path": args.image}
+        if args.trainer_image:
+            images["Trainer"] = args.trainer_image
         values = to_parameters(args, config)
         quiet_libraries()
         print("loading TFX …", flush=True)
         load_tensorflow()
         # Takes 10 s and more: not before the arguments are known to be good.
-        from pipelines.vertex_job import compile_job
+        from pipelines.vertex_job import compile_job, set_machines
 
-        job = compile_job(config, settings, values)
+        job = compile_job(config, values, images)
+        set_machines(job["pipelineSpec"], machines)
+        job = settings.in_job(job)
         storage.write_text(args.output, json.dumps(job, indent=1, sort_keys=True) + "\n")
         print(f"compiled   {args.output}")
         for name, value in sorted(job["runtimeConfig"]["parameterValues"].items()):

@@ -12,30 +12,25 @@ from tfx.orchestration.data_types import RuntimeParameter
 from pipelines import parameters
 from pipelines.config import PipelineConfig
 from pipelines.pipeline import RunInputs, create_pipeline, eval_config
-from pipelines.vertex_settings import VertexSettings
 from recordgen.errors import UsageError
 from recordgen.examplegen import vertex_driver
 from recordgen.examplegen.parameters import OPTION_TYPES
 
-TRAINER = "Trainer"
-
 
 def compile_job(
-    config: PipelineConfig, settings: VertexSettings, values: Mapping[str, Any]
+    config: PipelineConfig, values: Mapping[str, Any], images: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the job: the JSON body of the request that starts it.
 
-    ``values`` are the runtime parameters, by :data:`pipelines.parameters.NAMES`; the config gives
-    ``eval_config``.
-
-    Raises:
-        UsageError: a machine is for a step that does not exist.
+    Args:
+        config: the pipeline; gives ``eval_config``.
+        values: the other runtime parameters, by :data:`pipelines.parameters.NAMES`.
+        images: by step; of the steps that it does not name, by ``default_image_path``.
     """
     pipeline = create_pipeline(config, runtime_inputs())
-    images = {"default_image_path": settings.image, TRAINER: settings.trainer_image}
     runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
         tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
-            default_image={step: image for step, image in images.items() if image},
+            default_image=dict(images),
             # 2.0 ignores a driver's results: span and fingerprint.
             use_pipeline_spec_2_1=True,
         )
@@ -50,20 +45,17 @@ def compile_job(
     job: dict[str, Any] = runner.run(pipeline, parameter_values=values, write_out=False)
     if config.fingerprint_images:
         vertex_driver.use_in(job)
-    set_machines(job["pipelineSpec"], settings.machines)
-    return settings.run.in_job(job)
+    return job
 
 
 def runtime_inputs() -> RunInputs:
     """Return inputs that get their values when a run is started."""
-    texts = (parameters.INPUT_BASE, parameters.DATASET_VERSION, *parameters.MESSAGES)
-    return RunInputs(
-        **{name: RuntimeParameter(name, ptype=str) for name in texts},
-        options={
-            name: RuntimeParameter(name, ptype=OPTION_TYPES[name])
-            for name in parameters.OPTION_NAMES
-        },
-    )
+    given = {
+        name: RuntimeParameter(name, ptype=OPTION_TYPES.get(name, str)) for name in parameters.NAMES
+    }
+    trainer = {name: given.pop(name) for name in (parameters.TRAIN_ARGS, parameters.CUSTOM_CONFIG)}
+    evaluator = {parameters.EVAL_CONFIG: given.pop(parameters.EVAL_CONFIG)}
+    return RunInputs(given, trainer, evaluator)
 
 
 def set_machines(spec: dict[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> None:

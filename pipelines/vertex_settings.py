@@ -49,8 +49,11 @@ _FAILURE_POLICIES = {
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of :class:`RunSettings`."""
+    """Add where a job runs, and the options of :class:`RunSettings`."""
     add = parser.add_argument
+    add("--project", required=True, help="Google Cloud project")
+    add("--region", required=True, help="where it runs, such as us-central1")
+    add("--endpoint", metavar="URL", help="URL of the service; default: the region's")
     add("--service-account", help="account of all steps, an e-mail address")
     add("--network", help="peered network, projects/NUMBER/global/networks/NAME")
     add("--kms-key", metavar="KEY", help="your own key for all that the run stores (CMEK)")
@@ -147,48 +150,6 @@ def _container_tasks(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 yield task
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VertexSettings:
-    """Where the steps run.
-
-    Attributes:
-        project: the Google Cloud project.
-        region: such as ``us-central1``.
-        image: the image of all steps.
-        trainer_image: the image of the Trainer, such as one with CUDA; None: ``image``.
-        machines: resources by step, as Vertex AI's specification has them.
-        run: how and as whom.
-        beam_args: Beam's flags for Dataflow; None: Beam's work stays in the containers.
-    """
-
-    project: str
-    region: str
-    image: str
-    trainer_image: str | None
-    machines: Mapping[str, Mapping[str, Any]]
-    run: RunSettings
-    beam_args: tuple[str, ...] | None
-
-    @classmethod
-    def from_args(cls, args: argparse.Namespace) -> VertexSettings:
-        """Check and decode the options of ``pipelines.vertex``. Raises: UsageError."""
-        for name in ("project", "image"):
-            if not getattr(args, name):
-                raise UsageError(f"--{name} must not be empty")
-        check_form("name", args.name)
-        check_form("region", args.region)
-        run = RunSettings.from_args(args)
-        return cls(
-            project=args.project,
-            region=args.region,
-            image=args.image,
-            trainer_image=args.trainer_image,
-            machines=dict(map(_machine, args.machine)),
-            run=run,
-            beam_args=_dataflow_flags(args, run),
-        )
-
-
 def check_form(option: str, text: str) -> re.Match[str]:
     """Match an option's value with its form. Raises: UsageError: it has another one."""
     pattern, form = _FORMS[option]
@@ -198,8 +159,11 @@ def check_form(option: str, text: str) -> re.Match[str]:
     return match
 
 
-def _machine(text: str) -> tuple[str, dict[str, Any]]:
-    """``Trainer=8,30,NVIDIA_TESLA_T4:2`` → the step and its resources. Raises: UsageError."""
+def to_machine(text: str) -> tuple[str, dict[str, Any]]:
+    """``Trainer=8,30,NVIDIA_TESLA_T4:2`` → the step and its resources, as Vertex AI has them.
+
+    Raises: UsageError.
+    """
     match = check_form("machine", text)
     count = match["count"] or "1"
     for name, number in (("cpus", match["cpus"]), ("memory", match["memory"]), ("count", count)):
@@ -214,8 +178,11 @@ def _machine(text: str) -> tuple[str, dict[str, Any]]:
     return match["step"], resources
 
 
-def _dataflow_flags(args: argparse.Namespace, run: RunSettings) -> tuple[str, ...] | None:
-    """Return Beam's flags for Dataflow. Raises: UsageError."""
+def dataflow_flags(args: argparse.Namespace, run: RunSettings) -> tuple[str, ...] | None:
+    """Return Beam's flags for Dataflow; None: Beam's work stays in the containers.
+
+    Raises: UsageError.
+    """
     given = {
         name: value
         for name, value in vars(args).items()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen.options import make_options
-from recordgen.payloads.resizing import Resizing
+from recordgen.payloads.resizing import place
 from recordgen.records.float32 import as_float32
 from recordgen.tasks import task_for
 from recordgen.tasks.object_detection import Box, seen_through, turned
@@ -42,7 +42,7 @@ def test_what_was_stored_is_no_contradiction(
     options = make_options(
         {"task": "object_detection", "size": f"{target[0]}x{target[1]}", "resize": resize}
     )
-    placed = Resizing.of(options).placed(size)
+    placed = place(size, options)
     stored = [found for box in boxes if (found := seen_through(turned(box, way), placed.view))]
     said = json.dumps([*stored, placed.canvas] if stored else [])
     task = task_for(options)
@@ -70,7 +70,7 @@ def test_what_cannot_be_stored(box: Box, *, in_bars: bool, in_crop: bool) -> Non
     for target, resize, denies in (("160x160", "fit", in_bars), ("80x80", "center_crop", in_crop)):
         given = {"task": "object_detection", "size": target, "box_orientation": "upright"}
         options = make_options({**given, "resize": resize})
-        placed = Resizing.of(options).placed((160, 80))
+        placed = place((160, 80), options)
         stored = [seen_through(each, placed.view) for each in (LOW, MIDDLE)]
         said = json.dumps([*stored, placed.canvas])
         assert task_for(options).contradicts(json.dumps([box, MIDDLE]), said) is denies

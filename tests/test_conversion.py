@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pandas as pd
@@ -154,28 +155,24 @@ def without_lines(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {**kept, "report.html": page}
 
 
+@pytest.mark.parametrize("args", [{"shard_mb": 0.008}, {"shard_by": "label", "shard_mb": 0.004}])
 def test_same_input_same_bytes_on_any_number_of_workers(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+    args: dict[str, Any], make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
     """One worker, two worker threads, shuffled rows and other threads: the same bytes."""
-    lines = [f"{path},{n % 2}" for n, path in enumerate(make_images(40))]
+    lines = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(make_images(40))]
     source = make_csv(lines)
-    args = {"shard_mb": 0.008, "seed": 3}
-    recordgen.convert(source, str(tmp_path / "one"), **args)
-    expected = tree_bytes(tmp_path / "one")
+
+    def converted(name: str, seed: int = 3, **more: Any) -> dict[str, bytes]:
+        recordgen.convert(source, tmp_path / name, seed=seed, **args, **more)
+        return tree_bytes(tmp_path / name)
+
+    expected = converted("one")
     assert len(expected) > 6
-
-    recordgen.convert(source, str(tmp_path / "again"), threads=7, **args)
-    assert tree_bytes(tmp_path / "again") == expected
-    two = ["--direct_num_workers=2"]
-    recordgen.convert(source, str(tmp_path / "two"), beam_args=two, **args)
-    assert tree_bytes(tmp_path / "two") == expected
-
+    assert converted("two", threads=7, beam_args=["--direct_num_workers=2"]) == expected
     make_csv(reversed(lines))
-    recordgen.convert(source, str(tmp_path / "reversed"), **args)
-    assert without_lines(tree_bytes(tmp_path / "reversed")) == without_lines(expected)
-    recordgen.convert(source, str(tmp_path / "seed"), shard_mb=0.008, seed=4)
-    assert tree_bytes(tmp_path / "seed") != expected
+    assert without_lines(converted("reversed")) == without_lines(expected)
+    assert converted("seed", seed=4) != expected
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
@@ -226,20 +223,6 @@ def test_mixed_shards_have_no_label(
         del shard["label"]
     (output / "dataset.json").write_text(json.dumps(older))
     assert read_dataset(str(output)) == dataset
-
-
-def test_same_bytes_by_label_on_any_number_of_workers(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """shard_by=label: two workers, shuffled rows and other threads write the same bytes."""
-    lines = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(make_images(40))]
-    args = {"shard_by": "label", "shard_mb": 0.004}
-    recordgen.convert(make_csv(lines), tmp_path / "one", **args)
-    expected = tree_bytes(tmp_path / "one")
-    two = ["--direct_num_workers=2"]
-    source = make_csv(reversed(lines))
-    recordgen.convert(source, tmp_path / "two", threads=7, beam_args=two, **args)
-    assert without_lines(tree_bytes(tmp_path / "two")) == without_lines(expected)
 
 
 def test_a_new_class_leaves_the_shards_of_the_others(
@@ -296,6 +279,8 @@ def test_rejects_are_written_and_counted(
     empty.write_bytes(b"")
     text.write_text("no image")
     cut.write_bytes(good[0].read_bytes()[:-200])
+    loop = tmp_path / "loop.jpg"
+    loop.symlink_to(loop)
     source = make_csv(
         [
             f"TRAIN,{good[0]},cat",  # 1
@@ -311,6 +296,8 @@ def test_rejects_are_written_and_counted(
             f"TRAIN,{tmp_path},cat",  # 11 not_a_file
             "TRAIN,g://bucket/1.jpg,cat",  # 12 unknown_scheme
             "TRAIN,,cat",  # 13 no_path
+            f"TRAIN,{loop},cat",  # 14 missing_file: not an outage
+            f"TRAIN,/{'x' * 300}.jpg,cat",  # 15 missing_file
         ]
     )
     output = tmp_path / "out"
@@ -328,10 +315,12 @@ def test_rejects_are_written_and_counted(
         (11, "not_a_file"),
         (12, "unknown_scheme"),
         (13, "no_path"),
+        (14, "missing_file"),
+        (15, "missing_file"),
     ]
     assert all(item["source"] == source and item["message"] for item in rejects)
     rows = result.dataset.rows
-    assert (rows.read, rows.examples, rows.duplicates, rows.rejects) == (13, 1, 1, 11)
+    assert (rows.read, rows.examples, rows.duplicates, rows.rejects) == (15, 1, 1, 13)
     assert [r["image/source_id"].decode() for r in read_split(output, "train")] == [str(good[0])]
 
 
@@ -394,16 +383,6 @@ def test_output_is_not_overwritten_by_accident(
     assert sorted(os.listdir(output / "Split-test")) == ["data_tfrecord-00000-of-00001"]
     assert not (output / "Split-train").exists()
     assert (output / "notes.txt").read_text() == "mine"
-
-
-def test_foreign_split_folders_are_not_touched(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """Split folders without our dataset.json belong to somebody else."""
-    (tmp_path / "out" / "Split-train").mkdir(parents=True)
-    source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
-    with pytest.raises(OutputExistsError, match="Split-train"):
-        recordgen.convert(source, str(tmp_path / "out"))
 
 
 def test_missing_splits_are_drawn_or_dropped(
@@ -519,21 +498,6 @@ class Outage(fsspec.AbstractFileSystem):
         raise RuntimeError(f"503 Service Unavailable: {path}")
 
 
-def test_names_that_cannot_exist_are_missing(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """A link that leads to itself and an endless name are the row's fault, not an outage."""
-    [image] = make_images(1)
-    loop = tmp_path / "images" / "loop.jpg"
-    loop.symlink_to(loop)
-    source = make_csv([f"TRAIN,{image},a", f"TRAIN,{loop},a", f"TRAIN,/{'x' * 300}.jpg,a"])
-    result = recordgen.convert(source, str(tmp_path / "out"), max_reject_fraction=1)
-    assert [(item.line, item.code) for item in result.rejects] == [
-        (2, "missing_file"),
-        (3, "missing_file"),
-    ]
-
-
 def test_equal_names_in_different_folders_are_different_images(tmp_path: Path) -> None:
     """Relative paths belong to their import file: the same text names two images."""
     for seed, folder in enumerate(("a", "b")):
@@ -564,14 +528,17 @@ def test_failed_overwrite_keeps_the_old_dataset(
     assert tree_bytes(output) == before
 
 
-def test_files_of_the_user_are_not_taken(make_images: MakeImages, tmp_path: Path) -> None:
-    """An output folder that holds a labels.txt of somebody else's is refused."""
-    make_images(1)
-    source = tmp_path / "images" / "labels.txt"
-    source.write_text("TRAIN,0000.jpg,cat\n")
-    with pytest.raises(OutputExistsError, match=r"labels\.txt"):
-        recordgen.convert(source, tmp_path / "images")
-    assert source.read_text() == "TRAIN,0000.jpg,cat\n"
+@pytest.mark.parametrize("name", ["labels.txt", "report.html", "Split-train"])
+def test_files_of_the_user_are_not_taken(
+    name: str, make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """What has a name of ours without our dataset.json belongs to somebody else."""
+    source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
+    there = tmp_path / "out" / name
+    there.mkdir(parents=True)
+    with pytest.raises(OutputExistsError, match=f"there is a {name} already"):
+        recordgen.convert(source, tmp_path / "out")
+    assert there.exists()
 
 
 def test_every_shard_of_the_count_is_there(make_csv: MakeCsv, tmp_path: Path) -> None:

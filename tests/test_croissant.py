@@ -16,6 +16,7 @@ from pyarrow import parquet as pq
 
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
+from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import masked_crc
 from recordgen.standards.croissant import croissant_text
 from tests.conftest import encoded, noise
@@ -82,8 +83,6 @@ def test_it_is_valid_but_for_what_nobody_told_us(outputs: Mapping[str, Path], na
 @pytest.mark.parametrize("name", KINDS)
 def test_the_index_has_a_record_for_each_example(outputs: Mapping[str, Path], name: str) -> None:
     """By its place in a shard, and with the values that the record holds."""
-    from recordgen.records.example import parse_example
-
     found = records(outputs[name], "index")
     dataset = read_dataset(str(outputs[name]))
     assert len(found) == dataset.examples
@@ -216,8 +215,6 @@ def test_written_examples_are_described(tmp_path: Path) -> None:
 
 
 def test_a_long_vocabulary_stays_in_its_file(outputs: Mapping[str, Path]) -> None:
-    from dataclasses import replace
-
     dataset = read_dataset(str(outputs["image_classification"]))
     for count, is_there in ((10_000, True), (10_001, False)):
         many = replace(dataset, labels=tuple(map(str, range(count))))

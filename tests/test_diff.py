@@ -90,6 +90,12 @@ def write(folder: Path, splits: Mapping[str, list[dict[str, Any]]], kind: str = 
     return str(folder)
 
 
+def segment(start: float, label: bytes) -> dict[str, Any]:
+    """Return the record of a segment of one video."""
+    ends = {"video/segment/start": start, "video/segment/end": start + 1}
+    return {"video/source_id": b"a.mp4", "video/class/text": label, **ends}
+
+
 def kinds(found: Differences) -> Counter[tuple[str, ...]]:
     return Counter(item.kinds for item in found.changed)
 
@@ -347,11 +353,6 @@ def test_features_that_nobody_knows(tmp_path: Path) -> None:
 
 def test_segments_of_one_video(tmp_path: Path) -> None:
     """Of several rows of one uri those count as changed that are; a video leaks as a whole."""
-
-    def segment(start: float, label: bytes) -> dict[str, Any]:
-        ends = {"video/segment/start": start, "video/segment/end": start + 1}
-        return {"video/source_id": b"a.mp4", "video/class/text": label, **ends}
-
     clips = [segment(float(start), b"run") for start in range(5)]
     old = write(tmp_path / "old", {"train": clips})
     moved = [clips[0], segment(1.0, b"jump"), segment(2.5, b"run"), clips[3]]
@@ -364,11 +365,6 @@ def test_segments_of_one_video(tmp_path: Path) -> None:
 
 def test_segments_with_other_labels(tmp_path: Path) -> None:
     """Of rows of one uri, those belong together that differ in nothing but the label."""
-
-    def segment(start: float, label: bytes) -> dict[str, Any]:
-        ends = {"video/segment/start": start, "video/segment/end": start + 1}
-        return {"video/source_id": b"a.mp4", "video/class/text": label, **ends}
-
     old = write(tmp_path / "old", {"train": [segment(0.0, b"run"), segment(1.0, b"run")]})
     new = write(tmp_path / "new", {"train": [segment(1.0, b"jump"), segment(0.0, b"sit")]})
     assert kinds(recordgen.diff(old, new)) == Counter([("label",)] * 2)

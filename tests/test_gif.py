@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import struct
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from benchmarks import mutants
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.gif import GifFrame, gif_frames
@@ -235,34 +237,17 @@ FILES = [
         SMALL, "GIF", save_all=True, append_images=[noise(20, 12), SMALL], disposal=2, duration=9
     ),
 ]
-EDITS = st.tuples(
-    st.floats(0, 1, exclude_max=True),  # where, as a share of the file
-    st.sampled_from(["overwrite", "insert", "delete", "flip", "cut"]),
-    st.binary(min_size=1, max_size=4),
-)
+DAMAGE = st.sampled_from(list(mutants.DAMAGE.values()))
 
 
-def edited(data: bytes, share: float, edit: str, some: bytes) -> bytes:
-    """Return a file that was damaged in one place."""
-    at = int(share * len(data))
-    before, size = data[:at], len(some)
-    if edit == "flip":
-        return before + bytes([data[at] ^ 1 << some[0] % 8]) + data[at + 1 :]
-    middle, behind = {
-        "overwrite": (some, data[at + size :]),
-        "insert": (some, data[at:]),
-        "delete": (b"", data[at + size :]),
-        "cut": (b"", b""),
-    }[edit]
-    return before + middle + behind
-
-
-@given(st.sampled_from(FILES), st.lists(EDITS, min_size=1, max_size=2))
+@given(st.sampled_from(FILES), st.lists(DAMAGE, min_size=1, max_size=2), st.randoms())
 @settings(max_examples=3 * settings().max_examples)
-def test_what_is_accepted_decodes(data: bytes, edits: list[tuple[float, str, bytes]]) -> None:
+def test_what_is_accepted_decodes(
+    data: bytes, damage: list[mutants.Change], draw: random.Random
+) -> None:
     """However a GIF was damaged: it is refused, or its bytes are kept and TensorFlow reads them."""
-    for edit in edits:
-        data = edited(data, *edit) if data else data
+    for change in damage:
+        data = change(data, draw) if len(data) > 2 else data
     try:
         stored = check_image(data, OPTIONS)
     except PayloadError:

@@ -8,6 +8,7 @@ import zlib
 
 import pytest
 
+from benchmarks.bombs import png_chunk as chunk
 from recordgen.errors import PayloadError
 from recordgen.payloads.png import check_png
 
@@ -31,11 +32,6 @@ COLOURS = {
     4: (2, (8, 16)),
     6: (4, (8, 16)),
 }
-
-
-def chunk(kind: bytes, body: bytes = b"") -> bytes:
-    """Return a chunk with its checksum."""
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
 def header(width: int = 3, height: int = 2, depth: int = 8, colour: int = 0, *rest: int) -> bytes:

@@ -150,6 +150,12 @@ def self_contained(html: str) -> Page:
     return page
 
 
+def converted_page(source: Path | str, output: Path, **options: Any) -> Page:
+    """Convert an import file; return the page about the dataset."""
+    recordgen.convert(source, output, **options)
+    return self_contained((output / REPORT_FILE).read_text(encoding="utf-8"))
+
+
 def dataset_of(
     counts: Mapping[str, Mapping[str, int]], *, unlabelled: int = 0, **more: Any
 ) -> Dataset:
@@ -265,8 +271,7 @@ def test_data_is_text(
     label = hostile.replace('"', '""')
     csv = tmp_path / f"{hostile.replace('/', ':')}.csv"
     csv.write_text(f'TRAIN,"{uri}","{label}"\nTRAIN,"{label}.jpg","{label}"\n', encoding="utf-8")
-    recordgen.convert(csv, tmp_path / "out", task="image_classification", **SOME_REJECTS)
-    page = self_contained((tmp_path / "out" / REPORT_FILE).read_text(encoding="utf-8"))
+    page = converted_page(csv, tmp_path / "out", task="image_classification", **SOME_REJECTS)
     shown = seen(hostile)
     assert page.table("class")[1][1] == shown
     assert page.table("reason")[1][2] == f"{shown}.jpg"
@@ -357,8 +362,7 @@ def test_pictures_show_many_labels(make_csv: Callable[..., str], tmp_path: Path)
     source = make_csv(f"TRAIN,{number}.png,c{number % 12}" for number in range(120))
     for shard_by in ("hash", "label"):
         output = tmp_path / shard_by
-        recordgen.convert(source, output, shard_by=shard_by)
-        page = self_contained((output / REPORT_FILE).read_text())
+        page = converted_page(source, output, shard_by=shard_by)
         alts = page.part("examples").values("img", "alt")
         assert len(alts) == len(set(alts)) == 5
 
@@ -368,8 +372,7 @@ def detection_page(make_csv: MakeCsv, folder: Path, lines: Iterable[str]) -> Pag
     for number in range(4):
         image = Image.new("RGB", (200, 100), (90, 90, 90 + number))
         (folder / f"{number}.png").write_bytes(encoded(image, "PNG"))
-    recordgen.convert(make_csv(lines), folder / "out", task="object_detection")
-    return self_contained((folder / "out" / REPORT_FILE).read_text(encoding="utf-8"))
+    return converted_page(make_csv(lines), folder / "out", task="object_detection")
 
 
 def test_boxes_are_over_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
@@ -421,10 +424,9 @@ def test_all_labels_are_beside_the_pictures(make_csv: MakeCsv, tmp_path: Path) -
     """An image of several labels names them all, and counts for each."""
     for number in range(3):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
-    recordgen.convert(
+    page = converted_page(
         make_csv(["TRAIN,0.png,dog,cat", "TRAIN,1.png,cat", "TRAIN,2.png"]), tmp_path / "out"
     )
-    page = self_contained((tmp_path / "out" / REPORT_FILE).read_text())
     assert page.part("examples").values("img", "alt") == [
         "example of no label",
         "example of cat",
@@ -445,8 +447,7 @@ def test_pictures_of_several_labels_show_many(make_csv: MakeCsv, tmp_path: Path)
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
     rare = {7: "rare,common", 13: "odd", 29: "common,strange"}
     source = make_csv(f"TRAIN,{n}.png,{rare.get(n, 'common,usual')}" for n in range(30))
-    recordgen.convert(source, tmp_path / "out")
-    page = self_contained((tmp_path / "out" / REPORT_FILE).read_text())
+    page = converted_page(source, tmp_path / "out")
     alts = page.part("examples").values("img", "alt")
     assert len(alts) == 5
     shown = {label for alt in alts for label in alt.removeprefix("example of ").split(", ")}
@@ -462,10 +463,9 @@ def test_labels_of_other_tasks_are_text(
     (tmp_path / "0.png").write_bytes(encoded(noise(), "PNG"))
     label = hostile.replace('"', '""')
     behind = {"image_multi_label": "zebra", "object_detection": "0,0,,,1,1,,"}
-    recordgen.convert(
+    page = converted_page(
         make_csv([f'TRAIN,0.png,"{label}",{behind[task]}']), tmp_path / "out", task=task
     )
-    page = self_contained((tmp_path / "out" / REPORT_FILE).read_text(encoding="utf-8"))
     assert seen(hostile) in page.texts
     assert seen(hostile) in page.values("img", "alt")[0]
     assert seen(hostile) in page.values("span", "title")
@@ -501,8 +501,7 @@ def test_appended_rows_are_on_the_page(
     first = make_csv((f"TRAIN,{path},old" for path in images[:10]), "first.csv")
     second = make_csv((f"TRAIN,{path},new" for path in images[10:]), "second.csv")
     recordgen.convert(first, output)
-    recordgen.convert(second, output, append=True)
-    page = self_contained((output / REPORT_FILE).read_text())
+    page = converted_page(second, output, append=True)
     assert [row[1:3] for row in page.table("class")[1:]] == [["old", "10"], ["new", "10"]]
     alts = Counter(page.part("examples").values("img", "alt"))
     assert alts == {"example of old": 3, "example of new": 2}
@@ -593,8 +592,7 @@ def test_an_image_that_does_not_decode_has_no_picture(
 ) -> None:
     """With check=none anything may be stored; the page says so where the picture would be."""
     (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff no image")
-    recordgen.convert(make_csv(["TRAIN,bad.jpg,cat"]), tmp_path / "out", check="none")
-    page = self_contained((tmp_path / "out" / REPORT_FILE).read_text())
+    page = converted_page(make_csv(["TRAIN,bad.jpg,cat"]), tmp_path / "out", check="none")
     assert page.images == []
     assert "no preview" in page.texts
 

@@ -28,7 +28,7 @@ from recordgen.report.render import render_dataset, render_report
 from recordgen.report.shown_findings import groups_of, places_of
 from recordgen.report.shown_records import Place
 from tests.conftest import encoded, noise
-from tests.test_report import Page, dataset_of, self_contained
+from tests.test_report import Page, converted_page, dataset_of, self_contained
 
 pytestmark = pytest.mark.once
 
@@ -174,8 +174,7 @@ def test_every_task_shows_examples(
     """Texts, entities, rows and segments are shown as they are, and what they hold is drawn."""
     (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     (tmp_path / "a.png").write_bytes(encoded(noise(), "PNG"))
-    recordgen.convert(tmp_path / name, tmp_path / "out", task=task, **OPTIONS.get(task, {}))
-    page = self_contained((tmp_path / "out" / REPORT_FILE).read_text(encoding="utf-8"))
+    page = converted_page(tmp_path / name, tmp_path / "out", task=task, **OPTIONS.get(task, {}))
     assert words <= set(page.part("examples").texts)
     assert drawn(page) - OF_IMAGES == titles
 
@@ -185,8 +184,7 @@ def test_texts_of_a_finding_are_side_by_side(tmp_path: Path) -> None:
     long = "word-" * 100
     (tmp_path / "a.csv").write_text(f"TRAIN,{long},x\nTEST,0.txt,x\n")
     (tmp_path / "0.txt").write_text(long)
-    recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="text_classification")
-    page = self_contained((tmp_path / "out" / REPORT_FILE).read_text(encoding="utf-8"))
+    page = converted_page(tmp_path / "a.csv", tmp_path / "out", task="text_classification")
     [leak] = findings_of(page, "LEAK")
     assert [text for text in leak.texts if text.startswith("word")] == [f"{long[:280]}…"] * 2
 

@@ -14,7 +14,7 @@ from PIL import Image
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions, make_options
 from recordgen.payloads.image import check_image, looking_options
-from recordgen.payloads.resizing import Placed, Resizing, View, measured_psnr
+from recordgen.payloads.resizing import Placed, View, measured_psnr, place
 from recordgen.payloads.stored import stored_image
 from tests.conftest import encoded, noise
 
@@ -52,7 +52,7 @@ def test_where_a_picture_lies(
     view: tuple[float, float, float, float],
 ) -> None:
     """No picture is enlarged; the view says which part of it the stored one shows."""
-    placed = Resizing.of(ConvertOptions(**options)).placed(size)
+    placed = place(size, ConvertOptions(**options))
     assert placed == Placed(size, window, inner, canvas)
     assert placed.view == pytest.approx(View(*view))
     assert placed.is_changed == (canvas != size)
@@ -62,9 +62,8 @@ def test_no_picture_is_enlarged() -> None:
     """Whatever the options and the size, a pixel of the file is never more than one stored."""
     sides = (1, 2, 7, 39, 40, 41, 59, 60, 61, 200)
     for options in (STRETCH, FIT, CROP, {"short_side": 40}, {"max_side": 40}):
-        resizing = Resizing.of(ConvertOptions(**options))
         for size in itertools.product(sides, sides):
-            placed = resizing.placed(size)
+            placed = place(size, ConvertOptions(**options))
             assert all(inner >= 1 for inner in placed.inner)
             assert all(a <= b for a, b in zip(placed.inner, placed.window[2:], strict=True))
             assert all(a <= b for a, b in zip(placed.inner, placed.canvas, strict=True))

@@ -75,6 +75,16 @@ def image(_: web.Request) -> web.Response:
     return web.Response(body=IMAGE, content_type="image/jpeg")
 
 
+def noting(asked: list[str], answer: Callable[[web.Request], web.Response] = image) -> Answer:
+    """Note the path of each request, and answer it."""
+
+    async def note(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return answer(request)
+
+    return note
+
+
 def codes(lines: list[str], folder: Path, **options: object) -> list[str]:
     """Convert an import file of these URLs; return what became of each."""
     source = folder / "urls.csv"
@@ -340,11 +350,10 @@ def test_a_dead_host_is_given_up(
     asked: list[str] = []
     is_dead = True
 
-    async def dying(request: web.Request) -> web.StreamResponse:
-        asked.append(request.path)
+    def dying(request: web.Request) -> web.Response:
         return web.Response(status=503) if is_dead else image(request)
 
-    dead, other = serve(dying), serve(redirecting())
+    dead, other = serve(noting(asked, dying)), serve(redirecting())
     lines = [f"{url}/{number}.jpg" for number in range(200) for url in (dead, other)]
     assert codes(lines, tmp_path) == ["unreachable", "ok"] * 200
     assert 16 <= len(asked) <= FAR_REQUESTS + 16
@@ -539,11 +548,7 @@ def test_redirects_to_private_addresses_are_refused(
     """Whatever the address is written like; the same server and an --allow-root may be private."""
     asked: list[str] = []
 
-    async def private(request: web.Request) -> web.StreamResponse:
-        asked.append(request.path)
-        return image(request)
-
-    inner = serve(private)
+    inner = serve(noting(asked))
     port = inner.rsplit(":", 1)[1]
     targets = [
         f"http://127.1:{port}/secret.jpg",
@@ -662,11 +667,7 @@ def test_private_addresses_in_disguise(serve: Callable[[Answer], str], host: str
     """What the request would connect to is judged, not what the row's text looks like."""
     asked: list[str] = []
 
-    async def private(request: web.Request) -> web.StreamResponse:
-        asked.append(request.path)
-        return image(request)
-
-    port = serve(private).rsplit(":", 1)[1]
+    port = serve(noting(asked)).rsplit(":", 1)[1]
     context = RequestContext(RowUrlPolicy(Access(), "http://web.example/labels.csv"))
     with pytest.raises((NotAllowedError, FileNotFoundError)):
         storage.read_bytes(f"http://{host}:{port}/secret.jpg", context=context)
@@ -697,11 +698,7 @@ def test_nothing_is_asked_unasked(serve: Callable[[Answer], str], tmp_path: Path
     """Without --allow-scheme no request leaves; the reject names the option."""
     asked: list[str] = []
 
-    async def answer(request: web.Request) -> web.StreamResponse:
-        asked.append(request.path)
-        return image(request)
-
-    url = serve(answer)
+    url = serve(noting(asked))
     assert codes([f"{url}/1.jpg"], tmp_path, allow_scheme=()) == ["not_allowed"]
     assert not asked
     with pytest.raises(UsageError, match="web servers cannot be written to"):

@@ -14,7 +14,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.errors import SourceError, UsageError
-from recordgen.report.conditions import Condition, Values
+from recordgen.report.conditions import Values, parse_condition
 from recordgen.report.examples import find_examples
 from recordgen.report.extraction import extract
 from tests.conftest import encoded, noise
@@ -48,7 +48,7 @@ CONDITIONS = [
 @pytest.mark.parametrize(("text", "fits"), CONDITIONS, ids=range(len(CONDITIONS)))
 def test_conditions(text: str, fits: Sequence[int]) -> None:
     """`not` binds most tightly, then `and`; several values: one is enough; `!=` negates `=`."""
-    assert np.flatnonzero(Condition.parse(text).matches(COLUMNS, 4)).tolist() == fits
+    assert np.flatnonzero(parse_condition(text)(COLUMNS, 4)).tolist() == fits
 
 
 # condition, where the caret stands, words of the error
@@ -74,7 +74,7 @@ FAULTS = [
 def test_faults(text: str, at: int, words: str) -> None:
     """An error says what was expected, and a caret points to the place."""
     with pytest.raises(UsageError, match=words) as caught:
-        Condition.parse(text).matches(COLUMNS, 4)
+        parse_condition(text)(COLUMNS, 4)
     _, shown, caret = str(caught.value).splitlines()
     assert (shown, caret) == (f"  {text}", f"  {' ' * at}^")
 

@@ -1,14 +1,24 @@
-"""Facts of examples that were never read."""
+"""What the checks find, and facts of examples that were never read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+import recordgen
 from recordgen.lint import facts
+from recordgen.lint.findings import LintFinding
+
+
+def findings(source: Path | str, **options: Any) -> list[LintFinding]:
+    """Check an import file; return what the checks of its data find."""
+    lint = recordgen.check(source, **options).lint
+    assert lint is not None
+    return list(lint.findings())
 
 
 class Noun:

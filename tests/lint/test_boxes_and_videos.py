@@ -15,6 +15,7 @@ import recordgen
 from recordgen import storage
 from recordgen.errors import UsageError
 from tests.conftest import encoded, noise
+from tests.lint.facts import findings
 
 BOXES = """TRAIN,a.png,dog,0.1,0.1,,,0.5,0.5,,
 TRAIN,a.png,dog,0.1,0.1,,,0.51,0.5,,
@@ -35,10 +36,9 @@ TRAIN,b.mp4,run,5,15
 """
 
 
-def findings(source: Path | str, **options: object) -> list[tuple[str, int, str]]:
-    lint = recordgen.check(source, **options).lint  # type: ignore[arg-type]
-    assert lint is not None
-    return [(item.code, item.line, item.message) for item in lint.findings() if item.source]
+def about_rows(source: Path | str, **options: object) -> list[tuple[str, int, str]]:
+    found = findings(source, **options)
+    return [(item.code, item.line, item.message) for item in found if item.source]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def boxes(tmp_path: Path) -> Path:
 
 def test_boxes(boxes: Path) -> None:
     """Each image is named once for a code, with its first odd box."""
-    assert findings(boxes) == [
+    assert about_rows(boxes) == [
         (
             "TINY_BOX",
             4,
@@ -71,7 +71,7 @@ def test_counts_of_boxes(boxes: Path) -> None:
     source = boxes.with_name("one_size.csv")
     rows = "".join(f"TRAIN,c.png,cat,0.{n},0.1,,,0.{n}5,0.2,,\n" for n in range(1, 7))
     source.write_text(BOXES.replace("TRAIN,a.png,cat,0.1,0.1,,,0.5,0.5,,\n", "") + rows)
-    found = findings(
+    found = about_rows(
         source, threshold="MANY_BOXES=6,ONE_BOX_SIZE=6", select="MANY_BOXES,ONE_BOX_SIZE"
     )
     assert found == [
@@ -90,7 +90,7 @@ def test_segments(tmp_path: Path) -> None:
     source.write_text(VIDEOS)
     walk = f"overlaps 10 to 20 s, 'walk', in {source}:2 (a.mp4, split train)"
     jump = f"overlaps 15 to 30 s, 'jump', in {source}:3 (a.mp4, split train)"
-    assert findings(source, task="video_classification") == [
+    assert about_rows(source, task="video_classification") == [
         ("OVERLAP", 3, walk),
         ("OVERLAP", 5, jump),
     ]
@@ -167,7 +167,7 @@ def test_segments_beyond_the_end(clips: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(storage, "open_read", counted)
     given = {"task": "video_classification", "select": "ALL,SEGMENT_END", "ignore": "OVERLAP"}
-    found = findings(source, **given)
+    found = about_rows(source, **given)
     assert [(code, line) for code, line, _ in found] == [("SEGMENT_END", line) for line in BEYOND]
     for _, line, message in found:
         assert re.fullmatch(re.escape(BEYOND[line]).replace("…", ".*"), message)
@@ -180,7 +180,7 @@ def test_videos_of_an_object_store(clips: Path) -> None:
     storage.write_bytes(f"{folder}/two.mp4", (clips / "two.mp4").read_bytes())
     storage.write_text(f"{folder}/rows.csv", "TRAIN,two.mp4,run,1,3\nTRAIN,none.mp4,run,1,3\n")
     try:
-        [beyond, missing] = findings(
+        [beyond, missing] = about_rows(
             f"{folder}/rows.csv", task="video_classification", select="SEGMENT_END"
         )
     finally:
@@ -195,7 +195,7 @@ def test_videos_are_opened_on_request(monkeypatch: pytest.MonkeyPatch, tmp_path:
     source = tmp_path / "videos.csv"
     source.write_text(VIDEOS)
     options = {"task": "video_classification", "select": "ALL,warning"}
-    assert {code for code, *_ in findings(source, **options)} == {"OVERLAP"}
+    assert {code for code, *_ in about_rows(source, **options)} == {"OVERLAP"}
     remedy = r"SEGMENT_END needs .* pip install 'recordgen\[video\]'"
     with pytest.raises(UsageError, match=remedy):
         recordgen.check(source, task="video_classification", select="segment_end")

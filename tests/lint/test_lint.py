@@ -20,12 +20,14 @@ from recordgen.dataset.manifest import Split
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import LintError, UsageError
 from recordgen.lint.codes import CHECKS, LIKENESS
+from recordgen.lint.contents import find_repeated
 from recordgen.lint.labels import find_odd_classes
 from recordgen.options import ConvertOptions, make_options
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from recordgen.report.render import render_report
 from tests.conftest import encoded, noise, tree_bytes
+from tests.lint.facts import Noun, facts_of, findings
 
 ROWS = """TRAIN,a.png,cat
 TEST,copy_of_a.png,cat
@@ -225,6 +227,13 @@ TASKS: list[tuple[str, Mapping[str, Any], str, Sequence[tuple[str, int]]]] = [
         "use,age,kind\ntrain,1,a\ntest,1,b\ntrain,2,b\n",
         [("LEAK", 3), ("CONFLICT", 3)],
     ),
+    # A text that stands in a row is the payload of a file that holds it.
+    (
+        "text_classification",
+        {},
+        "TRAIN,a.txt,x\nTEST,one text,y\n",
+        [("LEAK", 2), ("CONFLICT", 2)],
+    ),
     (
         "video_classification",
         {},
@@ -243,21 +252,10 @@ def test_all_tasks(
     tmp_path: Path,
 ) -> None:
     """Texts, rows of tables and videos leak like images; parts of a video may say other things."""
-    (tmp_path / "rows.csv").write_text(rows)
-    result = recordgen.check(tmp_path / "rows.csv", task=task, **options)
-    assert result.lint is not None
-    assert [(item.code, item.line) for item in result.lint.findings() if item.source] == found
-
-
-def test_texts_in_files_and_in_rows_are_compared(tmp_path: Path) -> None:
-    """A text that stands in a row is the payload of a file that holds it."""
     (tmp_path / "a.txt").write_text("one text")
-    (tmp_path / "rows.csv").write_text("TRAIN,a.txt,x\nTEST,one text,y\n")
-    result = recordgen.check(tmp_path / "rows.csv", task="text_classification")
-    assert result.lint is not None
-    [leak, conflict] = [item for item in result.lint.findings() if item.source]
-    assert (leak.code, leak.line, conflict.code, conflict.line) == ("LEAK", 2, "CONFLICT", 2)
-    assert conflict.message.startswith("'y' here, but 'x' for the same text in ")
+    (tmp_path / "rows.csv").write_text(rows)
+    items = findings(tmp_path / "rows.csv", task=task, **options)
+    assert [(item.code, item.line) for item in items if item.source] == found
 
 
 def test_the_page_describes_each_check() -> None:
@@ -337,9 +335,6 @@ def test_shares_of_classes(
 )
 def test_repeated_payloads_against_pairs(rows: Sequence[tuple[str, int, bool]]) -> None:
     """What is found by sorting is what looking at all pairs finds."""
-    from recordgen.lint.contents import find_repeated
-    from tests.lint.facts import Noun, facts_of
-
     said = [(split, content, "x" if has_label else None) for split, content, has_label in rows]
     found = {
         hits.code: set(hits.rows.tolist()) for hits in find_repeated(facts_of(said), Noun(), {})

@@ -6,6 +6,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import recordgen
 from benchmarks import lint_tables
 from recordgen.lint.facts import SAMPLE_ROWS, Notes
-from recordgen.lint.findings import LintFinding
 from recordgen.lint.give_away import codes_of, scoring
 from recordgen.lint.shares import distance_of_samples
 from recordgen.tables.contents import contents_of
+from tests.lint.facts import findings as lint_findings
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -34,12 +34,8 @@ def text_of(columns: Columns) -> str:
     return "\n".join(",".join(map(str, line)) for line in [tuple(columns), *lines])
 
 
-def findings(source: Path | str, **options: Any) -> list[LintFinding]:
-    """Return what the checks of columns say of a table."""
-    codes = "CONSTANT,MIXED_TYPES,GIVE_AWAY,OUTLIER,SKEW,TARGET_KIND"
-    result = recordgen.check(source, select=codes, **options)
-    assert result.lint is not None
-    return list(result.lint.findings())
+# What the checks of columns say of a table.
+findings = partial(lint_findings, select="CONSTANT,MIXED_TYPES,GIVE_AWAY,OUTLIER,SKEW,TARGET_KIND")
 
 
 # All columns of a table, of which each but the first four has one fault.

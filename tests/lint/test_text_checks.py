@@ -14,6 +14,7 @@ from recordgen.lint.alike import group_texts
 from recordgen.lint.minhash import MOST_BYTES, Signatures, similarity, words_of
 from recordgen.lint.neighbours import group_by_keys
 from recordgen.lint.seen_texts import SeenText, measured
+from tests.lint.facts import findings
 from tests.lint.test_lint import about_rows
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in "nrst"]
@@ -183,6 +184,5 @@ def test_what_is_found(source: Path, tmp_path: Path) -> None:
 def test_thresholds(source: Path, threshold: Sequence[str], codes: set[str]) -> None:
     """Each code has its own, also where both are found by one comparison."""
     wanted = ("NEAR_LEAK", "NEAR_DUPLICATE", "LONG_TEXT")
-    result = recordgen.check(source, task="text_classification", threshold=threshold, select=wanted)
-    assert result.lint is not None
-    assert set(result.lint.counts) == codes
+    found = findings(source, task="text_classification", threshold=threshold, select=wanted)
+    assert {item.code for item in found} == codes

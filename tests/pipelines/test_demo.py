@@ -95,6 +95,12 @@ def trained(workdir: Path) -> str:
     return f"{model.uri}/Format-Serving"
 
 
+def served(workdir: Path) -> Callable[..., dict[str, tf.Tensor]]:
+    """Return what the model answers that a demo pushed."""
+    [pushed] = (workdir / "serving").iterdir()
+    return tf.saved_model.load(str(pushed)).signatures["serving_default"]
+
+
 @pytest.mark.parametrize("task", DEMOS)
 def test_the_demo_of_each_task(task, demo_of):
     """Every step runs; the report's counts are true, and its score is that of Kubeflow's step."""
@@ -260,8 +266,7 @@ def test_the_labels_that_are_known_least(demo_of):
 def test_the_pushed_model_names_several_labels(demo_of):
     """Of the digits that an image shows, most are among the model's first answers."""
     workdir, _ = demo_of("image_multi_label")
-    [pushed] = (workdir / "serving").iterdir()
-    serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
+    serve = served(workdir)
     rows = [line.split(",") for line in (workdir / "data/digits.csv").read_text().splitlines()]
     rows = [row for row in rows if row[0] == "TEST"]
     images = [(workdir / "data" / name).read_bytes() for _, name, *_ in rows]
@@ -296,8 +301,7 @@ def test_the_demo_of_texts(demo_of):
     """The pushed model takes texts as they are."""
     workdir, done = demo_of("text_classification")
     assert "400 of 400 texts (100%)" in done.stdout
-    [pushed] = (workdir / "serving").iterdir()
-    serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
+    serve = served(workdir)
     answer = serve(text=tf.constant(["The soup and the bread, well!", "A rude waiter."]))
     assert answer["labels"][:, 0].numpy().tolist() == [b"food", b"service"]
 
@@ -318,8 +322,7 @@ def test_the_demo_of_a_table(demo_of):
     metadata = Metadata(metadata_path(str(workdir)))
     [schema] = metadata.artifacts("Schema")
     assert 'name: "cultivar"' in Path(schema.uri, "schema.pbtxt").read_text()
-    [pushed] = (workdir / "serving").iterdir()
-    serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
+    serve = served(workdir)
     [examples] = metadata.artifacts("Examples")
     shards = [str(path) for path in Path(examples.uri, "Split-test").iterdir()]
     records = list(tf.data.TFRecordDataset(shards, "GZIP" if ".gz" in shards[0] else ""))
@@ -332,8 +335,7 @@ def test_the_demo_of_a_table(demo_of):
 def test_the_demo_of_videos(demo_of):
     """What was pushed tells parts of one video apart."""
     workdir, _ = demo_of("video_classification")
-    [pushed] = (workdir / "serving").iterdir()
-    serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
+    serve = served(workdir)
     rows = [line.split(",") for line in (workdir / "data/test.csv").read_text().splitlines()]
     answer = serve(
         video_bytes=tf.constant([(workdir / "data" / name).read_bytes() for name, *_ in rows]),

@@ -50,7 +50,7 @@ def diff(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Difference
         StorageError: storage failed.
     """
     first, second = (find_side(_path(name, given)) for name, given in (("old", old), ("new", new)))
-    return compare(first, second)
+    return _compare(first, read_rows(first), second, read_rows(second))
 
 
 def _path(name: str, given: str | os.PathLike[str]) -> str:
@@ -60,9 +60,7 @@ def _path(name: str, given: str | os.PathLike[str]) -> str:
     return path
 
 
-def compare(first: Side, second: Side) -> Differences:
-    """Compare two datasets whose shards are found. Raises: as :func:`diff`."""
-    old, new = read_rows(first), read_rows(second)
+def _compare(first: Side, old: Rows, second: Side, new: Rows) -> Differences:
     matches = matching.match(old, new)
     by_kind = matching.differing(old, new, matches)
     changed = np.flatnonzero(np.any([*by_kind.values()], axis=0))
@@ -71,20 +69,16 @@ def compare(first: Side, second: Side) -> Differences:
 
     def read_changed(wanted: slice) -> Iterator[ChangedRow]:
         places = changed[wanted]
-        rows = _pairs(old, matches.old[places], new, matches.new[places])
-        for place, (before, after) in zip(places.tolist(), rows, strict=True):
+        befores, afters = old.refs(matches.old[places]), new.refs(matches.new[places])
+        for place, before, after in zip(places.tolist(), befores, afters, strict=True):
             yield ChangedRow(tuple(k for k in by_kind if by_kind[k][place]), before, after)
 
-    directions = [name for name, found in leaks.items() for _ in range(len(found.new))]
-    leaked_old, leaked_new = (
-        np.concatenate([getattr(found, side) for found in leaks.values()])
-        for side in ("old", "new")
-    )
+    directions = [name for name, (_, targets) in leaks.items() for _ in range(len(targets))]
+    leaked_old, leaked_new = map(np.concatenate, zip(*leaks.values(), strict=True))
 
     def read_leaks(wanted: slice) -> Iterator[Leak]:
-        rows = _pairs(old, leaked_old[wanted], new, leaked_new[wanted])
-        for direction, (before, after) in zip(directions[wanted], rows, strict=True):
-            yield Leak(direction, before, after)
+        rows = old.refs(leaked_old[wanted]), new.refs(leaked_new[wanted])
+        return map(Leak, directions[wanted], *rows)
 
     sizes = size_drift(old, new)
     labels = label_drift(old, new) if has_classes else []
@@ -98,7 +92,7 @@ def compare(first: Side, second: Side) -> Differences:
         unchanged=len(matches.new) - len(changed),
         kinds={kind: int(found.sum()) for kind, found in by_kind.items()},
         moves=_moves(old, new, matches, by_kind["split"]),
-        leak_counts={name: len(found.new) for name, found in leaks.items()},
+        leak_counts={name: len(targets) for name, (_, targets) in leaks.items()},
         vocabulary=_vocabulary(first.dataset, second.dataset),
         options=tuple(_options(first.dataset, second.dataset)),
         labels=tuple(labels) if any(item.counts for item in labels) else (),
@@ -108,12 +102,6 @@ def compare(first: Side, second: Side) -> Differences:
 
 def _listing(rows: Rows, places: Places) -> Listing[RowRef]:
     return Listing(len(places), lambda wanted: rows.refs(places[wanted]))
-
-
-def _pairs(
-    old: Rows, old_places: Places, new: Rows, new_places: Places
-) -> Iterator[tuple[RowRef, RowRef]]:
-    return zip(old.refs(old_places), new.refs(new_places), strict=True)
 
 
 def _compared(side: Side, rows: Rows) -> Compared:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from recordgen.comparing.rows import Rows
 from recordgen.dataset.splits import split_order
+from recordgen.lint.shares import changes
 
 #: The name of all splits together.
 ALL = "all"
@@ -91,16 +92,7 @@ def total_variation(old: Mapping[str, int], new: Mapping[str, int]) -> float | N
 
     ``{"cat": 1, "dog": 1}``, ``{"cat": 3, "dog": 1}`` → 0.25
     """
-    return sum(_changes(old, new).values()) / 2 if any(old.values()) and any(new.values()) else None
-
-
-def _changes(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, float]:
-    """Return by how much the share of each label changes."""
-    totals = max(1, sum(old.values())), max(1, sum(new.values()))
-    return {
-        label: abs(old.get(label, 0) / totals[0] - new.get(label, 0) / totals[1])
-        for label in {**old, **new}
-    }
+    return sum(changes(old, new).values()) / 2 if any(old.values()) and any(new.values()) else None
 
 
 def _splits(old: Rows, new: Rows) -> Sequence[str]:
@@ -120,8 +112,8 @@ def _labels_of(rows: Rows, split: str) -> tuple[Mapping[str, int], int]:
 def _label_drift(
     split: str, old: tuple[Mapping[str, int], int], new: tuple[Mapping[str, int], int]
 ) -> LabelDrift:
-    changes = _changes(old[0], new[0])
-    order = sorted(changes, key=lambda label: (-changes[label], label))
+    changed = changes(old[0], new[0])
+    order = sorted(changed, key=lambda label: (-changed[label], label))
     counts = {label: (old[0].get(label, 0), new[0].get(label, 0)) for label in order}
     return LabelDrift(split, total_variation(old[0], new[0]), counts, (old[1], new[1]))
 

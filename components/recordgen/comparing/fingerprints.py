@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from recordgen import features
 from recordgen.dataset.manifest import Dataset
 from recordgen.masking import without_secrets
-from recordgen.records.wire import Span, canonical, feature_spans, feature_values, first_bytes
+from recordgen.records.wire import canonical, feature_spans, feature_values, first_bytes
 from recordgen.tables.columns import Table
 from recordgen.tables.schema import Schema
 
@@ -34,9 +34,13 @@ _LABELS: Mapping[str, str] = {
     features.IMAGE_OBJECT_TEXT: features.IMAGE_OBJECT_LABEL,
     features.ENTITY_TEXT: features.ENTITY_LABEL,
 }
-_BOXES = features.BBOX
-_ENTITIES = (features.ENTITY_START, features.ENTITY_END)
-_SEGMENT = (features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
+
+# Boxes, entities and segments: labels of each, and where they lie; a segment is the whole example.
+_ANNOTATIONS: Sequence[tuple[str, Sequence[str]]] = (
+    (features.IMAGE_OBJECT_TEXT, features.BBOX),
+    (features.ENTITY_TEXT, (features.ENTITY_START, features.ENTITY_END)),
+    ("", (features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)),
+)
 
 _SIDES = (features.IMAGE_WIDTH, features.IMAGE_HEIGHT)
 _MAX_SIDE = (1 << 32) - 1
@@ -47,9 +51,7 @@ _KNOWN = frozenset(
         *_URIS,
         *_LABELS,
         *_LABELS.values(),
-        *_BOXES,
-        *_ENTITIES,
-        *_SEGMENT,
+        *(name for _, places in _ANNOTATIONS for name in places),
         features.IMAGE_ENCODED,
         features.IMAGE_FORMAT,
         features.IMAGE_HEIGHT,
@@ -129,122 +131,106 @@ def fingerprint(record: bytes, layout: Layout) -> Fingerprint:
         ValueError: the bytes are no Example.
     """
     try:
-        return _fingerprint(record, feature_spans(record), layout)
+        return _fingerprint(_Record(record), layout)
     except (ValueError, IndexError):
-        record = canonical(record)  # laid out in another way, or no Example
-    return _fingerprint(record, feature_spans(record), layout)
+        # Laid out in another way, or no Example.
+        return _fingerprint(_Record(canonical(record)), layout)
 
 
-def _fingerprint(record: bytes, spans: Mapping[str, Span], layout: Layout) -> Fingerprint:
+class _Record:
+    """A record, of which only the features that are asked for are read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.spans = feature_spans(data)
+        self._data = data
+
+    def values(self, name: str | None) -> Sequence[Any]:
+        """Return the values of a feature; none: it is not there."""
+        return feature_values(self._data, self.spans[name]) if name in self.spans else ()
+
+    def bytes(self, name: str) -> memoryview | None:
+        """Return the first value of a feature, not copied; None: it has none, or no bytes."""
+        try:
+            start, end = first_bytes(self._data, self.spans[name])
+        except (KeyError, ValueError, IndexError):
+            return None
+        return memoryview(self._data)[start:end]
+
+    def hash(self, names: Iterable[str]) -> int:
+        """Return the hash of features as they are stored, in the order of their names."""
+        state = blake2b(digest_size=8)
+        for name in sorted(names):
+            start, end = self.spans[name]
+            key = name.encode()
+            state.update(b"%d %d %b" % (len(key), end - start, key))
+            state.update(self._data[start:end])
+        return _short(state.digest())
+
+
+def _fingerprint(record: _Record, layout: Layout) -> Fingerprint:
     if layout.is_table:
-        labels = _shown(_values(record, spans, layout.label))
-        own = {layout.label, layout.number}
-        key = _hash_features(record, spans, (name for name in spans if name not in own))
+        labels = _shown(record.values(layout.label))
+        key = record.hash(record.spans.keys() - {layout.label, layout.number})
         return Fingerprint(key, key, _hash(labels), NOTHING, NOTHING, "", labels, 0, 0, 0)
-    uri = next(
-        (value for name in _URIS if name in spans for value in _values(record, spans, name)), b""
-    )
+    uri = next((value for name in _URIS for value in record.values(name)), b"")
     text = without_secrets(uri.decode("utf-8", "replace") if isinstance(uri, bytes) else str(uri))
-    labels = _labels(record, spans, layout)
-    payload, width, height = _payload(record, spans, text)
-    annotation, objects = _annotation(record, spans)
-    others = [name for name in spans if name not in _KNOWN and name != layout.label]
-    rest = _hash_features(record, spans, others) if others else NOTHING
+    labels = _labels(record, layout)
+    payload, width, height = _payload(record, text)
+    annotation, objects = _annotation(record)
+    others = [name for name in record.spans if name not in _KNOWN and name != layout.label]
+    rest = record.hash(others) if others else NOTHING
     if payload is None:
         payload = rest
     key = _hash_text(text) if text else payload
     return Fingerprint(
-        key,
-        payload,
-        _hash(labels),
-        annotation,
-        rest,
-        text,
-        labels,
-        objects,
-        width,
-        height,
+        key, payload, _hash(labels), annotation, rest, text, labels, objects, width, height
     )
 
 
-def _payload(record: bytes, spans: Mapping[str, Span], uri: str) -> tuple[int | None, int, int]:
+def _payload(record: _Record, uri: str) -> tuple[int | None, int, int]:
     """Return the hash of the payload, and its width and height; None: nothing known is one."""
-    if (image := _bytes(record, spans, features.IMAGE_ENCODED)) is not None:
-        width, height = (_side(record, spans, name) for name in _SIDES)
-        known = _bytes(record, spans, features.IMAGE_SHA256)
-        return _sha256(image) if known is None else _stored_sha256(known, image), width, height
-    if (text := _bytes(record, spans, features.TEXT)) is not None:
-        return _sha256(text), len(text), 0
-    if uri and features.VIDEO_SOURCE_ID in spans:
+    if (image := record.bytes(features.IMAGE_ENCODED)) is not None:
+        width, height = (_side(record, name) for name in _SIDES)
+        return _image_hash(image, record.bytes(features.IMAGE_SHA256)), width, height
+    if (text := record.bytes(features.TEXT)) is not None:
+        return _short(sha256(text).digest()), len(text), 0
+    if uri and features.VIDEO_SOURCE_ID in record.spans:
         return _hash_text(uri), 0, 0
     return None, 0, 0
 
 
-def _bytes(record: bytes, spans: Mapping[str, Span], name: str) -> memoryview | None:
-    """Return the first value of a feature, not copied; None: it has none, or no bytes."""
-    span = spans.get(name)
-    if span is None:
-        return None
-    try:
-        start, end = first_bytes(record, span)
-    except (ValueError, IndexError):
-        return None
-    return memoryview(record)[start:end]
-
-
-def _side(record: bytes, spans: Mapping[str, Span], name: str) -> int:
+def _side(record: _Record, name: str) -> int:
     """Return an image's width or height; 0: not known."""
-    value = next(iter(_values(record, spans, name)), 0)
+    value = next(iter(record.values(name)), 0)
     return min(max(value, 0), _MAX_SIDE) if isinstance(value, int) else 0
 
 
-def _sha256(data: memoryview) -> int:
-    return _short(sha256(data).digest())
-
-
-def _stored_sha256(known: memoryview, image: memoryview) -> int:
+def _image_hash(image: memoryview, known: memoryview | None) -> int:
     """Return the first 64 bits of the image's sha256, which its record holds in hex, as a rule."""
     try:
-        if len(known) == 64:
+        if known is not None and len(known) == 64:
             return int(bytes(known[:16]), 16)
     except ValueError:
         pass  # another tool's idea of a key
-    return _sha256(image)
+    return _short(sha256(image).digest())
 
 
-def _labels(record: bytes, spans: Mapping[str, Span], layout: Layout) -> Sequence[str]:
+def _labels(record: _Record, layout: Layout) -> Sequence[str]:
     if layout.label is not None:
-        return _shown(_values(record, spans, layout.label))
-    for name in _LABELS:
-        if name in spans:
-            return _shown(_values(record, spans, name))
-    for name in _LABELS.values():
-        if name in spans:
-            numbers = _values(record, spans, name)
-            return _shown(n for n in numbers if n != features.NO_LABEL)
-    return ()
+        return _shown(record.values(layout.label))
+    names = (*_LABELS, *_LABELS.values())
+    found = next((name for name in names if name in record.spans), None)
+    return _shown(value for value in record.values(found) if value != features.NO_LABEL)
 
 
-def _annotation(record: bytes, spans: Mapping[str, Span]) -> tuple[int, int]:
+def _annotation(record: _Record) -> tuple[int, int]:
     """Return the hash of boxes, entities or a segment, and how many boxes or entities there are."""
-    names: tuple[str, ...]
-    if _BOXES[0] in spans:
-        names = (features.IMAGE_OBJECT_TEXT, *_BOXES)
-    elif _ENTITIES[0] in spans:
-        names = (features.ENTITY_TEXT, *_ENTITIES)
-    elif _SEGMENT[0] in spans:
-        names = _SEGMENT
-    else:
-        return NOTHING, 0
-    columns = [_values(record, spans, name) for name in names if name in spans]
-    items = sorted(zip(*columns, strict=False))
-    objects = 0 if names is _SEGMENT else len(items)
-    return _hash(map(repr, items)), objects
-
-
-def _values(record: bytes, spans: Mapping[str, Span], name: str | None) -> Sequence[Any]:
-    span = spans.get(name) if name is not None else None
-    return () if span is None else feature_values(record, span)
+    for label, places in _ANNOTATIONS:
+        if places[0] in record.spans:
+            columns = [record.values(name) for name in (label, *places) if name in record.spans]
+            items = sorted(zip(*columns, strict=False))
+            return _hash(map(repr, items)), len(items) if label else 0
+    return NOTHING, 0
 
 
 def _shown(values: Iterable[Any]) -> Sequence[str]:
@@ -258,17 +244,6 @@ def _shown(values: Iterable[Any]) -> Sequence[str]:
         for value in values
     }
     return tuple(sorted(texts - {""}))
-
-
-def _hash_features(record: bytes, spans: Mapping[str, Span], names: Iterable[str]) -> int:
-    """Return the hash of features as they are stored, in the order of their names."""
-    state = blake2b(digest_size=8)
-    for name in sorted(names):
-        start, end = spans[name]
-        key = name.encode()
-        state.update(b"%d %d %b" % (len(key), end - start, key))
-        state.update(record[start:end])
-    return _short(state.digest())
 
 
 def _hash(texts: Iterable[str]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,23 +44,15 @@ class Matches(NamedTuple):
     added: Places
 
 
-class Leaks(NamedTuple):
-    """Rows of NEW whose payload OLD has on the other side.
-
-    Attributes:
-        old: a row of OLD with the payload, for each of ``new``.
-        new: places in NEW, ascending.
-    """
-
-    old: Places
-    new: Places
+#: Rows of OLD and of NEW, in pairs.
+Pairs: TypeAlias = tuple[Places, Places]
 
 
 def match(old: Rows, new: Rows) -> Matches:
     """Match rows by key; rows with equal keys one to one."""
     old_columns, new_columns = _columns(old, new)
     left_old, left_new = np.arange(len(old)), np.arange(len(new))
-    pairs: list[tuple[Places, Places]] = []
+    pairs: list[Pairs] = []
     for columns in _PASSES:
         first = _distinct(_hashed([old_columns[name][left_old] for name in columns]))
         second = _distinct(_hashed([new_columns[name][left_new] for name in columns]))
@@ -81,20 +73,18 @@ def differing(old: Rows, new: Rows, matches: Matches) -> dict[str, npt.NDArray[n
     }
 
 
-def is_training(split: str) -> bool:
-    """Say whether models learn from a split: ``train`` and what it is called elsewhere."""
-    return split_named(split) == TRAIN
-
-
-def leaks(old: Rows, new: Rows) -> dict[str, Leaks]:
-    """Return the rows of NEW whose payload leaked, under whatever name.
+def leaks(old: Rows, new: Rows) -> dict[str, Pairs]:
+    """Return the rows of NEW whose payload leaked, under whatever name, in their order.
 
     Returns:
-        ``train_to_evaluation``: rows in another split of NEW than train, whose payload is in OLD's
-        train; ``evaluation_to_train``: the other way round.
+        ``train_to_evaluation``: rows in another split of NEW than train, each beside a row of OLD's
+        train that has its payload; ``evaluation_to_train``: the other way round.
     """
-    old_train = old.in_splits([name for name in old.splits if is_training(name)])
-    new_train = new.in_splits([name for name in new.splits if is_training(name)])
+    # Models learn from ``train``, whatever another tool calls it.
+    old_train, new_train = (
+        rows.in_splits([name for name in rows.splits if split_named(name) == TRAIN])
+        for rows in (old, new)
+    )
     return {
         "train_to_evaluation": _shared(old, old_train, new, ~new_train),
         "evaluation_to_train": _shared(old, ~old_train, new, new_train),
@@ -103,7 +93,7 @@ def leaks(old: Rows, new: Rows) -> dict[str, Leaks]:
 
 def _shared(
     old: Rows, from_old: npt.NDArray[np.bool_], new: Rows, from_new: npt.NDArray[np.bool_]
-) -> Leaks:
+) -> Pairs:
     sources, targets = np.flatnonzero(from_old), np.flatnonzero(from_new)
     payloads = old.numbers["payload"][sources]
     order = np.argsort(payloads, kind="stable")
@@ -112,7 +102,7 @@ def _shared(
     at = np.searchsorted(ordered, wanted)
     is_there = at < len(ordered)
     is_there[is_there] = ordered[at[is_there]] == wanted[is_there]
-    return Leaks(sources[order[at[is_there]]], targets[is_there])
+    return sources[order[at[is_there]]], targets[is_there]
 
 
 def _columns(*sides: Rows) -> list[dict[str, npt.NDArray[Any]]]:

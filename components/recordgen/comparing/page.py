@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
-
-from jinja2 import Template
+from functools import partial
 
 from recordgen import storage
 from recordgen.comparing import wording
@@ -29,7 +27,13 @@ def to_html(differences: Differences) -> str:
     old_names, new_names = wording.shown_names(differences, _ROWS_SHOWN)
     splits = dict.fromkeys((*differences.old.splits, *differences.new.splits))
     vocabulary = differences.vocabulary
-    return _template().render(
+    template = page_template(
+        __package__,
+        labels=wording.labels_words,
+        value=wording.value_words,
+        distance=wording.distance_words,
+    )
+    return template.render(
         found=differences,
         splits=splits,
         old_names=old_names,
@@ -41,15 +45,4 @@ def to_html(differences: Differences) -> str:
         rows_shown=_ROWS_SHOWN,
         labels_shown=_LABELS_SHOWN,
         options_shown=_OPTIONS_SHOWN,
-    )
-
-
-@cache
-def _template() -> Template:
-    return page_template(
-        "recordgen.comparing",
-        "page.html",
-        labels=wording.labels_words,
-        value=wording.value_words,
-        distance=lambda value: "none" if value is None else f"{value:.3f}",
     )

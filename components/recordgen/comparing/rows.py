@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,6 +41,7 @@ _NUMBERS: Mapping[str, Any] = {
     "record": np.uint32,
 }
 _TEXTS: Mapping[str, Any] = {"uri": pa.large_string(), "labels": pa.large_list(pa.large_string())}
+_COLUMNS = (*Fingerprint._fields, "split", "file", "record")
 
 
 class RowRef(NamedTuple):
@@ -97,12 +99,12 @@ class Rows:
         for start in range(0, len(places), BLOCK_ROWS):
             block = places[start : start + BLOCK_ROWS]
             taken = pa.array(block)
-            columns = [self.numbers[n][block].tolist() for n in ("split", "objects", "file")]
+            names = ("split", "objects", "file", "record")
+            columns = (self.numbers[name][block].tolist() for name in names)
             for uri, labels, split, objects, file, record in zip(
                 self.uris.take(taken).to_pylist(),
                 self.labels.take(taken).to_pylist(),
                 *columns,
-                self.numbers["record"][block].tolist(),
                 strict=True,
             ):
                 yield RowRef(
@@ -119,83 +121,51 @@ def read_rows(side: Side) -> Rows:
         StorageError: storage failed.
     """
     layout = Layout.of(side.dataset)
-    builder = _Builder()
-    for split, files in side.files.items():
-        for file in files:
-            _read_shard(side.path(file), layout, builder.shard(split, file))
-    return builder.build()
+    splits = tuple(name for name, files in side.files.items() if files)
+    files = [(code, file) for code, name in enumerate(splits) for file in side.files[name]]
+    counts: list[Counter[str]] = [Counter() for _ in splits]
+    unlabelled: Counter[str] = Counter()
+    numbers: dict[str, list[npt.NDArray[Any]]] = {
+        name: [np.zeros(0, dtype)] for name, dtype in _NUMBERS.items()
+    }
+    texts: dict[str, list[Any]] = {name: [] for name in _TEXTS}
+    records = (
+        (*found, code, place, number)
+        for place, (code, file) in enumerate(files)
+        for number, found in _read_shard(side.path(file), layout)
+    )
+    while block := list(islice(records, BLOCK_ROWS)):
+        columns = dict(zip(_COLUMNS, zip(*block, strict=True), strict=True))
+        for name, parts in numbers.items():
+            parts.append(np.array(columns[name], _NUMBERS[name]))
+        for name, chunks in texts.items():
+            chunks.append(pa.array(columns[name], _TEXTS[name]))
+        for code, labels in zip(columns["split"], columns["labels"], strict=True):
+            for label in labels:
+                counts[code][label] += 1
+            if not labels:
+                unlabelled[splits[code]] += 1
+    return Rows(
+        {name: np.concatenate(numbers.pop(name)) for name in _NUMBERS},
+        pa.chunked_array(texts["uri"], _TEXTS["uri"]),
+        pa.chunked_array(texts["labels"], _TEXTS["labels"]),
+        splits,
+        tuple(file for _, file in files),
+        dict(zip(splits, counts, strict=True)),
+        unlabelled,
+    )
 
 
-def _read_shard(path: str, layout: Layout, add: Any) -> None:
+def _read_shard(path: str, layout: Layout) -> Iterator[tuple[int, Fingerprint]]:
+    """Yield each record's place in its shard, and its fingerprint."""
     try:
         for number, record in enumerate(read_records(path)):
             try:
-                found = fingerprint(record, layout)
+                yield number, fingerprint(record, layout)
             except (ValueError, IndexError) as exc:
                 raise RecordError(f"{path}: record {number}: {exc}") from exc
-            add(found, number)
     except OSError as exc:
         raise SourceError(
             f"{path}: cannot be read, though the dataset names this shard: "
             f"{exc.strerror or exc}; convert again, or copy all of the dataset's files"
         ) from exc
-
-
-@dataclass
-class _Builder:
-    """Collects records block by block."""
-
-    splits: list[str] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
-    label_counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    unlabelled: Counter[str] = field(default_factory=Counter)
-    _waiting: list[tuple[Any, ...]] = field(default_factory=list)
-    _numbers: dict[str, list[npt.NDArray[Any]]] = field(default_factory=lambda: defaultdict(list))
-    _texts: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-
-    def shard(self, split: str, file: str) -> Any:
-        """Return a function that adds the records of the next shard."""
-        if split not in self.splits:
-            self.splits.append(split)
-        self.files.append(file)
-        place = self.splits.index(split), len(self.files) - 1
-        counts = self.label_counts[split]
-
-        def add(found: Fingerprint, number: int) -> None:
-            for label in found.labels:
-                counts[label] += 1
-            if not found.labels:
-                self.unlabelled[split] += 1
-            self._waiting.append((*found, *place, number))
-            if len(self._waiting) >= BLOCK_ROWS:
-                self._flush()
-
-        return add
-
-    def _flush(self) -> None:
-        if not self._waiting:
-            return
-        names = (*Fingerprint._fields, "split", "file", "record")
-        columns = dict(zip(names, zip(*self._waiting, strict=True), strict=True))
-        for name, dtype in _NUMBERS.items():
-            self._numbers[name].append(np.array(columns[name], dtype))
-        for name, kind in _TEXTS.items():
-            self._texts[name].append(pa.array(columns[name], kind))
-        self._waiting.clear()
-
-    def build(self) -> Rows:
-        """Return all that was added."""
-        self._flush()
-        numbers: dict[str, npt.NDArray[Any]] = {}
-        for name, dtype in _NUMBERS.items():
-            numbers[name] = np.concatenate([np.zeros(0, dtype), *self._numbers.pop(name, [])])
-        texts = {name: pa.chunked_array(self._texts[name], kind) for name, kind in _TEXTS.items()}
-        return Rows(
-            numbers,
-            texts["uri"],
-            texts["labels"],
-            tuple(self.splits),
-            tuple(self.files),
-            {name: dict(counts) for name, counts in self.label_counts.items()},
-            dict(self.unlabelled),
-        )

@@ -48,11 +48,13 @@ def find_side(given: str) -> Side:
         StorageError: storage failed.
     """
     root = storage.normal(given)
-    if posixpath.basename(root) == DATASET_FILE:
+    is_file = posixpath.basename(root) == DATASET_FILE
+    if is_file or storage.exists(storage.join(root, DATASET_FILE)):
         dataset = read_dataset(root)
-        return _listed(posixpath.dirname(root) or ".", dataset)
-    if storage.exists(storage.join(root, DATASET_FILE)):
-        return _listed(root, read_dataset(root))
+        shards = {
+            name: tuple(it.file for it in split.shards) for name, split in dataset.splits.items()
+        }
+        return Side((posixpath.dirname(root) or ".") if is_file else root, dataset, shards)
     folders = storage.list_folders(root, SPLIT_PREFIX)
     names = sorted((name.removeprefix(SPLIT_PREFIX) for name in folders), key=split_order)
     found = {
@@ -69,10 +71,3 @@ def find_side(given: str) -> Side:
             f"OUTPUT of convert, its {DATASET_FILE}, or the uri of a TFX Examples artifact"
         )
     return Side(root, None, found)
-
-
-def _listed(root: str, dataset: Dataset) -> Side:
-    shards = {
-        name: tuple(shard.file for shard in split.shards) for name, split in dataset.splits.items()
-    }
-    return Side(root, dataset, shards)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 
 from recordgen import storage
 from recordgen.comparing.differences import ChangedRow, Differences, Leak, VocabularyChange
 from recordgen.comparing.rows import RowRef
 from recordgen.features import TEXT
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
+from recordgen.records.tfrecord import read_chosen
+from recordgen.report.units import shortened
 from recordgen.rows.row import is_content_uri
 
 # By task; of others an annotation is called that.
@@ -75,13 +75,18 @@ def value_words(value: object) -> str:
     if isinstance(value, list | tuple):
         value = ", ".join(map(str, value)) or None
     text = "none" if value is None else str(value)
-    return _cut(text, _VALUE_CHARACTERS)
+    return shortened(text, _VALUE_CHARACTERS)
+
+
+def distance_words(value: float | None) -> str:
+    """Return a distance of labels or sizes; None: it is not known."""
+    return "none" if value is None else f"{value:.3f}"
 
 
 def names_of(root: str, rows: Iterable[RowRef]) -> dict[RowRef, str]:
     """Return what people know rows by: the uri; else the begin of a text, or a table's values.
 
-    These are read again from their shards, up to the last one that is wanted.
+    These are read again from their shards.
 
     Args:
         root: the folder of the dataset.
@@ -91,15 +96,13 @@ def names_of(root: str, rows: Iterable[RowRef]) -> dict[RowRef, str]:
     hidden: dict[str, list[RowRef]] = {}
     for row in rows:
         if row.uri and not is_content_uri(row.uri):
-            names[row] = _cut(row.uri, _NAME_CHARACTERS)
+            names[row] = shortened(row.uri, _NAME_CHARACTERS)
         else:
             hidden.setdefault(row.file, []).append(row)
     for file, wanted in hidden.items():
         by_place = {row.record: row for row in wanted}
-        records = islice(read_records(storage.join(root, file)), max(by_place) + 1)
-        for number, record in enumerate(records):
-            if number in by_place:
-                names[by_place[number]] = _cut(_content(record), _NAME_CHARACTERS)
+        for number, record in read_chosen(storage.join(root, file), by_place):
+            names[by_place[number]] = shortened(_content(record), _NAME_CHARACTERS)
     return names
 
 
@@ -133,7 +136,3 @@ def _value(value: object) -> str:
         return value.decode("utf-8")[:_NAME_CHARACTERS]
     except UnicodeDecodeError:
         return f"{len(value):,} bytes"
-
-
-def _cut(text: str, characters: int) -> str:
-    return text if len(text) <= characters else f"{text[: characters - 1]}…"

@@ -76,7 +76,7 @@ def _moves(found: Differences) -> str:
 
 
 def _label_lines(found: Differences) -> list[str]:
-    parts = [f"{item.split} {_distance(item.distance)}" for item in found.labels]
+    parts = [f"{item.split} {wording.distance_words(item.distance)}" for item in found.labels]
     if not parts:
         return []
     first = found.labels[0]
@@ -93,7 +93,7 @@ def _label_lines(found: Differences) -> list[str]:
 
 
 def _size_lines(found: Differences) -> list[str]:
-    parts = [f"{item.split} {_distance(item.distance)}" for item in found.sizes]
+    parts = [f"{item.split} {wording.distance_words(item.distance)}" for item in found.sizes]
     if not parts:
         return []
     first = found.sizes[0]
@@ -101,10 +101,6 @@ def _size_lines(found: Differences) -> list[str]:
         f"Sizes      {', '.join(parts)} (Kolmogorov–Smirnov, 0 to 1)",
         f"           median {_median(first.old)} → {_median(first.new)}",
     ]
-
-
-def _distance(value: float | None) -> str:
-    return "none" if value is None else f"{value:.3f}"
 
 
 def _median(stats: SizeStats) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from recordgen.report.units import megabytes
 
 if TYPE_CHECKING:
     from recordgen.runs.progress import Snapshot
-from recordgen.report.units import megabytes, time_left
 
 
 def progress_text(snapshot: Snapshot, more: str = "", unit: str = "") -> str:
@@ -15,7 +17,7 @@ def progress_text(snapshot: Snapshot, more: str = "", unit: str = "") -> str:
     if snapshot.examples_per_s is not None:
         words.append(f"{snapshot.examples_per_s:,.0f}{unit}/s")
     if snapshot.seconds_left is not None:
-        words.append(time_left(snapshot.seconds_left))
+        words.append(f"{timedelta(seconds=round(snapshot.seconds_left))} left")
     return ", ".join([*words, f"{snapshot.rejects:,} rejects"])
 
 

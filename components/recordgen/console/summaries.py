@@ -11,7 +11,7 @@ from recordgen import features
 from recordgen.console.terminal import one_line
 from recordgen.lint.codes import CHECKS, ERROR, WARNING, only_level
 from recordgen.options import AUTO
-from recordgen.report.units import megabytes
+from recordgen.report.units import megabytes, shortened
 from recordgen.rows.row import is_content_uri
 from recordgen.runs import counters
 from recordgen.storage.hosts import unreachable_text
@@ -198,15 +198,11 @@ def examples_table(examples: Sequence[ListedExample], count: int) -> str:
 
 def _image_table(records: Sequence[Record]) -> list[str]:
     """Return the lines of a table of images; where one has boxes, of these instead of labels."""
-    header: tuple[str, ...] = ("#", "source id", "format", "size", "bytes")
-    images = [_image_cells(record) for record in records]
+    names, cells = ("label", "text"), _label_cells
     if any(features.BBOX[0] in record.features for record in records):
-        header += ("boxes", "by label")
-        more = [_box_cells(record) for record in records]
-    else:
-        header += ("label", "text")
-        more = [_label_cells(record) for record in records]
-    rows = [(*image, *cells) for image, cells in zip(images, more, strict=True)]
+        names, cells = ("boxes", "by label"), _box_cells
+    header = ("#", "source id", "format", "size", "bytes", *names)
+    rows = [(*_image_cells(record), *cells(record)) for record in records]
     return aligned(header, rows, left=(1, 2, 6))
 
 
@@ -250,8 +246,7 @@ def _cell(value: object) -> str:
     """Return a feature's value as text that fits a column."""
     if isinstance(value, list) and len(value) > _CELL_VALUES:
         return f"[{_some(value)}]"
-    text = " ".join(str(value).split())
-    return text if len(text) <= _CELL_CHARACTERS else f"{text[: _CELL_CHARACTERS - 1]}…"
+    return shortened(" ".join(str(value).split()), _CELL_CHARACTERS)
 
 
 def reject_lines(rejects: Sequence[Reject], limit: int) -> list[str]:

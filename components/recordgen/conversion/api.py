@@ -56,6 +56,7 @@ from recordgen.runs.counters import total_counts
 from recordgen.runs.progress import Progress
 from recordgen.runs.results import CheckResult, ConversionResult
 from recordgen.runs.staging import StagedPlan, Staging
+from recordgen.shards.task import ShardResult
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.source import AnySource, Source, open_files, open_source
 from recordgen.standards.card import CARD_FILE, check_no_card, write_card
@@ -157,20 +158,30 @@ def check_opened(
         with running(carrier_factory(beam_args)(), staging, progress, decoded) as carrier:
             shards = graph.plan_rows(carrier, opened, unlimited, staging)
             graph.check_shards(shards, unlimited, staging)
-        staged, results = read_outcome(staging, unlimited)
-        findings = first_findings(staging, staged)
-        facts = Facts(staging.read_facts(results))
-    rejects = all_rejects(staged, results)
-    dataset = to_dataset(opened, staged, results, decoded)
-    dataset, lint = linted(dataset, facts, staged, findings, decoded)
+        found = _checked(opened, decoded, staging, *read_outcome(staging, unlimited))
+    return replace(found, seconds=time.monotonic() - started)
+
+
+def _checked(
+    source: Source,
+    options: ConvertOptions,
+    staging: Staging,
+    staged: StagedPlan,
+    results: Sequence[ShardResult],
+) -> CheckResult:
+    """Return what a run came to that has looked at all rows and payloads, and written nothing."""
+    findings = first_findings(staging, staged)
+    facts = Facts(staging.read_facts(results))
+    dataset = to_dataset(source, staged, results, options)
+    dataset, lint = linted(dataset, facts, staged, findings, options)
     return CheckResult(
-        dataset,
-        rejects,
-        time.monotonic() - started,
-        total_counts(staged, results),
-        findings,
-        opened.detection,
-        lint,
+        dataset=dataset,
+        rejects=all_rejects(staged, results),
+        seconds=0.0,  # not known yet
+        counts=total_counts(staged, results),
+        findings=findings,
+        detection=source.detection,
+        lint=lint,
     )
 
 
@@ -333,9 +344,9 @@ def _committed(
     commit(run.staging, output, dataset, texts=texts, streams=streams, kept=kept)
     resumed = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(
-        output,
-        dataset,
-        rejects,
+        output=output,
+        dataset=dataset,
+        rejects=rejects,
         seconds=0.0,  # not known yet
         counts=total_counts(staged, results),
         kept_shards=resumed if run.leftovers else None,
@@ -385,23 +396,10 @@ def _confirm(
         with running(carrier, run.staging, progress, options):
             shards = graph.plan_rows(carrier, source, options, run.staging)
             graph.compare_shards(shards, options, output, run.staging)
-        staged, results = read_outcome(run.staging, options)
-        facts = Facts(run.staging.read_facts(results))
-        dataset = to_dataset(source, staged, results, options)
-        changes = first_findings(run.staging, staged)
-        dataset, lint = linted(dataset, facts, staged, changes, options)
-        names = [item.name for item in fields(Dataset)]
-        _refuse_other(output, [n for n in names if getattr(there, n) != getattr(dataset, n)])
-    return ConversionResult(
-        output,
-        dataset,
-        all_rejects(staged, results),
-        seconds=0.0,  # not known yet
-        counts=total_counts(staged, results),
-        unchanged=True,
-        detection=source.detection,
-        lint=lint,
-    )
+        found = _checked(source, options, run.staging, *read_outcome(run.staging, options))
+        now, names = found.dataset, [item.name for item in fields(Dataset)]
+        _refuse_other(output, [n for n in names if getattr(there, n) != getattr(now, n)])
+    return ConversionResult(output=output, unchanged=True, **vars(found))
 
 
 def _refuse_other(output: str, differences: Sequence[str]) -> None:

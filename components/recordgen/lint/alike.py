@@ -25,9 +25,19 @@ def find_alike(facts: Facts, task: LintedTask, thresholds: Mapping[str, float]) 
     def groups(least: float | None) -> Groups:
         return Groups(facts, _numbers(facts, least))
 
-    yield _near("NEAR_LEAK", facts, task, groups(thresholds.get("NEAR_LEAK")).across_splits())
-    within = groups(thresholds.get("NEAR_DUPLICATE")).within_splits()
-    yield _near("NEAR_DUPLICATE", facts, task, within)
+    def near(code: str, pairs: Pairs) -> Hits:
+        is_other = facts.contents[pairs[0]] != facts.contents[pairs[1]]
+        rows, partners = (side[is_other] for side in pairs)
+
+        def message(at: int) -> str:
+            said = f"nearly the same {task.noun} as {facts.place(partners[at])}"
+            similarity = facts.similarity(rows[at], partners[at])
+            return said if similarity is None else f"{said}, similarity {similarity:.2f}"
+
+        return Hits(code, rows, message, partners)
+
+    yield near("NEAR_LEAK", groups(thresholds.get("NEAR_LEAK")).across_splits())
+    yield near("NEAR_DUPLICATE", groups(thresholds.get("NEAR_DUPLICATE")).within_splits())
 
 
 def _numbers(facts: Facts, least: float | None) -> npt.NDArray[np.intp]:
@@ -64,15 +74,3 @@ def group_texts(signatures: minhash.Signatures, least: float) -> Indices:
         return shared >= least
 
     return group_by_keys(minhash.bands(signatures), len(signatures), alike)
-
-
-def _near(code: str, facts: Facts, task: LintedTask, pairs: Pairs) -> Hits:
-    is_other = facts.contents[pairs.rows] != facts.contents[pairs.partners]
-    rows, partners = pairs.rows[is_other], pairs.partners[is_other]
-
-    def message(at: int) -> str:
-        near = f"nearly the same {task.noun} as {facts.place(partners[at])}"
-        similarity = facts.similarity(rows[at], partners[at])
-        return near if similarity is None else f"{near}, similarity {similarity:.2f}"
-
-    return Hits(code, rows, message, partners)

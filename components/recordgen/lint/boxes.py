@@ -41,16 +41,11 @@ class _Boxes(NamedTuple):
     names: Sequence[str]
     corners: npt.NDArray[np.float64]
 
-    @property
-    def areas(self) -> npt.NDArray[np.float64]:
-        """Their shares of the image."""
-        return _areas(self.corners)
-
 
 def find_odd_boxes(facts: Facts, task: BoxTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
     """Yield images with boxes that are worth a look; each once for a code."""
     boxes = _all_boxes(facts, task)
-    areas = boxes.areas * 100
+    areas = areas_of(boxes.corners) * 100
 
     def about(code: str, found: npt.NDArray[np.intp], text: str) -> Hits:
         """Return a finding for each image; ``text`` says what is odd about the first box there."""
@@ -91,14 +86,15 @@ def _all_boxes(facts: Facts, task: BoxTask) -> _Boxes:
     return _Boxes(rows[order], labels[order], names, corners[order])
 
 
-def _areas(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def areas_of(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the shares of the image that boxes cover, given their corners: float64 [n, 4]."""
     sides = np.maximum(corners[:, 2:] - corners[:, :2], 0)
     return sides[:, 0] * sides[:, 1]
 
 
 def _drawn_twice(boxes: _Boxes, least: float) -> Rows:
     """Return the boxes that share so much with one before them: intersection over union."""
-    areas = boxes.areas
+    areas = areas_of(boxes.corners)
     is_found = np.zeros(len(areas), np.bool_)
     for step in range(1, _WINDOW + 1):
         before, after = np.arange(len(areas) - step), np.arange(step, len(areas))
@@ -107,7 +103,7 @@ def _drawn_twice(boxes: _Boxes, least: float) -> Rows:
         )
         before, after = before[alike], after[alike]
         one, other = boxes.corners[before], boxes.corners[after]
-        shared = _areas(
+        shared = areas_of(
             np.hstack((np.maximum(one[:, :2], other[:, :2]), np.minimum(one[:, 2:], other[:, 2:])))
         )
         is_found[after] |= shared > least * (areas[before] + areas[after] - shared)

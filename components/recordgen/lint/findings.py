@@ -72,6 +72,13 @@ class LintFinding(NamedTuple):
         where = f"{self.source}:{self.line}" if self.source else "dataset"
         return f"{where}: {self.code} {self.message}"
 
+    def to_line(self) -> str:
+        """Return the line of JSON that ``lint.jsonl`` has for it."""
+        values = self._asdict()
+        if not self.other_source:
+            del values["other_source"], values["other_line"]
+        return json.dumps(values, ensure_ascii=False) + "\n"
+
 
 def first_of_each(findings: Iterable[LintFinding], count: int) -> Iterator[LintFinding]:
     """Yield the first findings of each code."""
@@ -80,12 +87,3 @@ def first_of_each(findings: Iterable[LintFinding], count: int) -> Iterator[LintF
         seen[item.code] += 1
         if seen[item.code] <= count:
             yield item
-
-
-def to_lines(findings: Iterable[LintFinding]) -> Iterator[str]:
-    """Yield the line of JSON that ``lint.jsonl`` has for each finding."""
-    for item in findings:
-        values = item._asdict()
-        if not item.other_source:
-            del values["other_source"], values["other_line"]
-        yield json.dumps(values, ensure_ascii=False) + "\n"

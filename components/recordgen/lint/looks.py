@@ -12,7 +12,8 @@ on every machine, in whatever order its libraries add.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -114,20 +115,15 @@ def look_at(pictures: Sequence[SmallPicture]) -> Looks:
     """
     count = len(pictures)
     looks = Looks(np.zeros((count, SIDE, SIDE), np.uint8), np.zeros(count), np.zeros(count))
-    for places in _of_one_shape(pictures):
+    by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for place, picture in enumerate(pictures):
+        by_shape[picture.pixels.shape].append(place)
+    for places in by_shape.values():
         alike = [pictures[place] for place in places]
         gray, looks.colourfulness[places] = _gray_of(np.stack([each.pixels for each in alike]))
         looks.thumbnail[places] = _thumbnails(gray, alike)
         looks.sharpness[places] = _sharpness(gray)
     return looks
-
-
-def _of_one_shape(pictures: Sequence[SmallPicture]) -> Iterator[list[int]]:
-    """Yield the places of the pictures of each shape."""
-    places: dict[tuple[int, ...], list[int]] = {}
-    for place, picture in enumerate(pictures):
-        places.setdefault(picture.pixels.shape, []).append(place)
-    yield from places.values()
 
 
 def _gray_of(pixels: Pixels) -> tuple[Pixels, _Floats | float]:

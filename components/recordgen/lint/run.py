@@ -13,7 +13,7 @@ from recordgen.errors import UsageError
 from recordgen.lint.codes import CHECKS, ERROR, PACKAGES, REPEATED, count_level
 from recordgen.lint.contents import LintedTask, OpenPayload
 from recordgen.lint.facts import Facts
-from recordgen.lint.findings import AboutAll, Hits, LintFinding, to_lines
+from recordgen.lint.findings import AboutAll, Hits, LintFinding
 from recordgen.lint.selection import Selection
 from recordgen.registry import imported
 from recordgen.rejects import Finding
@@ -67,7 +67,7 @@ class Lint:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of ``lint.jsonl``."""
-        return to_lines(self.findings())
+        return (item.to_line() for item in self.findings())
 
 
 def need_packages(task: LintedTask, selection: Selection) -> None:
@@ -106,27 +106,25 @@ def run_checks(
         open_payload: opens the payload of an example, for checks that need it.
     """
     wanted = selection.codes
-    about_lines = [
-        LintFinding(
-            each.code, CHECKS[each.code].level, each.source, each.line, each.uri, "", each.message
-        )
-        for each in lines
-        if each.code in wanted
-    ]
     found = [
         item
-        for finder in (REPEATED, *task.checks)
-        if any(CHECKS[code].finder == finder for code in wanted)
-        for item in _finder(finder, open_payload)(facts, task, selection.thresholds)
+        for path in (REPEATED, *task.checks)
+        if any(CHECKS[code].finder == path for code in wanted)
+        for item in _finder(path, open_payload)(facts, task, selection.thresholds)
         if item.code in wanted
     ]
+    hits = [item for item in found if isinstance(item, Hits)]
     columns = [item for item in found if isinstance(item, AboutAll)]
     general = [
         LintFinding(code, CHECKS[code].level, "", 0, "", "", text)
         for code, text in (*about_all, *columns)
         if code in wanted
     ]
-    hits = [item for item in found if isinstance(item, Hits)]
+    about_lines = [
+        LintFinding(it.code, CHECKS[it.code].level, it.source, it.line, it.uri, "", it.message)
+        for it in lines
+        if it.code in wanted
+    ]
     counts = Counter(item.code for item in general)
     counts.update({code: count for code, count in lines_by_code.items() if code in wanted})
     for each in hits:

@@ -98,21 +98,16 @@ def _garbled(data: bytes) -> str | None:
     if at >= 0:
         return _around(data, at)
     for suspect in islice(_SUSPECT.finditer(data), _MOST_SUSPECTS):
+        from ftfy.badness import is_bad  # who has no suspect needs none of its tables
+
         part = _around(data, suspect.start())
-        if _is_garbled(part):
+        if is_bad(part):
             return part
     return None
 
 
 def _around(data: bytes, at: int) -> str:
     return data[max(0, at - _AROUND) : at + _AROUND].decode("utf-8", "ignore")
-
-
-def _is_garbled(text: str) -> bool:
-    # Who has no suspect needs none of its tables.
-    from ftfy.badness import is_bad
-
-    return bool(is_bad(text))
 
 
 class _Sought(NamedTuple):

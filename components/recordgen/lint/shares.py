@@ -18,18 +18,24 @@ def distance(expected: Mapping[_Key, int], found: Mapping[_Key, int]) -> tuple[f
     total, drawn = sum(expected.values()), sum(found.values())
     if not total or not drawn:
         return 0.0, 0.0
-    apart = by_chance = 0.0
-    for key in {*expected, *found}:
-        share = expected.get(key, 0) / total
-        apart += abs(found.get(key, 0) / drawn - share) / 2
-        by_chance += math.sqrt(share * (1 - share) / (2 * math.pi * drawn))
-    return apart, by_chance
+    shares = [count / total for count in expected.values()]
+    by_chance = sum(math.sqrt(part * (1 - part) / (2 * math.pi * drawn)) for part in shares)
+    return sum(changes(expected, found).values()) / 2, by_chance
 
 
 def distance_of_samples(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> tuple[float, float]:
     """Return what :func:`distance` does, for two samples of one whole."""
     apart, by_chance = distance(one, other)
     return apart, math.hypot(by_chance, distance(other, one)[1])
+
+
+def changes(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, float]:
+    """Return by how much the share of each key differs."""
+    totals = max(1, sum(one.values())), max(1, sum(other.values()))
+    return {
+        key: abs(one.get(key, 0) / totals[0] - other.get(key, 0) / totals[1])
+        for key in {**one, **other}
+    }
 
 
 def share(counts: Mapping[_Key, int], key: _Key) -> float:
@@ -39,7 +45,5 @@ def share(counts: Mapping[_Key, int], key: _Key) -> float:
 
 def most_changed(expected: Mapping[_Key, int], found: Mapping[_Key, int]) -> _Key:
     """Return the key whose share differs most; of several, the one that sorts last."""
-    return max(
-        {**expected, **found},
-        key=lambda key: (abs(share(found, key) - share(expected, key)), key),
-    )
+    changed = changes(expected, found)
+    return max(changed, key=lambda key: (changed[key], key))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import groupby
 from typing import IO, NamedTuple, Protocol
 
 import numpy as np
@@ -37,15 +38,15 @@ def find_overlaps(facts: Facts, task: VideoTask, thresholds: Mapping[str, float]
     videos = facts.contents
     order = sorted(range(len(facts)), key=lambda row: (videos[row], *segments[row][1:]))
     found: dict[int, int] = {}
-    last = -1  # the segment of the video that ends last
-    for row in order:
-        label, start, end = segments[row]
-        if last >= 0 and videos[last] == videos[row]:
+    for _, parts in groupby(order, videos.__getitem__):
+        last, *others = parts  # ``last`` is the one of the video that ends last so far
+        for row in others:
+            label, start, end = segments[row]
             other, other_start, other_end = segments[last]
             if start < other_end and label != other and (start, end) != (other_start, other_end):
                 found[row] = last
-        if last < 0 or videos[last] != videos[row] or end > segments[last][2]:
-            last = row
+            if end > other_end:
+                last = row
     rows = np.array(sorted(found), np.intp)
     partners = np.array([found[row] for row in rows], np.intp)
 

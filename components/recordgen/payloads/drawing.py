@@ -80,15 +80,7 @@ def _area(box: StoredBox) -> float:
 
 
 def _pixels(box: StoredBox, size: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Return the first and the last column and row that a box covers, at least one of each.
-
-    Args:
-        box: the box.
-        size: width and height of the image, in pixels.
-
-    Returns:
-        left, top, right, bottom.
-    """
+    """Return left, top, right and bottom of the pixels that a box covers, at least one each way."""
     (left, right), (top, bottom) = (
         (first := min(side - 1, round(start * side)), max(first, round(end * side) - 1))
         for side, start, end in ((size[0], box.xmin, box.xmax), (size[1], box.ymin, box.ymax))

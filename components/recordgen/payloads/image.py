@@ -37,7 +37,7 @@ from recordgen.payloads.jpeg import jpeg_header
 from recordgen.payloads.kinds import kind_of
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
 from recordgen.payloads.png import check_chunks, check_png
-from recordgen.payloads.resizing import Encoding, Placed, change_of, measured_psnr
+from recordgen.payloads.resizing import Placed, change_of, encoded, measured_psnr, stored_kind
 from recordgen.payloads.tiff import JPEGS, LENIENT, tiff_header
 from recordgen.rejects import RejectCode
 
@@ -545,9 +545,9 @@ def _encoded(
     **settings: Any,
 ) -> CheckedImage:
     """Store an upright picture of mode ``L`` or ``RGB``, at any scale, whose file had a format."""
-    image, encoding = placed.apply(image), Encoding.of(options)
-    kind = encoding.kind(kind, placed)
-    data = encoding.encoded(image, kind, settings)
+    image = placed.apply(image)
+    kind = stored_kind(kind, placed, options)
+    data = encoded(image, kind, settings, options)
     return CheckedImage(
         data,
         kind,

@@ -17,49 +17,31 @@ from typing import Any
 
 from PIL import _imaging
 
+# C's types.
+_POINTER, _TEXT = ctypes.c_void_p, ctypes.c_char_p
+_INT, _UINT32, _SIZE = ctypes.c_int, ctypes.c_uint32, ctypes.c_ssize_t
+
 # module, format, arguments of the format
-_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p)
+_HANDLER = ctypes.CFUNCTYPE(None, _TEXT, _TEXT, _POINTER)
 
 # file, user data, module, format, arguments; returns whether that is all
-_FILE_HANDLER = ctypes.CFUNCTYPE(
-    ctypes.c_int,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_char_p,
-    ctypes.c_char_p,
-    ctypes.c_void_p,
-)
+_FILE_HANDLER = ctypes.CFUNCTYPE(_INT, _POINTER, _POINTER, _TEXT, _TEXT, _POINTER)
 
 # libtiff 4.5 and newer: function, type of its result, types of its arguments
 _OF_FILES = {
-    "TIFFOpenOptionsAlloc": (ctypes.c_void_p, []),
-    "TIFFOpenOptionsFree": (None, [ctypes.c_void_p]),
-    "TIFFOpenOptionsSetErrorHandlerExtR": (
-        None,
-        [ctypes.c_void_p, _FILE_HANDLER, ctypes.c_void_p],
-    ),
-    "TIFFOpenOptionsSetWarningHandlerExtR": (
-        None,
-        [ctypes.c_void_p, _FILE_HANDLER, ctypes.c_void_p],
-    ),
-    "TIFFFdOpenExt": (
-        ctypes.c_void_p,
-        [ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p],
-    ),
-    "TIFFCleanup": (None, [ctypes.c_void_p]),
-    "TIFFIsTiled": (ctypes.c_int, [ctypes.c_void_p]),
-    "TIFFNumberOfStrips": (ctypes.c_uint32, [ctypes.c_void_p]),
-    "TIFFNumberOfTiles": (ctypes.c_uint32, [ctypes.c_void_p]),
-    "TIFFStripSize": (ctypes.c_ssize_t, [ctypes.c_void_p]),
-    "TIFFTileSize": (ctypes.c_ssize_t, [ctypes.c_void_p]),
-    "TIFFReadEncodedStrip": (
-        ctypes.c_ssize_t,
-        [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_ssize_t],
-    ),
-    "TIFFReadEncodedTile": (
-        ctypes.c_ssize_t,
-        [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_ssize_t],
-    ),
+    "TIFFOpenOptionsAlloc": (_POINTER, []),
+    "TIFFOpenOptionsFree": (None, [_POINTER]),
+    "TIFFOpenOptionsSetErrorHandlerExtR": (None, [_POINTER, _FILE_HANDLER, _POINTER]),
+    "TIFFOpenOptionsSetWarningHandlerExtR": (None, [_POINTER, _FILE_HANDLER, _POINTER]),
+    "TIFFFdOpenExt": (_POINTER, [_INT, _TEXT, _TEXT, _POINTER]),
+    "TIFFCleanup": (None, [_POINTER]),
+    "TIFFIsTiled": (_INT, [_POINTER]),
+    "TIFFNumberOfStrips": (_UINT32, [_POINTER]),
+    "TIFFNumberOfTiles": (_UINT32, [_POINTER]),
+    "TIFFStripSize": (_SIZE, [_POINTER]),
+    "TIFFTileSize": (_SIZE, [_POINTER]),
+    "TIFFReadEncodedStrip": (_SIZE, [_POINTER, _UINT32, _POINTER, _SIZE]),
+    "TIFFReadEncodedTile": (_SIZE, [_POINTER, _UINT32, _POINTER, _SIZE]),
 }
 
 _MESSAGE_BYTES = 300

@@ -5,7 +5,7 @@
     500×375 photo   --size 224x224 --pixels raw         224×224, stretched, 150,528 bytes
     100×50 icon     --size 224x224 --resize center_crop  50×50: the shape, and never enlarged
 
-Numbers are planned first (:meth:`Resizing.placed`) and pixels follow them, and so do boxes.
+Numbers are planned first (:func:`place`) and pixels follow them, and so do boxes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import io
 import math
 import zlib
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from PIL import Image, ImageChops, ImageStat
@@ -23,6 +22,9 @@ from recordgen.options import ConvertOptions
 
 #: Quality of JPEGs that are made because of an option, unless ``quality`` says another.
 JPEG_QUALITY = 92
+
+# The options of which one says how large pictures are stored.
+_SIZES = ("max_side", "short_side", "size")
 
 # With pixels=mixed, pictures of more pixels are encoded: 256×256 take 197 kB.
 _MIXED_PIXELS = 65_536
@@ -107,60 +109,32 @@ class Placed(NamedTuple):
         return canvas
 
 
-@dataclass(frozen=True, slots=True)
-class Resizing:
-    """How large pictures are stored.
-
-    Attributes:
-        option: the option that says it; empty: pictures keep their size.
-        height: of ``size``; of the other options, the side that is not exceeded.
-        width: likewise.
-        resize: how a picture gets the shape of ``size``.
-    """
-
-    option: str = ""
-    height: int = 0
-    width: int = 0
-    resize: str = "stretch"
-
-    @classmethod
-    def of(cls, options: ConvertOptions) -> Resizing:
-        """Return what the options say."""
-        if options.max_side is not None:
-            return cls("max_side", options.max_side, options.max_side)
-        if options.short_side is not None:
-            return cls("short_side", options.short_side, options.short_side)
-        if options.stored_size is not None:
-            return cls("size", *options.stored_size, options.resize)
-        return cls()
-
-    def placed(self, size: tuple[int, int]) -> Placed:
-        """Return where a picture of a width and a height lies when it is stored."""
-        width, height = size
-        target = (self.width, self.height)
-        whole = (0, 0, width, height)
-        if self.option == "size" and self.resize == "stretch":
-            inner = (min(width, self.width), min(height, self.height))
-            return Placed(size, whole, inner, inner)
-        if self.option == "size" and self.resize == "center_crop":
-            scale = min(width / self.width, height / self.height)
-            part = _scaled(target, scale, size)
-            window = ((width - part[0]) // 2, (height - part[1]) // 2, *part)
-            canvas = target if scale > 1 else part
-            return Placed(size, window, canvas, canvas)
-        if self.option == "size":
-            scale = min(self.width / width, self.height / height)
-            if scale < 1:
-                return Placed(size, whole, _scaled(size, scale, target), target)
-            # As large as it is, in the shape of the target.
-            canvas = (
-                max(width, round(self.width / scale)),
-                max(height, round(self.height / scale)),
-            )
-            return Placed(size, whole, size, canvas)
-        side = {"max_side": max(size), "short_side": min(size)}.get(self.option, 0)
-        inner = size if side <= self.width else _scaled(size, self.width / side, size)
+def place(size: tuple[int, int], options: ConvertOptions) -> Placed:
+    """Return where a picture of a width and a height lies when it is stored."""
+    whole = (0, 0, *size)
+    if options.stored_size is None:
+        side = max(size) if options.max_side else min(size)
+        most = options.max_side or options.short_side or side
+        inner = size if side <= most else _scaled(size, most / side, size)
         return Placed(size, whole, inner, inner)
+    width, height = size
+    target_height, target_width = options.stored_size
+    target = (target_width, target_height)
+    if options.resize == "stretch":
+        inner = (min(width, target_width), min(height, target_height))
+        return Placed(size, whole, inner, inner)
+    if options.resize == "center_crop":
+        scale = min(width / target_width, height / target_height)
+        part = _scaled(target, scale, size)
+        window = ((width - part[0]) // 2, (height - part[1]) // 2, *part)
+        canvas = target if scale > 1 else part
+        return Placed(size, window, canvas, canvas)
+    scale = min(target_width / width, target_height / height)
+    if scale < 1:
+        return Placed(size, whole, _scaled(size, scale, target), target)
+    # As large as it is, in the shape of the target.
+    canvas = max(width, round(target_width / scale)), max(height, round(target_height / scale))
+    return Placed(size, whole, size, canvas)
 
 
 def _scaled(size: tuple[int, int], scale: float, most: tuple[int, int]) -> tuple[int, int]:
@@ -170,49 +144,36 @@ def _scaled(size: tuple[int, int], scale: float, most: tuple[int, int]) -> tuple
     return width, height
 
 
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """How pictures are stored that do not keep their bytes; attributes as in the options."""
+def stored_kind(kind: str, placed: Placed, options: ConvertOptions) -> str:
+    """Return the format in which a picture is stored whose file has another one, or may keep it."""
+    width, height = placed.canvas
+    is_small = width * height <= _MIXED_PIXELS
+    if options.pixels == RAW or (options.pixels == "mixed" and is_small):
+        return RAW
+    return kind if options.encode == "keep" else options.encode
 
-    encode: str = "keep"
-    pixels: str = "encoded"
-    quality: int | None = None
 
-    @classmethod
-    def of(cls, options: ConvertOptions) -> Encoding:
-        """Return what the options say."""
-        return cls(options.encode, options.pixels, options.quality)
+def encoded(
+    image: Image.Image, kind: str, settings: dict[str, Any], options: ConvertOptions
+) -> bytes:
+    """Return a picture of mode ``L`` or ``RGB`` as the bytes that are stored.
 
-    def reason(self, kind: str, placed: Placed) -> str | None:
-        """Return the option for which a file of a format cannot stay as it is; None: it can."""
-        wanted = self.kind(kind, placed)
-        return None if wanted == kind else "pixels" if wanted == RAW else "encode"
-
-    def kind(self, kind: str, placed: Placed) -> str:
-        """Return the format in which a picture is stored that had another one, or may keep it."""
-        width, height = placed.canvas
-        if self.pixels == RAW or (self.pixels == "mixed" and width * height <= _MIXED_PIXELS):
-            return RAW
-        return kind if self.encode == "keep" else self.encode
-
-    def encoded(self, image: Image.Image, kind: str, settings: dict[str, Any]) -> bytes:
-        """Return a picture of mode ``L`` or ``RGB`` as the bytes that are stored.
-
-        Args:
-            image: the picture.
-            kind: ``jpeg``, ``png`` or ``raw``.
-            settings: of Pillow's JPEG encoder, unless ``quality`` is given.
-        """
-        if kind == RAW:
-            return image.convert("RGB").tobytes()
-        out = io.BytesIO()
-        if kind != "jpeg":
-            settings = {}
-        elif self.quality is not None or not settings:
-            settings = {"quality": self.quality or JPEG_QUALITY}
-        # Without Exif and profile: whoever reads the record must not turn the image a second time.
-        image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
-        return out.getvalue()
+    Args:
+        image: the picture.
+        kind: ``jpeg``, ``png`` or ``raw``.
+        settings: of Pillow's JPEG encoder, unless ``quality`` is given.
+        options: ``quality`` counts.
+    """
+    if kind == RAW:
+        return image.convert("RGB").tobytes()
+    out = io.BytesIO()
+    if kind != "jpeg":
+        settings = {}
+    elif options.quality is not None or not settings:
+        settings = {"quality": options.quality or JPEG_QUALITY}
+    # Without Exif and profile: whoever reads the record must not turn the image a second time.
+    image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
+    return out.getvalue()
 
 
 def measured_psnr(image: Image.Image, data: bytes) -> int | None:
@@ -243,12 +204,12 @@ def change_of(
     Args:
         kind: format of the file.
         size: width and height of the upright picture, in pixels.
-        options: those of :class:`Resizing` and :class:`Encoding` count.
+        options: those about size, format and quality count.
     """
     if not options.changes_pictures:
         return None, Placed(size, (0, 0, *size), size, size)
-    resizing = Resizing.of(options)
-    placed = resizing.placed(size)
+    placed = place(size, options)
     if placed.is_changed:
-        return resizing.option, placed
-    return Encoding.of(options).reason(kind, placed), placed
+        return next(name for name in _SIZES if getattr(options, name)), placed
+    wanted = stored_kind(kind, placed, options)
+    return None if wanted == kind else "pixels" if wanted == RAW else "encode", placed

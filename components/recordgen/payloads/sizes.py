@@ -74,12 +74,7 @@ def _ranges(files: list[str]) -> list[list[str]]:
 
 
 def _listed(files: list[str], context: RequestContext) -> dict[str, FileInfo]:
-    """Return what the listing of a range says of its files, as long as that is worth it.
-
-    Args:
-        files: paths in one folder, sorted.
-        context: of the requests.
-    """
+    """Return what listings say of files in one folder, sorted, as long as that is worth it."""
     folder, _, first = files[0].rpartition("/")
     last = files[-1].rpartition("/")[2]
     wanted = frozenset(files)

@@ -10,9 +10,9 @@
     exhibits.py        a record → a picture, a text or a row of a table              pure
     shown_records.py   which records of the shards the page needs
     shown_findings.py  findings → code by code, with their examples                  pure
-    page.py            all of that → HTML, by page.html, parts.html, page.js         pure
+    page.py            all of that → HTML, by base, page and parts.html, page.js     pure
     render.py          a dataset's folder → its page
-    units.py           sizes and times                                               pure
+    units.py           sizes, long texts                                             pure
 
 A page says the same for the same dataset: no times, no paths but those of the import files.
 """

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -37,8 +37,9 @@ _NUMERIC: Mapping[str, Any] = {
     "<=": pc.less_equal,
     ">": pc.greater,
     ">=": pc.greater_equal,
+    "!=": pc.equal,  # what this finds does not fit
 }
-_OPERATORS = (*_NUMERIC, "!=", "~")
+_OPERATORS = (*_NUMERIC, "~")
 
 # A condition is typed by hand; deeper nesting would only exhaust Python's stack.
 _DEEPEST = 50
@@ -58,91 +59,67 @@ class Values(NamedTuple):
     known: Collection[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     text: str
     at: int  # its first character
     condition: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    name: _Token
-    operator: _Token
-    value: _Token
-
-    def matches(self, columns: Mapping[str, Values], count: int) -> Mask:
-        name = self.name.text
-        if name not in columns:
-            hint = did_you_mean(name, columns)
-            _fail(self.name, f"no column is named {name!r}{hint}; there are {', '.join(columns)}")
-        values, rows, known = columns[name]
-        operator = "=" if self.operator.text == "!=" else self.operator.text
-        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-            hits = self._compare_numbers(values, operator)
-        else:
-            hits = self._compare_texts(values, operator, known)
-        found: Mask = np.asarray(hits.fill_null(False), np.bool_)
-        if rows is not None:
-            fits = np.zeros(count, np.bool_)
-            fits[rows[found]] = True
-            found = fits
-        return ~found if self.operator.text == "!=" else found
-
-    def _compare_numbers(self, values: Any, operator: str) -> Any:
-        if operator == "~":
-            _fail(self.operator, f"~ looks into text, and {self.name.text} is a number")
-        try:
-            number = float(self.value.text)
-        except ValueError:
-            _fail(
-                self.value,
-                f"{self.name.text} is compared with a number (got {self.value.text!r})",
-            )
-        return _NUMERIC[operator](values.cast(pa.float64()), number)
-
-    def _compare_texts(self, values: Any, operator: str, known: Collection[str]) -> Any:
-        given = self.value.text
-        if operator == "=":
-            if known and given not in known:
-                hint = did_you_mean(given, known, f"; there are {', '.join(known)}")
-                _fail(self.value, f"no {self.name.text} is {given!r}{hint}")
-            return pc.equal(values, given)
-        if operator != "~":
-            name = self.name.text
-            _fail(self.operator, f"{name} is a text: compare it by =, != or ~")
-        try:
-            return pc.match_substring_regex(values, pattern=given)
-        except pa.ArrowInvalid as exc:
-            _fail(self.value, f"no regular expression (RE2): {exc}")
+#: Returns which examples fit, given the values of each column and how many examples there are.
+#: Raises UsageError: there is no such column, or it cannot be compared so.
+Condition: TypeAlias = "Callable[[Mapping[str, Values], int], Mask]"
 
 
-_Test: TypeAlias = "Callable[[Mapping[str, Values], int], Mask]"
+def parse_condition(text: str) -> Condition:
+    """Parse a condition. Raises: UsageError: it is none; the message points to the place."""
+    return _Parser(text).parse()
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A parsed condition."""
+def _compare(
+    name: _Token, operator: _Token, given: _Token, columns: Mapping[str, Values], count: int
+) -> Mask:
+    """Return which examples fit one comparison; see :data:`Condition`."""
+    if name.text not in columns:
+        hint = did_you_mean(name.text, columns)
+        _fail(name, f"no column is named {name.text!r}{hint}; there are {', '.join(columns)}")
+    values, rows, known = columns[name.text]
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        hits = _compare_numbers(values, name.text, operator, given)
+    else:
+        hits = _compare_texts(values, known, name.text, operator, given)
+    found: Mask = np.asarray(hits.fill_null(False), np.bool_)
+    if rows is not None:
+        fits = np.zeros(count, np.bool_)
+        fits[rows[found]] = True
+        found = fits
+    return ~found if operator.text == "!=" else found
 
-    _test: _Test
 
-    @classmethod
-    def parse(cls, text: str) -> Condition:
-        """Parse a condition. Raises: UsageError: it is none; the message points to the place."""
-        return cls(_Parser(text).parse())
+def _compare_numbers(values: Any, name: str, operator: _Token, given: _Token) -> Any:
+    if operator.text == "~":
+        _fail(operator, f"~ looks into text, and {name} is a number")
+    try:
+        number = float(given.text)
+    except ValueError:
+        _fail(given, f"{name} is compared with a number (got {given.text!r})")
+    return _NUMERIC[operator.text](values.cast(pa.float64()), number)
 
-    def matches(self, columns: Mapping[str, Values], count: int) -> Mask:
-        """Return which examples fit.
 
-        Args:
-            columns: the values of each column that a condition may name.
-            count: how many examples there are.
-
-        Raises:
-            UsageError: there is no such column, or it cannot be compared so.
-        """
-        return self._test(columns, count)
+def _compare_texts(
+    values: Any, known: Collection[str], name: str, operator: _Token, given: _Token
+) -> Any:
+    if operator.text in ("=", "!="):
+        if known and given.text not in known:
+            hint = did_you_mean(given.text, known, f"; there are {', '.join(known)}")
+            _fail(given, f"no {name} is {given.text!r}{hint}")
+        return pc.equal(values, given.text)
+    if operator.text != "~":
+        _fail(operator, f"{name} is a text: compare it by =, != or ~")
+    try:
+        return pc.match_substring_regex(values, pattern=given.text)
+    except pa.ArrowInvalid as exc:
+        _fail(given, f"no regular expression (RE2): {exc}")
 
 
 class _Parser:
@@ -153,25 +130,25 @@ class _Parser:
         self._next = 0
         self._depth = 0
 
-    def parse(self) -> _Test:
+    def parse(self) -> Condition:
         found = self._either()
         if self._token.kind != "end":
             self._expected("and, or, or the end")
         return found
 
-    def _either(self) -> _Test:
+    def _either(self) -> Condition:
         return self._joined("or", self._both, np.logical_or)
 
-    def _both(self) -> _Test:
+    def _both(self) -> Condition:
         return self._joined("and", self._one, np.logical_and)
 
-    def _joined(self, word: str, part: Callable[[], _Test], join: np.ufunc) -> _Test:
+    def _joined(self, word: str, part: Callable[[], Condition], join: np.ufunc) -> Condition:
         parts = [part()]
         while self._took(word):
             parts.append(part())
         return lambda columns, count: join.reduce([test(columns, count) for test in parts])
 
-    def _one(self) -> _Test:
+    def _one(self) -> Condition:
         self._depth += 1
         if self._depth > _DEEPEST:
             _fail(self._token, f"more than {_DEEPEST} levels of not and parentheses")
@@ -179,7 +156,7 @@ class _Parser:
         self._depth -= 1
         return found
 
-    def _one_of_them(self) -> _Test:
+    def _one_of_them(self) -> Condition:
         if self._took("not"):
             test = self._one()
             return lambda columns, count: ~test(columns, count)
@@ -190,7 +167,7 @@ class _Parser:
             return found
         return self._comparison()
 
-    def _comparison(self) -> _Test:
+    def _comparison(self) -> Condition:
         if self._token.kind != "word" or self._token.text.lower() in _JOINING:
             self._expected("the name of a column, not, or (")
         name = self._take()
@@ -199,7 +176,7 @@ class _Parser:
         operator = self._take()
         if self._token.kind not in ("word", "quoted"):
             self._expected("a value; one with blanks or operators needs quotes")
-        return _Comparison(name, operator, self._take()).matches
+        return partial(_compare, name, operator, self._take())
 
     @property
     def _token(self) -> _Token:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from recordgen.dataset.manifest import Dataset
 from recordgen.features import TEXT, TOKENS
+from recordgen.lint.boxes import areas_of
 from recordgen.options import ConvertOptions
 from recordgen.report.balance import evenly
 from recordgen.report.distributions import (
@@ -104,7 +105,7 @@ def _images(facts: Any, rows: _Rows) -> Sequence[Histogram]:
     width, height = numbers("width"), numbers("height")
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = {name: width[name] / height[name] for name in width if name in height}
-    found = (
+    drawn = (
         histogram("Width, pixels", width),
         histogram("Height, pixels", height),
         histogram("Aspect ratio, width / height", ratio),
@@ -112,7 +113,7 @@ def _images(facts: Any, rows: _Rows) -> Sequence[Histogram]:
         histogram("Contrast, 0 to 127.5", numbers("contrast")),
         histogram("Sharpness, 1 is sharp", numbers("sharpness")),
     )
-    return [item for item in found if item is not None]
+    return [*filter(None, drawn)]
 
 
 def _boxes(
@@ -126,29 +127,26 @@ def _boxes(
     for name, every in rows.items():
         chosen = evenly(range(len(every)), _BOXED_EXAMPLES)
         said = facts["annotation"].take(pa.array(every[chosen])).to_pylist()
-        found = [() if text is None else read.boxes(text) for text in said]
-        counts[name] = np.array([len(boxes) for boxes in found], np.float64)
-        corners[name] = np.array(
-            [box[1:5] for boxes in found for box in boxes], np.float64
-        ).reshape(-1, 4)
-        sides = np.maximum(corners[name][:, 2:] - corners[name][:, :2], 0)
-        areas[name] = 100 * sides[:, 0] * sides[:, 1]
-    heat = {name: heat_map(boxes) for name, boxes in corners.items()}
+        boxed = [() if text is None else read.boxes(text) for text in said]
+        counts[name] = np.array([len(boxes) for boxes in boxed], np.float64)
+        flat = [box[1:5] for boxes in boxed for box in boxes]
+        corners[name] = np.array(flat, np.float64).reshape(-1, 4)
+        areas[name] = 100 * areas_of(corners[name])
+    heat = {name: found for name, boxes in corners.items() if (found := heat_map(boxes))}
     drawn = (
         histogram("Boxes in an image", counts),
         histogram("Area of a box, % of the image", areas),
     )
-    return (
-        {name: found for name, found in heat.items() if found is not None},
-        [item for item in drawn if item is not None],
-    )
+    return heat, [*filter(None, drawn)]
 
 
 def _values(dataset: Dataset, sample: _Sample) -> tuple[Sequence[Histogram | TopValues], int]:
     names = {name for records in sample.values() for record in records for name in record}
     ordered = dict.fromkeys((*dataset.features, *sorted(names)))
     own = [name for name in ordered if name in names and is_own_value(name)]
-    found = [_lengths("Length of the text, characters", sample, TEXT)]
+    found: list[Histogram | TopValues | None] = [
+        _lengths("Length of the text, characters", sample, TEXT)
+    ]
     if TOKENS in names:
         found.append(_drawn("Tokens in a text", sample, lambda item: [len(item.get(TOKENS, ()))]))
     found += [_column(name, sample) for name in own[:_COLUMNS_SHOWN]]

@@ -152,7 +152,9 @@ def histogram(title: str, numbers: Numbers) -> Histogram | None:
                 len(known[name]),
                 len(numbers[name]) - len(known[name]),
                 (bars / highest).round(3).tolist(),
-                _quantiles(known[name]),
+                [number_text(float(each)) for each in np.quantile(known[name], (0, 0.5, 1))]
+                if len(known[name])
+                else [],
             )
             for name, bars in heights.items()
         ],
@@ -187,28 +189,15 @@ def _ticks(
         step = max(1, -(-bins // 8))
         found = [((at + 0.5) / bins, float(edges[at] + 0.5)) for at in range(0, bins, step)]
     else:
-        places = [at / _TICKS for at in range(_TICKS + 1)]
-        ends = (float(edges[0]), float(edges[-1]))
-        found = [
-            (place, ends[0] * (ends[1] / ends[0]) ** place if is_log else _between(ends, place))
-            for place in places
-        ]
+        spaced = np.geomspace if is_log else np.linspace
+        numbers = spaced(edges[0], edges[-1], _TICKS + 1).tolist()
+        found = [(at / _TICKS, number) for at, number in enumerate(numbers)]
     texts = [number_text(number) for _, number in found]
     if is_clipped[0]:
         texts[0] = f"≤ {texts[0]}"
     if is_clipped[1]:
         texts[-1] = f"≥ {texts[-1]}"
     return [(round(place, 3), text) for (place, _), text in zip(found, texts, strict=True)]
-
-
-def _between(ends: tuple[float, float], place: float) -> float:
-    return ends[0] + (ends[1] - ends[0]) * place
-
-
-def _quantiles(values: npt.NDArray[Any]) -> list[str]:
-    if not len(values):
-        return []
-    return [number_text(float(value)) for value in np.quantile(values, (0, 0.5, 1))]
 
 
 def number_text(number: float) -> str:

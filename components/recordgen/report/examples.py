@@ -12,20 +12,23 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 from recordgen import storage
 from recordgen.dataset.manifest import EXAMPLES_FILE, LINT_FILE, Dataset, read_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.lint.codes import CHECKS, ERROR, WARNING
-from recordgen.lint.findings import LintFinding, Rows
+from recordgen.lint.findings import LintFinding
 from recordgen.options import ConvertOptions
-from recordgen.report.conditions import Condition, Values
+from recordgen.report.conditions import Values, parse_condition
 from recordgen.report.render import first_lines
 from recordgen.rows.row import is_content_uri
 from recordgen.tasks import TASKS, task_for
@@ -35,6 +38,9 @@ _NUMBERS = (
     *("line", "width", "height", "record"),
     *("brightness", "contrast", "entropy", "sharpness", "colourfulness"),
 )
+
+_LISTED = ("split", "shard", "record", "source", "line", "uri", "labels", "row")
+_LISTED_AT_ONCE = 10_000
 
 # Of a finding; an example may have several.
 _FINDING = ("code", "level", "message")
@@ -81,27 +87,34 @@ class Matches:
         dataset: its ``dataset.json``.
     """
 
-    def __init__(self, root: str, dataset: Dataset, examples: _Examples, rows: Rows) -> None:
+    def __init__(
+        self, root: str, dataset: Dataset, table: Any, findings: Mapping[int, list[LintFinding]]
+    ) -> None:
+        """Take the rows of :func:`_read`'s table that fit, and findings by the number of a row."""
         self.root = root
         self.dataset = dataset
-        self._examples = examples
-        self._rows = rows
+        self._table = table
+        self._findings = findings
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._table)
 
     def first(self, count: int | None = None) -> Iterator[ListedExample]:
         """Yield the first examples; None: all of them."""
-        yield from map(self._examples.listed, self._rows[:count].tolist())
+        return self._listed(self._table.slice(0, count))
 
-    def by_shard(self) -> Iterator[tuple[str, Sequence[ListedExample]]]:
+    def by_shard(self) -> Iterator[tuple[str, Iterator[ListedExample]]]:
         """Yield each shard with its examples, in the order of its records."""
-        places: dict[str, list[int]] = defaultdict(list)
-        for row in self._rows.tolist():
-            places[self._examples.shard(row)].append(row)
-        for shard, rows in sorted(places.items()):
-            listed = map(self._examples.listed, rows)
-            yield shard, sorted(listed, key=lambda example: example.record)
+        table = self._table.sort_by([("shard", "ascending"), ("record", "ascending")])
+        yield from groupby(self._listed(table), attrgetter("shard"))
+
+    def _listed(self, table: Any) -> Iterator[ListedExample]:
+        for batch in table.select(_LISTED).to_batches(max_chunksize=_LISTED_AT_ONCE):
+            for said in batch.to_pylist():
+                said["findings"] = tuple(self._findings.get(said.pop("row"), ()))
+                said["labels"] = tuple(said["labels"] or ())
+                said["uri"] = "" if is_content_uri(said["uri"]) else said["uri"]
+                yield ListedExample(**said)
 
 
 def find_examples(output: str, where: str, *, split: str | None = None) -> Matches:
@@ -118,88 +131,53 @@ def find_examples(output: str, where: str, *, split: str | None = None) -> Match
         SourceError: there is no finished dataset, or its files are damaged.
         StorageError: storage failed.
     """
-    condition = Condition.parse(where)
+    condition = parse_condition(where)
     root = storage.normal(output)
     dataset = read_dataset(root)
     if split is not None and split not in dataset.splits:
         names = ", ".join(dataset.splits)
         raise UsageError(f"{output}: no split {split!r}; there are {names}")
-    examples = _read(root, dataset)
-    fits = condition.matches(examples.columns(), len(examples))
+    table = _read(root, dataset)
+    findings = first_lines(storage.join(root, LINT_FILE), LintFinding, sys.maxsize)
+    found = _rows_of(findings, table)
+    about_rows = [
+        (row, item) for row, item in zip(found.tolist(), findings, strict=True) if row >= 0
+    ]
+    fits = condition(_columns(dataset, table, about_rows), len(table))
     if split is not None:
-        fits &= np.asarray(examples.table["split"].combine_chunks()) == split
-    return Matches(root, dataset, examples, np.flatnonzero(fits))
+        fits &= pc.equal(table["split"], split).to_numpy()
+    by_row: dict[int, list[LintFinding]] = defaultdict(list)
+    for row, item in about_rows:
+        by_row[row].append(item)
+    return Matches(root, dataset, table.filter(pa.array(fits)), by_row)
 
 
-class _Examples:
-    """All examples of a dataset, their labels and their findings."""
-
-    def __init__(self, table: Any, dataset: Dataset, findings: Sequence[LintFinding]) -> None:
-        self.table = table.combine_chunks()
-        self._splits = tuple(dataset.splits)
-        self._has_labels = dataset.task in TASKS and TASKS[dataset.task].names_payloads
-        annotations = self.table["annotation"].combine_chunks().dictionary_encode()
-        self._codes = annotations.indices.fill_null(-1).to_numpy()
-        self._labels: list[tuple[str, ...]] = []
-        if self._has_labels:
-            task = _task_of(dataset)
-            texts = annotations.dictionary.to_pylist()
-            self._labels = [tuple(task.labels(text)) for text in texts]
-        found = _rows_of(findings, self.table)
-        self._findings = [item for item, row in zip(findings, found, strict=True) if row >= 0]
-        self._rows = found[found >= 0]
-        self._of_row: dict[int, list[LintFinding]] = defaultdict(list)
-        for item, row in zip(self._findings, self._rows.tolist(), strict=True):
-            self._of_row[row].append(item)
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def columns(self) -> Mapping[str, Values]:
-        """Return what conditions may name."""
-        text = {name: Values(self.table[name].cast(pa.string())) for name in _TEXTS}
-        numbers = {name: Values(self.table[name]) for name in _NUMBERS}
-        found = {
-            name: Values(pa.array([getattr(i, name) for i in self._findings], pa.string()), at)
-            for name, at in dict.fromkeys(_FINDING, self._rows).items()
-        }
-        found["code"] = found["code"]._replace(known=tuple(CHECKS))
-        found["level"] = found["level"]._replace(known=(ERROR, WARNING))
-        text["split"] = text["split"]._replace(known=self._splits)
-        labels = {"label": self._label_values()} if self._has_labels else {}
-        return {"split": text.pop("split"), **labels, **found, **text, **numbers}
-
-    def _label_values(self) -> Values:
-        counts = np.array([*map(len, self._labels), 0], np.intp)[self._codes]
-        rows = np.repeat(np.arange(len(self)), counts)
-        # The places of each example's labels among those of all annotations, one behind the other.
-        flat = [label for labels in self._labels for label in labels]
-        starts = np.cumsum([0, *map(len, self._labels)])[self._codes]
-        inside = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        places = np.repeat(starts, counts) + inside
-        return Values(pa.array(flat, pa.string()).take(pa.array(places)), rows)
-
-    def shard(self, row: int) -> str:
-        """Return the shard of an example."""
-        return str(self.table["shard"][row].as_py())
-
-    def listed(self, row: int) -> ListedExample:
-        """Return an example."""
-        names = ("split", "shard", "record", "source", "line", "uri")
-        said = {name: self.table[name][row].as_py() for name in names}
-        if is_content_uri(said["uri"]):
-            said["uri"] = ""
-        code = int(self._codes[row])
-        labels = self._labels[code] if self._labels and code >= 0 else ()
-        return ListedExample(**said, labels=labels, findings=tuple(self._of_row.get(row, ())))
+def _columns(
+    dataset: Dataset, table: Any, about_rows: Sequence[tuple[int, LintFinding]]
+) -> Mapping[str, Values]:
+    """Return what conditions may name, given the findings about rows of the table."""
+    rows = np.array([row for row, _ in about_rows], np.intp)
+    labels = table["labels"].combine_chunks()
+    known = {"split": tuple(dataset.splits), "code": tuple(CHECKS), "level": (ERROR, WARNING)}
+    values = {"split": Values(table["split"])}
+    if _names_labels(dataset):
+        values["label"] = Values(pc.list_flatten(labels), pc.list_parent_indices(labels).to_numpy())
+    for name in _FINDING:
+        said = [getattr(item, name) for _, item in about_rows]
+        values[name] = Values(pa.array(said, pa.string()), rows)
+    values |= {name: Values(table[name]) for name in (*_TEXTS, *_NUMBERS)}
+    return {name: it._replace(known=known.get(name, ())) for name, it in values.items()}
 
 
-def _task_of(dataset: Dataset) -> Any:
-    schema = dataset.options.get("schema", "")
-    return task_for(ConvertOptions(task=dataset.task, schema=schema))
+def _names_labels(dataset: Dataset) -> bool:
+    return dataset.task in TASKS and TASKS[dataset.task].names_payloads
 
 
-def _read(root: str, dataset: Dataset) -> _Examples:
+def _read(root: str, dataset: Dataset) -> Any:
+    """Return ``examples.parquet``, its texts as strings, with the numbers and labels of its rows.
+
+    Labels are lists of strings; null: the task has none, or the row says nothing.
+    """
     path = storage.join(root, EXAMPLES_FILE)
     try:
         data = storage.read_bytes(path)
@@ -210,19 +188,27 @@ def _read(root: str, dataset: Dataset) -> _Examples:
         ) from None
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
-    names = list(dict.fromkeys((*_TEXTS, *_NUMBERS, "annotation")))
+    names = (*_TEXTS, *_NUMBERS, "annotation")
     try:
-        table = parquet.read_table(io.BytesIO(data), columns=names)
-        findings = first_lines(storage.join(root, LINT_FILE), LintFinding, sys.maxsize)
-        return _Examples(table, dataset, findings)
+        found = parquet.read_table(io.BytesIO(data), columns=list(names)).combine_chunks()
+        columns = {name: found[name] for name in names}
     except (pa.ArrowException, KeyError) as exc:
         raise SourceError(f"{path}: not written by this version: {exc}") from exc
+    texts = {name: columns[name].cast(pa.string()) for name in _TEXTS}
+    annotations = columns.pop("annotation").combine_chunks().dictionary_encode()
+    labels: list[Any] = [None] * len(annotations.dictionary)
+    if _names_labels(dataset):
+        schema = dataset.options.get("schema", "")
+        task: Any = task_for(ConvertOptions(task=dataset.task, schema=schema))
+        labels = [task.labels(text) for text in annotations.dictionary.to_pylist()]
+    of_rows = pa.array(labels, pa.list_(pa.string())).take(annotations.indices)
+    return pa.table({**columns, **texts, "labels": of_rows, "row": np.arange(len(found))})
 
 
 def _rows_of(findings: Sequence[LintFinding], table: Any) -> npt.NDArray[np.int64]:
     """Return the example that each finding is about, int [n]; -1: it is about the dataset."""
     rows: npt.NDArray[np.int64] = np.full(len(findings), -1)
-    sources = table["source"].cast(pa.string()).combine_chunks().dictionary_encode()
+    sources = table["source"].combine_chunks().dictionary_encode()
     keys = sources.indices.to_numpy().astype(np.int64) << _LINE_BITS
     keys = keys | table["line"].to_numpy()
     order = np.argsort(keys, kind="stable")

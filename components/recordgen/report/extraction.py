@@ -19,7 +19,7 @@ from recordgen.errors import RecordError, UsageError
 from recordgen.payloads.stored import stored_image
 from recordgen.records.boxes import stored_boxes
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
+from recordgen.records.tfrecord import read_chosen
 from recordgen.report.examples import ListedExample, Matches
 from recordgen.tasks import TASKS
 
@@ -82,19 +82,14 @@ def _extracted(matches: Matches, to: str, rows_of: _Rows) -> Iterator[str]:
 def _records(matches: Matches) -> Iterator[tuple[ListedExample, _Record]]:
     for shard, examples in matches.by_shard():
         path = storage.join(matches.root, shard)
-        waiting = iter(examples)
-        wanted = next(waiting, None)
-        for number, record in enumerate(read_records(path)):
-            if wanted is None:
-                break
-            if number == wanted.record:
-                try:
-                    yield wanted, parse_example(record)
-                except ValueError as exc:
-                    raise RecordError(f"{path}: record {number}: {exc}") from exc
-                wanted = next(waiting, None)
-        if wanted is not None:
-            raise RecordError(f"{path}: no record {wanted.record}, which examples.parquet names")
+        wanted = {example.record: example for example in examples}
+        for number, record in read_chosen(path, list(wanted)):
+            try:
+                yield wanted.pop(number), parse_example(record)
+            except ValueError as exc:
+                raise RecordError(f"{path}: record {number}: {exc}") from exc
+        if wanted:
+            raise RecordError(f"{path}: no record {min(wanted)}, which examples.parquet names")
 
 
 def _payload(record: _Record, example: ListedExample) -> tuple[bytes, str]:

@@ -6,7 +6,7 @@ import math
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -73,7 +73,8 @@ def inspect(
     files = find_shards(output, split)
     lists = _list_features(files)
     found = []
-    for index, (file, record) in enumerate(islice(_read_all(files), num)):
+    records = ((file, record) for file in files for record in read_records(file))
+    for index, (file, record) in enumerate(islice(records, num)):
         try:
             values = parse_example(record)
         except ValueError as exc:
@@ -109,12 +110,6 @@ def find_shards(output: str, split: str | None = None) -> list[str]:
     ]
 
 
-def _read_all(files: list[str]) -> Iterator[tuple[str, bytes]]:
-    for file in files:
-        for record in read_records(file):
-            yield file, record
-
-
 def _list_features(files: Sequence[str]) -> frozenset[str]:
     """Return the features that are lists even where a record has one value of them."""
     folder = posixpath.dirname(next(iter(files), ""))
@@ -140,7 +135,9 @@ def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: st
         raise RecordError(
             f"{where}: its boxes cannot be drawn: {exc}; leave out --to to see its features"
         ) from exc
-    stem = posixpath.splitext(_name(values, features.IMAGE_SOURCE_ID))[0]
+    held = values.get(features.IMAGE_SOURCE_ID, ())  # of a foreign record it may be anything
+    uri = next((value for value in held if isinstance(value, bytes)), b"")
+    stem = posixpath.splitext(_as_name(uri.decode("utf-8", "replace")))[0]
     name = f"{index:05d}-{stem[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
     path = os.path.join(to, name)
     try:
@@ -152,19 +149,8 @@ def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: st
     return path
 
 
-def _first(values: Mapping[str, Sequence[Any]], feature: str) -> Any:
-    """Return the one value of a feature, whatever a foreign record holds there; else None."""
-    found = values.get(feature, ())
-    return found[0] if len(found) == 1 else None
-
-
-def _name(values: Mapping[str, Sequence[Any]], feature: str) -> str:
-    """Return a feature as a piece of a file name."""
-    value = _first(values, feature)
-    return _as_name(value.decode("utf-8", "replace") if isinstance(value, bytes) else "")
-
-
 def _as_name(text: str) -> str:
+    """Return the last piece of an address as a piece of a file name."""
     return _UNSAFE.sub("_", without_secrets(text).rsplit("/", 1)[-1])
 
 

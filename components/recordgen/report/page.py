@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -27,7 +27,7 @@ from recordgen.report.contents import Contents
 from recordgen.report.distributions import HEAT_SIDE
 from recordgen.report.exhibits import Exhibit
 from recordgen.report.shown_findings import CodeGroup
-from recordgen.report.units import megabytes
+from recordgen.report.units import megabytes, shortened
 from recordgen.tasks import TASKS
 from recordgen.tasks.object_detection import (
     BOXES_CLIPPED,
@@ -68,14 +68,6 @@ _WORDS = {
 }
 
 
-class Option(NamedTuple):
-    """An option that differs from its default."""
-
-    name: str
-    value: str
-    default: str
-
-
 def to_html(
     dataset: Dataset,
     rejects: Sequence[Reject],
@@ -95,11 +87,11 @@ def to_html(
     """
     shown = {item.finding.message for group in groups for item in group.items}
     labels = {text for group in groups for item in group.items for text in item.labels}
-    script = _script()
-    return _template().render(
+    script = _file(__package__, "page.js").strip("\n")
+    return page_template(__package__).render(
         dataset=dataset,
         balance=class_balance(dataset),
-        options=changed_options(dataset.options),
+        options=_changed_options(dataset.options),
         rejects=rejects,
         notes=[text for text in dataset.warnings if text not in shown],
         groups=groups,
@@ -119,11 +111,11 @@ def to_html(
     )
 
 
-def changed_options(options: Mapping[str, Any]) -> list[Option]:
-    """Return the options that differ from their defaults, but for those that are always shown."""
+def _changed_options(options: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return name, value and default of options that differ, but for those always shown."""
     defaults = recorded_defaults()
     return [
-        Option(name, _shown(value), _shown(defaults.get(name)))
+        (name, _shown(value), _shown(defaults.get(name)))
         for name, value in options.items()
         if name not in _ALWAYS_SHOWN and value != defaults.get(name)
     ]
@@ -145,25 +137,12 @@ def _shown(value: Any) -> str:
 
 
 @cache
-def _template() -> Template:
-    return page_template(
-        __package__,
-        "page.html",
-        data_uri=_data_uri,
-        outlines=outlines,
-        places=_places,
-        steps=_steps,
-        in_words=lambda kind: _WORDS.get(kind, kind),
-    )
-
-
-def page_template(package: str, file: str, **filters: Callable[..., Any]) -> Template:
-    """Return the template of a page with the style of all pages.
+def page_template(package: str, **filters: Callable[..., Any]) -> Template:
+    """Return the template of a page: the ``page.html`` of a package, in the frame of all pages.
 
     Args:
         package: that of the file.
-        file: the template.
-        filters: its own, beside ``basename``, ``count``, ``megabytes``, ``percent`` and ``short``.
+        filters: its own, beside those of all pages.
     """
     environment = Environment(
         autoescape=True,
@@ -176,24 +155,24 @@ def page_template(package: str, file: str, **filters: Callable[..., Any]) -> Tem
         optimized=False,  # a process renders a page once: that costs more than it saves
     )
     environment.filters.update(
-        count=lambda number: f"{number:,}",
         basename=lambda path: path.rsplit("/", 1)[-1],
-        short=_short,
+        count=lambda number: f"{number:,}",
+        data_uri=_data_uri,
+        in_words=lambda kind: _WORDS.get(kind, kind),
         megabytes=megabytes,
+        outlines=outlines,
         percent=_percent,
+        places=_places,
+        short=lambda text, most=_TEXT_SHOWN: shortened(text, most),
+        steps=_steps,
         **filters,
     )
     environment.globals["style"] = Markup(_file("recordgen.report", "style.css").rstrip("\n"))
-    return environment.from_string(_file(package, file))
+    return environment.from_string(_file(package, "page.html"))
 
 
 def _file(package: str, name: str) -> str:
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
-def _script() -> str:
-    return _file(__package__, "page.js").strip("\n")
 
 
 def _digest(script: str) -> str:
@@ -207,10 +186,6 @@ def _visible(value: Any) -> Any:
     if type(value) is not str or (value.isascii() and value.isprintable()):
         return value
     return _UNSEEN.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", value)
-
-
-def _short(text: str, most: int = _TEXT_SHOWN) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _places(names: Sequence[str], among: Iterable[str]) -> str:

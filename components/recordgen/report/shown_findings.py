@@ -135,13 +135,18 @@ def groups_of(
         places: where the records of their lines lie.
         at: what records look like.
     """
-    budget = _Budget(_PICTURE_BYTES)
+    left = _PICTURE_BYTES
 
     def side(source: str, line: int, split: str) -> Side:
+        nonlocal left
         place = places.get((source, line))
-        found = at.get(place) if place is not None else None
-        named = place.split if place is not None else split
-        return Side(source, line, named, budget.spend(found) if found is not None else None)
+        if place is None:
+            return Side(source, line, split, None)
+        found = at.get(place)
+        if found is not None and found.thumbnail is not None:
+            left -= len(found.thumbnail.data) * 4 // 3
+            found = found if left >= 0 else replace(found, thumbnail=None)
+        return Side(source, line, place.split, found)
 
     def shown(item: LintFinding) -> ShownFinding:
         sides = []
@@ -154,22 +159,7 @@ def groups_of(
     groups = []
     for code, items in groupby(findings, attrgetter("code")):
         found = [shown(item) for item in items]
-        check = CHECKS.get(code)
-        count = counts.get(code, len(found))
-        remedy = check.remedy if check is not None else ""
-        groups.append(CodeGroup(code, found[0].finding.level, count, remedy, found))
+        remedy = CHECKS[code].remedy if code in CHECKS else ""
+        level, count = found[0].finding.level, counts.get(code, len(found))
+        groups.append(CodeGroup(code, level, count, remedy, found))
     return groups
-
-
-class _Budget:
-    """Bytes of pictures that a page may still take."""
-
-    def __init__(self, size: int) -> None:
-        self._left = size
-
-    def spend(self, item: Exhibit) -> Exhibit:
-        """Return an example with its picture, or without it if that is one too many."""
-        if item.thumbnail is None:
-            return item
-        self._left -= len(item.thumbnail.data) * 4 // 3
-        return item if self._left >= 0 else replace(item, thumbnail=None)

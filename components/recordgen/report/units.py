@@ -1,8 +1,6 @@
-"""Sizes and times as a person reads them."""
+"""Sizes and long texts as a person reads them."""
 
 from __future__ import annotations
-
-from datetime import timedelta
 
 
 def megabytes(size: float) -> str:
@@ -14,6 +12,6 @@ def megabytes(size: float) -> str:
     return f"{size:,.1f} TB"
 
 
-def time_left(seconds: float) -> str:
-    """Return a time to wait: ``1:02:03 left``."""
-    return f"{timedelta(seconds=round(seconds))} left"
+def shortened(text: str, characters: int) -> str:
+    """Return a text of at most so many characters; one that was cut ends with ``…``."""
+    return text if len(text) <= characters else f"{text[: characters - 1]}…"

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 
 from recordgen import storage
@@ -164,13 +164,7 @@ def _this_process() -> Holder:
 
 
 def _is_mine(holder: Holder | None) -> bool:
-    mine = _this_process()
-    return holder is not None and (holder.host, holder.system, holder.pid, holder.started) == (
-        mine.host,
-        mine.system,
-        mine.pid,
-        mine.started,
-    )
+    return holder is not None and replace(_this_process(), seen=holder.seen) == holder
 
 
 def _is_running(holder: Holder) -> bool | None:

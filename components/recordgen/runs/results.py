@@ -11,49 +11,18 @@ from recordgen.rejects import Finding, Reject
 from recordgen.sources.detect import Detection
 
 
-@dataclass(frozen=True)
-class ConversionResult:
-    """A finished conversion.
-
-    Attributes:
-        output: the folder or URL prefix that was written.
-        dataset: the content of its ``dataset.json``.
-        rejects: the rows that were left out, as in ``rejects.jsonl``.
-        findings: what was changed in rows, the first 10,000; ``findings.jsonl`` has all.
-        seconds: wall-clock time.
-        counts: what was counted, by the names in :mod:`recordgen.runs.counters`.
-        kept_shards: shards of an interrupted run that were kept; None: there was nothing to go
-            on with, or it was not asked for.
-        unchanged: the finished dataset that was there is what would have been written; nothing
-            was.
-        detection: how the source was read.
-        lint: what is wrong with the data, as in ``lint.jsonl``.
-    """
-
-    output: str
-    dataset: Dataset
-    rejects: tuple[Reject, ...]
-    seconds: float
-    counts: Mapping[str, int] = field(default_factory=dict)
-    kept_shards: int | None = None
-    unchanged: bool = False
-    findings: tuple[Finding, ...] = ()
-    detection: Detection | None = None
-    lint: Lint | None = None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckResult:
     """A finished check: what a conversion would give.
 
     Attributes:
-        dataset: as :class:`ConversionResult` has it; its shards have no bytes.
-        rejects: the rows that would be left out.
-        findings: what would be changed in rows, the first 10,000; ``rows.adjusted`` counts all.
+        dataset: what ``dataset.json`` would hold; its shards have no bytes.
+        rejects: the rows that are left out, as in ``rejects.jsonl``.
+        findings: what is changed in rows, the first 10,000; ``rows.adjusted`` counts all.
         seconds: wall-clock time.
         counts: what was counted, by the names in :mod:`recordgen.runs.counters`.
         detection: how the source was read.
-        lint: what is wrong with the data.
+        lint: what is wrong with the data, as in ``lint.jsonl``.
     """
 
     dataset: Dataset
@@ -63,3 +32,20 @@ class CheckResult:
     findings: tuple[Finding, ...] = ()
     detection: Detection | None = None
     lint: Lint | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversionResult(CheckResult):
+    """A finished conversion: also the attributes of :class:`CheckResult`, of what was written.
+
+    Attributes:
+        output: the folder or URL prefix that was written.
+        kept_shards: shards of an interrupted run that were kept; None: there was nothing to go
+            on with, or it was not asked for.
+        unchanged: the finished dataset that was there is what would have been written; nothing
+            was.
+    """
+
+    output: str
+    kept_shards: int | None = None
+    unchanged: bool = False

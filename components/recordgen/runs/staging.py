@@ -25,10 +25,10 @@ from __future__ import annotations
 import json
 import socket
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -56,6 +56,8 @@ from recordgen.shards.task import ShardResult
 
 if TYPE_CHECKING:
     from recordgen.sources.detect import Detection
+
+_T = TypeVar("_T")
 
 STAGING = ".recordgen-staging"
 
@@ -139,13 +141,10 @@ class Staging:
     def read_findings(self, plan: StagedPlan) -> Iterator[Finding]:
         """Yield what was changed in rows, by import file and line; one file is held at a time.
 
-        Raises:
-            StorageError: they are not there, though the plan is made.
+        Raises: StorageError: they are not to be seen.
         """
         for name in plan.findings:
-            path = self.path("findings", name)
-            with _to_be_seen(path):
-                text = storage.read_text(path)
+            text = _seen(storage.read_text, self.path("findings", name))
             yield from (Finding(**json.loads(line)) for line in text.split("\n") if line)
 
     def write_plan(
@@ -183,14 +182,8 @@ class Staging:
         return StagedPlan(vocabulary=self.read_vocabulary(), **data)
 
     def read_vocabulary(self) -> Vocabulary:
-        """Return the labels of all planned rows.
-
-        Raises:
-            StorageError: they are not there, though the plan is made.
-        """
-        path = self.path("vocabulary.json")
-        with _to_be_seen(path):
-            data = json.loads(storage.read_text(path))
+        """Return the labels of all planned rows. Raises: StorageError: they are not to be seen."""
+        data = json.loads(_seen(storage.read_text, self.path("vocabulary.json")))
         return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
 
     def write_settled(self, bucket: int, rows: Columns) -> str:
@@ -201,10 +194,7 @@ class Staging:
 
     def read_settled(self, name: str) -> Columns:
         """Return what :meth:`write_settled` left. Raises: StorageError: it is not to be seen."""
-        path = self.path("settled", name)
-        with _to_be_seen(path):
-            [rows] = unpacked(storage.read_bytes(path))
-        return rows
+        return _read_columns(self.path("settled", name))
 
     def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
         """Leave the planned rows of a bucket, by group, for the shards."""
@@ -215,17 +205,12 @@ class Staging:
         return file
 
     def read_rows(self, outline: ShardOutline) -> PlannedRows:
-        """Return the rows of a shard.
-
-        Raises:
-            StorageError: they are not there, though the plan is made.
-        """
+        """Return the rows of a shard. Raises: StorageError: they are not to be seen."""
         return PlannedRows(planned_rows(outline, map(self._read_range, outline.byte_ranges)))
 
     def _read_range(self, byte_range: ByteRange) -> bytes:
-        path = self.path("rows", byte_range.file)
-        with _to_be_seen(path):
-            return storage.read_range(path, byte_range.offset, byte_range.length)
+        read = partial(storage.read_range, start=byte_range.offset, length=byte_range.length)
+        return _seen(read, self.path("rows", byte_range.file))
 
     def write_result(self, result: ShardResult, index: int) -> None:
         """Leave what became of a shard; its result comes last."""
@@ -237,31 +222,25 @@ class Staging:
         try:
             text = storage.read_text(self._result_path(split, index))
             # Another version of Recordgen may have left another kind of result.
-            found = json.loads(text).get("fingerprint") == fingerprint
+            if json.loads(text).get("fingerprint") != fingerprint:
+                return None
         except (FileNotFoundError, ValueError):
             return None  # a crash of the machine may leave an empty file
-        return self._with_facts(ShardResult.from_json(text), index) if found else None
-
-    def read_facts(self, results: Sequence[ShardResult]) -> Iterator[Columns]:
-        """Yield what the checks need of all examples, shard by shard.
-
-        Args:
-            results: of all shards.
-
-        Raises:
-            StorageError: the facts of one are not there.
-        """
-        paths = [self._facts_path(each.split, shard_index(each.shard.file)) for each in results]
-        read = map_in_order(_read_facts, paths, threads=STORAGE_THREADS)
-        for each, facts in zip(results, read, strict=True):
-            yield of_shard(each.split, each.shard.file, facts)
-
-    def _with_facts(self, result: ShardResult, index: int) -> ShardResult | None:
         try:
-            facts = _read_facts(self._facts_path(result.split, index))
+            facts = _read_columns(self._facts_path(split, index))
         except (StorageError, pa.ArrowInvalid):
             return None
-        return replace(result, facts=facts)
+        return replace(ShardResult.from_json(text), facts=facts)
+
+    def read_facts(self, results: Sequence[ShardResult]) -> Iterator[Columns]:
+        """Yield what the checks need of all examples, given the results of all shards, by shard.
+
+        Raises: StorageError: they are not to be seen.
+        """
+        paths = [self._facts_path(each.split, shard_index(each.shard.file)) for each in results]
+        read = map_in_order(_read_columns, paths, threads=STORAGE_THREADS)
+        for each, facts in zip(results, read, strict=True):
+            yield of_shard(each.split, each.shard.file, facts)
 
     def _facts_path(self, split: str, index: int) -> str:
         return self.path("facts", f"{split}-{index:05d}.arrow")
@@ -355,17 +334,15 @@ class Staging:
         return examples, rejects, size
 
 
-def _read_facts(path: str) -> Columns:
-    with _to_be_seen(path):
-        [facts] = unpacked(storage.read_bytes(path))
-    return facts
+def _read_columns(path: str) -> Columns:
+    [columns] = unpacked(_seen(storage.read_bytes, path))
+    return columns
 
 
-@contextmanager
-def _to_be_seen(path: str) -> Iterator[None]:
-    """Say of a file that must be there why it may not be. Raises: StorageError."""
+def _seen(read: Callable[[str], _T], path: str) -> _T:
+    """Read a file that must be there; say why it may not be. Raises: StorageError."""
     try:
-        yield
+        return read(path)
     except FileNotFoundError as exc:
         raise StorageError(
             f"{path} is not to be seen from {socket.gethostname()}: launcher and workers need an "

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import IO, Any
 
 from recordgen import storage
@@ -127,11 +128,5 @@ def _write_rows(file: IO[bytes], columns: Mapping[str, FeatureSpec], rows: Itera
         fields.append((name, kind if spec.shape == () else pa.list_(kind)))
     schema = pa.schema(fields)
     with pq.ParquetWriter(file, schema) as writer:
-        batch: list[_Row] = []
-        for row in rows:
-            batch.append(row)
-            if len(batch) == _ROWS_AT_ONCE:
-                writer.write_table(pa.Table.from_pylist(batch, schema))
-                batch = []
-        if batch:
+        while batch := list(islice(rows, _ROWS_AT_ONCE)):
             writer.write_table(pa.Table.from_pylist(batch, schema))

@@ -60,41 +60,39 @@ def schema_text(dataset: Dataset) -> str:
     """Return the content of ``schema.pbtxt``."""
     specs = stored_features(dataset)
     domains = _domains(dataset)
+    domain_of = {
+        features.TAGS_TEXT: _TAGS,
+        features.IMAGE_FORMAT: _FORMATS,
+        label_features(dataset)[0]: _LABELS,
+    }
+    used = {name: domain_of[name] for name in specs if domain_of.get(name) in domains}
     allowed = statistics_features(dataset.task, specs)
-    lines = [
-        line
-        for name, spec in specs.items()
-        for line in _feature(dataset, name, spec, domains, allowed is None or name in allowed)
-    ]
-    used = {domain for name in specs if (domain := _domain_of(dataset, name)) in domains}
-    for name in sorted(filter(None, used)):
-        lines.append("string_domain {")
-        lines.append(f"  name: {_quoted(name)}")
-        lines += [f"  value: {_quoted(value)}" for value in domains[name]]
-        lines.append("}")
+    lines = []
+    for name, spec in specs.items():
+        rules = _rules(dataset, name, spec, used.get(name))
+        lines += [
+            "feature {",
+            f"  name: {_quoted(name)}",
+            f"  type: {_TYPES[spec.dtype] if spec.dtype in LIST_DTYPES else 'BYTES'}",
+            *(f"  {rule}" for rule in rules if allowed is None or name in allowed),
+            "}",
+        ]
+    for domain in sorted(set(used.values())):
+        values = (f"  value: {_quoted(value)}" for value in domains[domain])
+        lines += ["string_domain {", f"  name: {_quoted(domain)}", *values, "}"]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _feature(
-    dataset: Dataset,
-    name: str,
-    spec: FeatureSpec,
-    domains: Mapping[str, Sequence[str]],
-    is_validated: bool,
-) -> Iterator[str]:
-    yield "feature {"
-    yield f"  name: {_quoted(name)}"
-    yield f"  type: {_TYPES[spec.dtype] if spec.dtype in LIST_DTYPES else 'BYTES'}"
-    if is_validated:
-        count = _value_count(spec)
-        if count is not None:
-            yield f"  value_count {{ min: {count} max: {count} }}"
-        if (presence := _presence(dataset, name, spec)) is not None:
-            yield f"  presence {{ {presence} }}"
-        if (domain := _domain_of(dataset, name)) in domains:
-            yield f"  domain: {_quoted(str(domain))}"
-        yield from _bounds(dataset, name, spec)
-    yield "}"
+def _rules(dataset: Dataset, name: str, spec: FeatureSpec, domain: str | None) -> Iterator[str]:
+    """Yield what is expected of a feature beyond its type."""
+    count = _value_count(spec)
+    if count is not None:
+        yield f"value_count {{ min: {count} max: {count} }}"
+    if (presence := _presence(dataset, name, spec)) is not None:
+        yield f"presence {{ {presence} }}"
+    if domain is not None:
+        yield f"domain: {_quoted(domain)}"
+    yield from _bounds(dataset, name, spec)
 
 
 def _value_count(spec: FeatureSpec) -> int | None:
@@ -131,14 +129,6 @@ def _domains(dataset: Dataset) -> Mapping[str, Sequence[str]]:
     return {name: values for name, values in found.items() if 0 < len(values) <= _MOST_VALUES}
 
 
-def _domain_of(dataset: Dataset, name: str) -> str | None:
-    if name == features.TAGS_TEXT:
-        return _TAGS
-    if name == features.IMAGE_FORMAT:
-        return _FORMATS
-    return _LABELS if name == label_features(dataset)[0] else None
-
-
 def _bounds(dataset: Dataset, name: str, spec: FeatureSpec) -> Iterator[str]:
     low: float | None
     high: float | None
@@ -150,7 +140,7 @@ def _bounds(dataset: Dataset, name: str, spec: FeatureSpec) -> Iterator[str]:
     limits += [f"max: {high}"] if high is not None else []
     if limits:
         kind = "int_domain" if spec.dtype == "int64" else "float_domain"
-        yield f"  {kind} {{ {' '.join(limits)} }}"
+        yield f"{kind} {{ {' '.join(limits)} }}"
 
 
 def _quoted(text: str) -> str:

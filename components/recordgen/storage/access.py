@@ -215,8 +215,7 @@ def _place(path: str) -> tuple[str, ...] | None:
     if is_local(path):
         if "\0" in path:
             return None
-        names = os.path.realpath(local_path(path)).split("/")[1:]
-        return ("file", *_stripped(names))
+        return ("file", *_names(os.path.realpath(local_path(path))))
     scheme, rest = path.split("://", 1)
     if is_http(path):
         _, host, port = origin_of(path)
@@ -226,14 +225,14 @@ def _place(path: str) -> tuple[str, ...] | None:
         if _ODD.search(url.netloc) or _ODD_PATH.search(url.path):
             return None
         outside = [scheme, host, str(port)]
-        names = unquote(url.path).split("/")[1:]
+        names = _names(unquote(url.path))
     else:
         bucket, _, name = rest.partition("/")
         outside = [_FAMILY.get(scheme, scheme), bucket]
-        names = name.split("/")
+        names = _names(f"/{name}")
     if not {".", ".."}.isdisjoint(names):
         return None
-    return (*outside, *_stripped(names))
+    return (*outside, *names)
 
 
 @lru_cache(64)
@@ -267,8 +266,6 @@ def _shown(place: tuple[str, ...]) -> str:
     return f"{place[0]}://{'/'.join(place[1:])}"
 
 
-def _stripped(names: list[str]) -> list[str]:
-    """Drop what a slash at the end leaves."""
-    while names and not names[-1]:
-        names = names[:-1]
-    return names
+def _names(path: str) -> list[str]:
+    """Return the names in an absolute path; a slash at the end is none."""
+    return path.rstrip("/").split("/")[1:]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
-_PORTS = {"http": 80, "https": 443}
+#: The usual ports of web servers, by scheme.
+PORTS = {"http": 80, "https": 443}
 
 # RFC 6052: the last 32 bits are an IPv4 address behind a translator.
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -22,7 +23,7 @@ def origin_of(url: str) -> tuple[str, str, int | None]:
     """
     try:
         parts = urlsplit(url)
-        return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
+        return parts.scheme, parts.hostname or "", parts.port or PORTS.get(parts.scheme)
     except ValueError:
         return url, "", None
 

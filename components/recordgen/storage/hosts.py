@@ -20,7 +20,7 @@ from threading import Lock
 from recordgen.errors import StorageError, UnreachableError
 from recordgen.masking import without_secrets
 from recordgen.rejects import Reject, RejectCode
-from recordgen.storage.addresses import origin_of
+from recordgen.storage.addresses import PORTS, origin_of
 from recordgen.storage.paths import is_http, resolve, scheme_of
 from recordgen.storage.terms import without_retries
 
@@ -133,10 +133,7 @@ def host_of(path: str) -> str:
         rest = without_secrets(path).partition("://")[2]
         return f"{scheme_of(path)}://{rest.partition('/')[0]}"
     scheme, host, port = origin_of(path)
-    return f"{scheme}://{host}" + ("" if f"{scheme}:{port}" in _USUAL else f":{port}")
-
-
-_USUAL = ("http:80", "https:443")
+    return f"{scheme}://{host}" + ("" if port == PORTS.get(scheme) else f":{port}")
 
 
 def unreachable_text(rejects: Iterable[Reject]) -> str:

@@ -194,15 +194,12 @@ class _Column:
         """Raise DataError if it has no value somewhere and may not."""
         if not self.dtype or self.is_list:
             return
-        allowed = ("None",) if not self.shape else ()
+        remedy = "give None where there is no value"
+        if self.shape:
+            remedy = "give an array of that shape, such as zeros, in every record"
         for gap, number in self.gaps.items():
-            if gap in allowed:
+            if gap == "None" and not self.shape:
                 continue
-            remedy = (
-                "give None where there is no value"
-                if not self.shape
-                else "give an array of that shape, such as zeros, in every record"
-            )
             raise DataError(
                 f"record {number}: feature {self.name!r} must be {self} as in record {self.first} "
                 f"(got {gap}); {remedy}"

@@ -62,9 +62,10 @@ def to_stored(value: Any) -> Stored:
     Raises:
         ValueError: it cannot be stored; says why and what to give instead.
     """
-    store = _STORE.get(_kind(type(value)))  # type: ignore[arg-type]  # types are hashable
-    if store is None:
+    kind = _kind(type(value))  # type: ignore[arg-type]  # types are hashable
+    if kind is None:
         raise ValueError(f"cannot store a value of type {_name(value)}; {_remedy(value)}")
+    _, store = _KINDS[kind]
     return store(value)
 
 
@@ -73,7 +74,7 @@ def _kind(of: type) -> str | None:
     # np.timedelta64 counts as an integer, but its unit would be lost.
     if issubclass(of, np.timedelta64):
         return None
-    for kind, types in _KINDS.items():
+    for kind, (types, _) in _KINDS.items():
         if issubclass(of, types):
             return kind
     return None
@@ -194,21 +195,14 @@ def _floats(values: Sequence[Any]) -> npt.NDArray[np.float32]:
     return numbers.astype(np.float32)
 
 
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "int": (int, np.integer, np.bool_),
-    "float": (float, np.floating),
-    "bytes": (bytes, bytearray, memoryview),
-    "text": (str,),
-    "array": (np.ndarray,),
-    "list": (list, tuple),
-}
-_STORE: Mapping[str, Callable[[Any], Stored]] = {
-    "int": _int,
-    "float": _float,
-    "bytes": _bytes,
-    "text": _text,
-    "array": _array,
-    "list": _list,
+# By name: the types, and how a value of theirs is stored.
+_KINDS: Mapping[str, tuple[tuple[type, ...], Callable[[Any], Stored]]] = {
+    "int": ((int, np.integer, np.bool_), _int),
+    "float": ((float, np.floating), _float),
+    "bytes": ((bytes, bytearray, memoryview), _bytes),
+    "text": ((str,), _text),
+    "array": ((np.ndarray,), _array),
+    "list": ((list, tuple), _list),
 }
 
 
