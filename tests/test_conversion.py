@@ -376,6 +376,25 @@ def test_missing_source(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_empty_paths_do_not_name_the_working_folder(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable of a shell that is not set gives an empty text: nothing is read or written."""
+    source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "1.jpg").write_bytes(b"")
+    monkeypatch.chdir(work)
+    with pytest.raises(UsageError, match="the output must be a folder or URL"):
+        recordgen.convert(source, "")
+    with pytest.raises(UsageError, match="the output must be a folder or URL"):
+        recordgen.write([{"x": 1}], "")
+    for empty in ("", [source, ""]):
+        with pytest.raises(UsageError, match="the source must be a path"):
+            recordgen.convert(empty, "out")
+    assert os.listdir(work) == ["1.jpg"]
+
+
 def test_output_is_not_overwritten_by_accident(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:

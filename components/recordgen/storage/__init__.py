@@ -87,6 +87,8 @@ def is_known(path: str) -> bool:
 
 def check_writable(path: str) -> None:
     """Check that a storage of this kind can be written at all. Raises: UsageError."""
+    if not path:
+        raise UsageError("the output must be a folder or URL (got an empty text)")
     if is_http(path):
         raise UsageError(
             f"{path}: web servers cannot be written to; give a folder or a URL such as gs:// or s3://"
