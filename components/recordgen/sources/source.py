@@ -51,6 +51,9 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
 
 
 def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
+    from recordgen.sources.dataframe import as_dense
+
+    frame = as_dense(frame)
     detection = detect_frame(frame, options)
     options = detection.options
     if TASKS[options.task].kind == Tabular.kind:
