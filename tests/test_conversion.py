@@ -703,11 +703,28 @@ def test_check_and_plan_write_nothing(
     assert tree_bytes(tmp_path) == before
 
 
-def test_unknown_options_and_runners(tmp_path: Path, make_csv: MakeCsv) -> None:
+def test_unknown_options_and_runners(
+    tmp_path: Path, make_csv: MakeCsv, make_images: MakeImages
+) -> None:
     """A misspelt option is named with what was meant; so is a runner Beam does not know."""
     source = make_csv(["a.jpg"])
     with pytest.raises(UsageError, match="unknown option 'sed'; did you mean 'seed'"):
         recordgen.convert(source, str(tmp_path / "out"), sed=1)
+    for name, value in (
+        ("columns", None),
+        ("group_by", 1),
+        ("ignore", None),
+        ("allow_root", [1]),
+        ("task", []),
+        ("max_reject_fraction", "0.5"),
+    ):
+        with pytest.raises(UsageError, match=f"^{name} must be "):
+            recordgen.check(source, **{name: value})
+    images = make_csv([f"{path},cat" for path in make_images(2)])
+    checked = recordgen.check([Path(images)], allow_root=tmp_path)
+    assert checked.dataset.examples == 2
+    with pytest.raises(UsageError, match="source must be a path, several paths or a DataFrame"):
+        recordgen.check([1])  # type: ignore[list-item]
     with pytest.raises(UsageError, match="NoSuchRunner"):
         recordgen.convert(source, str(tmp_path / "out"), beam_args=["--runner=NoSuchRunner"])
     with pytest.raises(UsageError, match="Beam does not know --direct_num_worker=2"):

@@ -35,7 +35,9 @@ def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
     if not any(isinstance(dtype, pd.SparseDtype) for dtype in frame.dtypes):
         return frame
     columns = [
-        column.sparse.to_dense() if isinstance(column.dtype, pd.SparseDtype) else column
+        column.sparse.to_dense()  # type: ignore[attr-defined]  # the stubs do not know it
+        if isinstance(column.dtype, pd.SparseDtype)
+        else column
         for _, column in frame.items()
     ]
     return pd.concat(columns, axis=1)
