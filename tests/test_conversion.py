@@ -379,7 +379,7 @@ def test_missing_source(tmp_path: Path) -> None:
 def test_empty_paths_do_not_name_the_working_folder(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A variable of a shell that is not set gives an empty text: nothing is read or written."""
+    """Neither do URLs that lost a slash: nothing is read or written."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
     work = tmp_path / "work"
     work.mkdir()
@@ -389,6 +389,9 @@ def test_empty_paths_do_not_name_the_working_folder(
         recordgen.convert(source, "")
     with pytest.raises(UsageError, match="the output must be a folder or URL"):
         recordgen.write([{"x": 1}], "")
+    for url in (Path("gs://bucket/out"), "S3:/bucket/out", "file:/out"):
+        with pytest.raises(UsageError, match="a URL has two slashes behind its scheme"):
+            recordgen.convert(source, url)
     for empty in ("", [source, ""]):
         with pytest.raises(UsageError, match="the source must be a path"):
             recordgen.convert(empty, "out")
