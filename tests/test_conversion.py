@@ -365,6 +365,28 @@ def test_missing_source(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_empty_paths_do_not_name_the_working_folder(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither do URLs that lost a slash: nothing is read or written."""
+    source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "1.jpg").write_bytes(b"")
+    monkeypatch.chdir(work)
+    with pytest.raises(UsageError, match="the output must be a folder or URL"):
+        recordgen.convert(source, "")
+    with pytest.raises(UsageError, match="the output must be a folder or URL"):
+        recordgen.write([{"x": 1}], "")
+    for url in (Path("gs://bucket/out"), "S3:/bucket/out", "file:/out"):
+        with pytest.raises(UsageError, match="a URL has two slashes behind its scheme"):
+            recordgen.convert(source, url)
+    for empty in ("", [source, ""]):
+        with pytest.raises(UsageError, match="the source must be a path"):
+            recordgen.convert(empty, "out")
+    assert os.listdir(work) == ["1.jpg"]
+
+
 def test_output_is_not_overwritten_by_accident(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
@@ -651,11 +673,28 @@ def test_check_and_plan_write_nothing(
     assert tree_bytes(tmp_path) == before
 
 
-def test_unknown_options_and_runners(tmp_path: Path, make_csv: MakeCsv) -> None:
+def test_unknown_options_and_runners(
+    tmp_path: Path, make_csv: MakeCsv, make_images: MakeImages
+) -> None:
     """A misspelt option is named with what was meant; so is a runner Beam does not know."""
     source = make_csv(["a.jpg"])
     with pytest.raises(UsageError, match="unknown option 'sed'; did you mean 'seed'"):
         recordgen.convert(source, str(tmp_path / "out"), sed=1)
+    for name, value in (
+        ("columns", None),
+        ("group_by", 1),
+        ("ignore", None),
+        ("allow_root", [1]),
+        ("task", []),
+        ("max_reject_fraction", "0.5"),
+    ):
+        with pytest.raises(UsageError, match=f"^{name} must be "):
+            recordgen.check(source, **{name: value})
+    images = make_csv([f"{path},cat" for path in make_images(2)])
+    checked = recordgen.check([Path(images)], allow_root=tmp_path)
+    assert checked.dataset.examples == 2
+    with pytest.raises(UsageError, match="source must be a path, several paths or a DataFrame"):
+        recordgen.check([1])  # type: ignore[list-item]
     with pytest.raises(UsageError, match="NoSuchRunner"):
         recordgen.convert(source, str(tmp_path / "out"), beam_args=["--runner=NoSuchRunner"])
     with pytest.raises(UsageError, match="Beam does not know --direct_num_worker=2"):

@@ -233,7 +233,7 @@ def test_a_dataset_that_was_tampered_with(tmp_path: Path, name: str) -> None:
     split["shards"] = [{"file": "Split-train/x", "examples": 1, "bytes": 1, "digest": ""}]
     data["splits"] = {"train": split}
     path.write_text(json.dumps(data))
-    assert read_dataset(str(tmp_path)).examples == 1
+    assert read_dataset(tmp_path).examples == 1
     TAMPERED[name](data)
     path.write_text(json.dumps(data))
     with pytest.raises(SourceError, match=r"dataset\.json: not a recordgen/1 .*; restore the file"):

@@ -295,6 +295,10 @@ def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
     assert read_folder(folder(tmp_path / "odd [1]*?", "cat/1.jpg"))
     with pytest.raises(SourceError, match="holds a converted dataset"):
         read_folder(folder(tmp_path / "done", "dataset.json"))
+    looped = folder(tmp_path / "looped", "cat/1.jpg")
+    (tmp_path / "looped" / "cat" / "all").symlink_to("..")
+    with pytest.raises(SourceError, match=r"cat/all: this link leads back to .*looped, a folder"):
+        read_folder(looped)
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match="no such import file"):
         find_import_files(str(tmp_path / "empty"))

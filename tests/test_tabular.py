@@ -708,6 +708,8 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
             "digits": ["1", "2", "3"],
             "n": [1, 2, 3],
             "gaps": [1.0, None, 3.0],
+            "rare": pd.arrays.SparseArray([0, 0, 7]),
+            "whole": [1.0, 2.0, 3.0],
             "x": [0.1, None, 1e-7],
             "flag": [True, False, True],
             "kind": pd.Categorical(["a", 'b "c"\nd', "a"]),
@@ -717,15 +719,17 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
     result = recordgen.convert(frame, tmp_path / "out", task="tabular", target_column="y")
     dtypes = {name: spec.dtype for name, spec in result.dataset.features.items()}
     assert dtypes == {
-        "zip": "bytes", "digits": "bytes", "n": "int64", "gaps": "int64", "x": "float32",
+        "zip": "bytes", "digits": "bytes", "n": "int64", "gaps": "int64", "rare": "int64",
+        "whole": "float32", "x": "float32",
         "flag": "bytes", "kind": "bytes", "y": "int64",
     }  # fmt: skip
     found = {item["n"][0]: item for item in stored(tmp_path / "out")}
     assert found[1] == {
-        "zip": [b"00123"], "digits": [b"1"], "n": [1], "gaps": [1], "x": [pytest.approx(0.1)],
+        "zip": [b"00123"], "digits": [b"1"], "n": [1], "gaps": [1], "rare": [0], "whole": [1.0],
+        "x": [pytest.approx(0.1)],
         "flag": [b"True"], "kind": [b"a"], "y": [1],
     }  # fmt: skip
-    assert found[2].keys() == {"zip", "digits", "n", "flag", "kind", "y"}
+    assert found[2].keys() == {"zip", "digits", "n", "rare", "whole", "flag", "kind", "y"}
     assert found[2]["kind"] == [b'b "c"\nd']
     with pytest.raises(UsageError, match="column 'a' must hold single values"):
         recordgen.convert(pd.DataFrame({"a": [[1, 2]]}), tmp_path / "no", task="tabular")

@@ -164,6 +164,17 @@ BAD_BOXES = [
 ]
 
 
+def test_a_box_that_a_line_repeats() -> None:
+    """It is stored once, and counted: whoever counts boxes in the line finds out why."""
+    again = box(xMin="0.10000000001")  # float32 holds the same
+    adjusted = Adjustments()
+    found = ObjectDetection("clip").from_json(boxes(box(), again, box(displayName="x")), adjusted)
+    assert len(decode_boxes(found)) == 2
+    [noted] = adjusted.taken_for(ROW)
+    assert noted.code == "boxes_repeated"
+    assert "twice; it was stored once" in noted.message
+
+
 @pytest.mark.parametrize(("corners", "clipped", "words", "counted"), BAD_BOXES)
 def test_bad_boxes(
     corners: tuple[float, ...],

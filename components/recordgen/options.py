@@ -482,10 +482,9 @@ class ConvertOptions:
             )
         if not isinstance(self.seed, int) or abs(self.seed) >= 1 << 63:
             raise UsageError(f"seed must be a whole number of 64 bits (got {self.seed!r})")
-        if not 0 <= self.max_reject_fraction <= 1:
-            raise UsageError(
-                f"max_reject_fraction must be from 0 to 1 (got {self.max_reject_fraction})"
-            )
+        fraction = self.max_reject_fraction
+        if not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
+            raise UsageError(f"max_reject_fraction must be from 0 to 1 (got {fraction!r})")
         if self.box_orientation == "upright" and self.check == "none":
             raise UsageError(
                 "box_orientation=upright needs check=decode or check=header: check=none turns no "
@@ -749,20 +748,40 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
     if isinstance(fractions, str | Sequence):
         text = fractions if isinstance(fractions, str) else ",".join(map(str, fractions))
         decoded["split_fractions"] = SplitFractions.parse(text)
+    for name, value in decoded.items():
+        if OPTIONS[name].annotation is str:
+            decoded[name] = _text(name, value)
     return ConvertOptions(**decoded)
 
 
-def parse_names(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
+def _text(name: str, value: object) -> str:
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str):
+        raise UsageError(
+            f"{name} must be a text (got {value!r:.80}); the default is to leave it out"
+        )
+    return text
+
+
+def parse_names(name: str, value: object) -> tuple[str, ...]:
     """Decode an option that takes several values: a list, or text with commas between them.
 
     ``none`` and an empty list mean no values. ``name`` is for the error.
 
     Raises:
-        UsageError: only empty texts are given. A variable may be unset that was meant to say what
-            rows may reach.
+        UsageError: the value is neither, or only empty texts are given. A variable may be unset
+            that was meant to say what rows may reach.
     """
-    given = value.split(",") if isinstance(value, str) else value
-    names = tuple(text for item in given if (text := item.strip()))
+    given: list[object]
+    if isinstance(value, str):
+        given = [*value.split(",")]
+    elif isinstance(value, os.PathLike):
+        given = [value]
+    elif isinstance(value, Iterable) and not isinstance(value, bytes):
+        given = [*value]
+    else:
+        raise UsageError(f"{name} must be a text or a list of texts (got {value!r:.80})")
+    names = tuple(text for item in given if (text := _text(name, item).strip()))
     if given and not names:
         raise UsageError(
             f"{name} must not be empty where it is given (got {value!r}); leave the option out, or "

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -385,12 +386,13 @@ def write_dataset(root: str, dataset: Dataset) -> None:
     storage.write_text(storage.join(root, DATASET_FILE), text + "\n")
 
 
-def read_dataset(root: str) -> Dataset:
+def read_dataset(root: str | os.PathLike[str]) -> Dataset:
     """Read the dataset that lies in ``root`` (an output, an Examples uri, or a ``dataset.json``).
 
     Raises:
         SourceError: there is no ``dataset.json``, or it is not one of ours.
     """
+    root = os.fspath(root)
     path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
     try:
         return Dataset.from_json(json.loads(storage.read_text(path)))

@@ -34,6 +34,7 @@ from recordgen.tasks.object_detection import (
     BOXES_CUT,
     BOXES_DROPPED,
     BOXES_OUTSIDE,
+    BOXES_REPEATED,
     BOXES_SWAPPED,
     FILES_IN_PIXELS,
     ObjectDetection,
@@ -64,6 +65,7 @@ _WORDS = {
     BOXES_SWAPPED: "boxes turned round: their corners were inverted",
     BOXES_CUT: "boxes cut: a part of them is outside of what resize=center_crop stores",
     BOXES_OUTSIDE: "boxes left out: resize=center_crop stores nothing of them",
+    BOXES_REPEATED: "boxes left out: their line has them twice",
     BOXES_DROPPED: "boxes left out: they were empty, or the option bad_boxes says so",
 }
 

@@ -28,6 +28,21 @@ ROWS_LOOKED_AT = 1000
 _BY_NAME = Given("yes")
 
 
+def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame without sparse columns, whose cells and types pandas does not give plainly."""
+    import pandas as pd
+
+    if not any(isinstance(dtype, pd.SparseDtype) for dtype in frame.dtypes):
+        return frame
+    columns = [
+        column.sparse.to_dense()  # type: ignore[attr-defined]  # the stubs do not know it
+        if isinstance(column.dtype, pd.SparseDtype)
+        else column
+        for _, column in frame.items()
+    ]
+    return pd.concat(columns, axis=1)
+
+
 def frame_cells(frame: pd.DataFrame) -> Iterator[list[Any]]:
     """Yield the cells of each row; missing values are empty texts."""
     present = frame.notna().to_numpy()

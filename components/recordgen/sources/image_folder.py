@@ -9,6 +9,7 @@ the folder of a split has no label. The files' order gives each row its line.
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Iterator, Sequence
 
@@ -67,14 +68,31 @@ def _check_format(folder: str, names: Sequence[str]) -> None:
 
 
 def files_below(folder: str, path: str = "") -> Iterator[str]:
-    """Yield all files below ``folder``/``path``, relative to ``folder``, but hidden ones."""
+    """Yield all files below ``folder``/``path``, relative to ``folder``, but hidden ones.
+
+    Raises:
+        SourceError: a link leads back to a folder above it.
+        StorageError: storage failed.
+    """
     for name, is_folder in storage.list_dir(storage.join(folder, path) if path else folder):
         if name.startswith("."):
             continue
         if is_folder:
+            _check_link(folder, f"{path}{name}")
             yield from files_below(folder, f"{path}{name}/")
         else:
             yield f"{path}{name}"
+
+
+def _check_link(folder: str, path: str) -> None:
+    link = storage.join(folder, path)
+    if storage.is_local(link) and os.path.islink(storage.local_path(link)):
+        target = os.path.realpath(storage.local_path(link))
+        above = os.path.realpath(os.path.dirname(storage.local_path(link)))
+        if os.path.commonpath([target, above]) == target:
+            raise SourceError(
+                f"{link}: this link leads back to {target}, a folder above it; remove the link"
+            )
 
 
 def read_folder(

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from recordgen import storage
-from recordgen.errors import SourceError, StorageError
+from recordgen.errors import SourceError, StorageError, UsageError
 
 
 class ImportFile(NamedTuple):
@@ -31,9 +31,12 @@ def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
 
     Raises:
         SourceError: a path or glob names no file.
+        UsageError: a path is empty, which would name the folder of the process.
     """
     found: dict[str, None] = {}
     for pattern in [source] if isinstance(source, str) else source:
+        if not pattern:
+            raise UsageError("the source must be a path, a URL or a glob (got an empty text)")
         try:
             found.update(dict.fromkeys(storage.expand(pattern)))
         except SourceError:

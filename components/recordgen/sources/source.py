@@ -27,7 +27,7 @@ from recordgen.tasks import TASKS, Tabular, task_for
 if TYPE_CHECKING:
     import pandas as pd
 
-AnySource = Union[str, "os.PathLike[str]", Sequence[str], "pd.DataFrame"]
+AnySource = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]], "pd.DataFrame"]
 
 
 def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
@@ -43,14 +43,20 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
     pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     if pandas is not None and isinstance(source, pandas.DataFrame):
         return _open_frame(source, options)
-    if isinstance(source, os.PathLike):
-        source = os.fspath(source)
-    if isinstance(source, str) or (isinstance(source, Sequence) and source):
-        return open_files(find_import_files(source), options)
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if (
+        isinstance(paths, Sequence)
+        and paths
+        and all(isinstance(p, str | os.PathLike) for p in paths)
+    ):
+        return open_files(find_import_files([os.fspath(path) for path in paths]), options)
     raise UsageError(f"source must be a path, several paths or a DataFrame (got {source!r})")
 
 
 def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
+    from recordgen.sources.dataframe import as_dense
+
+    frame = as_dense(frame)
     detection = detect_frame(frame, options)
     options = detection.options
     if TASKS[options.task].kind == Tabular.kind:

@@ -20,6 +20,7 @@ from typing import IO, Protocol, cast
 from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.storage import local
 from recordgen.storage.failures import only_storage_errors
+from recordgen.storage.paths import OBJECT_STORES
 from recordgen.storage.paths import address as address
 from recordgen.storage.paths import backslash_hint as backslash_hint
 from recordgen.storage.paths import below_shared as below_shared
@@ -87,6 +88,14 @@ def is_known(path: str) -> bool:
 
 def check_writable(path: str) -> None:
     """Check that a storage of this kind can be written at all. Raises: UsageError."""
+    if not path:
+        raise UsageError("the output must be a folder or URL (got an empty text)")
+    scheme, _, rest = path.partition(":/")
+    if rest[:1] != "/" and scheme.lower() in ("file", "http", "https", *OBJECT_STORES):
+        raise UsageError(
+            f"{path}: a URL has two slashes behind its scheme: {scheme}://…; pathlib.Path removes "
+            f"one, so give a text"
+        )
     if is_http(path):
         raise UsageError(
             f"{path}: web servers cannot be written to; give a folder or a URL such as gs:// or s3://"

@@ -63,6 +63,7 @@ FILES_IN_PIXELS = "files_in_pixels"
 BOXES_CLIPPED = "boxes_clipped"
 BOXES_SWAPPED = "boxes_swapped"
 BOXES_DROPPED = "boxes_dropped"
+BOXES_REPEATED = "boxes_repeated"
 BOXES_CUT = "boxes_cut"
 BOXES_OUTSIDE = "boxes_outside"
 
@@ -230,7 +231,7 @@ class ObjectDetection(ImageTask):
 
     def _usable(self, boxes: Iterable[Box], adjusted: Adjustments) -> list[Box]:
         """Return boxes within the image, and note what it took. Raises: AnnotationError."""
-        usable = []
+        usable: dict[Box, None] = {}
         for box in boxes:
             _, *corners = box
             if min(corners) < FAR[0] or max(corners) > FAR[1]:
@@ -263,8 +264,12 @@ class ObjectDetection(ImageTask):
                 if is_so:
                     said = f"the box {_shown(box)} of {box.label!r} is {reason}"
                     adjusted.add(kind, f"{said}; it was stored as {_shown(inside)}")
-            usable.append(inside)
-        return usable
+            if inside in usable:
+                said = f"the line has the box {_shown(box)} of {box.label!r} twice"
+                adjusted.add(BOXES_REPEATED, f"{said}; it was stored once")
+                continue
+            usable[inside] = None
+        return list(usable)
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, decode_boxes)
