@@ -11,6 +11,7 @@ import io
 import os
 import struct
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -263,21 +264,22 @@ def read_chosen(path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]
 
     Raises: as :func:`read_records`.
     """
-    return _numbered(path, sorted(set(indexes)))
+    return _numbered(path, deque(sorted(set(indexes))))
 
 
-def _numbered(path: str, wanted: list[int] | None) -> Iterator[tuple[int, bytes]]:
+def _numbered(path: str, wanted: deque[int] | None) -> Iterator[tuple[int, bytes]]:
     """Yield the wanted records, with their indexes; None: all of them."""
     with storage.open_read(path) as raw:
         file = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
         index = offset = 0
         try:
-            while wanted != [] and (head := file.read(_HEAD_BYTES)):
+            while (wanted is None or wanted) and (head := file.read(_HEAD_BYTES)):
                 if wanted is None or index == wanted[0]:
                     record = _read_one(file, head, path, offset)
                     yield index, record
                     offset += FRAME_BYTES + len(record)
-                    wanted = wanted and wanted[1:]
+                    if wanted:
+                        wanted.popleft()
                 else:
                     offset += FRAME_BYTES + _record_bytes(head, path, offset)
                     file.seek(offset)
