@@ -45,7 +45,7 @@ from recordgen.dataset.manifest import read_vocabulary
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.planning.appending import Existing
-from recordgen.planning.messages import SplitsNamed
+from recordgen.planning.messages import ReadSummary, SplitsNamed
 from recordgen.planning.plan import Base
 from recordgen.runs.commit import Run
 from recordgen.runs.resume import compare_shard, keep_or_write_shard
@@ -88,7 +88,7 @@ def plan_rows(
     if options.missing_split == "drop":  # who drops rows without a split waits for all others
         parts.append(
             parts[0]
-            | "ReadSummaries" >> beam.FlatMap(lambda element: summaries_in(element[1:]))
+            | "ReadSummaries" >> beam.FlatMap(_summary_of_any_bucket)
             | "GatherNamed" >> beam.GroupByKey()  # (ALL, [ReadSummary])
             | "TellBuckets" >> beam.FlatMap(_tell_buckets, buckets)  # (bucket, SplitsNamed)
         )
@@ -168,6 +168,10 @@ def compare_shards(
     """Check every shard, and the file in ``output`` that is its own; gives shard names."""
     work = partial(compare_shard, output=output, options=options)
     return shards | "CompareShards" >> beam.ParDo(WorkOnShards(work, staging))
+
+
+def _summary_of_any_bucket(element: Any) -> Iterator[tuple[int, ReadSummary]]:
+    return summaries_in(element[1:])
 
 
 def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed]]:
