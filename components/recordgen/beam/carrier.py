@@ -49,7 +49,8 @@ class BeamCarrier:
                 raise RunnerError(OUT_OF_MEMORY) from exc
             raise RunnerError(f"Beam's runner failed: {last_line(exc)}") from exc
         finally:
-            if client := getattr(job, "client", None):
+            client = getattr(job, "client", None)
+            if client is not None:
                 client.close()  # Dask's cluster drops what is left of the run
 
 

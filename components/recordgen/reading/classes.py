@@ -119,16 +119,14 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
         )
     check_mode(mode, names)
     numbers = None
-    if wanted is not None or vocabulary is not None:
+    if not shards.renumbered and (wanted is not None or vocabulary is not None):
         place = {name: number for number, name in enumerate(names)}
         numbers = tuple(place.get(name, -1) if name in chosen else -1 for name in stored)
     all_labelled = labelled_examples(shards, task) == shards.examples
     is_all = mode == BOX_MODE or (wanted is None and (mode is None or all_labelled))
     is_sorted = all(file.label is not None for file in shards.files)
     filters = not (is_all or is_sorted)
-    if shards.renumbered:
-        return ClassPlan(mode, names, None, True, wanted, filters, read)
-    return ClassPlan(mode, names, numbers, False, wanted, filters, read)
+    return ClassPlan(mode, names, numbers, shards.renumbered, wanted, filters, read)
 
 
 def check_mode(mode: str | None, names: Sequence[str] | None) -> None:

@@ -179,7 +179,8 @@ def raise_named(error: Exception, *datasets: tf.data.Dataset) -> None:
     searches: list[Search] = [getattr(it, _SEARCH) for it in datasets if hasattr(it, _SEARCH)]
     for search in searches:
         found = None
-        with suppress(TypeError, ValueError):  # the user's function does not work here
+        # If a function of the user's does not work here, their own error says more.
+        with suppress(TypeError, ValueError):
             found = search.culprit()
         if found is not None:
             raise found from error

@@ -120,7 +120,7 @@ def stored_table(shards: ShardSet) -> Table:
 
 
 def plan_images(shards: ShardSet, options: ReadOptions) -> ReadPlan:
-    """Plan how a table with one column of images and one of labels is read. Raises: as that."""
+    """Plan how a table of one column of images and one of labels is read: as labelled images."""
     return plan_reading(_as_images(shards), options)
 
 

@@ -59,7 +59,7 @@ class VideoTrainer(OneLabel):
         return {**super().reading, "map_example": self._handed_over}
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
-        """Return batches of frames and labels. Raises: DataError: TensorFlow decodes no such."""
+        """Return batches of frames and labels. Raises: DataError: a video cannot be decoded."""
         # Unlabelled segments are not read here, but when the saved model is evaluated.
         _check_videos(root, split, None)
         return super().eval_data(root, split)
