@@ -13,7 +13,6 @@ from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
-from recordgen.planning.resolve import merge_rows
 from recordgen.rejects import Reject
 from recordgen.rows.columns import PlannedBatch, columns_of
 from recordgen.rows.placing import placing
@@ -111,34 +110,6 @@ def outcome(rows: Iterable[PlacedRow], task: Task = IMAGE, **more: Any) -> Outco
     )
 
 
-A1 = PlacedRow(1, 1, "a.csv", 1, "train", "x.jpg", "cat")
-
-
-# other row of the same uri; row that is kept; reject codes; duplicates
-MERGES = [
-    (A1._replace(line=2), A1, [], 1),
-    (A1._replace(line=2, split=None), A1, [], 1),
-    (A1._replace(line=2, annotation=None), A1, [], 1),
-    (A1._replace(line=2, split="eval"), A1, ["conflicting_splits"], 0),
-    (A1._replace(line=2, annotation="dog"), None, ["conflicting_labels"] * 2, 0),
-    # A contradiction is one across splits, too: neither label can be believed.
-    (A1._replace(line=2, split="eval", annotation="dog"), None, ["conflicting_labels"] * 2, 0),
-    (A1._replace(source="A.csv", split=None), A1._replace(source="A.csv"), [], 1),
-]
-
-
-@pytest.mark.parametrize(("other", "kept", "codes", "duplicates"), MERGES)
-def test_rows_of_one_uri(
-    other: PlacedRow, kept: PlacedRow | None, codes: list[str], duplicates: int
-) -> None:
-    """Equal rows are one example; the first split wins; several labels reject every row."""
-    for rows in ([A1, other], [other, A1]):
-        found = merge_rows(rows, ImageClassification())
-        assert found.row == kept
-        assert [item.code for item in found.rejects] == codes
-        assert (found.duplicates, found.merged) == (duplicates, 0)
-
-
 CAT = '[["cat",0.0,0.0,0.5,0.5]]'
 CAT_AND_DOG = '[["cat",0.0,0.0,0.5,0.5],["dog",0.0,0.0,0.5,0.5]]'
 
@@ -168,13 +139,14 @@ def test_rows_of_one_uri_add_up(
     """Labels and boxes of several rows make one example; rows of another split add nothing."""
     names = {".": None, "t": "train", "e": "eval"}
     rows = [
-        PlacedRow(1, 1, "a.csv", line, names[split], "x.jpg", annotation)
+        row(line, names[split], annotation)
         for line, (annotation, split) in enumerate(zip(said, splits, strict=True), start=1)
     ]
-    found = merge_rows(rows[::-1], task)
-    assert found.row is not None
-    assert (found.row.line, found.row.annotation) == (1, together)
-    assert (found.duplicates, found.merged, len(found.rejects)) == (duplicates, merged, rejects)
+    groups, summary = resolve(rows[::-1], task)
+    [[kept]] = groups.values()
+    assert (kept.line, kept.annotation) == (1, together)
+    found = (summary.duplicates, summary.merged, len(summary.rejects))
+    assert found == (duplicates, merged, rejects)
 
 
 def test_buckets_are_equal_ranges() -> None:
@@ -203,6 +175,32 @@ SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
         ImageMultiLabel(),
         [row(1, None, '["a"]'), row(2, None, '["b"]'), row(3, None, '["b"]')],
         Outcome([(1, "test", True)], [], {"duplicates": 1, "merged": 1}),
+    ),
+    "a label that another row lacks": (
+        IMAGE,
+        [row(1, "train"), row(2, "train", None)],
+        Outcome([(1, "train", False)], [], {"duplicates": 1}),
+    ),
+    "the first file, then the first line": (
+        IMAGE,
+        [row(1, "train"), row(2, source="/d/A.csv")],
+        Outcome([(2, "train", False)], [], {"duplicates": 1}),
+    ),
+    # Neither label can be believed.
+    "conflicting labels in two splits": (
+        IMAGE,
+        [row(1, "train"), row(2, "eval", "dog")],
+        Outcome(
+            [],
+            [
+                (
+                    line,
+                    "conflicting_labels",
+                    f"one image, several labels: 'cat', 'dog' in {CSV}:1, {CSV}:2; keep one",
+                )
+                for line in (1, 2)
+            ],
+        ),
     ),
     "conflicting splits": (
         IMAGE,
