@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
+from recordgen.dataset.manifest import RowCounts
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
+from recordgen.planning.plan import BucketSummary
 from recordgen.rejects import Reject
 from recordgen.rows.columns import PlannedBatch, columns_of
 from recordgen.rows.placing import placing
-from recordgen.rows.planned import BucketSummary, Group, KnownRow, PlacedRow, PlannedRow
+from recordgen.rows.planned import Group, KnownRow, PlacedRow, PlannedRow
 from recordgen.rows.row import content_uri
 from recordgen.shards.rows import payload_rows
 from recordgen.storage import FileInfo
@@ -87,7 +89,6 @@ def resolve(
         ]
 
     return resolved(
-        3,
         rows,
         options=ConvertOptions(**options),
         task=task,
@@ -101,8 +102,9 @@ def resolve(
 
 def outcome(rows: Iterable[PlacedRow], task: Task = IMAGE, **more: Any) -> Outcome:
     groups, summary = resolve(rows, task, **more)
-    names = ("duplicates", "merged", "dropped", "existing", "moved")
-    counts = {name: getattr(summary, name) for name in names}
+    names = ("duplicates", "merged", "dropped", "existing")
+    counts = {name: getattr(summary.counts, name) for name in names}
+    counts["moved"] = summary.moved
     return Outcome(
         [(one.line, group.split, one.assigned) for group, rows in groups.items() for one in rows],
         [(one.line, one.code, one.message) for one in summary.rejects],
@@ -145,7 +147,8 @@ def test_rows_of_one_uri_add_up(
     groups, summary = resolve(rows[::-1], task)
     [[kept]] = groups.values()
     assert (kept.line, kept.annotation) == (1, together)
-    found = (summary.duplicates, summary.merged, len(summary.rejects))
+    counts = summary.counts
+    found = (counts.duplicates, counts.merged, counts.rejects)
     assert found == (duplicates, merged, rejects)
 
 
@@ -295,7 +298,10 @@ def test_places_are_apart() -> None:
         ]
     }
     assert summary == BucketSummary(
-        3, {Group("train", None): 5}, {Group("train", None): 35}, {"cat": 5}, 5, 0, 0, ()
+        {Group("train", None): 5},
+        {Group("train", None): 35},
+        {"cat": 5},
+        RowCounts(duplicates=5),
     )
 
 
@@ -612,7 +618,6 @@ def test_a_refusal_that_names_its_payload() -> None:
     """It is not named twice."""
     pair = task_for(ConvertOptions(schema='{"left": "image", "right": "image"}'))
     _, summary = resolved(
-        0,
         [row(1, "train", '["/1.jpg", "/2.jpg"]', "")],
         options=ConvertOptions(),
         task=pair,
@@ -657,7 +662,6 @@ def test_splits_by_content() -> None:
     def of(share: str | None) -> tuple[list[tuple[int, str]], list[tuple[int, str, str]]]:
         asked.clear()
         groups, summary = resolved(
-            0,
             [
                 row(1, "train", uri="/1.jpg", sort_key=1),
                 row(2, None, uri="/2.jpg", sort_key=2),

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen.console import summaries
-from recordgen.dataset.manifest import read_dataset
+from recordgen.dataset.manifest import RowCounts, read_dataset
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import (
     NothingToConvertError,
@@ -576,7 +576,6 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
     }
     for bucket, columns in read.items():
         found, summary = resolve_bucket(
-            bucket,
             columns,
             options=options,
             task=task_for(options),
@@ -591,13 +590,13 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
                 kept = (row.source, row.line, row.annotation, row.split is None)
                 expected.setdefault(split, []).append(kept)
         assert {group.split: kept_lines(lines) for group, lines in found.items()} == expected
-        assert summary.dropped == (sum(not row.split for row in rows[bucket]) if drop else 0)
+        assert summary.counts.dropped == (sum(not row.split for row in rows[bucket]) if drop else 0)
         assert summary.rows == {group: len(expected[group.split]) for group in found}
         for group, lines in found.items():
             content, file = encode_bucket(bucket, "0", {group: lines})
             cut_group = GroupPlan(summary.rows[group], summary.bytes[group], 0, shards)
             splits = {group.split: SplitPlan(shards, {None: cut_group})}
-            plan = Plan(splits, Vocabulary("text", ()), 0, 0, 0, {}, 0, 0, {})
+            plan = Plan(splits, Vocabulary("text", ()), RowCounts())
             again: list[tuple[str, int, str | None, bool]] = []
             before = 0
             for outline in cut(plan, [file]):

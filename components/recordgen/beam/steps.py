@@ -14,6 +14,7 @@ from apache_beam.metrics import Metrics
 
 from recordgen import storage
 from recordgen.beam.runners import OUT_OF_MEMORY
+from recordgen.dataset.manifest import RowCounts
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, RecordgenError, RunnerError
 from recordgen.options import ConvertOptions
@@ -30,7 +31,7 @@ from recordgen.planning.messages import (
     SettledFile,
     SplitsNamed,
 )
-from recordgen.planning.plan import Base, make_plan, too_many
+from recordgen.planning.plan import Base, BucketSummary, make_plan, too_many
 from recordgen.planning.resolve import Settled, plan_bucket, settle_bucket
 from recordgen.rejects import Finding, OddLine, Reject
 from recordgen.rows.columns import (
@@ -42,7 +43,7 @@ from recordgen.rows.columns import (
     together,
     unpacked,
 )
-from recordgen.rows.planned import BucketSummary, KnownRow, PlacedRow
+from recordgen.rows.planned import KnownRow, PlacedRow
 from recordgen.rows.row import BATCH_ROWS, Row, RowBatch, batched
 from recordgen.runs import counters
 from recordgen.runs.staging import Staging
@@ -303,24 +304,23 @@ class ResolveBuckets(PlanningStep):
             found = replace(file.settled.settled, rows=rows)
         else:
             found = settled(parts, options, self.folders)
-        planned, summary = plan_bucket(
-            bucket, found, options=options, task=task_for(options), decided=decided
-        )
+        task = task_for(options)
+        planned, summary = plan_bucket(found, options=options, task=task, decided=decided)
         self._count(summary)
         yield ALL, self.staging.write_bucket(bucket, planned)
         yield ALL, summary
         yield from summaries_in(parts)
 
     def _count(self, summary: BucketSummary) -> None:
-        planned = sum(summary.rows.values())
+        planned, counts = sum(summary.rows.values()), summary.counts
         count_up(
             {
                 counters.ROWS_PLANNED: planned,
                 counters.ROWS_REJECTED: len(summary.rejects),
-                counters.ROWS_DUPLICATE: summary.duplicates,
-                counters.ROWS_MERGED: summary.merged,
-                counters.ROWS_DROPPED: summary.dropped,
-                counters.ROWS_EXISTING: summary.existing,
+                counters.ROWS_DUPLICATE: counts.duplicates,
+                counters.ROWS_MERGED: counts.merged,
+                counters.ROWS_DROPPED: counts.dropped,
+                counters.ROWS_EXISTING: counts.existing,
             }
         )
         self._heartbeat.add(0, planned, len(summary.rejects))
@@ -340,20 +340,18 @@ class MakePlan(Step):
         resolved = [item for item in summaries if isinstance(item, BucketSummary)]
         files = [item for item in summaries if isinstance(item, BucketFile)]
         parse_rejects = [item for summary in read for item in summary.rejects]
-        plan = make_plan(
-            resolved,
+        counts = RowCounts(
             read=sum(summary.read for summary in read),
-            parse_rejected=Counter(item.code for item in parse_rejects),
+            rejected=Counter(item.code for item in parse_rejects),
             adjusted=sum((Counter(summary.adjusted) for summary in read), Counter()),
-            options=self.options,
-            base=self.base,
         )
+        plan = make_plan(resolved, read=counts, options=self.options, base=self.base)
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
         findings = sorted(file for summary in read for file in summary.findings)
         odd_lines = sorted(item for summary in read for item in summary.odd_lines)
         self.staging.write_plan(plan, rejects, findings, odd_lines)
         # With too many rejects the run fails anyway: do not read a single payload for it.
-        if not too_many(plan.rejects, plan.read, self.options):
+        if not too_many(plan.counts.rejects, plan.counts.read, self.options):
             for outline in cut(plan, files):
                 yield (outline.split, outline.index), outline
 

@@ -13,7 +13,7 @@ that share a place, duplicates, parts and contradictions among them, are looked 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
@@ -25,10 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen import storage
+from recordgen.dataset.manifest import RowCounts
 from recordgen.dataset.splits import EVAL, SECOND_DRAW, EvalFrom, SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.planning.near import SeenImages
+from recordgen.planning.plan import BucketSummary
 from recordgen.rejects import Reject, RejectCode, reject
 from recordgen.rows.columns import (
     Columns,
@@ -41,7 +43,6 @@ from recordgen.rows.columns import (
 )
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import (
-    BucketSummary,
     Group,
     KnownRow,
     PlacedRow,
@@ -96,7 +97,7 @@ def settle_bucket(
     settled = _settled(in_order(placed), task, known, folders, share)
     rejects = settled.rejects
     rows = settled.rows.filter(pc.is_valid(settled.rows["split"])) if drop_unnamed else settled.rows
-    settled.dropped = len(settled.rows) - len(rows)
+    settled.counts["dropped"] += len(settled.rows) - len(rows)
     rows = _sized(rows, task, infos, rejects)
     if options.splits_by_content or options.finds_copies:
         undecided = (None,) if share is None else (None, share.split)
@@ -109,7 +110,6 @@ def settle_bucket(
 
 
 def plan_bucket(
-    bucket: int,
     settled: Settled,
     *,
     options: ConvertOptions,
@@ -119,7 +119,6 @@ def plan_bucket(
     """Plan the settled rows of a bucket.
 
     Args:
-        bucket: its number.
         settled: its rows.
         options: split fractions, eval_from, shard_by.
         task: what annotations mean.
@@ -152,16 +151,14 @@ def plan_bucket(
     )
     by_label = task if options.shard_by == "label" else None
     groups = dict(_groups(planned, splits, by_label))
+    counts: dict[str, Any] = settled.counts + Counter(duplicates=copies)
+    rejected = Counter(item.code for item in settled.rejects)
     summary = BucketSummary(
-        bucket,
         {group: len(columns) for group, columns in groups.items()},
         {group: pc.sum(columns["bytes"]).as_py() for group, columns in groups.items()},
         task.count_labels(planned["annotation"].combine_chunks()),
-        settled.duplicates + copies,
-        settled.merged,
-        settled.dropped,
+        RowCounts(**counts, rejected=rejected),
         tuple(settled.rejects),
-        settled.existing,
         moved,
     )
     return groups, summary
@@ -176,15 +173,13 @@ class Settled:
             the payload has already, and the row did not name; null: nothing is decided. Then
             ``bytes`` and ``version`` of the payload and, where it was read, ``content``.
         rejects: rows that contradict others.
-        duplicates: see :class:`BucketSummary`, as all that follow.
+        counts: duplicates, merged, dropped and existing rows, see
+            :class:`recordgen.dataset.manifest.RowCounts`.
     """
 
     rows: Columns
     rejects: list[Reject] = field(default_factory=list)
-    duplicates: int = 0
-    merged: int = 0
-    existing: int = 0
-    dropped: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 def _settled(
@@ -395,8 +390,7 @@ class _Settling:
                 self._reject(row, exc.code, f"{exc.message} in {lines}; keep one")
             return []
         self._reject_others(ordered, named)
-        self.found.duplicates += duplicates
-        self.found.merged += len(agreeing) - 1 - duplicates
+        self.found.counts.update(duplicates=duplicates, merged=len(agreeing) - 1 - duplicates)
         return [ordered[0]._replace(split=named.split, annotation=annotation)]
 
     def _reject_others(self, rows: Iterable[PlacedRow], named: PlacedRow) -> None:
@@ -462,7 +456,7 @@ class _Settling:
             elif (contradiction := self._contradiction(row, there)) is not None:
                 self._reject(row, *contradiction)
             else:
-                self.found.existing += 1
+                self.found.counts["existing"] += 1
         return new
 
     def _may_start_elsewhere(self, row: PlacedRow) -> bool:
