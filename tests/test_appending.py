@@ -25,7 +25,7 @@ from recordgen.records.tfrecord import read_records
 from recordgen.runs import lease
 from recordgen.runs.results import ConversionResult
 from recordgen.runs.staging import STAGING, Staging
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, stored_examples
 
 pytestmark = pytest.mark.outside
 
@@ -52,15 +52,11 @@ def write(folder: Path, name: str, lines: list[str]) -> str:
 def records(output: Path) -> dict[str, tuple[str, bytes, int]]:
     """Return split, label and its number by uri, of all shards that dataset.json names."""
     found: dict[str, tuple[str, bytes, int]] = {}
-    for name, split in read_dataset(str(output)).splits.items():
-        for shard in split.shards:
-            for record in read_records(str(output / shard.file)):
-                values = parse_example(record)
-                [uri], [text], [number] = (
-                    values[f"image/{key}"] for key in ("source_id", "class/text", "class/label")
-                )
-                assert uri not in found
-                found[uri] = (name, text, number)
+    for name, values in stored_examples(output):
+        keys = ("source_id", "class/text", "class/label")
+        [uri], [text], [number] = (values[f"image/{key}"] for key in keys)
+        assert uri not in found
+        found[uri] = (name, text, number)
     return found
 
 

@@ -35,7 +35,6 @@ from recordgen.planning.plan import GroupPlan, Plan, SplitPlan
 from recordgen.records.example import parse_example, serialize_example
 from recordgen.records.float32 import as_float32
 from recordgen.records.tfrecord import frame
-from recordgen.records.tfrecord import read_records as read_shard
 from recordgen.rejects import Reject
 from recordgen.report import inspection
 from recordgen.rows.columns import Columns, by_bucket, placed, rows_of, shares_of
@@ -51,7 +50,7 @@ from recordgen.tables.csv_fields import csv_line
 from recordgen.tables.examples import count_labels, framed, make_examples
 from recordgen.tasks import task_for
 from recordgen.types import ColumnType
-from tests.conftest import run_python, tree_bytes
+from tests.conftest import run_python, stored_examples, tree_bytes
 from tests.planned import bucket_of, chosen, resolve_bucket
 
 pytestmark = pytest.mark.outside
@@ -77,11 +76,7 @@ def columns_of(*texts: str, tmp_path: Path, **options: Any) -> Table:
 
 def stored(output: Path) -> list[dict[str, list[Any]]]:
     """Return the features of all examples."""
-    return [
-        parse_example(record)
-        for shard in sorted(output.glob("Split-*/*"))
-        for record in read_shard(str(shard))
-    ]
+    return [values for _, values in stored_examples(output)]
 
 
 # --- the page ---------------------------------------------------------------------------------
