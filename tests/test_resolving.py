@@ -362,75 +362,62 @@ def stays(what: str, shard: str = "S") -> str:
     return f"it is in {shard} with {what}, which stays; convert anew to change it"
 
 
+def planned(split: str, *, drawn: bool = True) -> Outcome:
+    return Outcome([(1, split, drawn)])
+
+
+def refused(code: str, message: str) -> Outcome:
+    return Outcome([], [(1, code, message)])
+
+
 THERE = Outcome([], [], {"existing": 1})
 AMBIGUOUS = (
     "the path is relative, and the dataset was made from import files in several folders, so it "
     "cannot be told which image it holds; write absolute paths"
 )
-TWO = ("/d", "/e")
+OTHER_LABEL = refused("conflicting_labels", stays("label 'cat'"))
+OTHER_SPLIT = refused("conflicting_splits", stays("split 'train'"))
+CAT_OR_DOG = [known("eval", "cat"), known("train", "dog", shard="T")]
+RELATIVE = [known(uri="x.jpg")]
+ONE, TWO = ("/d",), ("/d", "/e")
 
 # name: row, examples that are there, folders of their import files, outcome
 IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], Collection[str], Outcome]] = {
-    "the same": (row(1, "train"), [known()], ["/d"], THERE),
-    "no split": (row(1), [known("eval")], ["/d"], THERE),
-    "no label": (row(1, None, None), [known()], ["/d"], THERE),
-    "another image": (row(1), [known(uri="/y.jpg")], ["/d"], Outcome([(1, "test", True)])),
-    "another label": (
-        row(1, "train", "dog"),
-        [known()],
-        ["/d"],
-        Outcome([], [(1, "conflicting_labels", stays("label 'cat'"))]),
-    ),
+    "the same": (row(1, "train"), [known()], ONE, THERE),
+    "no split": (row(1), [known("eval")], ONE, THERE),
+    "no label": (row(1, None, None), [known()], ONE, THERE),
+    "another image": (row(1), [known(uri="/y.jpg")], ONE, planned("test")),
+    "another label": (row(1, "train", "dog"), [known()], ONE, OTHER_LABEL),
     "a label where none is": (
         row(1, "train", "dog"),
         [known(annotation=None)],
-        ["/d"],
-        Outcome([], [(1, "conflicting_labels", stays("no label"))]),
+        ONE,
+        refused("conflicting_labels", stays("no label")),
     ),
-    "another split": (
-        row(1, "eval"),
-        [known()],
-        ["/d"],
-        Outcome([], [(1, "conflicting_splits", stays("split 'train'"))]),
-    ),
-    "one of two agrees": (
-        row(1, "train", "dog"),
-        [known("eval", "cat"), known("train", "dog", shard="T")],
-        ["/d"],
-        THERE,
-    ),
-    "neither of two has the label": (
-        row(1, "train", "bird"),
-        [known("eval", "cat"), known("train", "dog", shard="T")],
-        ["/d"],
-        Outcome([], [(1, "conflicting_labels", stays("label 'cat'"))]),
-    ),
+    "another split": (row(1, "eval"), [known()], ONE, OTHER_SPLIT),
+    "one of two agrees": (row(1, "train", "dog"), CAT_OR_DOG, ONE, THERE),
+    "neither of two has the label": (row(1, "train", "bird"), CAT_OR_DOG, ONE, OTHER_LABEL),
     "the one with the label is in another split": (
         row(1, "test", "dog"),
         [known("test", "cat"), known("train", "dog", shard="T")],
-        ["/d"],
-        Outcome([], [(1, "conflicting_splits", stays("split 'train'", "T"))]),
+        ONE,
+        refused("conflicting_splits", stays("split 'train'", "T")),
     ),
-    "relative, of the same folder": (row(1, uri="x.jpg"), [known(uri="x.jpg")], ["/d"], THERE),
+    "relative, of the same folder": (row(1, uri="x.jpg"), RELATIVE, ONE, THERE),
     "relative, of another folder": (
         row(1, uri="x.jpg", source="/e/a.csv"),
-        [known(uri="x.jpg")],
-        ["/d"],
-        Outcome([(1, "test", True)]),
+        RELATIVE,
+        ONE,
+        planned("test"),
     ),
     "relative, of one of two folders": (
         row(1, uri="x.jpg"),
-        [known(uri="x.jpg")],
+        RELATIVE,
         TWO,
-        Outcome([], [(1, "ambiguous_path", AMBIGUOUS)]),
+        refused("ambiguous_path", AMBIGUOUS),
     ),
-    "relative, in both folders": (row(1, uri="x.jpg"), [known(uri="x.jpg")] * 2, TWO, THERE),
-    "relative and new": (
-        row(1, uri="x.jpg"),
-        [known(uri="y.jpg")],
-        TWO,
-        Outcome([(1, "test", True)]),
-    ),
+    "relative, in both folders": (row(1, uri="x.jpg"), RELATIVE * 2, TWO, THERE),
+    "relative and new": (row(1, uri="x.jpg"), [known(uri="y.jpg")], TWO, planned("test")),
     "absolute, two folders": (row(1), [known()], TWO, THERE),
 }
 
@@ -461,56 +448,32 @@ def test_a_rejected_row_does_not_stop_others() -> None:
     )
 
 
-BESIDE = "split 'eval' contradicts 'train' of what S holds of it, which stays"
+BESIDE = "split {!r} contradicts {!r} of what S holds of it, which stays"
+PART = [known(annotation=SEGMENTS[0])]
 
 # name: row, its video's parts that are there, eval_from, outcome
 PARTS_IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], str, Outcome]] = {
-    "drawn": (
-        row(1, None, SEGMENTS[1]),
-        [known(annotation=SEGMENTS[0])],
-        "",
-        Outcome([(1, "train", True)]),
-    ),
-    "named": (
-        row(1, "train", SEGMENTS[1]),
-        [known(annotation=SEGMENTS[0])],
-        "",
-        Outcome([(1, "train", False)]),
-    ),
+    "drawn": (row(1, None, SEGMENTS[1]), PART, "", planned("train")),
+    "named": (row(1, "train", SEGMENTS[1]), PART, "", planned("train", drawn=False)),
     "named otherwise": (
         row(1, "eval", SEGMENTS[1]),
-        [known(annotation=SEGMENTS[0])],
+        PART,
         "",
-        Outcome([], [(1, "conflicting_splits", BESIDE)]),
+        refused("conflicting_splits", BESIDE.format("eval", "train")),
     ),
     "relative, of another folder": (
         row(1, None, SEGMENTS[1], "x.mp4", source="/e/a.csv"),
         [known(annotation=SEGMENTS[0], uri="x.mp4")],
         "",
-        Outcome([(1, "train", True)]),
+        planned("train"),
     ),
-    "another video": (
-        row(1, None, SEGMENTS[1], "/y.mp4"),
-        [known(annotation=SEGMENTS[0])],
-        "",
-        Outcome([(1, "test", True)]),
-    ),
-    "the part itself": (row(1, None, SEGMENTS[0]), [known(annotation=SEGMENTS[0])], "", THERE),
-    "the part itself, named": (
-        row(1, "train", SEGMENTS[0]),
-        [known(annotation=SEGMENTS[0])],
-        "",
-        THERE,
-    ),
-    "the part itself, named otherwise": (
-        row(1, "eval", SEGMENTS[0]),
-        [known(annotation=SEGMENTS[0])],
-        "",
-        Outcome([], [(1, "conflicting_splits", stays("split 'train'"))]),
-    ),
+    "another video": (row(1, None, SEGMENTS[1], "/y.mp4"), PART, "", planned("test")),
+    "the part itself": (row(1, None, SEGMENTS[0]), PART, "", THERE),
+    "the part itself, named": (row(1, "train", SEGMENTS[0]), PART, "", THERE),
+    "the part itself, named otherwise": (row(1, "eval", SEGMENTS[0]), PART, "", OTHER_SPLIT),
     "one of two parts": (
         row(1, None, SEGMENTS[0]),
-        [known(annotation=SEGMENTS[0]), known(annotation=SEGMENTS[1])],
+        [*PART, known(annotation=SEGMENTS[1])],
         "",
         THERE,
     ),
@@ -522,24 +485,15 @@ PARTS_IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], str, Outcome]] 
     ),
     "drawn, where eval was given some": (
         row(1, None, SEGMENTS[1]),
-        [known("train", SEGMENTS[0])],
+        PART,
         "train:10",
-        Outcome([(1, "train", True)]),
+        planned("train"),
     ),
     "of another split than the one that gave": (
         row(1, "test", SEGMENTS[1]),
         [known("eval", SEGMENTS[0])],
         "train:10",
-        Outcome(
-            [],
-            [
-                (
-                    1,
-                    "conflicting_splits",
-                    "split 'test' contradicts 'eval' of what S holds of it, which stays",
-                )
-            ],
-        ),
+        refused("conflicting_splits", BESIDE.format("test", "eval")),
     ),
 }
 
@@ -560,8 +514,8 @@ def test_beside_what_is_there_other_rows_are_drawn() -> None:
         row(4, "eval", SEGMENTS[2], sort_key=4),
         row(5, "train", SEGMENTS[2], "/y.mp4", split_hash=LATE, sort_key=5),
     ]
-    found = outcome(rows, VIDEO, known=[known(annotation=SEGMENTS[0])], eval_from="train:10")
-    assert found.rejects == [(4, "conflicting_splits", BESIDE)]
+    found = outcome(rows, VIDEO, known=PART, eval_from="train:10")
+    assert found.rejects == [(4, "conflicting_splits", BESIDE.format("eval", "train"))]
     assert found.counts == {"moved": 1}
     assert sorted(found.planned) == [
         (1, "train", True),

@@ -214,7 +214,7 @@ def _spans(annotation: str | None) -> list[Span]:
 
 
 def _has_blanks(said: Mapping[str, Any] | None) -> bool:
-    return bool(said) and _BLANKS in (said or {})
+    return _BLANKS in (said or {})
 
 
 def _check(text: str, tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
