@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from PIL import Image
+from PIL import ExifTags, Image
 from pyarrow.parquet import read_table
 
 import recordgen
@@ -102,6 +102,13 @@ def encoded(image: Image.Image, kind: str, **settings: object) -> bytes:
     out = io.BytesIO()
     image.save(out, kind, **settings)
     return out.getvalue()
+
+
+def exif_of(orientation: int) -> Image.Exif:
+    """Return Exif data that ask for a turn (Exif 2.3, tag 0x0112: 1 to 8)."""
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    return exif
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PIL import ExifTags, Image
 
 from pipelines.samples.digits import write_digits
 from recordgen import convert, read_dataset, storage
@@ -25,7 +24,7 @@ from recordgen.records.tfrecord import read_records
 from recordgen.runs import lease
 from recordgen.runs.results import ConversionResult
 from recordgen.runs.staging import STAGING, Staging
-from tests.conftest import encoded, noise, stored_examples
+from tests.conftest import encoded, exif_of, noise, stored_examples
 
 pytestmark = pytest.mark.outside
 
@@ -217,8 +216,7 @@ def test_a_dataset_in_two_parts_is_that_of_one(
     monkeypatch.setattr(resizing, "_MEASURED_SHARE", 1)  # every JPEG is in the sample
     lines: list[str] = []
     for number in range(24):
-        exif = Image.Exif()
-        exif[ExifTags.Base.Orientation] = 6 if number % 4 == 1 else 1
+        exif = exif_of(6 if number % 4 == 1 else 1)
         image = noise(20 + number, 10, seed=number)
         (tmp_path / f"{number}.png").write_bytes(encoded(image, "PNG", exif=exif))
         use = ("TRAIN", "VALIDATION", "")[number % 3]

@@ -14,7 +14,7 @@ With ``duplicates`` or ``stratify``, all rows together decide before any bucket 
 
 (bucket, …) ─SettleBuckets─▶ (ALL, SettledFile | ReadSummary) ─group─▶ DecideTogether
                                                                             │
-                   ResolveBuckets ◀─group─ (bucket, DecidedFile | ReadSummary)
+                   ResolveBuckets ◀─group─ (bucket, SettledFile | ReadSummary)
 
 The rows of a bucket wait in the staging folder until the plan says whose they are.
 What a step must know travels by key, never as a side input, and a step has one output: Dask's
@@ -113,7 +113,7 @@ def plan_rows(
             | "SettleBuckets"  # (ALL, SettledFile | ReadSummary)
             >> beam.ParDo(SettleBuckets(options, folders, staging))
             | "GatherSettled" >> beam.GroupByKey()
-            | "DecideTogether"  # (bucket, DecidedFile | ReadSummary)
+            | "DecideTogether"  # (bucket, SettledFile | ReadSummary)
             >> beam.ParDo(DecideTogether(options, staging))
             | "SpreadBuckets" >> beam.GroupByKey()
         )

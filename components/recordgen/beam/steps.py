@@ -24,7 +24,6 @@ from recordgen.planning.bucket_files import BucketFile, ShardOutline, cut
 from recordgen.planning.decide import decide, facts_of
 from recordgen.planning.groups import with_groups
 from recordgen.planning.messages import (
-    DecidedFile,
     KnownBlock,
     ReadSummary,
     RowBlock,
@@ -236,7 +235,7 @@ class SettleBuckets(PlanningStep):
         facts = facts_of(found.rows, task_for(self.options), self.options)
         file = self.staging.write_settled(bucket, found.rows)
         left = replace(found, rows=found.rows.select([]))
-        yield ALL, SettledFile(bucket, file, packed(facts), left)
+        yield ALL, SettledFile(bucket, file, left, facts=packed(facts))
         yield from summaries_in(parts)
 
 
@@ -265,7 +264,7 @@ def summaries_in(parts: Iterable[Any]) -> Iterator[tuple[int, ReadSummary]]:
 
 @dataclass(eq=False)
 class DecideTogether(Step):
-    """(ALL, [SettledFile | ReadSummary]) → (bucket, DecidedFile), and (0, ReadSummary)."""
+    """(ALL, [SettledFile | ReadSummary]) → (bucket, SettledFile), and (0, ReadSummary)."""
 
     options: ConvertOptions
     staging: Staging
@@ -280,14 +279,14 @@ class DecideTogether(Step):
                 [facts[item.bucket]] = unpacked(item.facts)
                 files[item.bucket] = replace(item, facts=b"")
         for bucket, columns in decide(facts, self.options):
-            yield bucket, DecidedFile(files[bucket], packed(columns))
+            yield bucket, replace(files[bucket], decided=packed(columns))
 
 
 @dataclass(eq=False)
 class ResolveBuckets(PlanningStep):
     """(bucket, all that is of it) → (ALL, summary) of any kind; leaves the planned rows.
 
-    What is of a bucket is blocks of rows; or a DecidedFile, where all rows together decide.
+    What is of a bucket is blocks of rows; or a SettledFile, where all rows together decide.
     """
 
     options: ConvertOptions
@@ -298,10 +297,10 @@ class ResolveBuckets(PlanningStep):
         bucket, grouped = element
         parts = list(grouped)
         options, decided = self.options, None
-        if file := next((part for part in parts if isinstance(part, DecidedFile)), None):
+        if file := next((part for part in parts if isinstance(part, SettledFile)), None):
             [decided] = unpacked(file.decided)
-            rows = self.staging.read_settled(file.settled.file)
-            found = replace(file.settled.settled, rows=rows)
+            rows = self.staging.read_settled(file.file)
+            found = replace(file.settled, rows=rows)
         else:
             found = settled(parts, options, self.folders)
         task = task_for(options)
