@@ -16,16 +16,18 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from PIL import Image
+from PIL import ExifTags, Image
 from pyarrow.parquet import read_table
 
 import recordgen
-from recordgen import registry
+from recordgen import registry, storage
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
 from tests.containers import engine as engine  # a fixture
 from tests.tested import pytest_terminal_summary as pytest_terminal_summary  # a hook
 
@@ -100,6 +102,13 @@ def encoded(image: Image.Image, kind: str, **settings: object) -> bytes:
     out = io.BytesIO()
     image.save(out, kind, **settings)
     return out.getvalue()
+
+
+def exif_of(orientation: int) -> Image.Exif:
+    """Return Exif data that ask for a turn (Exif 2.3, tag 0x0112: 1 to 8)."""
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    return exif
 
 
 @pytest.fixture
@@ -224,6 +233,14 @@ def text_pairs(text_pairs_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     yield
     monkeypatch.undo()
     registry.TASKS.refresh()
+
+
+def stored_examples(output: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the split and the features of each record of an output, in order."""
+    for name, split in recordgen.read_dataset(str(output)).splits.items():
+        for shard in split.shards:
+            for record in read_records(storage.join(str(output), shard.file)):
+                yield name, parse_example(record)
 
 
 def examples_of(tree: Mapping[str, bytes]) -> list[dict[str, object]]:

@@ -9,26 +9,27 @@ import numpy as np
 
 from recordgen.dataset.splits import SplitFractions
 from recordgen.options import ConvertOptions
+from recordgen.planning.plan import BucketSummary
 from recordgen.planning.resolve import plan_bucket, settle_bucket
 from recordgen.rows.columns import Columns, columns_of, rows_of, shares_of
-from recordgen.rows.planned import BucketSummary, Group, PlacedRow, PlannedRow
+from recordgen.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.shards.rows import PlannedRows
 from recordgen.tasks.task import Task
 
 
 def resolve_bucket(
-    bucket: int, placed: Columns, *, options: ConvertOptions, task: Task, **given: Any
+    placed: Columns, *, options: ConvertOptions, task: Task, **given: Any
 ) -> tuple[dict[Group, Columns], BucketSummary]:
     """Resolve a bucket of which nothing is decided elsewhere."""
     settled = settle_bucket(placed, options=options, task=task, **given)
-    return plan_bucket(bucket, settled, options=options, task=task)
+    return plan_bucket(settled, options=options, task=task)
 
 
 def resolved(
-    bucket: int, rows: Iterable[PlacedRow], **given: Any
+    rows: Iterable[PlacedRow], **given: Any
 ) -> tuple[dict[Group, list[PlannedRow]], BucketSummary]:
     """Resolve a bucket of rows, see :func:`resolve_bucket`."""
-    groups, summary = resolve_bucket(bucket, columns_of(PlacedRow, rows), **given)
+    groups, summary = resolve_bucket(columns_of(PlacedRow, rows), **given)
     return {group: list(rows_of(PlannedRow, found)) for group, found in groups.items()}, summary
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PIL import ExifTags, Image
 
 from pipelines.samples.digits import write_digits
 from recordgen import convert, read_dataset, storage
@@ -25,7 +24,7 @@ from recordgen.records.tfrecord import read_records
 from recordgen.runs import lease
 from recordgen.runs.results import ConversionResult
 from recordgen.runs.staging import STAGING, Staging
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, exif_of, noise, stored_examples
 
 pytestmark = pytest.mark.outside
 
@@ -52,15 +51,11 @@ def write(folder: Path, name: str, lines: list[str]) -> str:
 def records(output: Path) -> dict[str, tuple[str, bytes, int]]:
     """Return split, label and its number by uri, of all shards that dataset.json names."""
     found: dict[str, tuple[str, bytes, int]] = {}
-    for name, split in read_dataset(str(output)).splits.items():
-        for shard in split.shards:
-            for record in read_records(str(output / shard.file)):
-                values = parse_example(record)
-                [uri], [text], [number] = (
-                    values[f"image/{key}"] for key in ("source_id", "class/text", "class/label")
-                )
-                assert uri not in found
-                found[uri] = (name, text, number)
+    for name, values in stored_examples(output):
+        keys = ("source_id", "class/text", "class/label")
+        [uri], [text], [number] = (values[f"image/{key}"] for key in keys)
+        assert uri not in found
+        found[uri] = (name, text, number)
     return found
 
 
@@ -221,8 +216,7 @@ def test_a_dataset_in_two_parts_is_that_of_one(
     monkeypatch.setattr(resizing, "_MEASURED_SHARE", 1)  # every JPEG is in the sample
     lines: list[str] = []
     for number in range(24):
-        exif = Image.Exif()
-        exif[ExifTags.Base.Orientation] = 6 if number % 4 == 1 else 1
+        exif = exif_of(6 if number % 4 == 1 else 1)
         image = noise(20 + number, 10, seed=number)
         (tmp_path / f"{number}.png").write_bytes(encoded(image, "PNG", exif=exif))
         use = ("TRAIN", "VALIDATION", "")[number % 3]

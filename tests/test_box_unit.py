@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from PIL import ExifTags, Image
+from PIL import Image
 
 from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import PayloadError
@@ -23,17 +23,14 @@ from recordgen.sources.dataframe import dataframe_rows
 from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection import Box, decode_boxes, turned
 from recordgen.tasks.task import AnnotationError
+from tests.conftest import encoded, exif_of
 
 pytestmark = pytest.mark.once
 
 
 def picture(orientation: int) -> bytes:
     """Return a PNG of 40×20 pixels, whose Exif asks for a turn."""
-    exif = Image.Exif()
-    exif[ExifTags.Base.Orientation] = orientation
-    out = io.BytesIO()
-    Image.new("RGB", (40, 20), "gray").save(out, "PNG", exif=exif)
-    return out.getvalue()
+    return encoded(Image.new("RGB", (40, 20), "gray"), "PNG", exif=exif_of(orientation))
 
 
 HEADER = "filename,width,height,class,xmin,ymin,xmax,ymax"

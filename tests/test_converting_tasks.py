@@ -12,9 +12,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.dataset.manifest import Dataset, RowCounts, read_dataset
-from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, stored_examples
 
 pytestmark = pytest.mark.outside
 
@@ -30,18 +28,13 @@ def balanced(rows: RowCounts) -> bool:
 
 def records(output: Path) -> dict[str, dict[str, Any]]:
     """Return what all records say, by uri, and their split."""
-    found = {}
-    for name, split in read_dataset(str(output)).splits.items():
-        for shard in split.shards:
-            for data in read_records(str(output / shard.file)):
-                values = parse_example(data)
-                [uri] = values["image/source_id"]
-                assert isinstance(uri, bytes)
-                found[uri.decode()] = {
-                    "split": name,
-                    **{key: value for key, value in values.items() if key.split("/")[1] in _SAID},
-                }
-    return found
+    return {
+        values["image/source_id"][0].decode(): {
+            "split": name,
+            **{key: value for key, value in values.items() if key.split("/")[1] in _SAID},
+        }
+        for name, values in stored_examples(output)
+    }
 
 
 _SAID = ("class", "object")

@@ -436,8 +436,7 @@ def test_what_is_not_kept_is_not_planned() -> None:
     )
     decided = pa.table({"kept": [True, False, True]})
     groups, summary = plan_bucket(
-        0,
-        Settled(rows, duplicates=2),
+        Settled(rows, counts=Counter(duplicates=2)),
         options=ConvertOptions(duplicates="drop"),
         task=ImageClassification(),
         decided=decided,
@@ -447,4 +446,4 @@ def test_what_is_not_kept_is_not_planned() -> None:
         for group, columns in groups.items()
     }
     assert found == {"train": [(1, True)], "test": [(3, False)]}
-    assert (summary.duplicates, summary.labels) == (3, {"x": 2})
+    assert (summary.counts.duplicates, summary.labels) == (3, {"x": 2})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,18 +14,23 @@ from recordgen.cli import main
 from recordgen.conversion.api import make_options
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.sources.detect import Detection, detect
+from recordgen.sources.detect import Detection, detect, detect_frame
 from recordgen.sources.import_file import ImportFile
-from recordgen.sources.preview import preview_files
+from recordgen.sources.preview import PreviewRow, preview_files
 from recordgen.sources.source import open_source
 
 pytestmark = pytest.mark.once
 
 
-def found(folder: Path, name: str, lines: str) -> Detection:
+def found(folder: Path, name: str, lines: str, **options: Any) -> Detection:
+    """Write an import file, and say what is found out about it."""
     path = folder / name
     path.write_text(lines, encoding="utf-8")
-    return detect([ImportFile(str(path))], ConvertOptions())
+    return detect([ImportFile(str(path))], ConvertOptions(**options))
+
+
+def first_row(folder: Path, name: str, options: ConvertOptions) -> PreviewRow:
+    return preview_files([ImportFile(str(folder / name))], options)[0]
 
 
 # lines of a file, its task, and the end of the reason
@@ -34,6 +40,20 @@ CSV = [
     ("gs://b/my photo.jpg,cat", "image_classification", ":1 has one label"),
     ("TRAIN,gs://b/photo,cat,dog", "image_multi_label", ":1 has 2 labels"),
     ("a.jpg,cat,.1,.2,,,.5,.6,,", "object_detection", ":1 has a box"),
+    ("a.jpg", "image_classification", ": no line has an annotation"),
+    ("a.jpg,x\nb.jpg,x,y", "image_multi_label", ":2 has 2 labels"),
+    ("a.jpg,1,2,3,4,5,6,7,8,9", "image_multi_label", ":1 has 9 labels"),
+    ("a.jpg\nb.jpg,x,.1,.2,,,.3,.4,,", "object_detection", ":2 has a box"),
+    ("a.jpg,x,1,0,,,9,400,,", "object_detection", ":1 has a box"),
+    ("a.jpg,x,.1,.2,.5,.6", "object_detection", ":1 has a box"),
+    ("a.jpg,x,10,20,50,20,50,60,10,60", "object_detection", ":1 has a box"),
+    ("a.jpg,x,.1,nan,,,.3,.4,,", "object_detection", ":1 has a box"),
+    ("a.jpg,x,0,0,1,0,1,1,0,1", "object_detection", ":1 has a box"),
+    ("image,label,x1,y1,x2,y2\na", "object_detection", ":1 names the columns of a box"),
+    ("image,label,xmin,ymin,xmax,ymax\na", "object_detection", ":1 names the columns of a box"),
+    ("\nxmin,image,label,ymin,xmax,ymax\n,a", "object_detection", ":2 names the columns of a box"),
+    ("image,label,class\na,b,c", "image_classification", ":1 names the columns of images"),
+    ("image,label,label\na,b,c", "image_multi_label", ":1 names the columns of images"),
     ("TRAIN,Good and cheap.,praise", "text_classification", ":1 has a text and its label"),
     ("\ngs://b/1.txt,praise\n", "text_classification", ":2 has a text and its label"),
     ('"Good, and cheap",praise,price', "text_multi_label", ":1 has a text and 2 labels"),
@@ -114,15 +134,38 @@ CSV = [
 
 @pytest.mark.parametrize(("lines", "task", "reason"), CSV)
 def test_lines_of_csv_tell_their_task(lines: str, task: str, reason: str, tmp_path: Path) -> None:
-    finding = found(tmp_path, "a.csv", lines)
-    assert (finding.options.task, finding.options.input_format) == (task, "csv")
+    check_finding(tmp_path, "a.csv", lines, task, reason)
+
+
+def check_finding(folder: Path, name: str, lines: str, task: str, reason: str) -> None:
+    finding = found(folder, name, lines, seed=3)
+    decided = ConvertOptions(
+        seed=3,
+        task=task,
+        input_format="csv" if name.endswith(".csv") else "jsonl",
+        table=finding.options.table,
+    )
+    assert finding.options == decided
     assert finding.header or task != "tabular"
-    assert finding.reason.startswith(f"{tmp_path / 'a.csv'}:")
+    assert finding.reason.startswith(f"{folder / name}:")
     assert finding.reason.endswith(reason)
+    if task != "tabular":
+        said = detect([ImportFile(str(folder / name))], decided)
+        assert (said.options, said.reason) == (decided, "")
 
 
-# a line of a file, its task, and the end of the reason
+# lines of a file, its task, and the end of the reason
 JSONL = [
+    (
+        'no JSON\n{"imageGcsUri": "a", "classificationAnnotations": [{"displayName": "x"}]}',
+        "image_multi_label",
+        ":2 has classificationAnnotations",
+    ),
+    (
+        '\ufeff{"imageGcsUri": "a", "boundingBoxAnnotations": [{}]}',
+        "object_detection",
+        ":1 has boundingBoxAnnotations",
+    ),
     ('{"imageGcsUri": "a", "boundingBoxAnnotations": [{}]}', "object_detection", "Annotations"),
     ('{"imageGcsUri": "a"}', "image_classification", "no line has an annotation"),
     ('{"imageGcsUri": "a", "boundingBoxAnnotations": []}', "object_detection", "Annotations"),
@@ -156,10 +199,22 @@ JSONL = [
 
 @pytest.mark.parametrize(("line", "task", "reason"), JSONL)
 def test_keys_of_jsonl_tell_their_task(line: str, task: str, reason: str, tmp_path: Path) -> None:
-    finding = found(tmp_path, "a.jsonl", f"{line}\n")
-    assert (finding.options.task, finding.options.input_format) == (task, "jsonl")
-    assert finding.reason.startswith(f"{tmp_path / 'a.jsonl'}:")
-    assert finding.reason.endswith(reason)
+    check_finding(tmp_path, "a.jsonl", f"{line}\n", task, reason)
+
+
+# file name, its line, format
+NAMES = [
+    ("a", "a.jpg,x", "csv"),
+    ("a", '\n{"imageGcsUri": "a"}', "jsonl"),
+    ("a.json", '{"imageGcsUri": "a"}', "jsonl"),
+]
+
+
+@pytest.mark.parametrize(("name", "line", "input_format"), NAMES)
+def test_names_and_first_lines_tell_the_format(
+    name: str, line: str, input_format: str, tmp_path: Path
+) -> None:
+    assert found(tmp_path, name, line).options.input_format == input_format
 
 
 def test_sentences_are_told_by_their_name(tmp_path: Path) -> None:
@@ -437,16 +492,13 @@ def test_conflicts_stop_until_an_option_settles_them(
     lines: str, message: str, settled: dict[str, str], row: str, tmp_path: Path
 ) -> None:
     """Nothing is guessed: the run stops, shows rows, and reads them as an option says."""
-    path = tmp_path / "a.csv"
-    path.write_text(lines, encoding="utf-8")
     with pytest.raises(UsageError, match=f"(?s){message}") as caught:
-        detect([ImportFile(str(path))], ConvertOptions())
+        found(tmp_path, "a.csv", lines)
     shown = str(caught.value).split("\n")[1:]
     assert "rows" in shown[0] or "lines" in shown[0]
     assert 2 <= len(shown) <= 4
-    files = [ImportFile(str(path))]
-    options = detect(files, ConvertOptions(**settled)).options
-    first = preview_files(files, options)[0]
+    options = found(tmp_path, "a.csv", lines, **settled).options
+    first = first_row(tmp_path, "a.csv", options)
     assert f"{options.task}: {first.split} | {first.subject} | {first.annotation}" == row
 
 
@@ -461,15 +513,12 @@ def test_numbers_of_columns_do_not_say_that_there_is_no_header(
     lines: str, columns: str, tmp_path: Path
 ) -> None:
     """A first line that reads as a header stops the run; it is no row only if --header says so."""
-    path = tmp_path / "a.csv"
-    path.write_text(lines)
-    files = [ImportFile(str(path))]
     with pytest.raises(UsageError, match="this line may be a header"):
-        detect(files, ConvertOptions(columns=columns))
-    for header in ("yes", "no"):
-        decided = detect(files, ConvertOptions(columns=columns, header=header))
-        first = preview_files(files, decided.options)[0]
-        assert first.where == f"{path}:{2 if header == 'yes' else 1}"
+        found(tmp_path, "a.csv", lines, columns=columns)
+    for header, line in (("yes", 2), ("no", 1)):
+        decided = found(tmp_path, "a.csv", lines, columns=columns, header=header)
+        first = first_row(tmp_path, "a.csv", decided.options)
+        assert first.where == f"{tmp_path / 'a.csv'}:{line}"
 
 
 def test_a_task_does_not_name_the_split(tmp_path: Path) -> None:
@@ -609,12 +658,9 @@ def test_columns_say_what_a_file_holds(
     tmp_path: Path,
 ) -> None:
     """Columns go by name, number or key, for every task; what they hold is shown."""
-    path = tmp_path / name
-    path.write_text(lines, encoding="utf-8")
-    files = [ImportFile(str(path))]
-    finding = detect(files, ConvertOptions(**options))
+    finding = found(tmp_path, name, lines, **options)
     assert (finding.options.task, dict(finding.columns)) == (task, columns)
-    first = preview_files(files, finding.options)[0]
+    first = first_row(tmp_path, name, finding.options)
     assert (first.split, first.subject, first.annotation) == row
 
 
@@ -652,10 +698,8 @@ def test_columns_that_cannot_be_meant(
     lines: str, options: dict[str, str], message: str, tmp_path: Path
 ) -> None:
     """A wrong name is an error that lists the columns there are, and the likeliest of them."""
-    path = tmp_path / ("a.jsonl" if lines == AUTOML else "a.csv")
-    path.write_text(lines, encoding="utf-8")
     with pytest.raises(UsageError, match=message):
-        detect([ImportFile(str(path))], ConvertOptions(**options))
+        found(tmp_path, "a.jsonl" if lines == AUTOML else "a.csv", lines, **options)
 
 
 def test_other_objects_are_refused(tmp_path: Path) -> None:
@@ -693,13 +737,11 @@ def test_one_line_of_another_task_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_options_of_tables_say_that_it_is_one(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("text,y\nGood and cheap,1\n")
-    files = [ImportFile(str(path))]
-    finding = detect(files, ConvertOptions(target_column="y"))
+    lines = "text,y\nGood and cheap,1\n"
+    finding = found(tmp_path, "a.csv", lines, target_column="y")
     assert (finding.options.task, finding.reason) == ("tabular", "target_column is given")
     with pytest.raises(UsageError, match="target_column is for tables, and the task is image"):
-        detect(files, ConvertOptions(target_column="y", task="image_classification"))
+        found(tmp_path, "a.csv", lines, target_column="y", task="image_classification")
 
 
 def test_texts_without_annotations_do_not_count(tmp_path: Path) -> None:
@@ -739,6 +781,23 @@ def test_the_preview_is_always_printed(
             assert found["columns"] == {"note": "text", "kind": "label"}
             assert (found["format"], found["delimiter"], found["header"]) == ("csv", ",", True)
             assert len(found["rows"]) == 3
+
+
+# columns of a frame, task
+TOLD: list[tuple[dict[str, list[object]], str]] = [
+    ({"text": ["a"], "label": ["x"]}, "text_classification"),
+    ({"review": ["a"], "label": [["x", "y"]]}, "text_multi_label"),
+    ({"text": ["a"], "label_1": ["x"], "label_2": ["y"]}, "text_multi_label"),
+    ({"text": ["a", "b"], "sentiment": [1, None]}, "text_sentiment"),
+    ({"text": ["a"], "sentiment": ["good"]}, "text_classification"),
+    ({"image_uri": ["1.jpg"], "comment": ["a"], "label": ["x"]}, "image_classification"),
+]
+
+
+@pytest.mark.parametrize(("cells", "task"), TOLD)
+def test_frames_tell_their_task(cells: dict[str, list[object]], task: str) -> None:
+    """A column of texts tells texts, if no other names files; what is said of them the task."""
+    assert detect_frame(pd.DataFrame(cells), ConvertOptions()).options.task == task
 
 
 # columns of a frame, options, task, annotation of the first row
@@ -786,6 +845,10 @@ def test_frames_stop_as_files_do() -> None:
     table = pd.DataFrame({"age": [31, 40], "category": ["a", "b"], "label": ["x", "x"]})
     _, decided = open_source(table, ConvertOptions())
     assert decided.task == "tabular"  # two columns that may be labels are features of a table
+    with pytest.raises(UsageError, match=r"of texts \(text,label\), .* images or videos \(a.jpg\)"):
+        recordgen.check(pd.DataFrame({"text": ["a b", None, "a.jpg"], "label": ["x"] * 3}))
+    with pytest.raises(UsageError, match=r"the columns BBox are boxes in a form that is not known"):
+        recordgen.check(pd.DataFrame({"image": ["a"], "label": ["x"], "BBox": [[1, 2]]}))
     twice = pd.DataFrame([["1.jpg", "2.jpg", "a"]], columns=["path", "path", "label"])
     with pytest.raises(UsageError, match="two columns are named 'path'"):
         recordgen.check(twice)

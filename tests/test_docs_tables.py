@@ -15,7 +15,7 @@ import yaml
 import recordgen
 from pipelines.kubeflow_steps import STEPS
 from pipelines.samples.travels import sentences, write_travels
-from recordgen import cli, storage
+from recordgen import cli
 from recordgen.console.summaries import detection_lines
 from recordgen.options import ConvertOptions
 from recordgen.reading import options
@@ -27,8 +27,6 @@ from recordgen.reading.options import (
     TextOptions,
 )
 from recordgen.reading.tuning import Tuning
-from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row
 from recordgen.scales import BACKBONES
@@ -42,7 +40,7 @@ from recordgen.tasks import TASKS, ObjectDetection
 from recordgen.tasks.object_detection import Box, decode_boxes
 from recordgen.tasks.tags import tags_of, tokenize
 from recordgen.tasks.text_entities import TextEntities
-from tests.conftest import encoded, noise, run_python
+from tests.conftest import encoded, noise, run_python, stored_examples
 from tests.pages import ROOT, blocks, pages
 
 pytestmark = pytest.mark.once
@@ -224,9 +222,8 @@ def test_the_boxes_give_the_record(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(lines.replace("gs://bucket/", ""))
     dataset = recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out").dataset
     assert dataset.task == "object_detection"
-    files = storage.list_files(str(tmp_path / "out" / "Split-*" / "*"))
-    records = [parse_example(data) for file in files for data in read_records(file)]
-    [first] = [record for record in records if record["image/source_id"] == [b"1.jpg"]]
+    records = stored_examples(tmp_path / "out")
+    [first] = [values for _, values in records if values["image/source_id"] == [b"1.jpg"]]
     said = {name: values for name, values in first.items() if name.split("/")[1] == "object"}
     assert said == BOXES
     text = text_of(page)
@@ -262,16 +259,9 @@ def test_the_texts_give_the_record(number: int, name: str, tmp_path: Path) -> No
     (tmp_path / name).write_text(listings(TEXTS)[number])
     (tmp_path / "1.txt").write_bytes(b"\xef\xbb\xbfVery good.\n")
     out = tmp_path / "out"
-    dataset = recordgen.convert(str(tmp_path / name), out, task="text_classification").dataset
-    found = {
-        name: [
-            parse_example(data)
-            for shard in split.shards
-            for data in read_records(storage.join(str(out), shard.file))
-        ]
-        for name, split in dataset.splits.items()
-    }
-    first, second, third = found["train"] + found["eval"] + found["test"]
+    recordgen.convert(str(tmp_path / name), out, task="text_classification")
+    splits, (first, second, third) = zip(*stored_examples(out), strict=True)
+    assert splits == ("train", "eval", "test")
     [source_id] = first.pop("source_id")
     assert isinstance(source_id, bytes)
     assert f'`b"{source_id[:23].decode()}…"`' in text_of(TEXTS)

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from PIL import ExifTags, Image
+from PIL import Image
 
 from recordgen.errors import PayloadError
 from recordgen.payloads.drawing import draw_boxes, label_colour
 from recordgen.records.boxes import StoredBox
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, exif_of, noise
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -147,9 +147,7 @@ FORMATS += [("PNG", mode, "png") for mode in ("1", "L", "P", "RGBA", "I;16")]
 def test_formats(kind: str, mode: str, expected: str) -> None:
     """A JPEG stays one, the rest becomes PNG, without metadata, and lines keep their colour."""
     image = Image.new(mode, (40, 30)) if mode == "I;16" else noise(40, 30).convert(mode)
-    exif = Image.Exif()
-    exif[ExifTags.Base.Orientation] = 6
-    more = {} if kind in ("BMP", "GIF") else {"exif": exif}
+    more = {} if kind in ("BMP", "GIF") else {"exif": exif_of(6)}
     drawing = draw_boxes(encoded(image, kind, **more), [StoredBox("", 0, 0.25, 0.2, 1, 1)])
     found = Image.open(io.BytesIO(drawing.data))
     assert (drawing.format, found.format, found.mode) == (expected, expected.upper(), "RGB")

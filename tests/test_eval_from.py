@@ -14,9 +14,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.errors import UsageError
-from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, stored_examples
 
 pytestmark = pytest.mark.outside
 
@@ -29,12 +27,10 @@ VIDEOS: dict[str, Any] = {"task": "video_classification"}
 def split_of_each(output: Path, feature: str) -> dict[str, str]:
     """Return the split of each example by the value of a feature."""
     found: dict[str, str] = {}
-    for name, split in recordgen.read_dataset(str(output)).splits.items():
-        for shard in split.shards:
-            for data in read_records(str(output / shard.file)):
-                [value] = parse_example(data)[feature]
-                key = value.decode() if isinstance(value, bytes) else str(value)
-                assert found.setdefault(key, name) == name
+    for name, values in stored_examples(output):
+        [value] = values[feature]
+        key = value.decode() if isinstance(value, bytes) else str(value)
+        assert found.setdefault(key, name) == name
     return found
 
 

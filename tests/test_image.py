@@ -18,12 +18,11 @@ from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import CheckedImage, check_image
 from tests import test_gif as gif
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, exif_of, noise
 
 OPTIONS = ConvertOptions()
 BASE = noise(10, 6).resize((80, 48))
-TURNED = Image.Exif()
-TURNED[0x0112] = 6  # orientation: turn by 90° to see it upright
+TURNED = exif_of(6)  # turn by 90° to see it upright
 GLASS = BASE.convert("RGBA")
 GLASS.putalpha(noise(80, 48, seed=1).convert("L"))
 DEEP = Image.fromarray(np.random.default_rng(2).integers(0, 65536, (48, 80)).astype(np.uint16))
@@ -162,10 +161,8 @@ def test_downscaling_takes_the_best_filter(mode: str, size: tuple[int, int]) -> 
 @pytest.mark.parametrize("orientation", range(10))
 def test_each_orientation(kind: str, orientation: int) -> None:
     """Exif's 2 to 8 turn and mirror; 1 says upright, and 0 and 9 say nothing (Exif 2.3, 4.6.4)."""
-    exif = Image.Exif()
-    exif[0x0112] = orientation
     gradient = Image.linear_gradient("L").resize((64, 32)).convert("RGB")
-    data = encoded(gradient, kind, exif=exif, quality=95)
+    data = encoded(gradient, kind, exif=exif_of(orientation), quality=95)
     stored = check_image(data, OPTIONS)
     small = check_image(data, ConvertOptions(max_side=32))
     if orientation in (0, 1, 9):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from recordgen.dataset.vocabulary import (
     parse_labels,
 )
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
+from tests.conftest import stored_examples
 
 
 def numbers(count: int) -> Vocabulary:
@@ -195,11 +193,11 @@ def test_numbers_stay_from_one_output_to_the_next(tmp_path: Path) -> None:
         tmp_path / "one/labels.txt",
         tmp_path / "one/dataset.json",
     ):
-        name = f"two-{vocabulary.name}"
+        name = f"two-{vocabulary.stem}"
         two = converted(name, "dog", "ape", "cat", vocabulary=str(vocabulary))
         assert two.labels == ("bee", "cat", "ape", "dog")
         assert two.options["vocabulary"] == str(vocabulary)
-        [record] = [r for r in records_of(tmp_path / name) if r["class/text"] == [b"cat"]]
+        [record] = [r for _, r in stored_examples(tmp_path / name) if r["class/text"] == [b"cat"]]
         assert record["class/label"] == [1]
     assert "vocabulary" not in read_dataset(str(tmp_path / "one")).options
     # A dataset that goes on with another one can be appended to.
@@ -214,9 +212,3 @@ def test_numbers_stay_from_one_output_to_the_next(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1.5,2\n2.5,3\n")
     with pytest.raises(UsageError, match="numbers labels, and these rows have none"):
         convert(str(tmp_path / "t.csv"), str(tmp_path / "t"), task="tabular", vocabulary="x")
-
-
-def records_of(output: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the features of each record of an output."""
-    for path in sorted(output.glob("Split-*/*")):
-        yield from map(parse_example, read_records(str(path)))

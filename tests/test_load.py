@@ -19,10 +19,11 @@ import recordgen
 from recordgen.beam import carrier
 from recordgen.beam.workers import dying_with_workers, workers_below
 from recordgen.console.stopping import stopping
+from recordgen.dataset.manifest import RowCounts
 from recordgen.errors import RunnerError
 from recordgen.options import ConvertOptions
-from recordgen.planning.plan import make_plan
-from recordgen.rows.planned import BucketSummary, Group
+from recordgen.planning.plan import BucketSummary, make_plan
+from recordgen.rows.planned import Group
 from recordgen.storage.memory import memory_kills
 from tests.conftest import encoded, noise, tree_bytes
 
@@ -61,9 +62,9 @@ def test_ten_conversions_at_once(source: str, whole: dict[str, bytes], tmp_path:
 def test_the_plan_of_a_hundred_thousand_shards() -> None:
     """It is arithmetic on the sums of the buckets; no shard costs anything by itself."""
     group = Group("train", "")
-    bucket = BucketSummary(0, {group: 400_000}, {group: 40_000_000}, {}, 0, 0, 0, ())
+    bucket = BucketSummary({group: 400_000}, {group: 40_000_000})
     options = ConvertOptions(shard_mb=0.0004)
-    plan = make_plan([bucket], read=400_000, parse_rejected={}, adjusted={}, options=options)
+    plan = make_plan([bucket], read=RowCounts(400_000), options=options)
     assert plan.splits["train"].shards == 100_000
 
 

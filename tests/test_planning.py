@@ -9,17 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordgen.dataset.manifest import RowCounts
 from recordgen.dataset.splits import SplitFractions
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import DataError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
 from recordgen.planning import bucket_files
-from recordgen.planning.plan import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
-from recordgen.rejects import Reject, RejectCode
+from recordgen.planning.plan import (
+    Base,
+    BucketSummary,
+    GroupPlan,
+    Plan,
+    SplitPlan,
+    make_plan,
+    too_many,
+)
+from recordgen.rejects import RejectCode
 from recordgen.rows.columns import columns_of, in_planned_order, rows_of
 from recordgen.rows.placing import placing
-from recordgen.rows.planned import BucketSummary, Group, PlacedRow, PlannedRow
+from recordgen.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.rows.row import Row
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification
@@ -40,7 +49,6 @@ def plan_all(
     summaries, files, contents = [], [], {}
     for bucket, together in by_bucket.items():
         planned, summary = resolve_bucket(
-            bucket,
             columns_of(PlacedRow, together),
             options=options,
             task=ImageClassification(),
@@ -52,7 +60,7 @@ def plan_all(
         name = str(bucket)
         contents[name], file = bucket_files.encode_bucket(bucket, name, planned)
         files.append(file)
-    plan = make_plan(summaries, read=len(rows), parse_rejected={}, adjusted={}, options=options)
+    plan = make_plan(summaries, read=RowCounts(len(rows)), options=options)
     shards = {}
     for outline in bucket_files.cut(plan, files):
         read = [contents[at.file][at.offset :][: at.length] for at in outline.byte_ranges]
@@ -113,13 +121,11 @@ def test_shards_are_numbered_through_the_groups_of_a_split() -> None:
         Group("train", ""): 9,
         Group("test", "cat"): 1,
     }
-    first = BucketSummary(0, rows, {group: n * 100 for group, n in rows.items()}, {}, 0, 0, 0, ())
-    second = BucketSummary(5, {Group("train", "9"): 2}, {Group("train", "9"): 50}, {}, 0, 0, 0, ())
+    first = BucketSummary(rows, {group: n * 100 for group, n in rows.items()})
+    second = BucketSummary({Group("train", "9"): 2}, {Group("train", "9"): 50})
     plan = make_plan(
         [second, first],
-        read=21,
-        parse_rejected={},
-        adjusted={},
+        read=RowCounts(21),
         options=ConvertOptions(shard_by="label", shard_mb=0.0004),
     )
     assert plan.splits == {
@@ -143,16 +149,23 @@ def test_a_plan_adds_up() -> None:
     """What the buckets and the reading of rows counted is in the plan, beside what was there."""
     train, test = Group("train", None), Group("test", None)
     code = RejectCode.MISSING_FILE.value
-    rejects = tuple(Reject("a.csv", line, "x.jpg", code, "no such file") for line in (1, 2))
     summaries = [
-        BucketSummary(0, {train: 3}, {train: 999_999}, {"b": 2, "a": 1}, 1, 2, 3, rejects, 4),
-        BucketSummary(1, {train: 4, test: 1}, {train: 2, test: 7}, {"c": 1}, 10, 20, 30, (), 40),
+        BucketSummary(
+            {train: 3},
+            {train: 999_999},
+            {"b": 2, "a": 1},
+            RowCounts(duplicates=1, merged=2, dropped=3, existing=4, rejected={code: 2}),
+        ),
+        BucketSummary(
+            {train: 4, test: 1},
+            {train: 2, test: 7},
+            {"c": 1},
+            RowCounts(duplicates=10, merged=20, dropped=30, existing=40),
+        ),
     ]
     plan = make_plan(
         summaries,
-        read=100,
-        parse_rejected={code: 5, "no_path": 6},
-        adjusted={"boxes_clipped": 7},
+        read=RowCounts(100, rejected={code: 5, "no_path": 6}, adjusted={"boxes_clipped": 7}),
         options=ConvertOptions(shard_mb=0.5),
         base=Base({"train": 2, "eval": 1}, Vocabulary("text", ("c", "d"))),
     )
@@ -162,24 +175,24 @@ def test_a_plan_adds_up() -> None:
             "test": SplitPlan(1, {None: GroupPlan(1, 7, 0, 1)}, 0),
         },
         vocabulary=Vocabulary("text", ("c", "d", "a", "b")),
-        read=100,
-        duplicates=11,
-        merged=22,
-        adjusted={"boxes_clipped": 7},
-        dropped=33,
-        existing=44,
-        rejected={code: 7, "no_path": 6},
+        counts=RowCounts(
+            read=100,
+            duplicates=11,
+            merged=22,
+            adjusted={"boxes_clipped": 7},
+            dropped=33,
+            existing=44,
+            rejected={code: 7, "no_path": 6},
+        ),
     )
-    assert (plan.rows, plan.bytes, plan.rejects) == (8, 1_000_008, 13)
-    assert make_plan(
-        [], read=0, parse_rejected={}, adjusted={}, options=ConvertOptions(labels="integer")
-    ) == Plan({}, Vocabulary("text", ()), 0, 0, 0, {}, 0, 0, {})
+    assert (plan.rows, plan.bytes, plan.counts.rejects) == (8, 1_000_008, 13)
+    assert make_plan([], read=RowCounts(0), options=ConvertOptions(labels="integer")) == Plan(
+        {}, Vocabulary("text", ()), RowCounts()
+    )
     with pytest.raises(DataError, match="labels=integer needs"):
         make_plan(
             summaries,
-            read=100,
-            parse_rejected={},
-            adjusted={},
+            read=RowCounts(100),
             options=ConvertOptions(labels="integer"),
         )
 
@@ -193,10 +206,8 @@ def test_shards_of_a_group(size: int, rows: int, shards: int) -> None:
     """No shard is above its size on average, and there are no more of them than rows."""
     group = Group("train", None)
     plan = make_plan(
-        [BucketSummary(0, {group: rows}, {group: size}, {}, 0, 0, 0, ())],
-        read=rows,
-        parse_rejected={},
-        adjusted={},
+        [BucketSummary({group: rows}, {group: size})],
+        read=RowCounts(rows),
         options=ConvertOptions(shard_mb=0.0001),
     )
     assert plan.splits["train"].shards == shards
@@ -225,16 +236,16 @@ def test_too_many_labels_for_shards_of_their_own() -> None:
     """10,000 files for labels are planned; one more is an error that names the remedy."""
     options = ConvertOptions(shard_by="label")
     rows = {Group("train", f"{n:05d}"): 1 for n in range(10_000)}
-    summary = BucketSummary(0, rows, rows, {}, 0, 0, 0, ())
-    plan = make_plan([summary], read=10_000, parse_rejected={}, adjusted={}, options=options)
+    summary = BucketSummary(rows, rows)
+    plan = make_plan([summary], read=RowCounts(10_000), options=options)
     assert plan.splits["train"].shards == 10_000
-    other = BucketSummary(1, {Group("eval", "0"): 1}, {Group("eval", "0"): 1}, {}, 0, 0, 0, ())
+    other = BucketSummary({Group("eval", "0"): 1}, {Group("eval", "0"): 1})
     message = (
         "shard_by=label gives each label of each split files of its own: 10,001 here, more than "
         "the 10,000 allowed; use shard_by=hash"
     )
     with pytest.raises(DataError, match=message):
-        make_plan([summary, other], read=10_001, parse_rejected={}, adjusted={}, options=options)
+        make_plan([summary, other], read=RowCounts(10_001), options=options)
 
 
 _OTHERS = (
@@ -274,12 +285,10 @@ def test_rows_that_eval_from_needs(
         rest = {Group(split, "b"): count - count // 2 for split, count in rows.items()}
         return make_plan(
             [
-                BucketSummary(0, counts, counts, {}, 0, 0, 0, (), 0, moved // 2),
-                BucketSummary(1, rest, rest, {}, 0, 0, 0, (), 0, moved - moved // 2),
+                BucketSummary(counts, counts, moved=moved // 2),
+                BucketSummary(rest, rest, moved=moved - moved // 2),
             ],
-            read=9,
-            parse_rejected={},
-            adjusted={},
+            read=RowCounts(9),
             options=ConvertOptions(eval_from="train:10"),
             base=base,
         )
@@ -330,7 +339,6 @@ def test_equal_content_never_straddles_splits() -> None:
     rows = [Row("a", n, None, f"{n}.jpg", None) for n in range(50)]
     placed = [PlacedRow(*placing(0)(row.uri), *row[:5]) for row in rows]
     planned, _ = resolve_bucket(
-        0,
         columns_of(PlacedRow, placed),
         options=ConvertOptions(split_by="content"),
         task=ImageClassification(),
@@ -343,11 +351,11 @@ def test_equal_content_never_straddles_splits() -> None:
 
 def test_empty_plan_has_no_splits() -> None:
     """Nothing planned gives no split, not an empty one."""
-    summary = BucketSummary(0, {}, {}, {}, 0, 0, 0, ())
+    summary = BucketSummary({}, {})
     plan = make_plan(
-        [summary], read=3, parse_rejected={"no_path": 3}, adjusted={}, options=ConvertOptions()
+        [summary], read=RowCounts(3, rejected={"no_path": 3}), options=ConvertOptions()
     )
-    assert (plan.splits, plan.rejects) == ({}, 3)
+    assert (plan.splits, plan.counts.rejects) == ({}, 3)
 
 
 # keyword, value, what the message says

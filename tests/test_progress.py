@@ -26,7 +26,7 @@ from recordgen.beam.carrier import BeamCarrier
 from recordgen.beam.runners import IN_MEMORY_RUNNER
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
-from recordgen.dataset.manifest import read_dataset
+from recordgen.dataset.manifest import RowCounts, read_dataset
 from recordgen.flow import graph
 from recordgen.flow.in_process import InProcess
 from recordgen.options import ConvertOptions
@@ -360,7 +360,7 @@ def test_rows_are_told_while_planning_and_images_after(
         for _ in range(2):
             folder.planning_heartbeat().add(10_000, 0, 5)
         assert recorder.all_read.wait(10)
-        plan = make_plan((), read=20_100, parse_rejected={}, adjusted={}, options=DECIDED)
+        plan = make_plan((), read=RowCounts(20_100), options=DECIDED)
         folder.write_plan(plan, [])
         assert recorder.is_writing.wait(10)
     assert recorder.planned is not None

@@ -16,7 +16,7 @@ from recordgen.options import ConvertOptions, make_options
 from recordgen.payloads.image import check_image, looking_options
 from recordgen.payloads.resizing import Placed, View, measured_psnr, place
 from recordgen.payloads.stored import stored_image
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, exif_of, noise
 
 STRETCH: Mapping[str, Any] = {"size": "40x60"}
 FIT: Mapping[str, Any] = {"size": "40x60", "resize": "fit"}
@@ -119,8 +119,7 @@ def test_defaults_are_not_recorded() -> None:
 PHOTO, PNG = encoded(noise(80, 48), "JPEG"), encoded(noise(80, 48), "PNG")
 GRAY = encoded(noise(80, 48).convert("L"), "JPEG")
 CLEAR = encoded(noise(80, 48).convert("RGBA").resize((80, 48)), "WEBP", lossless=True)
-TURNED = Image.Exif()
-TURNED[0x0112] = 6
+TURNED = exif_of(6)
 
 # file, options, format and reason as it is stored, width and height
 STORED: list[tuple[bytes, Mapping[str, Any], str, str | None, tuple[int, int]]] = [

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
+from recordgen.dataset.manifest import RowCounts
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
-from recordgen.planning.resolve import merge_rows
+from recordgen.planning.plan import BucketSummary
 from recordgen.rejects import Reject
 from recordgen.rows.columns import PlannedBatch, columns_of
 from recordgen.rows.placing import placing
-from recordgen.rows.planned import BucketSummary, Group, KnownRow, PlacedRow, PlannedRow
+from recordgen.rows.planned import Group, KnownRow, PlacedRow, PlannedRow
 from recordgen.rows.row import content_uri
 from recordgen.shards.rows import payload_rows
 from recordgen.storage import FileInfo
@@ -88,7 +89,6 @@ def resolve(
         ]
 
     return resolved(
-        3,
         rows,
         options=ConvertOptions(**options),
         task=task,
@@ -102,41 +102,14 @@ def resolve(
 
 def outcome(rows: Iterable[PlacedRow], task: Task = IMAGE, **more: Any) -> Outcome:
     groups, summary = resolve(rows, task, **more)
-    names = ("duplicates", "merged", "dropped", "existing", "moved")
-    counts = {name: getattr(summary, name) for name in names}
+    names = ("duplicates", "merged", "dropped", "existing")
+    counts = {name: getattr(summary.counts, name) for name in names}
+    counts["moved"] = summary.moved
     return Outcome(
         [(one.line, group.split, one.assigned) for group, rows in groups.items() for one in rows],
         [(one.line, one.code, one.message) for one in summary.rejects],
         {name: count for name, count in counts.items() if count},
     )
-
-
-A1 = PlacedRow(1, 1, "a.csv", 1, "train", "x.jpg", "cat")
-
-
-# other row of the same uri; row that is kept; reject codes; duplicates
-MERGES = [
-    (A1._replace(line=2), A1, [], 1),
-    (A1._replace(line=2, split=None), A1, [], 1),
-    (A1._replace(line=2, annotation=None), A1, [], 1),
-    (A1._replace(line=2, split="eval"), A1, ["conflicting_splits"], 0),
-    (A1._replace(line=2, annotation="dog"), None, ["conflicting_labels"] * 2, 0),
-    # A contradiction is one across splits, too: neither label can be believed.
-    (A1._replace(line=2, split="eval", annotation="dog"), None, ["conflicting_labels"] * 2, 0),
-    (A1._replace(source="A.csv", split=None), A1._replace(source="A.csv"), [], 1),
-]
-
-
-@pytest.mark.parametrize(("other", "kept", "codes", "duplicates"), MERGES)
-def test_rows_of_one_uri(
-    other: PlacedRow, kept: PlacedRow | None, codes: list[str], duplicates: int
-) -> None:
-    """Equal rows are one example; the first split wins; several labels reject every row."""
-    for rows in ([A1, other], [other, A1]):
-        found = merge_rows(rows, ImageClassification())
-        assert found.row == kept
-        assert [item.code for item in found.rejects] == codes
-        assert (found.duplicates, found.merged) == (duplicates, 0)
 
 
 CAT = '[["cat",0.0,0.0,0.5,0.5]]'
@@ -168,13 +141,15 @@ def test_rows_of_one_uri_add_up(
     """Labels and boxes of several rows make one example; rows of another split add nothing."""
     names = {".": None, "t": "train", "e": "eval"}
     rows = [
-        PlacedRow(1, 1, "a.csv", line, names[split], "x.jpg", annotation)
+        row(line, names[split], annotation)
         for line, (annotation, split) in enumerate(zip(said, splits, strict=True), start=1)
     ]
-    found = merge_rows(rows[::-1], task)
-    assert found.row is not None
-    assert (found.row.line, found.row.annotation) == (1, together)
-    assert (found.duplicates, found.merged, len(found.rejects)) == (duplicates, merged, rejects)
+    groups, summary = resolve(rows[::-1], task)
+    [[kept]] = groups.values()
+    assert (kept.line, kept.annotation) == (1, together)
+    counts = summary.counts
+    found = (counts.duplicates, counts.merged, counts.rejects)
+    assert found == (duplicates, merged, rejects)
 
 
 def test_buckets_are_equal_ranges() -> None:
@@ -203,6 +178,32 @@ SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
         ImageMultiLabel(),
         [row(1, None, '["a"]'), row(2, None, '["b"]'), row(3, None, '["b"]')],
         Outcome([(1, "test", True)], [], {"duplicates": 1, "merged": 1}),
+    ),
+    "a label that another row lacks": (
+        IMAGE,
+        [row(1, "train"), row(2, "train", None)],
+        Outcome([(1, "train", False)], [], {"duplicates": 1}),
+    ),
+    "the first file, then the first line": (
+        IMAGE,
+        [row(1, "train"), row(2, source="/d/A.csv")],
+        Outcome([(2, "train", False)], [], {"duplicates": 1}),
+    ),
+    # Neither label can be believed.
+    "conflicting labels in two splits": (
+        IMAGE,
+        [row(1, "train"), row(2, "eval", "dog")],
+        Outcome(
+            [],
+            [
+                (
+                    line,
+                    "conflicting_labels",
+                    f"one image, several labels: 'cat', 'dog' in {CSV}:1, {CSV}:2; keep one",
+                )
+                for line in (1, 2)
+            ],
+        ),
     ),
     "conflicting splits": (
         IMAGE,
@@ -297,7 +298,10 @@ def test_places_are_apart() -> None:
         ]
     }
     assert summary == BucketSummary(
-        3, {Group("train", None): 5}, {Group("train", None): 35}, {"cat": 5}, 5, 0, 0, ()
+        {Group("train", None): 5},
+        {Group("train", None): 35},
+        {"cat": 5},
+        RowCounts(duplicates=5),
     )
 
 
@@ -358,75 +362,62 @@ def stays(what: str, shard: str = "S") -> str:
     return f"it is in {shard} with {what}, which stays; convert anew to change it"
 
 
+def planned(split: str, *, drawn: bool = True) -> Outcome:
+    return Outcome([(1, split, drawn)])
+
+
+def refused(code: str, message: str) -> Outcome:
+    return Outcome([], [(1, code, message)])
+
+
 THERE = Outcome([], [], {"existing": 1})
 AMBIGUOUS = (
     "the path is relative, and the dataset was made from import files in several folders, so it "
     "cannot be told which image it holds; write absolute paths"
 )
-TWO = ("/d", "/e")
+OTHER_LABEL = refused("conflicting_labels", stays("label 'cat'"))
+OTHER_SPLIT = refused("conflicting_splits", stays("split 'train'"))
+CAT_OR_DOG = [known("eval", "cat"), known("train", "dog", shard="T")]
+RELATIVE = [known(uri="x.jpg")]
+ONE, TWO = ("/d",), ("/d", "/e")
 
 # name: row, examples that are there, folders of their import files, outcome
 IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], Collection[str], Outcome]] = {
-    "the same": (row(1, "train"), [known()], ["/d"], THERE),
-    "no split": (row(1), [known("eval")], ["/d"], THERE),
-    "no label": (row(1, None, None), [known()], ["/d"], THERE),
-    "another image": (row(1), [known(uri="/y.jpg")], ["/d"], Outcome([(1, "test", True)])),
-    "another label": (
-        row(1, "train", "dog"),
-        [known()],
-        ["/d"],
-        Outcome([], [(1, "conflicting_labels", stays("label 'cat'"))]),
-    ),
+    "the same": (row(1, "train"), [known()], ONE, THERE),
+    "no split": (row(1), [known("eval")], ONE, THERE),
+    "no label": (row(1, None, None), [known()], ONE, THERE),
+    "another image": (row(1), [known(uri="/y.jpg")], ONE, planned("test")),
+    "another label": (row(1, "train", "dog"), [known()], ONE, OTHER_LABEL),
     "a label where none is": (
         row(1, "train", "dog"),
         [known(annotation=None)],
-        ["/d"],
-        Outcome([], [(1, "conflicting_labels", stays("no label"))]),
+        ONE,
+        refused("conflicting_labels", stays("no label")),
     ),
-    "another split": (
-        row(1, "eval"),
-        [known()],
-        ["/d"],
-        Outcome([], [(1, "conflicting_splits", stays("split 'train'"))]),
-    ),
-    "one of two agrees": (
-        row(1, "train", "dog"),
-        [known("eval", "cat"), known("train", "dog", shard="T")],
-        ["/d"],
-        THERE,
-    ),
-    "neither of two has the label": (
-        row(1, "train", "bird"),
-        [known("eval", "cat"), known("train", "dog", shard="T")],
-        ["/d"],
-        Outcome([], [(1, "conflicting_labels", stays("label 'cat'"))]),
-    ),
+    "another split": (row(1, "eval"), [known()], ONE, OTHER_SPLIT),
+    "one of two agrees": (row(1, "train", "dog"), CAT_OR_DOG, ONE, THERE),
+    "neither of two has the label": (row(1, "train", "bird"), CAT_OR_DOG, ONE, OTHER_LABEL),
     "the one with the label is in another split": (
         row(1, "test", "dog"),
         [known("test", "cat"), known("train", "dog", shard="T")],
-        ["/d"],
-        Outcome([], [(1, "conflicting_splits", stays("split 'train'", "T"))]),
+        ONE,
+        refused("conflicting_splits", stays("split 'train'", "T")),
     ),
-    "relative, of the same folder": (row(1, uri="x.jpg"), [known(uri="x.jpg")], ["/d"], THERE),
+    "relative, of the same folder": (row(1, uri="x.jpg"), RELATIVE, ONE, THERE),
     "relative, of another folder": (
         row(1, uri="x.jpg", source="/e/a.csv"),
-        [known(uri="x.jpg")],
-        ["/d"],
-        Outcome([(1, "test", True)]),
+        RELATIVE,
+        ONE,
+        planned("test"),
     ),
     "relative, of one of two folders": (
         row(1, uri="x.jpg"),
-        [known(uri="x.jpg")],
+        RELATIVE,
         TWO,
-        Outcome([], [(1, "ambiguous_path", AMBIGUOUS)]),
+        refused("ambiguous_path", AMBIGUOUS),
     ),
-    "relative, in both folders": (row(1, uri="x.jpg"), [known(uri="x.jpg")] * 2, TWO, THERE),
-    "relative and new": (
-        row(1, uri="x.jpg"),
-        [known(uri="y.jpg")],
-        TWO,
-        Outcome([(1, "test", True)]),
-    ),
+    "relative, in both folders": (row(1, uri="x.jpg"), RELATIVE * 2, TWO, THERE),
+    "relative and new": (row(1, uri="x.jpg"), [known(uri="y.jpg")], TWO, planned("test")),
     "absolute, two folders": (row(1), [known()], TWO, THERE),
 }
 
@@ -457,56 +448,32 @@ def test_a_rejected_row_does_not_stop_others() -> None:
     )
 
 
-BESIDE = "split 'eval' contradicts 'train' of what S holds of it, which stays"
+BESIDE = "split {!r} contradicts {!r} of what S holds of it, which stays"
+PART = [known(annotation=SEGMENTS[0])]
 
 # name: row, its video's parts that are there, eval_from, outcome
 PARTS_IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], str, Outcome]] = {
-    "drawn": (
-        row(1, None, SEGMENTS[1]),
-        [known(annotation=SEGMENTS[0])],
-        "",
-        Outcome([(1, "train", True)]),
-    ),
-    "named": (
-        row(1, "train", SEGMENTS[1]),
-        [known(annotation=SEGMENTS[0])],
-        "",
-        Outcome([(1, "train", False)]),
-    ),
+    "drawn": (row(1, None, SEGMENTS[1]), PART, "", planned("train")),
+    "named": (row(1, "train", SEGMENTS[1]), PART, "", planned("train", drawn=False)),
     "named otherwise": (
         row(1, "eval", SEGMENTS[1]),
-        [known(annotation=SEGMENTS[0])],
+        PART,
         "",
-        Outcome([], [(1, "conflicting_splits", BESIDE)]),
+        refused("conflicting_splits", BESIDE.format("eval", "train")),
     ),
     "relative, of another folder": (
         row(1, None, SEGMENTS[1], "x.mp4", source="/e/a.csv"),
         [known(annotation=SEGMENTS[0], uri="x.mp4")],
         "",
-        Outcome([(1, "train", True)]),
+        planned("train"),
     ),
-    "another video": (
-        row(1, None, SEGMENTS[1], "/y.mp4"),
-        [known(annotation=SEGMENTS[0])],
-        "",
-        Outcome([(1, "test", True)]),
-    ),
-    "the part itself": (row(1, None, SEGMENTS[0]), [known(annotation=SEGMENTS[0])], "", THERE),
-    "the part itself, named": (
-        row(1, "train", SEGMENTS[0]),
-        [known(annotation=SEGMENTS[0])],
-        "",
-        THERE,
-    ),
-    "the part itself, named otherwise": (
-        row(1, "eval", SEGMENTS[0]),
-        [known(annotation=SEGMENTS[0])],
-        "",
-        Outcome([], [(1, "conflicting_splits", stays("split 'train'"))]),
-    ),
+    "another video": (row(1, None, SEGMENTS[1], "/y.mp4"), PART, "", planned("test")),
+    "the part itself": (row(1, None, SEGMENTS[0]), PART, "", THERE),
+    "the part itself, named": (row(1, "train", SEGMENTS[0]), PART, "", THERE),
+    "the part itself, named otherwise": (row(1, "eval", SEGMENTS[0]), PART, "", OTHER_SPLIT),
     "one of two parts": (
         row(1, None, SEGMENTS[0]),
-        [known(annotation=SEGMENTS[0]), known(annotation=SEGMENTS[1])],
+        [*PART, known(annotation=SEGMENTS[1])],
         "",
         THERE,
     ),
@@ -518,24 +485,15 @@ PARTS_IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], str, Outcome]] 
     ),
     "drawn, where eval was given some": (
         row(1, None, SEGMENTS[1]),
-        [known("train", SEGMENTS[0])],
+        PART,
         "train:10",
-        Outcome([(1, "train", True)]),
+        planned("train"),
     ),
     "of another split than the one that gave": (
         row(1, "test", SEGMENTS[1]),
         [known("eval", SEGMENTS[0])],
         "train:10",
-        Outcome(
-            [],
-            [
-                (
-                    1,
-                    "conflicting_splits",
-                    "split 'test' contradicts 'eval' of what S holds of it, which stays",
-                )
-            ],
-        ),
+        refused("conflicting_splits", BESIDE.format("test", "eval")),
     ),
 }
 
@@ -556,8 +514,8 @@ def test_beside_what_is_there_other_rows_are_drawn() -> None:
         row(4, "eval", SEGMENTS[2], sort_key=4),
         row(5, "train", SEGMENTS[2], "/y.mp4", split_hash=LATE, sort_key=5),
     ]
-    found = outcome(rows, VIDEO, known=[known(annotation=SEGMENTS[0])], eval_from="train:10")
-    assert found.rejects == [(4, "conflicting_splits", BESIDE)]
+    found = outcome(rows, VIDEO, known=PART, eval_from="train:10")
+    assert found.rejects == [(4, "conflicting_splits", BESIDE.format("eval", "train"))]
     assert found.counts == {"moved": 1}
     assert sorted(found.planned) == [
         (1, "train", True),
@@ -614,7 +572,6 @@ def test_a_refusal_that_names_its_payload() -> None:
     """It is not named twice."""
     pair = task_for(ConvertOptions(schema='{"left": "image", "right": "image"}'))
     _, summary = resolved(
-        0,
         [row(1, "train", '["/1.jpg", "/2.jpg"]', "")],
         options=ConvertOptions(),
         task=pair,
@@ -659,7 +616,6 @@ def test_splits_by_content() -> None:
     def of(share: str | None) -> tuple[list[tuple[int, str]], list[tuple[int, str, str]]]:
         asked.clear()
         groups, summary = resolved(
-            0,
             [
                 row(1, "train", uri="/1.jpg", sort_key=1),
                 row(2, None, uri="/2.jpg", sort_key=2),

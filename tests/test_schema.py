@@ -17,16 +17,14 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen import Schema, types
-from recordgen.dataset.manifest import read_dataset
 from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import SourceError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 from recordgen.rows.planned import PlannedRow
 from recordgen.tasks import Declared
 from recordgen.types import ColumnType
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, stored_examples
 from tests.servers import serving
 
 PAGE = (Path(__file__).parents[1] / "docs/tasks/tables.md").read_text(encoding="utf-8")
@@ -49,12 +47,7 @@ PAIRS = {
 
 def records(output: Path) -> list[dict[str, Any]]:
     """Return what all records hold, and their split."""
-    return [
-        {"split": name, **parse_example(data)}
-        for name, split in read_dataset(str(output)).splits.items()
-        for shard in split.shards
-        for data in read_records(str(output / shard.file))
-    ]
+    return [{"split": name, **values} for name, values in stored_examples(output)]
 
 
 # type, value, what an annotation holds

@@ -32,10 +32,6 @@ pytestmark = pytest.mark.once
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 
-def dataframe_task(frame: pd.DataFrame, task: str) -> str:
-    return detect_frame(frame, ConvertOptions(task=task)).options.task
-
-
 def read_csv(lines: Iterable[str], task: Task) -> list[Row | Reject]:
     raw = (line.encode() for line in lines)
     return list(LineParser.parse_lines(raw, source="f.csv", task=task, adjusted=Adjustments()))
@@ -318,69 +314,6 @@ def test_a_folder_moves_with_its_splits(tmp_path: Path) -> None:
     assert plans[0] == plans[1]
 
 
-# file name, lines, task, format, what the reason says
-DECISIONS = [
-    ("a.csv", ["TRAIN,a.jpg,cat"], "image_classification", "csv", ":1 has one label"),
-    ("a.csv", ["a.jpg"], "image_classification", "csv", "no line has an annotation"),
-    ("a.csv", ["a.jpg,x", "b.jpg,x,y"], "image_multi_label", "csv", ":2 has 2 labels"),
-    ("a.csv", ["a.jpg,1,2,3,4,5,6,7,8,9"], "image_multi_label", "csv", "has 9 labels"),
-    ("a.csv", ["a.jpg", "b.jpg,x,.1,.2,,,.3,.4,,"], "object_detection", "csv", ":2 has a box"),
-    ("a.csv", ["a.jpg,x,1,0,,,9,400,,"], "object_detection", "csv", ":1 has a box"),
-    ("a.csv", ["a.jpg,x,.1,.2,.5,.6"], "object_detection", "csv", ":1 has a box"),
-    ("a.csv", ["a.jpg,x,10,20,50,20,50,60,10,60"], "object_detection", "csv", ":1 has a box"),
-    ("a.csv", ["a.jpg,x,.1,nan,,,.3,.4,,"], "object_detection", "csv", ":1 has a box"),
-    ("a.csv", ["image,label,x1,y1,x2,y2", "a"], "object_detection", "csv", ":1 names the"),
-    ("a.csv", ["image,label,class", "a,b,c"], "image_classification", "csv", ":1 names"),
-    ("a.csv", ["a.jpg,x,0,0,1,0,1,1,0,1"], "object_detection", "csv", ":1 has a box"),
-    ("a.csv", ["image,label,xmin,ymin,xmax,ymax", "a"], "object_detection", "csv", ":1 names the"),
-    (
-        "a.csv",
-        ["", "xmin,image,label,ymin,xmax,ymax", ",a"],
-        "object_detection",
-        "csv",
-        ":2 names the",
-    ),
-    ("a.csv", ["image,label,label", "a,b,c"], "image_multi_label", "csv", ":1 names the"),
-    ("a", ["a.jpg,x"], "image_classification", "csv", ":1 has one label"),
-    ("a", ["", json.dumps(record())], "image_classification", "jsonl", "no line has"),
-    (
-        "a.jsonl",
-        ["no JSON", json.dumps(record(classificationAnnotations=[{"displayName": "x"}]))],
-        "image_multi_label",
-        "jsonl",
-        ":2 has classificationAnnotations",
-    ),
-    (
-        "a.json",
-        [json.dumps(record(boundingBoxAnnotations=[{}]))],
-        "object_detection",
-        "jsonl",
-        ":1 has boundingBoxAnnotations",
-    ),
-    (
-        "bom.jsonl",
-        ["\ufeff" + json.dumps(record(boundingBoxAnnotations=[{}]))],
-        "object_detection",
-        "jsonl",
-        ":1 has boundingBoxAnnotations",
-    ),
-]
-
-
-@pytest.mark.parametrize(("name", "lines", "task", "input_format", "reason"), DECISIONS)
-def test_what_is_found_out(
-    name: str, lines: list[str], task: str, input_format: str, reason: str, tmp_path: Path
-) -> None:
-    """Task and format are told from names and first lines, and the reason says by which."""
-    path = tmp_path / name
-    path.write_text("\n".join(lines))
-    finding = detect([ImportFile(str(path))], ConvertOptions(seed=3))
-    assert finding.options == ConvertOptions(seed=3, task=task, input_format=input_format)
-    assert f"{path}{reason}" in finding.reason or reason in finding.reason
-    said = detect([ImportFile(str(path))], finding.options)
-    assert (said.options, said.reason) == (finding.options, "")
-
-
 def test_a_comma_too_many_is_a_mistake_of_its_line(tmp_path: Path) -> None:
     """A few lines of another shape make no other task: they are rejected, and say what would."""
     lines = [f"TRAIN,{n}.jpg,cat" for n in range(30)]
@@ -441,9 +374,8 @@ FRAMES = [
 def test_dataframes(columns: dict[str, list[object]], task: str, annotation: str | None) -> None:
     """Columns, or lists in them, tell the task; they give the rows that a CSV would."""
     frame = pd.DataFrame(columns)
-    found = dataframe_task(frame, "auto")
-    assert found == task
-    assert dataframe_task(frame, "image_multi_label") == "image_multi_label"
+    for named, decided in (("auto", task), ("image_multi_label", "image_multi_label")):
+        assert detect_frame(frame, ConvertOptions(task=named)).options.task == decided
     kinds = {kind.name: kind for kind in (ImageClassification, ImageMultiLabel, ObjectDetection)}
     first, *others = dataframe_rows(frame, kinds[task](), Adjustments())
     assert first == Row("DataFrame", 1, None, "a", annotation)

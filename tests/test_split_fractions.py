@@ -184,7 +184,6 @@ def moved(share: str, split: str, draws: list[int]) -> set[int]:
     """Return the draws of those rows of a split that a share of it moves to ``eval``."""
     rows = [PlacedRow(n, draw, "a.csv", n, split, f"{n}", "x") for n, draw in enumerate(draws)]
     planned, _ = resolved(
-        0,
         rows,
         options=ConvertOptions(eval_from=share),
         task=ImageClassification(),

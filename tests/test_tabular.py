@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen.console import summaries
-from recordgen.dataset.manifest import read_dataset
+from recordgen.dataset.manifest import RowCounts, read_dataset
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import (
     NothingToConvertError,
@@ -35,7 +35,6 @@ from recordgen.planning.plan import GroupPlan, Plan, SplitPlan
 from recordgen.records.example import parse_example, serialize_example
 from recordgen.records.float32 import as_float32
 from recordgen.records.tfrecord import frame
-from recordgen.records.tfrecord import read_records as read_shard
 from recordgen.rejects import Reject
 from recordgen.report import inspection
 from recordgen.rows.columns import Columns, by_bucket, placed, rows_of, shares_of
@@ -51,7 +50,7 @@ from recordgen.tables.csv_fields import csv_line
 from recordgen.tables.examples import count_labels, framed, make_examples
 from recordgen.tasks import task_for
 from recordgen.types import ColumnType
-from tests.conftest import run_python, tree_bytes
+from tests.conftest import run_python, stored_examples, tree_bytes
 from tests.planned import bucket_of, chosen, resolve_bucket
 
 pytestmark = pytest.mark.outside
@@ -77,11 +76,7 @@ def columns_of(*texts: str, tmp_path: Path, **options: Any) -> Table:
 
 def stored(output: Path) -> list[dict[str, list[Any]]]:
     """Return the features of all examples."""
-    return [
-        parse_example(record)
-        for shard in sorted(output.glob("Split-*/*"))
-        for record in read_shard(str(shard))
-    ]
+    return [values for _, values in stored_examples(output)]
 
 
 # --- the page ---------------------------------------------------------------------------------
@@ -576,7 +571,6 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
     }
     for bucket, columns in read.items():
         found, summary = resolve_bucket(
-            bucket,
             columns,
             options=options,
             task=task_for(options),
@@ -591,13 +585,13 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
                 kept = (row.source, row.line, row.annotation, row.split is None)
                 expected.setdefault(split, []).append(kept)
         assert {group.split: kept_lines(lines) for group, lines in found.items()} == expected
-        assert summary.dropped == (sum(not row.split for row in rows[bucket]) if drop else 0)
+        assert summary.counts.dropped == (sum(not row.split for row in rows[bucket]) if drop else 0)
         assert summary.rows == {group: len(expected[group.split]) for group in found}
         for group, lines in found.items():
             content, file = encode_bucket(bucket, "0", {group: lines})
             cut_group = GroupPlan(summary.rows[group], summary.bytes[group], 0, shards)
             splits = {group.split: SplitPlan(shards, {None: cut_group})}
-            plan = Plan(splits, Vocabulary("text", ()), 0, 0, 0, {}, 0, 0, {})
+            plan = Plan(splits, Vocabulary("text", ()), RowCounts())
             again: list[tuple[str, int, str | None, bool]] = []
             before = 0
             for outline in cut(plan, [file]):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from PIL import ExifTags, Image
+from PIL import Image
 
 import recordgen
 from recordgen import options, storage
@@ -34,6 +34,7 @@ from recordgen.tasks import (
 )
 from recordgen.tasks.object_detection import Box, decode_boxes, turned
 from recordgen.tasks.task import AnnotationError, Task
+from tests.conftest import encoded, exif_of
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
@@ -272,11 +273,7 @@ def painted(orientation: int, kind: str = "PNG", **settings: object) -> bytes:
     """Return 160×80 pixels, gray but for a red box, as a file whose Exif asks for a turn."""
     image = Image.new("RGB", (160, 80), "gray")
     image.paste((255, 0, 0), (16, 8, 64, 24))
-    exif = Image.Exif()
-    exif[ExifTags.Base.Orientation] = orientation
-    out = io.BytesIO()
-    image.save(out, kind, exif=exif, **settings)
-    return out.getvalue()
+    return encoded(image, kind, exif=exif_of(orientation), **settings)
 
 
 @pytest.mark.parametrize(

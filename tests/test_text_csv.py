@@ -9,11 +9,9 @@ import pytest
 
 import recordgen
 from recordgen.errors import UsageError
-from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row, content_uri
 from recordgen.sources.dataframe import dataframe_rows
-from recordgen.sources.detect import detect_frame
 from recordgen.sources.field_kinds import is_file
 from recordgen.sources.text_csv import TextParser
 from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
@@ -21,10 +19,6 @@ from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextContent
 
 pytestmark = pytest.mark.once
-
-
-def dataframe_task(frame: pd.DataFrame, task: str) -> str:
-    return detect_frame(frame, ConvertOptions(task=task)).options.task
 
 
 def rows(data: str | bytes, task: Task | None = None) -> list[Row | Reject]:
@@ -180,29 +174,8 @@ def test_dataframes() -> None:
             list(
                 dataframe_rows(pd.DataFrame({columns: ["a"], "target": ["b"]}), task, Adjustments())
             )
-    with pytest.raises(UsageError, match=r"of texts \(text,label\), .* images or videos \(a.jpg\)"):
-        dataframe_task(pd.DataFrame({"text": ["a b", None, "a.jpg"], "label": ["x"] * 3}), "auto")
-    with pytest.raises(UsageError, match=r"the columns BBox are boxes in a form that is not known"):
-        dataframe_task(pd.DataFrame({"image": ["a"], "label": ["x"], "BBox": [[1, 2]]}), "auto")
     with pytest.raises(UsageError, match="needs the column text"):
         list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Adjustments()))
-
-
-# columns, task
-FRAMES: list[tuple[dict[str, list[object]], str]] = [
-    ({"text": ["a"], "label": ["x"]}, "text_classification"),
-    ({"review": ["a"], "label": [["x", "y"]]}, "text_multi_label"),
-    ({"text": ["a"], "label_1": ["x"], "label_2": ["y"]}, "text_multi_label"),
-    ({"text": ["a", "b"], "sentiment": [1, None]}, "text_sentiment"),
-    ({"text": ["a"], "sentiment": ["good"]}, "text_classification"),
-    ({"image_uri": ["1.jpg"], "comment": ["a"], "label": ["x"]}, "image_classification"),
-]
-
-
-@pytest.mark.parametrize(("columns", "task"), FRAMES)
-def test_dataframes_tell_their_task(columns: dict[str, list[object]], task: str) -> None:
-    """A column of texts tells texts, if no other names files; what is said of them the task."""
-    assert dataframe_task(pd.DataFrame(columns), "auto") == task
 
 
 def test_a_target_tells_a_table(tmp_path: Path) -> None:

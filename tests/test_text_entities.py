@@ -19,17 +19,16 @@ from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 from recordgen.rejects import Finding, Reject
 from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments, Row, content_uri
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader
-from recordgen.storage import list_files
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
 from recordgen.tasks.task import AnnotationError, RowContent
 from recordgen.tasks.text_entities import said_of_tokens
+from tests.conftest import stored_examples
 
 pytestmark = pytest.mark.outside
 
@@ -177,12 +176,10 @@ def test_shapes_of_json(tmp_path: Path) -> None:
 
 
 def written(out: Path) -> dict[bytes, dict[str, Any]]:
-    found = {}
-    for file in list_files(f"{out}/Split-*/*"):
-        for record in read_records(file):
-            values = parse_example(record)
-            found[values["text"][0]] = {**values, "split": file.split("/")[-2]}
-    return found
+    return {
+        values["text"][0]: {**values, "split": f"Split-{name}"}
+        for name, values in stored_examples(out)
+    }
 
 
 def test_records(tmp_path: Path) -> None:

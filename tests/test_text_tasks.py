@@ -18,7 +18,6 @@ from recordgen.dataset.vocabulary import Vocabulary, build_vocabulary
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import content_digest, content_uri
@@ -27,6 +26,7 @@ from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, t
 from recordgen.tasks.labelled_text import LabelledText
 from recordgen.tasks.task import AnnotationError
 from recordgen.tasks.text_task import TextContent, inline, stored
+from tests.conftest import stored_examples
 
 pytestmark = pytest.mark.outside
 
@@ -192,16 +192,6 @@ def source(tmp_path: Path) -> str:
     return str(path)
 
 
-def records(output: Path) -> list[dict[str, list[Any]]]:
-    dataset = read_dataset(str(output))
-    return [
-        parse_example(data)
-        for split in dataset.splits.values()
-        for shard in split.shards
-        for data in read_records(str(output / shard.file))
-    ]
-
-
 def test_a_dataset_of_texts(
     source: str,
     tmp_path: Path,
@@ -216,7 +206,7 @@ def test_a_dataset_of_texts(
     dataset = read_dataset(str(out))
     assert (dataset.rows.read, dataset.rows.examples, dataset.rows.duplicates) == (45, 40, 5)
     assert dataset.labels == ("bad", "good")
-    assert {values["text"][0] for values in records(out)} == {
+    assert {values["text"][0] for _, values in stored_examples(out)} == {
         f"text {n}".encode() if n % 4 == 0 else f"text, {n}".encode() for n in range(40)
     }
     assert main(["inspect", str(out), "--num", "40"]) == 0
@@ -262,12 +252,8 @@ def test_shards_of_one_label_and_draws_by_content(source: str, tmp_path: Path) -
     ).dataset
     assert len(found.splits) == 3
     splits: dict[bytes, set[str]] = {}
-    for name, split in found.splits.items():
-        for shard in split.shards:
-            for data in read_records(str(both / shard.file)):
-                [text] = parse_example(data)["text"]
-                assert isinstance(text, bytes)
-                splits.setdefault(text, set()).add(name)
+    for name, values in stored_examples(both):
+        splits.setdefault(values["text"][0], set()).add(name)
     assert len(splits) == 30
     assert all(len(names) == 1 for names in splits.values())
     assert content_digest(content_uri("a")).hex().startswith("ca978112")

@@ -23,7 +23,6 @@ from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 from recordgen.rejects import Reject
 from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Row
@@ -31,6 +30,7 @@ from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader, with_lists
 from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification import Segment
+from tests.conftest import stored_examples
 from tests.servers import serving
 
 pytestmark = pytest.mark.outside
@@ -48,14 +48,11 @@ MakeCsv = Callable[..., str]
 def segments(output: Path) -> list[tuple[str, ...]]:
     """Return (split, source_id, label, start, end) of all records, sorted."""
     found = []
-    for name, split in recordgen.read_dataset(str(output)).splits.items():
-        for shard in split.shards:
-            for data in read_records(str(output / shard.file)):
-                values = parse_example(data)
-                said = VideoClassification().said(values)
-                label, start, end = Segment.decode(said.annotation)
-                assert values["video/uri"] == values["video/source_id"]
-                found.append((name, said.uri, label or "", f"{start:g}", f"{end:g}"))
+    for name, values in stored_examples(output):
+        said = VideoClassification().said(values)
+        label, start, end = Segment.decode(said.annotation)
+        assert values["video/uri"] == values["video/source_id"]
+        found.append((name, said.uri, label or "", f"{start:g}", f"{end:g}"))
     return sorted(found)
 
 
@@ -492,12 +489,8 @@ def test_the_page_converts(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text(train)
     (tmp_path / "validation.csv").write_text("gs://bucket/9.mp4,car\n")
     recordgen.convert(str(tmp_path / "top.csv"), tmp_path / "out", task=TASK)
-    records = [
-        parse_example(data)
-        for shard in recordgen.read_dataset(str(tmp_path / "out")).splits["train"].shards
-        for data in read_records(str(tmp_path / "out" / shard.file))
-    ]
-    [first] = [item for item in records if item["video/segment/start"] == [120]]
+    records = stored_examples(tmp_path / "out")
+    [first] = [item for _, item in records if item["video/segment/start"] == [120]]
     shown = re.findall(r"^\| `(video/\S+)` \(\w+\) \| `([^`]+)`", PAGE, re.MULTILINE)
     assert [(name, _text(values)) for name, [values] in first.items()] == sorted(shown)
     (tmp_path / "a.jsonl").write_text(lines)

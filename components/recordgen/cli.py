@@ -47,7 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         cut = arguments.index("--")
         arguments, beam_args = arguments[:cut], arguments[cut + 1 :]
     log_format, debug = _how_to_log(arguments)
-    _set_up_logs(log_format, debug=debug)
+    logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
+    if not debug:  # else libraries may talk, too
+        quiet_libraries()
+        quiet_after_interrupt()
     with stopping():
         return _run(arguments, beam_args, debug=debug)
 
@@ -102,14 +105,6 @@ def _how_to_log(arguments: Sequence[str]) -> tuple[str, bool]:
     except argparse.ArgumentError:
         return "text", False  # the parser of all options will say what is wrong
     return known.log_format, known.debug
-
-
-def _set_up_logs(log_format: str, *, debug: bool) -> None:
-    """Set up our own messages; with ``debug`` libraries may talk, too."""
-    logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
-    if not debug:
-        quiet_libraries()
-        quiet_after_interrupt()
 
 
 # --- commands ---------------------------------------------------------------------------------

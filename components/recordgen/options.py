@@ -459,14 +459,17 @@ class ConvertOptions:
             object.__setattr__(self, "task", _DECLARED)
         for name, declared in OPTIONS.items():
             value = getattr(self, name)
-            if declared.choices is not None:
-                _one_of(name, value, declared.choices)
+            if declared.choices is not None and value not in declared.choices:
+                raise UsageError(
+                    f"{name} must be one of {', '.join(declared.choices)} (got {value!r})"
+                )
             if declared.kind is bool:
                 if value not in (0, 1):  # ML Metadata has no booleans
                     raise UsageError(f"{name} must be True or False (got {value!r})")
                 object.__setattr__(self, name, bool(value))
-            if declared.above_zero and value is not declared.default:
-                _above_zero(name, value)
+            is_number = isinstance(value, int | float) and 0 < value < math.inf
+            if declared.above_zero and value is not declared.default and not is_number:
+                raise UsageError(f"{name} must be a number above 0 (got {value!r})")
         if (share := self.eval_share) is not None:
             object.__setattr__(self, "eval_from", str(share))  # one spelling, for --append
         if self.grouping is not None and self.splits_by_content:
@@ -823,16 +826,6 @@ def check_image_size(size: object) -> None:
 def _absolute(root: str) -> str:
     """Return a folder's whole path; URLs stay as they are."""
     return os.path.abspath(local_path(root)) if root and is_local(root) else root
-
-
-def _one_of(name: str, value: str, allowed: Collection[str]) -> None:
-    if value not in allowed:
-        raise UsageError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
-
-
-def _above_zero(name: str, value: float) -> None:
-    if not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise UsageError(f"{name} must be a number above 0 (got {value!r})")
 
 
 def default_threads() -> int:

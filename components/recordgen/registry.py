@@ -48,8 +48,7 @@ class UnknownTaskError(UsageError, KeyError):
 class TaskRegistry(Mapping[str, Any]):
     """The classes of tasks by name, each imported when it is first asked for."""
 
-    def __init__(self, own: Mapping[str, str] = OWN) -> None:
-        self._own = own
+    def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
@@ -64,13 +63,13 @@ class TaskRegistry(Mapping[str, Any]):
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self._own, *sorted(self._installed.keys() - self._own)))
+        return iter((*OWN, *sorted(self._installed.keys() - OWN)))
 
     def __len__(self) -> int:
-        return len(self._own.keys() | self._installed)
+        return len(OWN.keys() | self._installed)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._own or name in self._installed
+        return name in OWN or name in self._installed
 
     def refresh(self) -> None:
         """Look for installed tasks again, after a package was installed into this process."""
@@ -87,7 +86,7 @@ class TaskRegistry(Mapping[str, Any]):
 
     def _load(self, name: str) -> Any:
         points = self._installed.get(name, ())
-        packages = [*(["recordgen"] if name in self._own else []), *sorted(map(_package, points))]
+        packages = [*(["recordgen"] if name in OWN else []), *sorted(map(_package, points))]
         if not packages:
             raise UnknownTaskError(
                 f"task must be one of {', '.join(TASK_CHOICES)} (got {name!r}); a task of another "
@@ -99,7 +98,7 @@ class TaskRegistry(Mapping[str, Any]):
                 f"{' and '.join(packages)}; uninstall all but one"
             )
         if not points:
-            return imported(self._own[name])
+            return imported(OWN[name])
         [point] = points
         try:
             task = point.load()

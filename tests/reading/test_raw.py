@@ -20,7 +20,7 @@ from recordgen.report.examples import find_examples
 from recordgen.report.extraction import extract
 from recordgen.report.inspection import find_shards, inspect
 from recordgen.training.images import stored_images
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, exif_of, noise
 
 SIZE = (24, 30)
 
@@ -38,10 +38,8 @@ def picture(number: int) -> Image.Image:
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("source")
-    exif = Image.Exif()
-    exif[0x0112] = 6
     for number in range(len(PICTURES)):
-        data = encoded(picture(number), "PNG", **({"exif": exif} if number == 1 else {}))
+        data = encoded(picture(number), "PNG", **({"exif": exif_of(6)} if number == 1 else {}))
         (folder / f"{number}.png").write_bytes(data)
     for name, what in (("labels", "thing"), ("boxes", "box,.3,.3,,,.8,.7,,")):
         rows = (f"TRAIN,{number}.png,{what}\n" for number in range(len(PICTURES)))

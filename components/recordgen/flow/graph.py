@@ -14,7 +14,7 @@ With ``duplicates`` or ``stratify``, all rows together decide before any bucket 
 
 (bucket, …) ─SettleBuckets─▶ (ALL, SettledFile | ReadSummary) ─group─▶ DecideTogether
                                                                             │
-                   ResolveBuckets ◀─group─ (bucket, DecidedFile | ReadSummary)
+                   ResolveBuckets ◀─group─ (bucket, SettledFile | ReadSummary)
 
 The rows of a bucket wait in the staging folder until the plan says whose they are.
 What a step must know travels by key, never as a side input, and a step has one output: Dask's
@@ -99,7 +99,7 @@ def plan_rows(
             by_bucket.through("SettleBuckets", settle)  # (ALL, SettledFile | ReadSummary)
             .grouped("GatherSettled")
             .through("DecideTogether", DecideTogether(options, staging))
-            .grouped("SpreadBuckets")  # (bucket, [DecidedFile | ReadSummary])
+            .grouped("SpreadBuckets")  # (bucket, [SettledFile | ReadSummary])
         )
     plan = MakePlan(options, _base(options, existing), staging)
     return (

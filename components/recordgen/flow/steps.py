@@ -10,6 +10,7 @@ from itertools import chain, count, islice
 from typing import Any, TypeAlias
 
 from recordgen import storage
+from recordgen.dataset.manifest import RowCounts
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError
 from recordgen.flow.carrier import Count, Step
@@ -20,14 +21,13 @@ from recordgen.planning.bucket_files import BucketFile, ShardOutline, cut
 from recordgen.planning.decide import decide, facts_of
 from recordgen.planning.groups import with_groups
 from recordgen.planning.messages import (
-    DecidedFile,
     KnownBlock,
     ReadSummary,
     RowBlock,
     SettledFile,
     SplitsNamed,
 )
-from recordgen.planning.plan import Base, make_plan, too_many
+from recordgen.planning.plan import Base, BucketSummary, make_plan, too_many
 from recordgen.planning.resolve import Settled, plan_bucket, settle_bucket
 from recordgen.rejects import Finding, OddLine, Reject
 from recordgen.rows.columns import (
@@ -39,7 +39,7 @@ from recordgen.rows.columns import (
     together,
     unpacked,
 )
-from recordgen.rows.planned import BucketSummary, KnownRow, PlacedRow
+from recordgen.rows.planned import KnownRow, PlacedRow
 from recordgen.rows.row import BATCH_ROWS, Row, RowBatch, batched
 from recordgen.runs import counters
 from recordgen.runs.staging import Staging
@@ -209,7 +209,7 @@ class SettleBuckets(PlanningStep):
         facts = facts_of(found.rows, task_for(self.options), self.options)
         file = self.staging.write_settled(bucket, found.rows)
         left = replace(found, rows=found.rows.select([]))
-        yield ALL, SettledFile(bucket, file, packed(facts), left)
+        yield ALL, SettledFile(bucket, file, left, facts=packed(facts))
         yield from summaries_in(parts)
 
 
@@ -238,7 +238,7 @@ def summaries_in(parts: Iterable[Any]) -> Iterator[tuple[int, ReadSummary]]:
 
 @dataclass(eq=False)
 class DecideTogether(Step):
-    """(ALL, [SettledFile | ReadSummary]) → (bucket, DecidedFile), and (0, ReadSummary)."""
+    """(ALL, [SettledFile | ReadSummary]) → (bucket, SettledFile), and (0, ReadSummary)."""
 
     options: ConvertOptions
     staging: Staging
@@ -253,14 +253,14 @@ class DecideTogether(Step):
                 [facts[item.bucket]] = unpacked(item.facts)
                 files[item.bucket] = replace(item, facts=b"")
         for bucket, columns in decide(facts, self.options):
-            yield bucket, DecidedFile(files[bucket], packed(columns))
+            yield bucket, replace(files[bucket], decided=packed(columns))
 
 
 @dataclass(eq=False)
 class ResolveBuckets(PlanningStep):
     """(bucket, all that is of it) → (ALL, summary) of any kind; leaves the planned rows.
 
-    What is of a bucket is blocks of rows; or a DecidedFile, where all rows together decide.
+    What is of a bucket is blocks of rows; or a SettledFile, where all rows together decide.
     """
 
     options: ConvertOptions
@@ -271,30 +271,29 @@ class ResolveBuckets(PlanningStep):
         bucket, grouped = element
         parts = list(grouped)
         options, decided = self.options, None
-        if file := next((part for part in parts if isinstance(part, DecidedFile)), None):
+        if file := next((part for part in parts if isinstance(part, SettledFile)), None):
             [decided] = unpacked(file.decided)
-            rows = self.staging.read_settled(file.settled.file)
-            found = replace(file.settled.settled, rows=rows)
+            rows = self.staging.read_settled(file.file)
+            found = replace(file.settled, rows=rows)
         else:
             found = settled(parts, options, self.folders)
-        planned, summary = plan_bucket(
-            bucket, found, options=options, task=task_for(options), decided=decided
-        )
+        task = task_for(options)
+        planned, summary = plan_bucket(found, options=options, task=task, decided=decided)
         self._count(summary)
         yield ALL, self.staging.write_bucket(bucket, planned)
         yield ALL, summary
         yield from summaries_in(parts)
 
     def _count(self, summary: BucketSummary) -> None:
-        planned = sum(summary.rows.values())
+        planned, counts = sum(summary.rows.values()), summary.counts
         self.count(
             {
                 counters.ROWS_PLANNED: planned,
                 counters.ROWS_REJECTED: len(summary.rejects),
-                counters.ROWS_DUPLICATE: summary.duplicates,
-                counters.ROWS_MERGED: summary.merged,
-                counters.ROWS_DROPPED: summary.dropped,
-                counters.ROWS_EXISTING: summary.existing,
+                counters.ROWS_DUPLICATE: counts.duplicates,
+                counters.ROWS_MERGED: counts.merged,
+                counters.ROWS_DROPPED: counts.dropped,
+                counters.ROWS_EXISTING: counts.existing,
             }
         )
         self._heartbeat.add(0, planned, len(summary.rejects))
@@ -314,20 +313,18 @@ class MakePlan(Step):
         resolved = [item for item in summaries if isinstance(item, BucketSummary)]
         files = [item for item in summaries if isinstance(item, BucketFile)]
         parse_rejects = [item for summary in read for item in summary.rejects]
-        plan = make_plan(
-            resolved,
+        counts = RowCounts(
             read=sum(summary.read for summary in read),
-            parse_rejected=Counter(item.code for item in parse_rejects),
+            rejected=Counter(item.code for item in parse_rejects),
             adjusted=sum((Counter(summary.adjusted) for summary in read), Counter()),
-            options=self.options,
-            base=self.base,
         )
+        plan = make_plan(resolved, read=counts, options=self.options, base=self.base)
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
         findings = sorted(file for summary in read for file in summary.findings)
         odd_lines = sorted(item for summary in read for item in summary.odd_lines)
         self.staging.write_plan(plan, rejects, findings, odd_lines)
         # With too many rejects the run fails anyway: do not read a single payload for it.
-        if not too_many(plan.rejects, plan.read, self.options):
+        if not too_many(plan.counts.rejects, plan.counts.read, self.options):
             for outline in cut(plan, files):
                 yield (outline.split, outline.index), outline
 

@@ -24,7 +24,7 @@ from recordgen import storage
 from recordgen.dataset.splits import EVAL, SECOND_DRAW, EvalFrom
 from recordgen.errors import DataError
 from recordgen.options import ConvertOptions
-from recordgen.planning.near import LOOKS, shared_hashes
+from recordgen.planning.near import LOOKS, by_content, shared_hashes
 from recordgen.rows.columns import Columns, values_of
 from recordgen.rows.placing import placing
 from recordgen.tasks.task import Task
@@ -109,26 +109,16 @@ def _first_of_copies(facts: Columns) -> npt.NDArray[np.intp]:
     Rows that name the same file in the same way are no copies of each other.
     """
     first = np.arange(len(facts))
-    content = facts["content"].combine_chunks()
-    known = np.flatnonzero(np.asarray(pc.is_valid(content)))
-    digests = np.frombuffer(b"".join(content.drop_null().to_pylist()), ">u8").reshape(-1, 2)
     sources = facts["source"].combine_chunks()
     rank = np.argsort(np.argsort(sources.dictionary.to_pylist()))
-    keys: Sequence[Any] = (
-        facts["line"].to_numpy()[known],
-        rank[sources.indices.to_numpy()][known],
-        ~np.asarray(facts["has_label"])[known],
-        np.asarray(pc.is_null(facts["split"]))[known],
-        digests[:, 1],
-        digests[:, 0],
+    rows, is_first = by_content(
+        facts,
+        facts["line"].to_numpy(),
+        rank[sources.indices.to_numpy()],
+        ~np.asarray(facts["has_label"]),
+        np.asarray(pc.is_null(facts["split"])),
     )
-    ordered = np.lexsort(keys)
-    sorted_digests = digests[ordered]
-    is_new = np.concatenate(
-        [[True] * min(1, len(ordered)), (sorted_digests[1:] != sorted_digests[:-1]).any(axis=1)]
-    ).astype(np.bool_)
-    rows = known[ordered]
-    heads = rows[is_new][np.cumsum(is_new) - 1]
+    heads = rows[is_first][np.cumsum(is_first) - 1]
     payloads = facts["payload"].to_numpy()
     is_copy = payloads[rows] != payloads[heads]
     first[rows[is_copy]] = heads[is_copy]

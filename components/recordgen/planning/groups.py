@@ -8,11 +8,11 @@ Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import compress
 
 from recordgen.dataset.splits import EvalFrom, GroupBy
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Row, RowBatch, is_content_uri
+from recordgen.rows.row import RowBatch, is_content_uri
 
 
 def with_groups(
@@ -31,13 +31,15 @@ def with_groups(
     undecided = (None,) if share is None else (None, share.split)
     if None not in groups:
         return batch, []
-    lost = [
-        at
-        for at, (group, split) in enumerate(zip(groups, batch.splits, strict=True))
-        if group is None and split in undecided
+    kept = [
+        group is not None or split not in undecided
+        for group, split in zip(groups, batch.splits, strict=True)
     ]
-    rejects = [_no_group(batch, at, by) for at in lost]
-    return (_without(batch, lost) if lost else batch), rejects
+    rejects = [_no_group(batch, at, by) for at, is_kept in enumerate(kept) if not is_kept]
+    rows = list(compress(batch.rows, kept))
+    if not rows:
+        return RowBatch(batch.source, [], [], [], [], []), rejects
+    return RowBatch.of(rows)._replace(groups=[row.group for row in rows]), rejects
 
 
 def _no_group(batch: RowBatch, at: int, by: GroupBy) -> Reject:
@@ -53,11 +55,3 @@ def _no_group(batch: RowBatch, at: int, by: GroupBy) -> Reject:
         remedy = "name a column instead"
     message = f"{found}, so the row's split cannot be assigned; {remedy}, or name the row's split"
     return Reject(batch.source, batch.lines[at], uri, RejectCode.NO_GROUP.value, message)
-
-
-def _without(batch: RowBatch, lost: Sequence[int]) -> RowBatch:
-    dropped = set(lost)
-    kept = [row for at, row in enumerate(batch.rows) if at not in dropped]
-    columns = zip(*kept, strict=True) if kept else [()] * len(Row._fields)
-    _, *rest = columns
-    return RowBatch(batch.source, *rest)

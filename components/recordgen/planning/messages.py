@@ -53,33 +53,22 @@ class FindingsFile(NamedTuple):
 
 @dataclass(frozen=True)
 class SettledFile:
-    """The settled rows of a bucket, before all rows together decide about them.
+    """The settled rows of a bucket, before and after all rows together decide about them.
 
     Attributes:
         bucket: its number.
         file: where the rows lie.
-        facts: what the decision needs, see :func:`recordgen.rows.columns.packed`.
         settled: all but the rows.
+        facts: what the decision needs, see :func:`recordgen.rows.columns.packed`; empty once it is
+            taken.
+        decided: see :func:`recordgen.planning.decide.decide`, packed as well; empty before.
     """
 
     bucket: int
     file: str
-    facts: bytes
     settled: Settled
-
-
-@dataclass(frozen=True)
-class DecidedFile:
-    """The settled rows of a bucket, and what was decided about them.
-
-    Attributes:
-        settled: the rows; its facts are not needed any more.
-        decided: see :func:`recordgen.planning.decide.decide` and
-            :func:`recordgen.rows.columns.packed`.
-    """
-
-    settled: SettledFile
-    decided: bytes
+    facts: bytes = b""
+    decided: bytes = b""
 
 
 @dataclass(frozen=True)

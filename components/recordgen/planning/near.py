@@ -43,6 +43,26 @@ class SeenImages:
         return {name: found[name] for name in LOOKS}
 
 
+def by_content(
+    facts: Columns, *order: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Return the rows whose content is known, by content, and which are the first of theirs.
+
+    Args:
+        facts: n rows with the first 16 bytes of a sha256 as ``content``, null where it is unknown.
+        order: what orders rows of one content, [n] each, the last of them before the others.
+    """
+    content = facts["content"].combine_chunks()
+    known = np.flatnonzero(np.asarray(pc.is_valid(content)))
+    digests = np.frombuffer(b"".join(content.drop_null().to_pylist()), ">u8").reshape(-1, 2)
+    keys = (*(key[known] for key in order), digests[:, 1], digests[:, 0])
+    ordered = np.lexsort(keys)
+    digests = digests[ordered]
+    is_first = np.ones(len(ordered), np.bool_)
+    is_first[1:] = (digests[1:] != digests[:-1]).any(axis=1)
+    return known[ordered], is_first
+
+
 def shared_hashes(facts: Columns) -> npt.NDArray[np.uint64]:
     """Return the split hash of each row, the same one for a group: uint64 [n].
 
@@ -51,13 +71,7 @@ def shared_hashes(facts: Columns) -> npt.NDArray[np.uint64]:
             hash stays), and the columns of :data:`LOOKS`.
     """
     hashes: npt.NDArray[np.uint64] = facts["split_hash"].to_numpy().copy()
-    content = facts["content"].combine_chunks()
-    known = np.flatnonzero(np.asarray(pc.is_valid(content)))
-    digests = np.frombuffer(b"".join(content.drop_null().to_pylist()), ">u8").reshape(-1, 2)
-    order = np.lexsort((digests[:, 1], digests[:, 0]))
-    rows, digests = known[order], digests[order]
-    is_first = np.ones(len(rows), np.bool_)
-    is_first[1:] = (digests[1:] != digests[:-1]).any(axis=1)
+    rows, is_first = by_content(facts)
     # A row for each different content, by its digest: so the first of a group has the smallest one.
     firsts = rows[is_first]
     leaders = np.arange(len(firsts))

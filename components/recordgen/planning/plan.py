@@ -14,14 +14,37 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from recordgen.dataset.manifest import RowCounts
 from recordgen.dataset.splits import EVAL, EvalFrom, split_order
 from recordgen.dataset.vocabulary import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.errors import DataError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rows.planned import BucketSummary, Group
+from recordgen.rejects import Reject
+from recordgen.rows.planned import Group
 
 # Every group is a file of its own at least, and every bucket counts its rows by group.
 _MAX_GROUPS = 10_000
+
+
+@dataclass(frozen=True)
+class BucketSummary:
+    """What a bucket's rows came to; the planned ones are counted by group.
+
+    Attributes:
+        rows: planned rows by group.
+        bytes: their payloads' bytes by group.
+        labels: planned rows by label; one with several labels counts for each.
+        counts: what became of the others.
+        rejects: rows left out, and why.
+        moved: planned rows of ``eval`` that ``eval_from`` put there.
+    """
+
+    rows: Mapping[Group, int]
+    bytes: Mapping[Group, int]
+    labels: Mapping[str, int] = field(default_factory=dict)
+    counts: RowCounts = field(default_factory=RowCounts)
+    rejects: tuple[Reject, ...] = ()
+    moved: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,24 +100,12 @@ class Plan:
     Attributes:
         splits: by name; splits without rows are not there.
         vocabulary: labels of all planned rows.
-        read: rows in the import files.
-        duplicates: see BucketSummary.
-        merged: see BucketSummary.
-        adjusted: what was changed to make rows usable, by kind.
-        dropped: see BucketSummary.
-        existing: see BucketSummary.
-        rejected: rows rejected so far, by reason.
+        counts: what became of the rows that are not planned.
     """
 
     splits: Mapping[str, SplitPlan]
     vocabulary: Vocabulary
-    read: int
-    duplicates: int
-    merged: int
-    adjusted: Mapping[str, int]
-    dropped: int
-    existing: int
-    rejected: Mapping[str, int]
+    counts: RowCounts
 
     @property
     def rows(self) -> int:
@@ -105,11 +116,6 @@ class Plan:
     def bytes(self) -> int:
         """Bytes of their payloads."""
         return sum(split.bytes for split in self.splits.values())
-
-    @property
-    def rejects(self) -> int:
-        """Rows rejected so far."""
-        return sum(self.rejected.values())
 
 
 @dataclass(frozen=True)
@@ -133,9 +139,7 @@ def too_many(rejects: int, read: int, options: ConvertOptions) -> bool:
 def make_plan(
     summaries: Iterable[BucketSummary],
     *,
-    read: int,
-    parse_rejected: Mapping[str, int],
-    adjusted: Mapping[str, int],
+    read: RowCounts,
     options: ConvertOptions,
     base: Base | None = None,
 ) -> Plan:
@@ -143,9 +147,7 @@ def make_plan(
 
     Args:
         summaries: of all buckets, in any order.
-        read: rows in the import files.
-        parse_rejected: rows rejected before they had a bucket, by reason.
-        adjusted: what was changed to make rows usable, by kind.
+        read: what reading the import files came to.
         options: ``shard_mb``, ``labels`` and ``eval_from``.
         base: what is there already; None: nothing.
 
@@ -155,19 +157,14 @@ def make_plan(
             own.
     """
     labels: Counter[str] = Counter()
-    rejected: Counter[str] = Counter(parse_rejected)
     rows: Counter[Group] = Counter()
     size: Counter[Group] = Counter()
-    duplicates = merged = dropped = existing = moved = 0
+    counts, moved = [read], 0
     for summary in summaries:
         rows.update(summary.rows)
         size.update(summary.bytes)
         labels.update(summary.labels)
-        rejected.update(item.code for item in summary.rejects)
-        duplicates += summary.duplicates
-        merged += summary.merged
-        dropped += summary.dropped
-        existing += summary.existing
+        counts.append(summary.counts)
         moved += summary.moved
     if len(rows) > _MAX_GROUPS:
         raise DataError(
@@ -194,17 +191,7 @@ def make_plan(
         vocabulary = build_vocabulary(labels, options.labels)
     else:
         vocabulary = extend_vocabulary(base.vocabulary, labels)
-    return Plan(
-        splits,
-        vocabulary,
-        read,
-        duplicates,
-        merged,
-        dict(adjusted),
-        dropped,
-        existing,
-        dict(rejected),
-    )
+    return Plan(splits, vocabulary, RowCounts.merge(counts))
 
 
 def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base: Base) -> None:

@@ -13,10 +13,11 @@ that share a place, duplicates, parts and contradictions among them, are looked 
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from itertools import chain, groupby, islice
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen import storage
+from recordgen.dataset.manifest import RowCounts
 from recordgen.dataset.splits import EVAL, SECOND_DRAW, EvalFrom, SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.planning.near import SeenImages
+from recordgen.planning.plan import BucketSummary
 from recordgen.rejects import Reject, RejectCode, reject
 from recordgen.rows.columns import (
     Columns,
@@ -40,7 +43,6 @@ from recordgen.rows.columns import (
 )
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import (
-    BucketSummary,
     Group,
     KnownRow,
     PlacedRow,
@@ -64,68 +66,6 @@ AskInfos: TypeAlias = Callable[[Sequence[str], Sequence[str]], Iterable["FileInf
 
 # The version of a payload that is part of its row.
 _IN_THE_ROW = "row"
-
-
-class MergedRows(NamedTuple):
-    """What the rows of one payload come to.
-
-    Attributes:
-        row: stands for them all; None: they are all rejected.
-        rejects: those that cannot be used, and why.
-        duplicates: those that say nothing new.
-        merged: those that add something.
-    """
-
-    row: PlacedRow | None
-    rejects: Sequence[Reject]
-    duplicates: int = 0
-    merged: int = 0
-
-
-def merge_rows(rows: Sequence[PlacedRow], task: Task) -> MergedRows:
-    """Merge the rows of one payload.
-
-    The first row (by file, then line) wins; a split that it leaves open is filled from the others,
-    and the task says what their annotations come to. Annotations that contradict each other reject
-    all rows, a split that differs rejects that row.
-    """
-    ordered = sorted(rows, key=_line)
-    named, agreeing, conflicts = _one_split(ordered)
-    try:
-        task.merge([row.annotation for row in ordered])  # a contradiction spoils them all
-        annotation, duplicates = task.merge([row.annotation for row in agreeing])
-    except AnnotationError as exc:
-        lines = ", ".join(f"{row.source}:{row.line}" for row in ordered[:5])
-        message = f"{exc.message} in {lines}; keep one"
-        return MergedRows(None, [reject(row, exc.code, message) for row in ordered])
-    kept = ordered[0]._replace(split=named.split, annotation=annotation)
-    return MergedRows(kept, conflicts, duplicates, len(agreeing) - 1 - duplicates)
-
-
-def _one_split(
-    ordered: Sequence[PlacedRow],
-) -> tuple[PlacedRow, list[PlacedRow], list[Reject]]:
-    """Tell rows that agree about a split from others: the first row that names one wins.
-
-    Returns:
-        That row, or the first of all; those that agree or name none; those that do not.
-    """
-    named = next((row for row in ordered if row.split is not None), ordered[0])
-    conflicts = [
-        reject(
-            row,
-            RejectCode.CONFLICTING_SPLITS,
-            f"split {row.split!r} contradicts {named.split!r} of {named.source}:{named.line}, "
-            f"which is kept",
-        )
-        for row in ordered
-        if row.split not in (None, named.split)
-    ]
-    return named, [row for row in ordered if row.split in (None, named.split)], conflicts
-
-
-def _line(row: PlacedRow) -> tuple[str, int]:
-    return row.source, row.line
 
 
 def settle_bucket(
@@ -157,7 +97,7 @@ def settle_bucket(
     settled = _settled(in_order(placed), task, known, folders, share)
     rejects = settled.rejects
     rows = settled.rows.filter(pc.is_valid(settled.rows["split"])) if drop_unnamed else settled.rows
-    settled.dropped = len(settled.rows) - len(rows)
+    settled.counts["dropped"] += len(settled.rows) - len(rows)
     rows = _sized(rows, task, infos, rejects)
     if options.splits_by_content or options.finds_copies:
         undecided = (None,) if share is None else (None, share.split)
@@ -170,7 +110,6 @@ def settle_bucket(
 
 
 def plan_bucket(
-    bucket: int,
     settled: Settled,
     *,
     options: ConvertOptions,
@@ -180,7 +119,6 @@ def plan_bucket(
     """Plan the settled rows of a bucket.
 
     Args:
-        bucket: its number.
         settled: its rows.
         options: split fractions, eval_from, shard_by.
         task: what annotations mean.
@@ -191,21 +129,19 @@ def plan_bucket(
         Planned rows by group, in their order (columns of PlannedRow); and the summary.
     """
     rows, copies = settled.rows, 0
-    if decided is None:
-        found = _in_splits(rows, options.split_fractions, options.eval_share)
-    else:
+    if decided is not None:
         kept = decided["kept"]
         if options.finds_alike:
             at = rows.schema.get_field_index("split_hash")
             rows = rows.set_column(at, "split_hash", decided["split_hash"])
         rows, decided = rows.filter(kept), decided.filter(kept)
         copies = len(kept) - len(rows)
-        if options.stratify == "none":
-            found = _in_splits(rows, options.split_fractions, options.eval_share)
-        else:
-            moved = pc.sum(decided["moved"]).as_py() or 0
-            found = decided["split"].combine_chunks(), decided["assigned"], moved
-    splits, assigned, moved = found
+    if decided is None or options.stratify == "none":
+        found = _in_splits(rows, options.split_fractions, options.eval_share)
+        splits, assigned, moved = found
+    else:
+        splits, assigned = decided["split"].combine_chunks(), decided["assigned"]
+        moved = pc.sum(decided["moved"]).as_py() or 0
     planned = pa.table(
         {
             **{name: rows[name] for name in ("sort_key", "source", "line", "uri", "annotation")},
@@ -215,16 +151,14 @@ def plan_bucket(
     )
     by_label = task if options.shard_by == "label" else None
     groups = dict(_groups(planned, splits, by_label))
+    counts: dict[str, Any] = settled.counts + Counter(duplicates=copies)
+    rejected = Counter(item.code for item in settled.rejects)
     summary = BucketSummary(
-        bucket,
         {group: len(columns) for group, columns in groups.items()},
         {group: pc.sum(columns["bytes"]).as_py() for group, columns in groups.items()},
         task.count_labels(planned["annotation"].combine_chunks()),
-        settled.duplicates + copies,
-        settled.merged,
-        settled.dropped,
+        RowCounts(**counts, rejected=rejected),
         tuple(settled.rejects),
-        settled.existing,
         moved,
     )
     return groups, summary
@@ -239,15 +173,13 @@ class Settled:
             the payload has already, and the row did not name; null: nothing is decided. Then
             ``bytes`` and ``version`` of the payload and, where it was read, ``content``.
         rejects: rows that contradict others.
-        duplicates: see :class:`BucketSummary`, as all that follow.
+        counts: duplicates, merged, dropped and existing rows, see
+            :class:`recordgen.dataset.manifest.RowCounts`.
     """
 
     rows: Columns
     rejects: list[Reject] = field(default_factory=list)
-    duplicates: int = 0
-    merged: int = 0
-    existing: int = 0
-    dropped: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 def _settled(
@@ -263,14 +195,9 @@ def _settled(
     if not shared.any():
         return Settled(alone)
     found = Settled(alone.filter(pa.array(~shared)))
-    rows = list(rows_of(PlacedRow, ordered.filter(pa.array(shared))))
-    beside: dict[tuple[str, int], bool] = {}
-    if known:
-        rows = _beside_known_parts(rows, known, folders, task, share, found.rejects, beside)
-    rows, found.duplicates, found.merged = _distinct(rows, task, found.rejects)
-    rows, found.existing = _without_known(rows, known, folders, task, share, found.rejects)
-    decided = [beside.get((row.source, row.line)) for row in rows]
-    settled = _with_assigned(columns_of(PlacedRow, rows), decided)
+    settling = _Settling(task, known, folders, share, found)
+    rows, assigned = settling.settle(list(rows_of(PlacedRow, ordered.filter(pa.array(shared)))))
+    settled = _with_assigned(columns_of(PlacedRow, rows), assigned)
     both = pa.concat_tables([found.rows, settled]).unify_dictionaries().combine_chunks()
     # Rows that share a place stand among the settled ones, in the order in which they were left.
     found.rows = both.take(pa.array(np.argsort(both["sort_key"].to_numpy(), kind="stable")))
@@ -383,185 +310,199 @@ def _groups(
         yield Group(names.dictionary[split].as_py(), labels[label]), columns
 
 
-def _distinct(
-    ordered: Sequence[PlacedRow], task: Task, rejects: list[Reject]
-) -> tuple[list[PlacedRow], int, int]:
-    """Merge rows of one payload, which are neighbours; return one each, duplicates and merged."""
-    distinct: list[PlacedRow] = []
-    duplicates = added = start = 0
-    for end, row in enumerate(ordered, start=1):
-        if end < len(ordered) and ordered[end].sort_key == row.sort_key:
-            continue
-        if end - start == 1:
-            distinct.append(row)
-        elif not any(same.uri for same in ordered[start:end]):
-            # Each is an example by itself, also where they say the same.
-            distinct += ordered[start:end]
-        else:
-            for same in _by_example(_whole_payloads(ordered[start:end], task, rejects), task):
-                found = merge_rows(same, task)
-                rejects += found.rejects
-                duplicates += found.duplicates
-                added += found.merged
-                if found.row is not None:
-                    distinct.append(found.row)
-        start = end
-    return distinct, duplicates, added
+@dataclass
+class _Settling:
+    """Looks at rows one by one, and notes in ``found`` what becomes of those that are no examples.
 
-
-def _whole_payloads(
-    rows: Sequence[PlacedRow], task: Task, rejects: list[Reject]
-) -> list[PlacedRow]:
-    """Give the parts of a payload one split, so that it never straddles two."""
-    payloads: dict[str, list[PlacedRow]] = {}
-    for row in rows:
-        payloads.setdefault(_payload(row, task) if row.uri else "", []).append(row)
-    kept: list[PlacedRow] = []
-    for payload, same in payloads.items():
-        if not payload or len({task.part(row.annotation) for row in same}) == 1:
-            kept += same
-            continue
-        named, agreeing, conflicts = _one_split(sorted(same, key=_line))
-        rejects += conflicts
-        # The first line's group decides, too.
-        first = min(same, key=_line)
-        kept += [row._replace(split=named.split, split_hash=first.split_hash) for row in agreeing]
-    return kept
-
-
-def _payload(row: PlacedRow, task: Task) -> str:
-    """Return what tells the payload of a row from others: where it lies."""
-    return row.uri if task.by_address else storage.resolve(row.uri, row.source)
-
-
-def _by_example(rows: Sequence[PlacedRow], task: Task) -> list[list[PlacedRow]]:
-    """Tell rows apart that fall together: one relative uri in two folders is two payloads.
-
-    Rows without a uri are examples of their own, also where they say the same.
+    Attributes:
+        task: what annotations mean.
+        known: examples of the dataset that is appended to.
+        folders: those of the import files that it was made of.
+        share: what ``eval_from`` moves.
+        found: gets rejects and counts.
     """
-    found: dict[tuple[str, str], list[PlacedRow]] = {}
-    for row in rows:
-        payload = _payload(row, task) if row.uri else row.source
-        part = task.part(row.annotation) if row.uri else f"{row.line:020d}"
-        found.setdefault((payload, part), []).append(row)
-    return [found[key] for key in sorted(found)]
 
+    task: Task
+    known: Sequence[KnownRow]
+    folders: Collection[str]
+    share: EvalFrom | None
+    found: Settled
 
-def _beside_known_parts(
-    rows: Sequence[PlacedRow],
-    known: Iterable[KnownRow],
-    folders: Collection[str],
-    task: Task,
-    share: EvalFrom | None,
-    rejects: list[Reject],
-    beside: dict[tuple[str, int], bool],
-) -> list[PlacedRow]:
-    """Give rows the split in which other parts of their payload are already.
+    def settle(
+        self, ordered: Sequence[PlacedRow]
+    ) -> tuple[Sequence[PlacedRow], Sequence[bool | None]]:
+        """Return the rows that are examples, and ``assigned`` of each, see :class:`Settled`.
 
-    ``beside`` gets the file and line of each such row, and whether its split was assigned;
-    ``rejects`` gets the rows that name another split.
-    """
-    parts: dict[str, dict[str, KnownRow]] = {}
-    for item in known:
-        parts.setdefault(item.uri, {}).setdefault(task.part(item.annotation), item)
-    kept: list[PlacedRow] = []
-    for row in rows:
-        there = parts.get(row.uri, {}) if row.uri else {}
-        is_another = _is_elsewhere(row, folders, task)
-        first = next(iter(there.values()), None)
-        if is_another or first is None:
-            kept.append(row)
-            continue
-        is_whole = len({*there, task.part(row.annotation)}) == 1
-        if is_whole and (row.split is None or not _agrees(row.split, first.split, share)):
-            kept.append(row)  # its example is there, or it contradicts that
-            continue
-        if _agrees(row.split, first.split, share):
-            beside[row.source, row.line] = row.split != first.split
-            kept.append(row._replace(split=first.split))
-        else:
-            message = (
-                f"split {row.split!r} contradicts {first.split!r} of what {first.shard} holds of "
-                f"it, which stays"
-            )
-            rejects.append(reject(row, RejectCode.CONFLICTING_SPLITS, message))
-    return kept
+        ``ordered``: those of one place are neighbours.
+        """
+        beside: dict[tuple[str, int], bool] = {}
+        if self.known:
+            ordered = self._beside_known_parts(ordered, beside)
+        rows: list[PlacedRow] = []
+        for _, neighbours in groupby(ordered, key=lambda row: row.sort_key):
+            rows += self._distinct(list(neighbours))
+        if self.known:
+            rows = self._without_known(rows)
+        return rows, [beside.get(_line(row)) for row in rows]
 
+    def _reject(self, row: PlacedRow, code: RejectCode, message: str) -> None:
+        self.found.rejects.append(reject(row, code, message))
 
-def _without_known(
-    rows: list[PlacedRow],
-    known: Iterable[KnownRow],
-    folders: Collection[str],
-    task: Task,
-    share: EvalFrom | None,
-    rejects: list[Reject],
-) -> tuple[list[PlacedRow], int]:
-    """Return the rows without an example yet, and how many others say what theirs says."""
-    examples: dict[tuple[str, str], list[KnownRow]] = {}
-    for item in known:
-        examples.setdefault((item.uri, task.part(item.annotation)), []).append(item)
-    if not examples:
-        return rows, 0
-    new: list[PlacedRow] = []
-    existing = 0
-    for row in rows:
-        found = examples.get((row.uri, task.part(row.annotation)), [])
-        if found and storage.is_relative(row.uri) and not task.by_address:
-            if _is_elsewhere(row, folders, task):
-                found = []  # it has the name of an example, and is another file
-            elif len(folders) > len(found) > 0 and len(folders) > 1:
+    def _distinct(self, neighbours: Sequence[PlacedRow]) -> Iterator[PlacedRow]:
+        """Yield one row for each part of each payload; rows without a uri are examples each."""
+        payloads: dict[str, list[PlacedRow]] = defaultdict(list)
+        for row in sorted(neighbours, key=_line):
+            if not row.uri:
+                yield row
+            elif self.task.by_address:
+                payloads[row.uri].append(row)
+            else:  # one relative uri in two folders is two payloads
+                payloads[storage.resolve(row.uri, row.source)].append(row)
+        for _, rows in sorted(payloads.items()):
+            if len({self.task.part(row.annotation) for row in rows}) > 1:
+                # The parts of a payload get the split of the first line, and never straddle two.
+                named, agreeing = _one_split(rows)
+                self._reject_others(rows, named)
+                rows = [
+                    row._replace(split=named.split, split_hash=rows[0].split_hash)
+                    for row in agreeing
+                ]
+            by_part = sorted(rows, key=lambda row: self.task.part(row.annotation))
+            for _, same in groupby(by_part, key=lambda row: self.task.part(row.annotation)):
+                yield from self._merged(list(same))
+
+    def _merged(self, ordered: Sequence[PlacedRow]) -> Sequence[PlacedRow]:
+        """Return the row that stands for all rows of one example, or none: they are all rejected.
+
+        The first row (by file, then line) wins; a split that it leaves open is filled from the
+        others, and the task says what their annotations come to. Annotations that contradict each
+        other reject all rows, a split that differs rejects that row.
+        """
+        if len(ordered) == 1:
+            return ordered
+        named, agreeing = _one_split(ordered)
+        try:
+            self.task.merge([row.annotation for row in ordered])  # a contradiction spoils them all
+            annotation, duplicates = self.task.merge([row.annotation for row in agreeing])
+        except AnnotationError as exc:
+            lines = ", ".join(f"{row.source}:{row.line}" for row in ordered[:5])
+            for row in ordered:
+                self._reject(row, exc.code, f"{exc.message} in {lines}; keep one")
+            return []
+        self._reject_others(ordered, named)
+        self.found.counts.update(duplicates=duplicates, merged=len(agreeing) - 1 - duplicates)
+        return [ordered[0]._replace(split=named.split, annotation=annotation)]
+
+    def _reject_others(self, rows: Iterable[PlacedRow], named: PlacedRow) -> None:
+        """Reject the rows that name another split than the first that names one."""
+        for row in rows:
+            if row.split not in (None, named.split):
+                message = (
+                    f"split {row.split!r} contradicts {named.split!r} of "
+                    f"{named.source}:{named.line}, which is kept"
+                )
+                self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
+
+    def _beside_known_parts(
+        self, rows: Iterable[PlacedRow], beside: dict[tuple[str, int], bool]
+    ) -> list[PlacedRow]:
+        """Give rows the split in which other parts of their payload are already.
+
+        ``beside`` gets the file and line of each such row, and whether its split was assigned;
+        rows that name another split are rejected.
+        """
+        parts: dict[str, dict[str, KnownRow]] = defaultdict(dict)
+        for item in self.known:
+            parts[item.uri].setdefault(self.task.part(item.annotation), item)
+        kept: list[PlacedRow] = []
+        for row in rows:
+            there = parts.get(row.uri, {}) if row.uri else {}
+            first = next(iter(there.values()), None)
+            if first is None or self._is_elsewhere(row):
+                kept.append(row)
+                continue
+            agrees = self._agrees(row.split, first.split)
+            is_whole = len({*there, self.task.part(row.annotation)}) == 1
+            if is_whole and (row.split is None or not agrees):
+                kept.append(row)  # its example is there, or it contradicts that
+            elif agrees:
+                beside[_line(row)] = row.split != first.split
+                kept.append(row._replace(split=first.split))
+            else:
+                message = (
+                    f"split {row.split!r} contradicts {first.split!r} of what {first.shard} holds "
+                    f"of it, which stays"
+                )
+                self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
+        return kept
+
+    def _without_known(self, rows: Iterable[PlacedRow]) -> list[PlacedRow]:
+        """Return the rows without an example yet; those that say what theirs says are counted."""
+        examples: dict[tuple[str, str], list[KnownRow]] = defaultdict(list)
+        for item in self.known:
+            examples[item.uri, self.task.part(item.annotation)].append(item)
+        new: list[PlacedRow] = []
+        for row in rows:
+            there = examples.get((row.uri, self.task.part(row.annotation)), [])
+            if not there or self._is_elsewhere(row):  # another file may have the same name
+                new.append(row)
+            elif self._may_start_elsewhere(row) and len(self.folders) > max(1, len(there)):
                 message = (
                     "the path is relative, and the dataset was made from import files in several "
-                    f"folders, so it cannot be told which {task.noun} it holds; write absolute "
-                    f"paths"
+                    f"folders, so it cannot be told which {self.task.noun} it holds; write "
+                    f"absolute paths"
                 )
-                rejects.append(reject(row, RejectCode.AMBIGUOUS_PATH, message))
-                continue
-        if not found:
-            new.append(row)
-        elif (conflict := _contradiction(row, found, task, share)) is None:
-            existing += 1
+                self._reject(row, RejectCode.AMBIGUOUS_PATH, message)
+            elif (contradiction := self._contradiction(row, there)) is not None:
+                self._reject(row, *contradiction)
+            else:
+                self.found.counts["existing"] += 1
+        return new
+
+    def _may_start_elsewhere(self, row: PlacedRow) -> bool:
+        return storage.is_relative(row.uri) and not self.task.by_address
+
+    def _is_elsewhere(self, row: PlacedRow) -> bool:
+        """Say whether a row has the relative uri of an example, and starts at another folder."""
+        is_other_folder = storage.folder_of(row.source) not in self.folders
+        return self._may_start_elsewhere(row) and is_other_folder
+
+    def _agrees(self, named: str | None, stored: str) -> bool:
+        """Say whether an example in the split ``stored`` may be of a row that names ``named``."""
+        gave = self.share is not None and (named, stored) == (self.share.split, EVAL)
+        return named in (None, stored) or gave
+
+    def _contradiction(
+        self, row: PlacedRow, examples: Sequence[KnownRow]
+    ) -> tuple[RejectCode, str] | None:
+        """Return why a row is rejected that says something else than each of its examples."""
+        said, first = row.annotation, examples[0]
+        same = [
+            item
+            for item in examples
+            if said is None or not self.task.contradicts(said, item.annotation)
+        ]
+        if not same:
+            code, stored = RejectCode.CONFLICTING_LABELS, first.annotation
+            word = "no label"
+            if stored is not None and self.task.labels(stored):
+                word = f"label {self.task.shown(stored)}"
+        elif not any(self._agrees(row.split, item.split) for item in same):
+            code, first = RejectCode.CONFLICTING_SPLITS, same[0]
+            word = f"split {first.split!r}"
         else:
-            rejects.append(conflict)
-    return new, existing
+            return None
+        return code, f"it is in {first.shard} with {word}, which stays; convert anew to change it"
 
 
-def _is_elsewhere(row: PlacedRow, folders: Collection[str], task: Task) -> bool:
-    """Say whether a row has the relative uri of an example, and starts at another folder."""
-    return (
-        storage.is_relative(row.uri)
-        and not task.by_address
-        and storage.folder_of(row.source) not in folders
-    )
+def _line(row: PlacedRow) -> tuple[str, int]:
+    return row.source, row.line
 
 
-def _agrees(named: str | None, stored: str, share: EvalFrom | None) -> bool:
-    """Say whether an example in the split ``stored`` may be of a row that names ``named``."""
-    return named in (None, stored) or (share is not None and (named, stored) == (share.split, EVAL))
-
-
-def _contradiction(
-    row: PlacedRow, examples: Sequence[KnownRow], task: Task, share: EvalFrom | None
-) -> Reject | None:
-    """Return the reject of a row that says something else than each of its examples."""
-    first = examples[0]
-    said = row.annotation
-    same = [
-        item for item in examples if said is None or not task.contradicts(said, item.annotation)
-    ]
-    if not same:
-        code, shard = RejectCode.CONFLICTING_LABELS, first.shard
-        stored = first.annotation
-        has_label = stored is not None and len(task.labels(stored)) > 0
-        word = f"label {task.shown(stored)}" if stored is not None and has_label else "no label"
-    elif not any(_agrees(row.split, item.split, share) for item in same):
-        code, word = RejectCode.CONFLICTING_SPLITS, f"split {same[0].split!r}"
-        shard = same[0].shard
-    else:
-        return None
-    return reject(
-        row, code, f"it is in {shard} with {word}, which stays; convert anew to change it"
-    )
+def _one_split(ordered: Sequence[PlacedRow]) -> tuple[PlacedRow, list[PlacedRow]]:
+    """Return the first row that names a split, or else the first; and the rows that agree."""
+    named = next((row for row in ordered if row.split is not None), ordered[0])
+    return named, [row for row in ordered if row.split in (None, named.split)]
 
 
 def _together(

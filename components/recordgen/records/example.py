@@ -20,8 +20,39 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_FIELD = descriptor_pb2.FieldDescriptorProto
-_PACKAGE = "tensorflow"
+# Numbers are packed in files, and every parser takes them packed or not.
+_DEFINITION = """
+name: "recordgen/example.proto" package: "tensorflow" syntax: "proto3"
+message_type {
+  name: "BytesList" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_BYTES }
+}
+message_type {
+  name: "FloatList" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_FLOAT }
+}
+message_type {
+  name: "Int64List" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_INT64 }
+}
+message_type {
+  name: "Feature" oneof_decl { name: "kind" }
+  field { name: "bytes_list" number: 1 type_name: ".tensorflow.BytesList" oneof_index: 0 }
+  field { name: "float_list" number: 2 type_name: ".tensorflow.FloatList" oneof_index: 0 }
+  field { name: "int64_list" number: 3 type_name: ".tensorflow.Int64List" oneof_index: 0 }
+}
+message_type {
+  name: "Features"
+  field {
+    name: "feature" number: 1 label: LABEL_REPEATED type_name: ".tensorflow.Features.FeatureEntry"
+  }
+  nested_type {
+    name: "FeatureEntry" options { map_entry: true }
+    field { name: "key" number: 1 type: TYPE_STRING }
+    field { name: "value" number: 2 type_name: ".tensorflow.Feature" }
+  }
+}
+message_type {
+  name: "Example" field { name: "features" number: 1 type_name: ".tensorflow.Features" }
+}
+"""
 
 #: One value or several of one kind; arrays are of int64 or float32, of any shape.
 FeatureValue = Union[
@@ -29,53 +60,13 @@ FeatureValue = Union[
 ]
 
 
-def _file() -> descriptor_pb2.FileDescriptorProto:
-    file = descriptor_pb2.FileDescriptorProto(
-        name="recordgen/example.proto", package=_PACKAGE, syntax="proto3"
-    )
-
-    def message(name: str) -> descriptor_pb2.DescriptorProto:
-        return file.message_type.add(name=name)
-
-    def field(
-        owner: descriptor_pb2.DescriptorProto,
-        name: str,
-        number: int,
-        kind: int | str,
-        label: int = _FIELD.LABEL_OPTIONAL,
-        **more: Any,
-    ) -> None:
-        typed = (
-            {"type_name": kind, "type": _FIELD.TYPE_MESSAGE}
-            if isinstance(kind, str)
-            else {"type": kind}
-        )
-        owner.field.add(name=name, number=number, label=label, **typed, **more)
-
-    # Numbers are packed in files, and every parser takes them packed or not.
-    field(message("BytesList"), "value", 1, _FIELD.TYPE_BYTES, _FIELD.LABEL_REPEATED)
-    field(message("FloatList"), "value", 1, _FIELD.TYPE_FLOAT, _FIELD.LABEL_REPEATED)
-    field(message("Int64List"), "value", 1, _FIELD.TYPE_INT64, _FIELD.LABEL_REPEATED)
-    feature = message("Feature")
-    feature.oneof_decl.add(name="kind")
-    for number, kind in enumerate(("bytes", "float", "int64"), start=1):
-        list_type = f".{_PACKAGE}.{kind.capitalize()}List"
-        field(feature, f"{kind}_list", number, list_type, oneof_index=0)
-    features = message("Features")
-    entry = features.nested_type.add(name="FeatureEntry")
-    entry.options.map_entry = True
-    field(entry, "key", 1, _FIELD.TYPE_STRING)
-    field(entry, "value", 2, f".{_PACKAGE}.Feature")
-    field(features, "feature", 1, f".{_PACKAGE}.Features.FeatureEntry", _FIELD.LABEL_REPEATED)
-    field(message("Example"), "features", 1, f".{_PACKAGE}.Features")
-    return file
-
-
 @cache
 def _example_class() -> type[Any]:
+    from google.protobuf import text_format  # who only writes examples needs none
+
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(_file())
-    descriptor = pool.FindMessageTypeByName(f"{_PACKAGE}.Example")
+    pool.Add(text_format.Parse(_DEFINITION, descriptor_pb2.FileDescriptorProto()))
+    descriptor = pool.FindMessageTypeByName("tensorflow.Example")
     if hasattr(message_factory, "GetMessageClass"):
         found: type[Any] = message_factory.GetMessageClass(descriptor)
     else:  # protobuf < 4.22

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
-
-from recordgen.rejects import Reject
 
 _AnyRow = TypeVar("_AnyRow", "PlacedRow", "PlannedRow")
 
@@ -85,35 +82,6 @@ class Group(NamedTuple):
 
     split: str
     label: str | None
-
-
-@dataclass(frozen=True)
-class BucketSummary:
-    """What a bucket's rows came to; the planned ones are counted by group.
-
-    Attributes:
-        bucket: its number; buckets are ranges of ``Place.sort_key``, in that order.
-        rows: planned rows by group.
-        bytes: their payloads' bytes by group.
-        labels: planned rows by label; one with several labels counts for each.
-        duplicates: rows that say what another row says.
-        merged: rows that add something to another row's example.
-        dropped: rows without a split, left out on request.
-        rejects: rows left out, and why.
-        existing: rows whose example is in the dataset that is appended to.
-        moved: planned rows of ``eval`` that ``eval_from`` put there.
-    """
-
-    bucket: int
-    rows: Mapping[Group, int]
-    bytes: Mapping[Group, int]
-    labels: Mapping[str, int]
-    duplicates: int
-    merged: int
-    dropped: int
-    rejects: tuple[Reject, ...]
-    existing: int = 0
-    moved: int = 0
 
 
 def requested_uris(uris: Sequence[str], addresses: str | None) -> Sequence[str]:

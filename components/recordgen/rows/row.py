@@ -64,6 +64,13 @@ class RowBatch(NamedTuple):
     groups: Sequence[str | None] | None = None
     addresses: Sequence[str | None] | None = None
 
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> RowBatch:
+        """Return rows of one import file, at least one, as a batch."""
+        sources, *columns, groups, addresses = zip(*rows, strict=True)
+        more = (column if any(column) else None for column in (groups, addresses))
+        return cls(sources[0], *columns, *more)
+
     @property
     def rows(self) -> Iterator[Row]:
         """The rows one by one."""
@@ -84,17 +91,11 @@ def batched(items: Iterable[Row | RowBatch | _Other]) -> Iterator[RowBatch | _Ot
             yield item
             continue
         if rows and (len(rows) == BATCH_ROWS or rows[0].source != item.source):
-            yield _batch(rows)
+            yield RowBatch.of(rows)
             rows = []
         rows.append(item)
     if rows:
-        yield _batch(rows)
-
-
-def _batch(rows: Sequence[Row]) -> RowBatch:
-    sources, *columns, groups, addresses = zip(*rows, strict=True)
-    more = (column if any(column) else None for column in (groups, addresses))
-    return RowBatch(sources[0], *columns, *more)
+        yield RowBatch.of(rows)
 
 
 def one_by_one(items: Iterable[Row | RowBatch | _Other]) -> Iterator[Row | _Other]:

@@ -163,7 +163,7 @@ class Staging:
                 name: {part: getattr(split, part) for part in parts}
                 for name, split in plan.splits.items()
             },
-            **{name: getattr(plan, name) for name in _COUNTED},
+            **{name: getattr(plan.counts, name) for name in _COUNTED},
             "rejects": rejects,
             "findings": [item.file for item in findings],
             "odd_lines": odd_lines,

@@ -291,7 +291,7 @@ class _Reader:
         self._again.extendleft(reversed(rest))
         self._number += 1
         if first.strip(self._blank):
-            yield self._reject(self._number - 1, broken)
+            yield broken.reject(self._source, self._number - 1)
             yield from self._rest_of_broken(first, is_endless=isinstance(broken, _EndlessError))
 
     def _skip_mark(self) -> None:
@@ -339,16 +339,14 @@ class _Reader:
             is_open = line.count(b'"') % 2 == 0
             self._number += 1
             if line.strip():
-                yield self._reject(self._number - 1, AnnotationError(RejectCode.BAD_LINE, message))
+                broken = AnnotationError(RejectCode.BAD_LINE, message)
+                yield broken.reject(self._source, self._number - 1)
 
     def _can_only_begin_row(self, line: bytes) -> bool:
         if line.startswith(MARK) or self._begins_row.match(line):
             return True
         commas = line.count(self._delimiter.encode())
         return b'"' not in line and commas + 1 == self._width >= _FIELDS_OF_A_ROW
-
-    def _reject(self, line: int, broken: AnnotationError) -> Reject:
-        return broken.reject(self._source, line)
 
 
 def _not_csv(exc: csv.Error, first: bytes) -> AnnotationError:

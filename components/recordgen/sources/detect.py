@@ -22,6 +22,7 @@ from recordgen.rows.row import Adjustments
 from recordgen.sources import foreign_formats
 from recordgen.sources.automl_jsonl import check_keys, row_parser
 from recordgen.sources.conflicts import conflicts
+from recordgen.sources.declared_rows import declared
 from recordgen.sources.evidence import (
     SUBJECT_KEYS,
     Reading,
@@ -356,9 +357,8 @@ def _columns(heads: Sequence[Head], options: ConvertOptions) -> tuple[tuple[str,
     if options.task == Tabular.name:
         return columns_of_table(Table.from_json(options.table)) if options.table else ()
     if options.task == Declared.name:
-        task = task_for(options)
-        assert isinstance(task, Declared)  # noqa: S101 -- the name says so
-        return tuple((name, str(kind)) for name, kind in task.schema.columns.items())
+        schema = declared(task_for(options)).schema
+        return tuple((name, str(kind)) for name, kind in schema.columns.items())
     given = Given.of(options)
     group = ((given.group, "group"),) if given.group else ()
     if options.input_format == "jsonl":

@@ -13,11 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import chain
 from typing import NoReturn
 
-from recordgen.errors import UsageError
+from recordgen.errors import UsageError, did_you_mean
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.roles import TABLE_ROLES, Roles
 from recordgen.tasks.image_classification import LABEL_COLUMNS
@@ -217,7 +216,5 @@ def _without_meaning(header: Sequence[str], at: int) -> list[str]:
 
 def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
     """Refuse a column that is not there. Raises: UsageError, with the columns that are."""
-    close = get_close_matches(name, there, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    shown = ", ".join(filter(None, there))
+    shown, hint = ", ".join(filter(None, there)), did_you_mean(name, there)
     raise UsageError(f"{what}: there is no column {name!r}, only {shown:.300}{hint}")

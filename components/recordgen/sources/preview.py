@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import TypeVar
 
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
@@ -15,8 +14,6 @@ from recordgen.sources.readers import RowReader
 from recordgen.tasks import Tabular, task_for
 from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextContent
-
-_Item = TypeVar("_Item")
 
 ROWS_SHOWN = 3
 _ROWS_LOOKED_AT = 1000
@@ -69,15 +66,10 @@ def preview_files(files: Sequence[ImportFile], options: ConvertOptions) -> tuple
 
 def preview_rows(items: Iterable[Row | Reject | Finding], task: Task) -> tuple[PreviewRow, ...]:
     """Return some of the rows among items as previews."""
-    shown = [item for item in items if isinstance(item, Row)]
-    return tuple(_of_row(row, task) for row in _spread(shown))
-
-
-def _spread(items: Sequence[_Item]) -> Sequence[_Item]:
-    """Return the first item, one from the middle, and the last."""
-    if len(items) <= ROWS_SHOWN:
-        return items
-    return [items[0], items[len(items) // 2], items[-1]]
+    rows = [item for item in items if isinstance(item, Row)]
+    if len(rows) > ROWS_SHOWN:
+        rows = [rows[0], rows[len(rows) // 2], rows[-1]]
+    return tuple(_of_row(row, task) for row in rows)
 
 
 def _of_row(row: Row, task: Task) -> PreviewRow:

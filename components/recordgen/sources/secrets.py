@@ -64,14 +64,7 @@ def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
         texts += [text or "" for text in batch.annotations]
     if not may_hold_secrets("\n".join(texts)):
         return batch
-    rows = [_public_row(row, task) for row in batch.rows]
-    addresses = [row.addresses for row in rows]
-    return batch._replace(
-        source=without_secrets(batch.source),
-        uris=[row.uri for row in rows],
-        annotations=[row.annotation for row in rows],
-        addresses=addresses if any(addresses) else None,
-    )
+    return RowBatch.of([_public_row(row, task) for row in batch.rows])
 
 
 def _public_note(item: Reject | Finding) -> Reject | Finding:

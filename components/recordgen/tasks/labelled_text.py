@@ -150,6 +150,14 @@ class OneLabel(LabelledText):
         return super().check_labels(found)
 
 
+def objects_in(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """Return the objects of the list under a key, if there is one. Raises: AnnotationError."""
+    found = record.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
+        raise bad_annotation(f"{key} must be a list of objects (got {found!r:.80})")
+    return found
+
+
 def older_annotations(
     record: Mapping[str, Any], keys: Sequence[str]
 ) -> Sequence[Mapping[str, Any]]:
@@ -160,9 +168,7 @@ def older_annotations(
     Raises:
         AnnotationError: they are not a list of objects, or of another kind.
     """
-    found = record.get(OLDER_KEY) or []
-    if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
-        raise bad_annotation(f"{OLDER_KEY} must be a list of objects (got {found!r:.80})")
+    found = objects_in(record, OLDER_KEY)
     for item in found:
         other = sorted(set(item) - {*keys, *NAME_KEYS, *_IGNORED_KEYS})
         if other:

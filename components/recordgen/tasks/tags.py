@@ -15,54 +15,22 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-# Scripts that write no blanks between words, without their marks and digits. The ranges are spelled
-# out, not looked up in a Unicode database: Python's and TensorFlow's are of different ages, and
-# what is cut in training and in serving must be the same.
-_UNSPACED = (
-    (0x2E80, 0x2FDF),  # Han: radicals
-    (0x3005, 0x3007),
-    (0x3021, 0x3029),
-    (0x3038, 0x303B),
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x3FFFD),
-    (0x3041, 0x3096),  # Hiragana
-    (0x309D, 0x309F),
-    (0x30A0, 0x30FF),  # Katakana
-    (0x31F0, 0x31FF),
-    (0xFF66, 0xFF9F),
-    (0x1AFF0, 0x1B16F),
-    (0x0E01, 0x0E30),  # Thai
-    (0x0E32, 0x0E33),
-    (0x0E40, 0x0E46),
-    (0x0E81, 0x0EB0),  # Lao
-    (0x0EB2, 0x0EB3),
-    (0x0EBD, 0x0EBD),
-    (0x0EC0, 0x0EC6),
-    (0x0EDC, 0x0EDF),
-    (0x1780, 0x17B3),  # Khmer
-    (0x17D7, 0x17D7),
-    (0x17DC, 0x17DC),
-    (0x1000, 0x102A),  # Myanmar
-    (0x103F, 0x103F),
-    (0x1050, 0x1055),
-    (0x105A, 0x105D),
-    (0x1061, 0x1061),
-    (0x1065, 0x1066),
-    (0x106E, 0x1070),
-    (0x1075, 0x1081),
-    (0x108E, 0x108E),
-    (0x109E, 0x109F),
-    (0xA9E0, 0xA9E4),
-    (0xA9E6, 0xA9EF),
-    (0xA9FA, 0xA9FE),
-    (0xAA60, 0xAA7A),
-    (0xAA7E, 0xAA7F),
+#: The characters of scripts that write no blanks between words, without their marks and digits, as
+#: they stand between the brackets of a regular expression. They are spelled out, not looked up in a
+#: Unicode database: Python's and TensorFlow's are of different ages, and what is cut in training
+#: and in serving must be the same.
+UNSPACED = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b"  # Han, from its radicals on
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
+    "\u3041-\u3096\u309d-\u309f"  # Hiragana
+    "\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f\U0001aff0-\U0001b16f"  # Katakana
+    "\u0e01-\u0e30\u0e32-\u0e33\u0e40-\u0e46"  # Thai
+    "\u0e81-\u0eb0\u0eb2-\u0eb3\u0ebd\u0ec0-\u0ec6\u0edc-\u0edf"  # Lao
+    "\u1780-\u17b3\u17d7\u17dc"  # Khmer
+    "\u1000-\u102a\u103f\u1050-\u1055\u105a-\u105d\u1061\u1065-\u1066"  # Myanmar
+    "\u106e-\u1070\u1075-\u1081\u108e\u109e-\u109f\ua9e0-\ua9e4\ua9e6-\ua9ef"
+    "\ua9fa-\ua9fe\uaa60-\uaa7a\uaa7e-\uaa7f"
 )
-
-#: The characters of these scripts, as they stand between the brackets of a regular expression.
-UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in _UNSPACED)
 
 #: The tag of a token that is in no entity.
 OUTSIDE = "O"

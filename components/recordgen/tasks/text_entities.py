@@ -26,7 +26,7 @@ from recordgen.records.example import serialize_example
 from recordgen.rejects import RejectCode
 from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments, is_content_uri
-from recordgen.tasks.labelled_text import NAME_KEYS, OLDER_KEY
+from recordgen.tasks.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
 from recordgen.tasks.tags import (
     Span,
     TagError,
@@ -214,7 +214,7 @@ def _spans(annotation: str | None) -> list[Span]:
 
 
 def _has_blanks(said: Mapping[str, Any] | None) -> bool:
-    return bool(said) and _BLANKS in (said or {})
+    return _BLANKS in (said or {})
 
 
 def _check(text: str, tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
@@ -242,10 +242,10 @@ def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
     Raises:
         AnnotationError: one cannot be used.
     """
-    for item in _objects(record, _SPANS_KEY):
+    for item in objects_in(record, _SPANS_KEY):
         label = display_name(item, f"each of {_SPANS_KEY}")
         yield _span(item.get("startOffset"), item.get("endOffset"), label)
-    for item in _objects(record, OLDER_KEY):
+    for item in objects_in(record, OLDER_KEY):
         segment: Any = item
         for keys in (("text_extraction", "textExtraction"), ("text_segment", "textSegment")):
             segment = either(segment, keys)
@@ -258,13 +258,6 @@ def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
             either(segment, ("end_offset", "endOffset")),
             display_name(item, f"each of {OLDER_KEY}", NAME_KEYS),
         )
-
-
-def _objects(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    found = record.get(key) or []
-    if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
-        raise bad_annotation(f"{key} must be a list of objects (got {found!r:.80})")
-    return found
 
 
 def _span(start: Any, end: Any, label: str) -> Span:
