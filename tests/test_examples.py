@@ -100,7 +100,7 @@ def test_batches_are_handed_on_without_a_copy(digits):
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is here")
 def test_torch_loop_without_torch():
     """Where PyTorch is missing, the message says how to get it, and there is no traceback."""
-    done = run_python(str(EXAMPLES / "torch_loop.py"))
+    done = WITH_TENSORFLOW.run(str(EXAMPLES / "torch_loop.py"))
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("pip install torch")
     assert "Traceback" not in done.stderr

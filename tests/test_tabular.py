@@ -50,7 +50,7 @@ from recordgen.tables.csv_fields import csv_line
 from recordgen.tables.examples import count_labels, framed, make_examples
 from recordgen.tasks import task_for
 from recordgen.types import ColumnType
-from tests.conftest import run_python, stored_examples, tree_bytes
+from tests.conftest import stored_examples, tree_bytes
 from tests.planned import bucket_of, chosen, resolve_bucket
 
 pytestmark = pytest.mark.outside
@@ -756,8 +756,3 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     printed = json.loads(capsys.readouterr().out)
     assert (code, printed["labels"]) == (0, ["a", "b"])
     assert Table.from_json(printed["options"]["table"]).weight == "x"
-
-
-def test_no_arrow_where_there_is_no_table() -> None:
-    """The tasks are named without loading what only tables need."""
-    run_python("import recordgen.tasks, recordgen.cli, sys; assert 'pyarrow' not in sys.modules")
