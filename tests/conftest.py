@@ -61,6 +61,8 @@ COMPONENTS = Path(recordgen.__file__).parents[1]
 # Folders of tests.
 ABOUT_TFX = ("examplegen", "pipelines")
 MARKS = {"reading": "outside", "training": "inside"}
+# Modules of half a minute and more, though few of their tests are slow.
+LONG = ("test_resume", "test_docs", "test_storage_emulated", "test_quiet", "test_benchmarks")
 
 
 class _WithoutTfx(pytest.Module):
@@ -85,6 +87,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the modules of slow tests: no worker is left with a long one when others end."""
     tests = Counter(item.path for item in items)
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    slow.update({item.path: 1 for item in items if item.path.stem in LONG})
     items.sort(key=lambda item: (slow[item.path], tests[item.path]), reverse=True)
     for item in items:
         if mark := MARKS.get(item.path.parent.name):
