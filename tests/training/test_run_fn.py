@@ -110,7 +110,7 @@ def test_seed_makes_training_reproducible(fn_args):
     """Same data and seed: the same weights; another seed: others."""
 
     def train(name, seed):
-        args = fn_args(name, custom_config={**FAST, "epochs": 1, "seed": seed})
+        args = fn_args(name, eval_files=[], custom_config={**FAST, "epochs": 1, "seed": seed})
         run_fn(args)
         loaded = tf.saved_model.load(args.serving_model_dir)
         ones = tf.io.encode_png(tf.fill((8, 8, 3), tf.constant(90, tf.uint8)))
