@@ -341,6 +341,26 @@ def together(
     return said.cast(_WITH_ROWS)
 
 
+def without_empty(facts: Columns) -> Columns:
+    """Return the facts of a shard without columns that hold nothing, as most do of a table's."""
+    return facts.select(
+        [name for name in facts.column_names if facts[name].null_count < len(facts)]
+    )
+
+
+def whole(facts: Columns) -> Columns:
+    """Return what :func:`without_empty` was given."""
+    return pa.Table.from_arrays(
+        [
+            facts[field.name]
+            if field.name in facts.column_names
+            else pa.nulls(len(facts), field.type)
+            for field in _WITH_ROWS
+        ],
+        schema=_WITH_ROWS,
+    )
+
+
 def of_shard(split: str, file: str, facts: Columns) -> Columns:
     """Return the facts of a shard's examples, with what says where they are.
 

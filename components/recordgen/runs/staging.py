@@ -36,7 +36,7 @@ from recordgen import errors, storage
 from recordgen.dataset.manifest import shard_index
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordgenError, StorageError
-from recordgen.lint.facts import of_shard
+from recordgen.lint.facts import of_shard, whole, without_empty
 from recordgen.ordered import map_in_order
 from recordgen.planning.bucket_files import (
     BucketFile,
@@ -214,7 +214,9 @@ class Staging:
 
     def write_result(self, result: ShardResult, index: int) -> None:
         """Leave what became of a shard; its result comes last."""
-        storage.write_bytes(self._facts_path(result.split, index), packed(result.facts))
+        storage.write_bytes(
+            self._facts_path(result.split, index), packed(without_empty(result.facts))
+        )
         storage.write_text(self._result_path(result.split, index), result.to_json())
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
@@ -227,7 +229,7 @@ class Staging:
         except (FileNotFoundError, ValueError):
             return None  # a crash of the machine may leave an empty file
         try:
-            facts = _read_columns(self._facts_path(split, index))
+            facts = whole(_read_columns(self._facts_path(split, index)))
         except (StorageError, pa.ArrowInvalid):
             return None
         return replace(ShardResult.from_json(text), facts=facts)
@@ -240,7 +242,7 @@ class Staging:
         paths = [self._facts_path(each.split, shard_index(each.shard.file)) for each in results]
         read = map_in_order(_read_columns, paths, threads=STORAGE_THREADS)
         for each, facts in zip(results, read, strict=True):
-            yield of_shard(each.split, each.shard.file, facts)
+            yield of_shard(each.split, each.shard.file, whole(facts))
 
     def _facts_path(self, split: str, index: int) -> str:
         return self.path("facts", f"{split}-{index:05d}.arrow")
