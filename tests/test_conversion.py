@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -681,7 +682,7 @@ def test_unknown_options_and_runners(
     with pytest.raises(UsageError, match="unknown option 'sed'; did you mean 'seed'"):
         recordgen.convert(source, str(tmp_path / "out"), sed=1)
     for name, value in (
-        ("columns", None),
+        ("columns", 1),
         ("group_by", 1),
         ("ignore", None),
         ("allow_root", [1]),
@@ -691,7 +692,13 @@ def test_unknown_options_and_runners(
         with pytest.raises(UsageError, match=f"^{name} must be "):
             recordgen.check(source, **{name: value})
     images = make_csv([f"{path},cat" for path in make_images(2)])
-    checked = recordgen.check([Path(images)], allow_root=tmp_path)
+    nothing = {
+        "columns": None,
+        "group_by": None,
+        "vocabulary": None,
+        "max_reject_fraction": Fraction(1),
+    }
+    checked = recordgen.check([Path(images)], allow_root=tmp_path, **nothing)
     assert checked.dataset.examples == 2
     with pytest.raises(UsageError, match="source must be a path, several paths or a DataFrame"):
         recordgen.check([1])  # type: ignore[list-item]

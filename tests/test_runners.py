@@ -521,9 +521,9 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
 def test_this_process_gives_all_elements_to_each_that_asks() -> None:
     """Two steps of one flow see the same elements; groups keep the order of keys and values."""
     carrier, seen = InProcess(), list[Any]()
-    numbers = carrier.start("Numbers", range(6))
+    numbers, again = carrier.start("Numbers", range(6)).twice()
     halves = numbers.through("Halve", Each(lambda n: [(n % 2, n)], Staging("")))
-    odd = numbers.through("Odd", Each(lambda n: [(9, n)] * (n % 2), Staging("")))
+    odd = again.through("Odd", Each(lambda n: [(9, n)] * (n % 2), Staging("")))
     groups = halves.merged("Both", [odd]).grouped("Group")
     groups.through("See", Each(lambda group: seen.append(group) or (), Staging("")))
     assert seen == []  # nothing is done before it runs
@@ -537,6 +537,7 @@ def test_this_process_gives_all_elements_to_each_that_asks() -> None:
         (UsageError("so not"), UsageError, "so not"),
         (MemoryError(), RunnerError, "out of memory"),
         (OSError(28, "No space left on device"), RunnerError, "No space left on device"),
+        (RuntimeError("can't start new thread"), RunnerError, "can't start new thread"),
         (ZeroDivisionError("a bug"), ZeroDivisionError, "a bug"),
     ],
 )
@@ -554,7 +555,7 @@ def test_what_this_process_says_when_a_step_fails(
         carrier.run(Staging(""))
 
 
-@pytest.mark.parametrize("flags", [[], ["--runner=directRunner"]])
+@pytest.mark.parametrize("flags", [[], ["--runner=directRunner"], ["--runner", "DirectRunner"]])
 def test_this_process_needs_no_beam(flags: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever names the runner that is the default gets it; any other flag needs Beam."""
     monkeypatch.setitem(sys.modules, "recordgen.beam.carrier", None)

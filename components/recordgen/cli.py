@@ -74,6 +74,9 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
         # The reader of our output has gone: point stdout elsewhere for the final flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except Exception:  # a bug, which shows its traceback
+        _offer_resume(arguments)
+        raise
 
 
 def exit_main() -> NoReturn:

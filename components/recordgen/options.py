@@ -13,7 +13,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypedDict, get_args, get_type_hints
 
 from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, GroupBy, SplitFractions
@@ -485,8 +485,8 @@ class ConvertOptions:
             )
         if not isinstance(self.seed, int) or abs(self.seed) >= 1 << 63:
             raise UsageError(f"seed must be a whole number of 64 bits (got {self.seed!r})")
-        fraction = self.max_reject_fraction
-        if not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
+        fraction: Any = self.max_reject_fraction  # numbers of NumPy are welcome
+        if not isinstance(fraction, Real) or not 0 <= float(fraction) <= 1:
             raise UsageError(f"max_reject_fraction must be from 0 to 1 (got {fraction!r})")
         if self.box_orientation == "upright" and self.check == "none":
             raise UsageError(
@@ -734,6 +734,11 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
         UsageError: a name is unknown, or a value is not allowed.
     """
     check_names(values, tuple(OPTIONS))
+    values = {
+        name: value
+        for name, value in values.items()
+        if value is not None or OPTIONS[name].default != ""  # else None says that it is not given
+    }
     decoded: dict[str, Any] = {
         name: parse_names(name, value) if OPTIONS[name].several else value
         for name, value in values.items()

@@ -55,6 +55,11 @@ def trained(dataset, tmp_path_factory):
     return trainer.train_and_listen(dataset, tmp_path_factory.mktemp("trained"), **FAST)
 
 
+def test_16_bits(dataset, tmp_path):
+    """The tagger's masks have the numbers that its layers compute with."""
+    trainer.train(dataset, tmp_path, **FAST | {"epochs": 1, "precision": "mixed_bfloat16"})
+
+
 @pytest.mark.slow
 def test_the_model_and_its_measure(dataset, trained):
     """It learns; the step's F1 is that of sets of spans, and truth is what reading gives."""

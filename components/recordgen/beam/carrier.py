@@ -64,6 +64,9 @@ class _Collection:
     def grouped(self, name: str) -> _Collection:
         return _Collection(self.elements | name >> beam.GroupByKey())
 
+    def twice(self) -> tuple[_Collection, _Collection]:
+        return self, self
+
     def merged(self, name: str, others: Sequence[_Collection]) -> _Collection:
         together = (self.elements, *(other.elements for other in others))
         return _Collection(together | name >> beam.Flatten())

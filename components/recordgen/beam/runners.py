@@ -87,7 +87,7 @@ def carrier_factory(beam_args: Sequence[str] = ()) -> NewCarrier:
 
     Raises: UsageError: Beam is not installed. The function raises: as of :func:`pipeline_factory`.
     """
-    if all(flag.lower() == "--runner=directrunner" for flag in beam_args):
+    if " ".join(beam_args).replace(" ", "=").lower() in ("", "--runner=directrunner"):
         return InProcess
     try:
         from recordgen.beam.carrier import BeamCarrier

@@ -220,7 +220,10 @@ def _labels(record: _Record, layout: Layout) -> Sequence[str]:
         return _shown(record.values(layout.label))
     names = (*_LABELS, *_LABELS.values())
     found = next((name for name in names if name in record.spans), None)
-    return _shown(value for value in record.values(found) if value != features.NO_LABEL)
+    values = record.values(found)
+    if found in _LABELS.values():  # numbers of labels
+        values = [value for value in values if value != features.NO_LABEL]
+    return _shown(values)
 
 
 def _annotation(record: _Record) -> tuple[int, int]:

@@ -61,6 +61,9 @@ class Flow(Protocol):
     def grouped(self, name: str) -> Flow:
         """Return (key, values) for each key of elements (key, value)."""
 
+    def twice(self) -> tuple[Self, Self]:
+        """Return the elements for two that need them."""
+
     def merged(self, name: str, others: Sequence[Self]) -> Flow:
         """Return these elements and the others."""
 

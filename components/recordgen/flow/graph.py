@@ -77,18 +77,19 @@ def plan_rows(
     buckets = _buckets(source, existing)
     folder = existing.folder if existing else storage.folder_of(source.names[0])
     folders = existing.folders if existing else frozenset()
-    sources = source.parts()  # ImportFile | (RowBatch, …)
-    read = carrier.start("ListSources", sources, spread=len(sources) > 1).through(
-        "ReadRows", ReadRows(options, buckets, folder, staging)
-    )  # (bucket, RowBlock | ReadSummary)
+    are_several = len(source.files) + len(source.rows) > 1
+    sources = carrier.start("ListSources", source.parts(), spread=are_several)
+    # ImportFile | (RowBatch, …) → (bucket, RowBlock | ReadSummary)
+    read = sources.through("ReadRows", ReadRows(options, buckets, folder, staging))
     others: list[Flow] = []
     if options.missing_split == "drop":  # who drops rows without a split waits for all others
-        summaries = read.through("ReadSummaries", Each(_summaries, staging))
+        read, again = read.twice()
+        summaries = again.through("ReadSummaries", Each(_summaries, staging))
         tell = Each(partial(_tell_buckets, buckets=buckets), staging)
         # (ALL, [ReadSummary]) → (bucket, SplitsNamed)
         others.append(summaries.grouped("GatherNamed").through("TellBuckets", tell))
     if existing is not None:
-        there = carrier.start("ListExisting", existing.shards)  # ExistingShard
+        there = carrier.start("ListExisting", existing.shards, spread=True)  # ExistingShard
         known = ReadExisting(options, buckets, folder, staging)
         others.append(there.through("ReadExisting", known))  # (bucket, KnownBlock)
     together = read.merged("RowsAndMore", others) if others else read

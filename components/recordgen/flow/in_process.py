@@ -16,42 +16,41 @@ class InProcess:
     """Gives each element to its step when the next step asks for it."""
 
     def __init__(self) -> None:
-        self.last: _Elements | None = None  # what all others lead to
+        self.last: Iterator[Any] = iter(())  # what all others lead to
 
     def start(self, name: str, elements: Iterable[Any], *, spread: bool = False) -> _Elements:
         return _Elements(self, elements)
 
     def run(self, staging: Staging) -> None:
-        if self.last is None:
-            return
+        last, self.last = self.last, iter(())
         try:
-            deque(self.last.taken(), maxlen=0)
+            deque(last, maxlen=0)
         except MemoryError as exc:
             raise RunnerError(OUT_OF_MEMORY) from exc
-        except OSError as exc:
+        except (OSError, RuntimeError) as exc:  # the machine has no room, or no more threads
             raise RunnerError(f"the run failed: {type(exc).__name__}: {exc}") from exc
 
 
 class _Elements:
-    """Elements that are made as they are asked for."""
+    """Elements that are made as they are asked for, by one that needs them."""
 
     def __init__(self, carrier: InProcess, elements: Iterable[Any]) -> None:
-        self._carrier, self._elements = carrier, iter(elements)
-        carrier.last = self
+        self._carrier, self.elements = carrier, iter(elements)
+        carrier.last = self.elements
 
     def through(self, name: str, step: Step) -> _Elements:
-        return _Elements(self._carrier, _processed(self.taken(), step))
+        return _Elements(self._carrier, _processed(self.elements, step))
 
     def grouped(self, name: str) -> _Elements:
-        return _Elements(self._carrier, _groups(self.taken()))
+        return _Elements(self._carrier, _groups(self.elements))
+
+    def twice(self) -> tuple[_Elements, _Elements]:
+        one, other = tee(self.elements)
+        return _Elements(self._carrier, one), _Elements(self._carrier, other)
 
     def merged(self, name: str, others: Sequence[_Elements]) -> _Elements:
-        return _Elements(self._carrier, chain(self.taken(), *(other.taken() for other in others)))
-
-    def taken(self) -> Iterator[Any]:
-        """Return the elements; whoever asks gets all of them."""
-        taken, self._elements = tee(self._elements)
-        return taken
+        parts = [self.elements, *(other.elements for other in others)]
+        return _Elements(self._carrier, chain.from_iterable(parts))
 
 
 def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:

@@ -15,7 +15,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from recordgen.errors import PayloadError
+from recordgen.errors import PayloadError, RunnerError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 
@@ -71,7 +71,7 @@ def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
     if status == -signal.SIGKILL:
         raise MemoryError("the system ended the process that checked an image, for its memory")
     if status:
-        raise RuntimeError(f"the process that checked an image ended with {status}")
+        raise RunnerError(f"the process that checked an image ended with {status}; run it again")
     found: CheckedImage | PayloadError | MemoryError = pickle.loads(answer)
     if isinstance(found, Exception):
         raise found

@@ -90,8 +90,8 @@ def check_writable(path: str) -> None:
     """Check that a storage of this kind can be written at all. Raises: UsageError."""
     if not path:
         raise UsageError("the output must be a folder or URL (got an empty text)")
-    scheme, _, rest = path.partition(":/")
-    if rest[:1] != "/" and scheme.lower() in ("file", "http", "https", *OBJECT_STORES):
+    scheme, slash, rest = path.partition(":/")
+    if slash and rest[:1] != "/" and scheme.lower() in ("file", "http", "https", *OBJECT_STORES):
         raise UsageError(
             f"{path}: a URL has two slashes behind its scheme: {scheme}://…; pathlib.Path removes "
             f"one, so give a text"

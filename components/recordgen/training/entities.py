@@ -155,7 +155,7 @@ class TokenEmbedding(keras.layers.Layer):
     def call(self, tokens: tf.Tensor, training: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
         """Look tokens up."""
         ids = self.lookup(tokens)
-        words = self.words(ids) * _where(ids > UNKNOWN_WORD)
+        words = self.words(ids) * self._where(ids > UNKNOWN_WORD)
         shapes = tokens
         for pattern, shape in _SHAPES:
             shapes = tf.strings.regex_replace(shapes, pattern, shape)
@@ -165,8 +165,11 @@ class TokenEmbedding(keras.layers.Layer):
             self.shapes(tf.strings.to_hash_bucket_fast(shapes, _HASHED)),
             self.endings(tf.strings.to_hash_bucket_fast(endings, _HASHED)),
         ]
-        is_token = _where(tokens != "")
+        is_token = self._where(tokens != "")
         return tf.concat(parts, -1) * is_token, is_token
+
+    def _where(self, chosen: tf.Tensor) -> tf.Tensor:
+        return tf.cast(chosen, self.compute_dtype)[..., None]
 
 
 def build_tagger(
@@ -193,7 +196,3 @@ def build_tagger(
 
 def _without_mask(inputs: dict[str, tf.Tensor], tags: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return inputs["tokens"], tags  # padding is the empty token
-
-
-def _where(chosen: tf.Tensor) -> tf.Tensor:
-    return tf.cast(chosen, tf.float32)[..., None]
