@@ -155,6 +155,25 @@ def test_bad_data(make_csv: MakeCsv, source: str, tmp_path: Path) -> None:
     assert "Traceback" in traced.stderr
 
 
+# A shard is finished, then the next step has a bug.
+BUG = """
+import sys
+from recordgen.cli import main
+from recordgen.runs.staging import Staging
+
+write = Staging.write_result
+Staging.write_result = lambda *args: (write(*args), 1 / 0)
+main(["convert", *sys.argv[1:], "-q"])
+"""
+
+
+def test_a_bug_says_what_waits(source: str, tmp_path: Path) -> None:
+    """A bug keeps its traceback, and the shards that are finished are still pointed to."""
+    done = run_python("-W", "ignore", "-c", BUG, source, str(tmp_path / "out"))
+    assert "1 finished shard waits in" in done.stderr
+    assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
 @pytest.mark.slow
 def test_interrupt(slow_source: str, tmp_path: Path) -> None:
     """Ctrl-C ends the command soon, with 130 and one line, and nothing is committed."""

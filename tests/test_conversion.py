@@ -386,6 +386,8 @@ def test_empty_paths_do_not_name_the_working_folder(
         with pytest.raises(UsageError, match="the source must be a path"):
             recordgen.convert(empty, "out")
     assert os.listdir(work) == ["1.jpg"]
+    recordgen.convert(source, "s3")  # a folder of this name
+    assert sorted(os.listdir(work)) == ["1.jpg", "s3"]
 
 
 def test_output_is_not_overwritten_by_accident(

@@ -278,6 +278,8 @@ def test_shards_are_written_apart_from_planning(
     """
     graph = conversion_graph(source, tmp_path, missing_split=missing_split)
     assert side_inputs(graph) == []
+    names = [transform.unique_name for transform in graph.components.transforms.values()]
+    assert not any(name.endswith("/Reshuffle") for name in names)  # one import file needs none
     _, stages = FnApiRunner().create_stages(graph)
     steps = ["ReadRows", "ResolveBuckets", "MakePlan", "WriteShards"]
     fused = [

@@ -737,7 +737,7 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
     values = {
         name: value
         for name, value in values.items()
-        if value is not None or OPTIONS[name].default != ""  # else None says that it is not given
+        if value is not None or OPTIONS[name].default != ""  # there, None is as good as nothing
     }
     decoded: dict[str, Any] = {
         name: parse_names(name, value) if OPTIONS[name].several else value
