@@ -22,6 +22,10 @@ converted once; then, in one run, interleaved:
     foreign, foreign_skip  the same records as those of another tool: nothing is known of them
     recordgen_crops   with resize="random_crop"
     recordgen_crops_memory  the same, the second pass with cache="memory"
+    recordgen_photo   with augment="photo": the same crops, mirrored, in other light
+    recordgen_colour  the same, and in other colours
+    recordgen_RandAugment, …_RandomErasing, …_MixUp, …_CutMix  the crops of recordgen_crops, changed
+                      in map_batch by the layer of Keras (3.8 or later) that the name ends with
 
 Rates are images per second of a whole pass, and seconds of CPU per image beside them; compare them
 within a run only, because machines drift.
@@ -53,6 +57,15 @@ WARM_UP_BATCHES = 2
 
 # Contenders that read images which were converted with other options.
 STORED = ("recordgen_max_side", "recordgen_short_side", "recordgen_raw")
+
+
+# Layers of Keras, and what they must be told of pixels from 0 to 1.
+KERAS_LAYERS: Mapping[str, Mapping[str, Any]] = {
+    "RandAugment": {"value_range": (0, 1)},
+    "RandomErasing": {"value_range": (0, 1)},
+    "MixUp": {},
+    "CutMix": {},
+}
 
 
 @dataclass(frozen=True)
@@ -152,6 +165,20 @@ def keras(setting: Setting) -> list[Any]:
     ]
 
 
+def keras_layer(setting: Setting, layer: str) -> list[Any]:
+    """Return what ours reads, changed by a layer of Keras in ``map_batch``."""
+    from keras import layers
+
+    change = getattr(layers, layer)(**KERAS_LAYERS[layer])
+
+    def changed(images: Any, labels: Any) -> tuple[Any, Any]:
+        after = change({"images": images, "labels": labels}, training=True)
+        return after["images"], after["labels"]
+
+    options: dict[str, Any] = {"resize": "random_crop", "label_mode": "categorical"}
+    return recordgen(setting, map_batch=changed, **options)
+
+
 CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     "limit": limit,
     "limit_batched": limit_batched,
@@ -167,6 +194,9 @@ CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     "foreign": foreign,
     "foreign_skip": partial(foreign, on_error="skip"),
     "recordgen_crops": partial(recordgen, resize="random_crop"),
+    "recordgen_photo": partial(recordgen, augment="photo"),
+    "recordgen_colour": lambda setting: recordgen(setting, **_colour()),
+    **{f"recordgen_{layer}": partial(keras_layer, layer=layer) for layer in KERAS_LAYERS},
     "recordgen_crops_memory": partial(recordgen, again=True, resize="random_crop", cache="memory"),
 }
 
@@ -178,9 +208,15 @@ def _ours(setting: Setting, records: str, **options: Any) -> Any:
         records,
         batch_size=setting.batch_size,
         image_size=setting.image_size,
-        augment=None,
         **options,
     )
+
+
+def _colour() -> dict[str, Any]:
+    from recordgen import Augmentation
+
+    colour = Augmentation(flip=True, brightness=0.1, contrast=0.1, saturation=0.1, hue=0.1)
+    return {"augment": colour, "resize": "random_crop"}
 
 
 def _parsed(setting: Setting) -> Callable[[Any], Any]:

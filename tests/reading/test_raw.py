@@ -61,6 +61,8 @@ def outputs(source: Path) -> dict[str, str]:
         "boxes mixed": {"pixels": "mixed", "max_side": 2000, "check": "header"},
         "one size png": {**one_size, "encode": "png"},
         "one size raw": {**one_size, "pixels": "raw"},
+        "tiny png": {"size": 8, "encode": "png"},
+        "tiny raw": {"size": 8, "pixels": "raw"},
         "boxes png": {"encode": "png"},
         "boxes raw": {"pixels": "raw"},
         "boxes unchecked": {"pixels": "raw", "check": "header"},
@@ -75,7 +77,7 @@ def outputs(source: Path) -> dict[str, str]:
 def batch(output: str | list[str], **options: Any) -> Any:
     """Return all images, and their boxes or labels, of one output or several, in their order."""
     given = {"batch_size": len(PICTURES), "image_size": SIZE, "shuffle": False, **options}
-    [(images, targets)] = recordgen.train_dataset(output, augment=None, **given)
+    [(images, targets)] = recordgen.train_dataset(output, **given)
     return images.numpy(), np.asarray(targets["boxes"] if isinstance(targets, dict) else targets)
 
 
@@ -99,6 +101,18 @@ def test_same_pixels_as_png(
         assert np.array_equal(found, expected)
 
 
+def test_same_augmentation(outputs: dict[str, str]) -> None:
+    """Pixels that are ready change as a batch, others one by one: alike by the same seed."""
+    how = recordgen.Augmentation(flip=True, crop=0.3, contrast=0.2, saturation=0.3)
+    options = {"augment": how, "seed": 3, "image_size": 8}
+    expected, _ = batch(f"{outputs['tiny png']}/Split-train/*", **options)
+    plain, _ = batch(outputs["tiny png"], image_size=8)
+    assert np.abs(expected - plain).mean() > 0.05
+    for name, given in (("png", {}), ("raw", {}), ("raw", {"cache": "memory"})):
+        found, _ = batch(outputs[f"tiny {name}"], **options, **given)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_outputs_that_are_read_as_one(outputs: dict[str, str]) -> None:
     """One may hold raw pixels and the other PNGs."""
     both = [outputs["png"], outputs["raw"]]
@@ -107,12 +121,11 @@ def test_outputs_that_are_read_as_one(outputs: dict[str, str]) -> None:
     assert np.array_equal(images, [*expected, *expected])
 
 
-def test_a_batch_of_one_size(outputs: dict[str, str], source: Path) -> None:
+def test_a_batch_of_one_size(outputs: dict[str, str]) -> None:
     """Images of the size that is read, as stored; smaller ones are enlarged by the reader."""
     assert np.array_equal(batch(outputs["one size raw"])[0], batch(outputs["one size png"])[0])
-    recordgen.convert(source / "labels.csv", source / "tiny", size=8, pixels="raw")
-    images, _ = batch(str(source / "tiny"), image_size=8, dtype="uint8")
-    stored = [record["image/encoded"][0] for record in records(str(source / "tiny"))]
+    images, _ = batch(outputs["tiny raw"], image_size=8, dtype="uint8")
+    stored = [record["image/encoded"][0] for record in records(outputs["tiny raw"])]
     assert [image.tobytes() for image in images] == stored
 
 

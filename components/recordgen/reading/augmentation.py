@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypedDict
 
 import numpy as np
 import tensorflow as tf
@@ -14,100 +15,147 @@ from recordgen.reading.windows import floats
 _GRAY = (0.299, 0.587, 0.114)
 _YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]])
 
+# Contrast stretches around a mean of about this many rows: all of them would be one more pass.
+_ROWS_OF_MEAN = 32
 
-def augment(images: tf.Tensor, how: Augmentation, seed: tf.Tensor) -> tf.Tensor:
-    """Change each image of a batch in its own way.
+# Of 1, 2, 4, 8, 16 and 32, 4 and 8 take the least time.
+_PIXELS_A_ROW = 8
+
+
+class Changes(TypedDict, total=False):
+    """How each image of a batch changes; a key is missing where nothing of its kind does.
+
+    Attributes:
+        crop: where the part that is shown starts, and its sides, in shares of height and width:
+            float32 [batch, 4].
+        is_mirrored: whether an image is mirrored left to right after that: bool [batch].
+        light: the factor of contrast and what brightness adds: float32 [batch, 2].
+        colour: matrices that multiply pixels, see :func:`_of_several`: float32 [batch, n, n].
+    """
+
+    crop: tf.Tensor
+    is_mirrored: tf.Tensor
+    light: tf.Tensor
+    colour: tf.Tensor
+
+
+def draw_changes(
+    how: Augmentation, count: tf.Tensor, size: tuple[int, int], seed: tf.Tensor
+) -> Changes:
+    """Draw the changes of ``count`` images of a size; the same seed (int64 [2]) draws the same."""
+    draws = tf.random.stateless_uniform((count, 9), seed)
+    changes = Changes()
+    if how.crop:
+        kept = 1 - how.crop * draws[:, 4:6]
+        changes["crop"] = tf.concat([(1 - kept) * draws[:, 6:8], kept], 1)
+    if how.flip:
+        changes["is_mirrored"] = draws[:, 8] < 0.5
+    signed = 2 * draws[:, :4] - 1
+    if how.brightness or how.contrast or how.saturation or how.hue:
+        light = [1 + how.contrast * signed[:, 1], how.brightness * signed[:, 0]]
+        changes["light"] = tf.stack(light, 1)
+    if how.saturation or how.hue:
+        matrices = _hue(how.hue * signed[:, 3]) @ _saturation(1 + how.saturation * signed[:, 2])
+        changes["colour"] = _of_several(matrices, math.prod(size))
+    return changes
+
+
+def changed(images: tf.Tensor, changes: Changes) -> tf.Tensor:
+    """Change each image of a batch in its own way; or a single one by its own changes.
 
     Args:
-        images: float32 [batch, height, width, 3] in [0, 1].
-        how: what may change and how much.
-        seed: int64 [2]; the same seed changes the same batch in the same way.
+        images: uint8 or float32 [batch, height, width, 3] from 0 to 255. A single image has no
+            batch, and neither have its changes.
+        changes: see :func:`draw_changes`.
 
     Returns:
-        float32 [batch, height, width, 3] in [0, 1].
+        float32 of the same shape, in [0, 1].
     """
-    draws = _draws(tf.shape(images)[0], seed)
-    if how.crop:
-        images = _cropped(images, *_crop(how, draws))
-    if how.flip:
-        images = _mirrored(images, _is_mirrored(draws))
-    if how.brightness or how.contrast or how.saturation or how.hue:
-        images = _recoloured(images, how, 2 * draws - 1)
-    return images
+    if "crop" in changes:
+        images = _cropped(tf.cast(images, tf.float32), changes["crop"])
+    if "is_mirrored" in changes:
+        images = _mirrored(images, changes["is_mirrored"])
+    images = tf.cast(images, tf.float32)
+    return _recoloured(images, changes) if "light" in changes else images * (1 / 255)
 
 
-def augmented_views(
-    count: tf.Tensor, size: tf.Tensor, how: Augmentation, seed: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return how :func:`augment` moves the content of ``count`` images of a size, by the same seed.
-
-    Returns:
-        The part of each image that is shown (float32 [batch, 4], see
-        :mod:`recordgen.reading.windows`), and whether it is mirrored afterwards (bool [batch]).
-    """
-    draws = _draws(count, seed)
-    start, kept = _crop(how, draws)
+def shown_views(crop: tf.Tensor, size: tuple[int, int]) -> tf.Tensor:
+    """Return the views (see :mod:`recordgen.reading.windows`) of cropped images of a size."""
+    start, kept = crop[:, :2], crop[:, 2:]
     # The window's first and last pixels are sampled at their centres and fill the outer pixels.
     sides = floats(size)
     start = (start * (sides - 1) + (1 - kept) / 2) / sides
-    return tf.concat([start, kept], 1), _is_mirrored(draws) & how.flip
+    return tf.concat([start, kept], 1)
 
 
-def _draws(count: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Return the random numbers of each image (float32 [count, 9] in [0, 1))."""
-    return tf.random.stateless_uniform((count, 9), seed)
-
-
-def _crop(how: Augmentation, draws: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return where windows start and how large they are (both float32 [batch, 2]), in shares."""
-    kept = 1 - how.crop * draws[:, 4:6]
-    return (1 - kept) * draws[:, 6:8], kept
-
-
-def _is_mirrored(draws: tf.Tensor) -> tf.Tensor:
-    return draws[:, 8] < 0.5
-
-
-def _cropped(images: tf.Tensor, start: tf.Tensor, kept: tf.Tensor) -> tf.Tensor:
-    """Resize a window of each image to the image's size."""
-    size = tf.shape(images)[1:3]
+def _cropped(images: tf.Tensor, crop: tf.Tensor) -> tf.Tensor:
+    """Resize a part of each image to the image's size."""
+    if images.shape.rank == 3:
+        return _cropped(images[None], crop[None])[0]
+    start, kept = crop[:, :2], crop[:, 2:]
     # Boxes end at the centre of the last pixel: [0, 0, 1, 1] is the whole image.
     cropped = tf.image.crop_and_resize(
-        images, tf.concat([start, start + kept], 1), tf.range(tf.shape(images)[0]), size
+        images,
+        tf.concat([start, start + kept], 1),
+        tf.range(tf.shape(images)[0]),
+        images.shape[1:3],
     )
     return tf.ensure_shape(cropped, images.shape)
 
 
 def _mirrored(images: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
     """Mirror the chosen (bool [batch]) images left to right, and touch only those."""
+    if images.shape.rank == 3:
+        return tf.cond(chosen, lambda: tf.reverse(images, [1]), lambda: images)
     as_is, turned = tf.where(~chosen)[:, 0], tf.where(chosen)[:, 0]
+    # Bytes take a fourth of the time; of three axes, TensorFlow mirrors the middle one faster.
     rows = tf.reshape(tf.gather(images, turned), (-1, *images.shape[2:]))
-    mirrored = tf.reshape(tf.reverse(rows, [1]), (-1, *images.shape[1:]))
-    parts = [tf.gather(images, as_is), mirrored]
+    parts = [tf.gather(images, as_is), tf.reshape(tf.reverse(rows, [1]), (-1, *images.shape[1:]))]
     places = [tf.cast(as_is, tf.int32), tf.cast(turned, tf.int32)]
     return tf.ensure_shape(tf.dynamic_stitch(places, parts), images.shape)
 
 
-def _recoloured(images: tf.Tensor, how: Augmentation, draws: tf.Tensor) -> tf.Tensor:
-    """Change light and colour; draws: float32 [batch, ≥ 4] in [-1, 1).
+def _recoloured(images: tf.Tensor, changes: Changes) -> tf.Tensor:
+    """Change light and colour of float32 images, and scale them to [0, 1].
 
-    Each change is linear in a pixel's channels, so all together are one matrix and one offset per
-    image: one pass over the pixels.
+    Each change is linear in a pixel's channels. Light alone is one factor and one offset per image;
+    colour is a matrix, whose product takes several times as long.
     """
-    matrix = _saturation(1 + how.saturation * draws[:, 2])
-    if how.hue:
-        matrix = _hue(how.hue * draws[:, 3]) @ matrix
-    contrast = 1 + how.contrast * draws[:, 1]
-    shape = tf.shape(images)
-    mean = tf.reduce_mean(tf.reshape(images, (shape[0], -1)), 1)
-    offset = how.brightness * draws[:, 0] + (1 - contrast) * mean
-    matrix = tf.linalg.matrix_transpose(matrix * contrast[:, None, None])
-    pixels = tf.reshape(images, (shape[0], -1, 3)) @ matrix
-    # Broadcasting along all of an image is fast, along three channels it is not.
-    pixels = tf.reshape(pixels, (shape[0], -1)) + offset[:, None]
+    contrast, brightness = tf.unstack(changes["light"][..., None, None, None], 2, axis=-4)
+    offset = brightness + (1 - contrast) / 255 * _means(images)
+    # Once the means are known, nothing else needs the pixels: they are changed in place.
+    with tf.control_dependencies([offset]):
+        images = images * (contrast / 255)
+    if "colour" in changes:
+        images = _times(images, changes["colour"])
     # tf.clip_by_value would pass over the pixels twice.
-    pixels = tf.raw_ops.ClipByValue(t=pixels, clip_value_min=0.0, clip_value_max=1.0)
-    return tf.ensure_shape(tf.reshape(pixels, shape), images.shape)
+    return tf.raw_ops.ClipByValue(t=images + offset, clip_value_min=0.0, clip_value_max=1.0)
+
+
+def _means(images: tf.Tensor) -> tf.Tensor:
+    """Return the mean of each image's channels (float32 [..., 1, 1, 1]), from rows far apart."""
+    height = images.shape[-3]
+    step = max(1, height // _ROWS_OF_MEAN)
+    # Gathered rows are copied whole, those of a slice with a step number by number.
+    rows = tf.gather(images, range(step // 2, height, step), axis=-3)
+    return tf.reduce_mean(rows, (-3, -2, -1), keepdims=True)
+
+
+def _of_several(matrices: tf.Tensor, pixels: int) -> tf.Tensor:
+    """Return matrices (float32 [batch, n, n]) that multiply several of an image's pixels at once.
+
+    Products are slow where a matrix is small. So each stands several times along the diagonal.
+    """
+    count = math.gcd(pixels, _PIXELS_A_ROW)
+    diagonal = tf.eye(count)[:, None, :, None] * matrices[:, None, :, None, :]
+    return tf.linalg.matrix_transpose(tf.reshape(diagonal, (-1, 3 * count, 3 * count)))
+
+
+def _times(images: tf.Tensor, matrices: tf.Tensor) -> tf.Tensor:
+    """Return the product of pixels with the matrices of :func:`_of_several`."""
+    leading = () if images.shape.rank == 3 else (tf.shape(images)[0],)
+    rows = tf.reshape(images, (*leading, -1, matrices.shape[-1])) @ matrices
+    return tf.ensure_shape(tf.reshape(rows, tf.shape(images)), images.shape)
 
 
 def _saturation(share: tf.Tensor) -> tf.Tensor:

@@ -21,6 +21,7 @@ import tensorflow as tf
 from recordgen.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
 from recordgen.features import RAW, RAW_CHANNELS
+from recordgen.reading.augmentation import Changes, changed
 from recordgen.reading.options import ReadOptions, decode_options
 from recordgen.reading.tuning import AUTO, Tuning
 from recordgen.reading.windows import (
@@ -76,6 +77,7 @@ class ImageDecoder:
         sizes: tf.Tensor | None = None,
         seed: tf.Tensor | None = None,
         is_raw: tf.Tensor | None = None,
+        changes: Changes | None = None,
     ) -> tf.Tensor:
         """Decode a batch.
 
@@ -86,22 +88,34 @@ class ImageDecoder:
             seed: int64 [2], for ``random_crop``.
             is_raw: bool [batch], which are raw pixels, whose sizes are needed; None: none of them,
                 or all if ``images`` says so.
+            changes: of each image, once it has its size; None: none.
 
         Returns:
-            float32 [batch, height, width, 3], RGB from 0 to 255.
+            float32 [batch, height, width, 3], RGB from 0 to 255; with changes, in [0, 1].
 
         Raises:
             tf.errors.InvalidArgumentError: bytes are not such an image.
         """
         # Decide once for all images if they are alike: small images feel every step.
         if self._are_ready():
-            return self._as_they_are(encoded)
+            pixels = self._as_they_are(encoded)
+            return tf.cast(pixels, tf.float32) if changes is None else changed(pixels, changes)
         ratio = self._common_ratio()
         decode = self._one if ratio is None else partial(self._at, ratio)
-        items = _items(encoded, sizes, seed, is_raw)
-        return tf.map_fn(
-            lambda item: decode(*item), items, fn_output_signature=self._spec(tf.float32)
-        )
+        return self._each(lambda item: decode(*item), _items(encoded, sizes, seed, is_raw), changes)
+
+    def _each(
+        self, make: Callable[[Any], tf.Tensor], items: Any, changes: Changes | None
+    ) -> tf.Tensor:
+        """Make the pixels of each item, and change them while a processor's cache holds them."""
+        spec = self._spec(tf.float32)
+        if changes is None:
+            return tf.map_fn(make, items, fn_output_signature=spec)
+
+        def one(item: tuple[Any, Changes]) -> tf.Tensor:
+            return changed(make(item[0]), item[1])
+
+        return tf.map_fn(one, (items, changes), fn_output_signature=spec)
 
     @property
     def are_raw(self) -> bool:
@@ -138,17 +152,16 @@ class ImageDecoder:
         return max(ratio for ratio in _RATIOS if ratio <= max(tight, 1))
 
     def _as_they_are(self, encoded: tf.Tensor) -> tf.Tensor:
-        """Decode JPEGs and PNGs, or raw pixels, that have the size already."""
+        """Decode JPEGs and PNGs, or raw pixels, that have the size already, to uint8."""
         if self.are_raw:
             pixels = tf.io.decode_raw(encoded, tf.uint8)
             pixels = tf.reshape(pixels, (-1, *self.image_size, RAW_CHANNELS))
-            return tf.cast(tf.ensure_shape(pixels, (*encoded.shape, None, None, None)), tf.float32)
+            return tf.ensure_shape(pixels, (*encoded.shape, None, None, None))
 
         def decode(data: tf.Tensor) -> tf.Tensor:
             return tf.ensure_shape(self._jpeg(data, None, 1), (*self.image_size, 3))
 
-        pixels = tf.map_fn(decode, encoded, fn_output_signature=self._spec(tf.uint8))
-        return tf.cast(pixels, tf.float32)
+        return tf.map_fn(decode, encoded, fn_output_signature=self._spec(tf.uint8))
 
     def _at(self, ratio: int, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
         """Decode one JPEG of known size at a known scale."""
@@ -189,13 +202,20 @@ class ImageDecoder:
         return tf.minimum(scaled, size)
 
     @as_written
-    def crops(self, pictures: tf.Tensor, sizes: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    def crops(
+        self,
+        pictures: tf.Tensor,
+        sizes: tf.Tensor,
+        seed: tf.Tensor,
+        changes: Changes | None = None,
+    ) -> tf.Tensor:
         """Cut a random window out of each picture.
 
         Args:
             pictures: string [batch], from :meth:`pictures`.
             sizes: their heights and widths, int32 [batch, 2].
             seed: int64 [2].
+            changes: of each image, once it has its size; None: none.
 
         Returns:
             float32 [batch, height, width, 3], RGB from 0 to 255.
@@ -207,7 +227,7 @@ class ImageDecoder:
             pixels = tf.ensure_shape(tf.io.parse_tensor(picture, tf.uint8), (None, None, 3))
             return self._resized(_cut(pixels, window))
 
-        return tf.map_fn(crop, (pictures, windows), fn_output_signature=self._spec(tf.float32))
+        return self._each(crop, (pictures, windows), changes)
 
     def windows(self, sizes: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         """Return the windows that :meth:`crops` cuts out, int32 [batch, 4]."""

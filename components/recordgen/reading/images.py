@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading.augmentation import augment, augmented_views
+from recordgen.reading.augmentation import Changes, changed, draw_changes, shown_views
 from recordgen.reading.caching import DECODED, picture_size
 from recordgen.reading.classes import BOX_MODE
 from recordgen.reading.decoding import (
@@ -191,19 +191,38 @@ class ImageReading:
 
     @as_written
     def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
-        """Turn records (string [batch]) into float32 images from 0 to 255, labels and extras."""
-        found: dict[str, Any]
+        """Turn records (string [batch]) into changed images (float32, 0 to 255), labels, extras."""
+        return self._pixels(records, seed, self._changes(tf.shape(records)[0], seed))
+
+    def _changes(self, count: tf.Tensor, seed: tf.Tensor) -> Changes | None:
+        """Return the changes of ``count`` images; None: the options ask for none."""
+        how = self.options.augment
+        if how is None:
+            return None
+        return draw_changes(how, count, self.options.image_size, tf.stack([seed, 1]))
+
+    def _pixels(
+        self, records: tf.Tensor, seed: tf.Tensor, changes: Changes | None
+    ) -> dict[str, Any]:
         found, parsed = self._parsed(records)
         encoded = parsed[features.IMAGE_ENCODED]
         crop_seed = tf.stack([seed, 0]) if self.options.draws_pixels else None
         sizes, is_raw = self._sizes(parsed)
-        found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed, is_raw)
+        found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed, is_raw, changes)
         if isinstance(self.targets, BoxTargets):
             if not self.plan.is_checked:
                 sizes = image_sizes(encoded, sizes)
             views = self.decoder.views(encoded, sizes, crop_seed, is_raw)
-            found[_LABEL] = found[_LABEL].seen_through(views)
+            found[_LABEL] = self._moved(found[_LABEL].seen_through(views), changes)
         return found
+
+    def _moved(self, boxes: Boxes, changes: Changes | None) -> Boxes:
+        """Move boxes as the changes move the pixels."""
+        if changes is not None and "crop" in changes:
+            boxes = boxes.seen_through(shown_views(changes["crop"], self.options.image_size))
+        if changes is not None and "is_mirrored" in changes:
+            boxes = boxes.mirrored(changes["is_mirrored"])
+        return boxes
 
     def _sizes(self, parsed: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor | None, tf.Tensor | None]:
         return stored_sizes(
@@ -216,7 +235,7 @@ class ImageReading:
     def _kept_images(self, records: tf.Tensor) -> dict[str, Any]:
         """Turn records (string [batch]) into uint8 images, or pictures to be cropped."""
         if not self.options.draws_pixels:
-            decoded: dict[str, Any] = self._decoded(records, tf.constant(0, tf.int64))
+            decoded = self._pixels(records, tf.constant(0, tf.int64), None)
             return decoded | {_IMAGE: _to_uint8(decoded[_IMAGE])}
         found, parsed = self._parsed(records)
         whole = replace(self.decoder, image_size=picture_size(self.options), resize="stretch")
@@ -224,55 +243,43 @@ class ImageReading:
         pictures, sizes = whole.pictures(encoded, *self._sizes(parsed))
         return {**found, _IMAGE: pictures, _SIZE: sizes}
 
-    @as_written
-    def _cropped(self, kept: dict[str, Any], seed: tf.Tensor) -> dict[str, Any]:
-        """Cut a random window out of each kept picture."""
-        sizes, crop_seed = kept[_SIZE], tf.stack([seed, 0])
-        found: dict[str, Any] = {**kept, _IMAGE: self.decoder.crops(kept[_IMAGE], sizes, crop_seed)}
-        if isinstance(self.targets, BoxTargets):
-            views = crop_view(self.decoder.windows(sizes, crop_seed), sizes)
-            found[_LABEL] = kept[_LABEL].seen_through(views)
-        return found
+    def _changed(self, kept: dict[str, Any], seed: tf.Tensor) -> dict[str, Any]:
+        """Cut random windows out of kept pictures; change them, or the kept images."""
+        images, boxes = kept[_IMAGE], kept.get(_LABEL)
+        changes = self._changes(tf.shape(images)[0], seed)
+        if _SIZE in kept:
+            sizes, crop_seed = kept[_SIZE], tf.stack([seed, 0])
+            images = self.decoder.crops(images, sizes, crop_seed, changes)
+            if isinstance(boxes, Boxes):
+                boxes = boxes.seen_through(crop_view(self.decoder.windows(sizes, crop_seed), sizes))
+        elif changes is not None:
+            images = changed(images, changes)
+        if not isinstance(boxes, Boxes):
+            return {**kept, _IMAGE: images}
+        return {**kept, _IMAGE: images, _LABEL: self._moved(boxes, changes)}
 
     @as_written
     def _elements(self, decoded: dict[str, Any], seed: tf.Tensor) -> Any:
-        """Turn a decoded batch, or one of kept pictures, into the returned one."""
+        """Turn a decoded batch, or one of kept images or pictures, into the returned one."""
         options = self.options
-        if _SIZE in decoded:
-            decoded = self._cropped(decoded, seed)
+        if decoded[_IMAGE].dtype != tf.float32:
+            decoded = self._changed(decoded, seed)
         images = decoded[_IMAGE]
-        scale = scale_for(options.scale, options.dtype)
-        if options.augment is not None:
-            images = tf.cast(images, tf.float32) * (1 / 255)
-            images = augment(images, options.augment, _augment_seed(seed))
-            images = scale.apply(images, white=1)
-        elif options.dtype != "uint8":
-            images = scale.apply(tf.cast(images, tf.float32), white=255)
+        if options.dtype != "uint8" or options.augment is not None:
+            scale = scale_for(options.scale, options.dtype)
+            white = 255 if options.augment is None else 1
+            images = scale.apply(tf.cast(images, tf.float32), white=white)
         if options.dtype == "uint8" and images.dtype != tf.uint8:
             images = _to_uint8(images)
         images = tf.cast(images, options.dtype)
         parts = [images]
         if isinstance(self.targets, BoxTargets):
-            boxes = self._augmented(decoded[_LABEL], images, seed)
-            parts.append(self.targets.handed_out(boxes, images.shape[0]))
+            parts.append(self.targets.handed_out(decoded[_LABEL], images.shape[0]))
         elif self.targets.mode is not None:
             parts += self.targets.parts(decoded[_LABEL], images.shape[0])
         if self.extras:
             parts.append(decoded[_EXTRAS])
         return parts[0] if len(parts) == 1 else tuple(parts)
-
-    def _augmented(self, boxes: Boxes, images: tf.Tensor, seed: tf.Tensor) -> Boxes:
-        """Move boxes as the augmentation of these images moved the pixels."""
-        how = self.options.augment
-        if how is None or not (how.flip or how.crop):
-            return boxes
-        shape = tf.shape(images)
-        views, mirrored = augmented_views(shape[0], shape[1:3], how, _augment_seed(seed))
-        return boxes.seen_through(views).mirrored(mirrored)
-
-
-def _augment_seed(seed: tf.Tensor) -> tf.Tensor:
-    return tf.stack([seed, 1])
 
 
 def _to_uint8(images: tf.Tensor) -> tf.Tensor:

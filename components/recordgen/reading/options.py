@@ -83,7 +83,7 @@ class Augmentation:
 PHOTO = "photo"
 _PHOTO: Mapping[str, Any] = {
     "resize": "random_crop",
-    "augment": Augmentation(flip=True, brightness=0.1, contrast=0.1, saturation=0.1),
+    "augment": Augmentation(flip=True, brightness=0.1, contrast=0.1),
 }
 
 
@@ -286,7 +286,7 @@ class ReadOptions(LabelOptions):
         crop_margin: with a cache and ``random_crop``, pictures are kept so large that their largest
             crops are this times ``image_size``, unless they are smaller; 1..16.
         augment: random changes; None: none. ``photo``: ``resize="random_crop"``, mirrored in half
-            of the cases, with light and colour changed by up to 10 %.
+            of the cases, with light changed by up to 10 %.
         task: a task of images; ``auto`` without a ``dataset.json``: ``image_classification``.
         label_mode: not for boxes.
         labels: for boxes, only the boxes of these classes.
