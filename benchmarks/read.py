@@ -11,6 +11,7 @@ converted once; then, in one run, interleaved:
     recordgen  recordgen.train_dataset, one shuffled pass without augmentation
     naive      the tutorials' pipeline: list_files, interleave, shuffle, map, batch
     tuned      the same with AUTOTUNE wherever tf.data's guide has it, and prefetch
+    records    the records, shuffled and batched: what is done in turn, however many cores there are
     keras      keras.utils.image_dataset_from_directory on the image files
     recordgen_autotune  recordgen with tf.data's autotuner, as the other pipelines have it
     recordgen_max_side  with --max-side PX: recordgen on records converted with that option
@@ -27,8 +28,9 @@ converted once; then, in one run, interleaved:
     recordgen_RandAugment, …_RandomErasing, …_MixUp, …_CutMix  the crops of recordgen_crops, changed
                       in map_batch by the layer of Keras (3.8 or later) that the name ends with
 
-Rates are images per second of a whole pass, and seconds of CPU per image beside them; compare them
-within a run only, because machines drift.
+Rates are images per second of a whole pass; beside them, per image, the CPU time and how often a
+thread waited. Compare them within a run only, because machines drift. Run it under ``taskset -c 0``
+to see what one core gives.
 
     --memory   the resident memory of a process that reads some epochs, after each of them
     --train    a small CNN: seconds a step with its input in memory, of reading alone, and of both;
@@ -146,10 +148,25 @@ def naive(setting: Setting, *, is_tuned: bool = False) -> list[Any]:
     import tensorflow as tf
 
     auto = tf.data.AUTOTUNE if is_tuned else None
-    files = tf.data.Dataset.list_files(f"{setting.records}/Split-train/*")
-    records = files.interleave(tf.data.TFRecordDataset, num_parallel_calls=auto).shuffle(1000)
-    images = records.map(_parsed(setting), num_parallel_calls=auto).batch(setting.batch_size)
+    images = (
+        _shuffled_records(setting, auto)
+        .map(_parsed(setting), num_parallel_calls=auto)
+        .batch(setting.batch_size)
+    )
     return [images.prefetch(auto) if is_tuned else images]
+
+
+def records(setting: Setting) -> list[Any]:
+    import tensorflow as tf
+
+    return [_shuffled_records(setting, tf.data.AUTOTUNE).batch(setting.batch_size)]
+
+
+def _shuffled_records(setting: Setting, parallel: int | None) -> Any:
+    import tensorflow as tf
+
+    files = tf.data.Dataset.list_files(f"{setting.records}/Split-train/*")
+    return files.interleave(tf.data.TFRecordDataset, num_parallel_calls=parallel).shuffle(1000)
 
 
 def keras(setting: Setting) -> list[Any]:
@@ -185,6 +202,7 @@ CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     "recordgen": recordgen,
     "naive": naive,
     "tuned": partial(naive, is_tuned=True),
+    "records": records,
     "keras": keras,
     "recordgen_autotune": recordgen_autotune,
     **{name: partial(recordgen, stored=name) for name in STORED},
@@ -269,36 +287,49 @@ def _decoded(data: Any, ratio: int) -> Any:
 # --- measuring ----------------------------------------------------------------------------------
 
 
-def measure(name: str, setting: Setting) -> tuple[float, float]:
-    """Return images per second and CPU milliseconds per image of one pass."""
+def measure(name: str, setting: Setting) -> tuple[float, float, float]:
+    """Return images per second of one pass, and per image: CPU milliseconds, and waits."""
     datasets = CONTENDERS[name](setting)
     for dataset in datasets:
         for _ in dataset.take(WARM_UP_BATCHES):
             pass
-    cpu, started = time.process_time(), time.perf_counter()
+    cpu, waits, started = time.process_time(), _waits(), time.perf_counter()
     for dataset in datasets:
         for _ in dataset:
             pass
     seconds = time.perf_counter() - started
-    return setting.count / seconds, (time.process_time() - cpu) / setting.count * 1000
+    cpu_ms = (time.process_time() - cpu) / setting.count * 1000
+    return setting.count / seconds, cpu_ms, (_waits() - waits) / setting.count
+
+
+def _waits() -> int:
+    """Return how often a thread of this process has slept: for a lock, for work or for a file."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 
 def compare(setting: Setting, names: Iterable[str], rounds: int, *, quiet: bool) -> dict[str, Any]:
     rates: dict[str, list[float]] = {name: [] for name in names}
     cpu: dict[str, list[float]] = {name: [] for name in names}
+    waits: dict[str, list[float]] = {name: [] for name in names}
     for number in range(1, rounds + 1):
         for name in rates:
-            rate, cpu_ms = measure(name, setting)
+            rate, cpu_ms, waited = measure(name, setting)
             rates[name].append(rate)
             cpu[name].append(cpu_ms)
+            waits[name].append(waited)
             if not quiet:
-                print(f"round {number}  {name:18s} {rate:8,.0f} images/s  {cpu_ms:6.3f} ms CPU")
+                print(_line(f"round {number}", name, rate, cpu_ms, waited))
     return {
         "images": setting.count,
         "examples_per_s": {name: statistics.median(values) for name, values in rates.items()},
         "cpu_ms_per_image": {name: statistics.median(values) for name, values in cpu.items()},
+        "waits_per_image": {name: statistics.median(values) for name, values in waits.items()},
         "rounds": rates,
     }
+
+
+def _line(which: str, name: str, rate: float, cpu_ms: float, waits: float) -> str:
+    return f"{which:8s} {name:18s} {rate:8,.0f} images/s  {cpu_ms:6.3f} ms CPU  {waits:6.3f} waits"
 
 
 def memory(setting: Setting, epochs: int) -> list[float]:
@@ -471,9 +502,10 @@ def main() -> None:
         print(json.dumps(result, indent=2))
         return
     rates, cpu = result["examples_per_s"], result["cpu_ms_per_image"]
+    waits = result["waits_per_image"]
     for name, rate in rates.items():
         of_limit = f"  {rate / rates['limit']:.2f} of the limit" if "limit" in rates else ""
-        print(f"median   {name:18s} {rate:8,.0f} images/s  {cpu[name]:6.3f} ms CPU{of_limit}")
+        print(_line("median", name, rate, cpu[name], waits[name]) + of_limit)
     for key in ("memory_mb_after_epoch", "seconds_per_step"):
         if key in result:
             print(f"{key}: {json.dumps(result[key])}")

@@ -91,7 +91,8 @@ class ImageDecoder:
             changes: of each image, once it has its size; None: none.
 
         Returns:
-            float32 [batch, height, width, 3], RGB from 0 to 255; with changes, in [0, 1].
+            float32 [batch, height, width, 3], RGB from 0 to 255; with changes, in [0, 1]. Without
+            changes, uint8 if all images have the size already.
 
         Raises:
             tf.errors.InvalidArgumentError: bytes are not such an image.
@@ -99,7 +100,7 @@ class ImageDecoder:
         # Decide once for all images if they are alike: small images feel every step.
         if self._are_ready():
             pixels = self._as_they_are(encoded)
-            return tf.cast(pixels, tf.float32) if changes is None else changed(pixels, changes)
+            return pixels if changes is None else changed(pixels, changes)
         ratio = self._common_ratio()
         decode = self._one if ratio is None else partial(self._at, ratio)
         return self._each(lambda item: decode(*item), _items(encoded, sizes, seed, is_raw), changes)
@@ -184,7 +185,7 @@ class ImageDecoder:
         def picture(item: tuple[tf.Tensor, ...]) -> Any:
             covering = self._covering(tf.cast(item[1], tf.int32))
             decode: Callable[..., tf.Tensor] = partial(self._one, wanted=covering)
-            pixels = tf.cast(tf.round(decode(*item)), tf.uint8)
+            pixels = to_uint8(decode(*item))
             # Serialised: ragged tensors are copied pixel by pixel when they are batched.
             return tf.io.serialize_tensor(pixels), covering
 
@@ -419,6 +420,11 @@ def image_sizes(encoded: tf.Tensor, known: tf.Tensor | None = None) -> tf.Tensor
     if known is None:
         known = tf.zeros((tf.shape(encoded)[0], 2), tf.int64)
     return tf.map_fn(size, (encoded, known), fn_output_signature=tf.TensorSpec((2,), tf.int32))
+
+
+def to_uint8(pixels: tf.Tensor) -> tf.Tensor:
+    """Return pixels from 0 to 255 as whole numbers."""
+    return pixels if pixels.dtype == tf.uint8 else tf.cast(tf.round(pixels), tf.uint8)
 
 
 def _are_jpegs(encoded: tf.Tensor) -> tf.Tensor:

@@ -22,6 +22,7 @@ from recordgen.reading.decoding import (
     as_written,
     image_sizes,
     stored_sizes,
+    to_uint8,
 )
 from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
@@ -191,7 +192,7 @@ class ImageReading:
 
     @as_written
     def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
-        """Turn records (string [batch]) into changed images (float32, 0 to 255), labels, extras."""
+        """Turn records (string [batch]) into images as decoded or changed, labels and extras."""
         return self._pixels(records, seed, self._changes(tf.shape(records)[0], seed))
 
     def _changes(self, count: tf.Tensor, seed: tf.Tensor) -> Changes | None:
@@ -236,7 +237,7 @@ class ImageReading:
         """Turn records (string [batch]) into uint8 images, or pictures to be cropped."""
         if not self.options.draws_pixels:
             decoded = self._pixels(records, tf.constant(0, tf.int64), None)
-            return decoded | {_IMAGE: _to_uint8(decoded[_IMAGE])}
+            return decoded | {_IMAGE: to_uint8(decoded[_IMAGE])}
         found, parsed = self._parsed(records)
         whole = replace(self.decoder, image_size=picture_size(self.options), resize="stretch")
         encoded = parsed[features.IMAGE_ENCODED]
@@ -269,8 +270,8 @@ class ImageReading:
             scale = scale_for(options.scale, options.dtype)
             white = 255 if options.augment is None else 1
             images = scale.apply(tf.cast(images, tf.float32), white=white)
-        if options.dtype == "uint8" and images.dtype != tf.uint8:
-            images = _to_uint8(images)
+        if options.dtype == "uint8":
+            images = to_uint8(images)
         images = tf.cast(images, options.dtype)
         parts = [images]
         if isinstance(self.targets, BoxTargets):
@@ -280,7 +281,3 @@ class ImageReading:
         if self.extras:
             parts.append(decoded[_EXTRAS])
         return parts[0] if len(parts) == 1 else tuple(parts)
-
-
-def _to_uint8(images: tf.Tensor) -> tf.Tensor:
-    return tf.cast(tf.round(images), tf.uint8)

@@ -16,7 +16,7 @@ import tensorflow as tf
 from recordgen.errors import UsageError
 from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import ClassPlan
-from recordgen.reading.decoding import ImageDecoder, as_written, stored_sizes
+from recordgen.reading.decoding import ImageDecoder, as_written, stored_sizes, to_uint8
 from recordgen.reading.images import ImageReading
 from recordgen.reading.options import LabelOptions, ReadOptions
 from recordgen.reading.parsing import parsed_as
@@ -231,8 +231,9 @@ class TableReader:
         sizes, is_raw = stored_sizes(part, are_checked=self.are_checked, has_raw=self.has_raw)
         pixels = self.decoder.decode(part("encoded"), sizes, is_raw=is_raw)
         if self.dtype == "uint8":
-            return tf.cast(tf.round(pixels), tf.uint8)
-        return tf.cast(scale_for(self.scale, self.dtype).apply(pixels, white=255), self.dtype)
+            return to_uint8(pixels)
+        scale = scale_for(self.scale, self.dtype)
+        return tf.cast(scale.apply(tf.cast(pixels, tf.float32), white=255), self.dtype)
 
 
 def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> BatchReading:
