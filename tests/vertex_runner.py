@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -22,7 +23,7 @@ from typing import Any
 from zlib import crc32
 
 from tests.containers import Engine
-from tests.preloaded import WITH_TFX
+from tests.preloaded import FORK_SERVER, TFX_MODULES, WITH_TFX, Preloaded
 
 Json = dict[str, Any]
 
@@ -330,10 +331,12 @@ def natively(environment: Mapping[str, str]) -> Start:
     """Return what starts containers as processes of this machine, with this Python."""
 
     def start(attempt: Attempt) -> CompletedProcess[str]:
-        program, *rest = attempt.command
-        assert program == "python"
         return subprocess.run(
-            [sys.executable, *rest], env=environment, capture_output=True, text=True, timeout=600
+            [sys.executable, *_of_python(attempt)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
         )
 
     return start
@@ -342,12 +345,13 @@ def natively(environment: Mapping[str, str]) -> Start:
 def preloaded(environment: Mapping[str, str]) -> Start:
     """Return what starts containers as processes of this machine that have loaded TFX already."""
 
-    def start(attempt: Attempt) -> CompletedProcess[str]:
-        program, *rest = attempt.command
-        assert program == "python"
-        return WITH_TFX.run(*rest, env=environment)
+    return lambda attempt: WITH_TFX.run(*_of_python(attempt), env=environment)
 
-    return start
+
+def _of_python(attempt: Attempt) -> Sequence[str]:
+    program, *words = attempt.command
+    assert program == "python"
+    return words
 
 
 def in_containers(engine: Engine, *folders: Path) -> Start:
@@ -364,6 +368,27 @@ def in_containers(engine: Engine, *folders: Path) -> Start:
         )
 
     return start
+
+
+@contextmanager
+def in_one_container(engine: Engine, folder: Path) -> Iterator[Start]:
+    """Yield what starts containers as processes of a single one, which has loaded TFX already."""
+    inside = "/fork_server.py"
+    shared = (f"--volume={folder}:{folder}", f"--volume={FORK_SERVER}:{inside}:ro")
+    user = f"--user={os.getuid()}:{os.getgid()}"
+    with_tfx = Preloaded(
+        *TFX_MODULES,
+        server=(
+            *(engine.program, "run", "--rm", "--interactive", *shared, user),
+            *("--entrypoint=python", engine.image, inside),
+        ),
+        environment=engine.environment,
+        folder=folder,
+    )
+    try:
+        yield lambda attempt: with_tfx.run(*_of_python(attempt))
+    finally:
+        with_tfx.close()
 
 
 def steps(runs: Mapping[str, TaskRun], *, cached: bool) -> Sequence[str]:
