@@ -37,7 +37,7 @@ from PIL import Image
 from benchmarks.lint_precision import best_times, encoded
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
-from recordgen.payloads.resizing import JPEG_QUALITY
+from recordgen.payloads.resizing import LOSSY_QUALITY
 
 # Those that are not taken.
 FILTERS = ("BICUBIC", "HAMMING", "BILINEAR", "BOX")
@@ -87,7 +87,7 @@ def steps(photos: list[bytes], max_side: int, rounds: int) -> dict[str, float]:
 
     def turbo(image: Image.Image) -> None:
         data = np.ascontiguousarray(np.asarray(image))
-        simplejpeg.encode_jpeg(data, JPEG_QUALITY, colorsubsampling="420")
+        simplejpeg.encode_jpeg(data, LOSSY_QUALITY, colorsubsampling="420")
 
     ways: dict[str, Callable[[], object]] = {
         "decode": lambda: list(map(simple, photos, targets)),
@@ -104,7 +104,7 @@ def steps(photos: list[bytes], max_side: int, rounds: int) -> dict[str, float]:
             ]
             for name in FILTERS
         },
-        "encode": lambda: [encoded(image, JPEG_QUALITY) for image in small],
+        "encode": lambda: [encoded(image, LOSSY_QUALITY) for image in small],
         "encode simplejpeg": lambda: list(map(turbo, small)),
     }
     best = dict(zip(ways, best_times(*ways.values(), rounds=rounds), strict=True))
@@ -156,7 +156,7 @@ def main() -> None:
     smaller, checked = ConvertOptions(max_side=args.max_side), ConvertOptions()
     contenders: dict[str, Callable[[bytes], object]] = {
         "recordgen": lambda data: check_image(data, smaller),
-        "full": lambda data: encoded(full_resize(data, args.max_side), JPEG_QUALITY),
+        "full": lambda data: encoded(full_resize(data, args.max_side), LOSSY_QUALITY),
         "check": lambda data: check_image(data, checked),
     }
     rounds: dict[str, list[float]] = {name: [] for name in contenders}
@@ -165,7 +165,7 @@ def main() -> None:
             rounds[name].append(rate(work, photos))
     ours = [pixels(check_image(data, smaller).data) for data in photos]
     images = [full_resize(data, args.max_side) for data in photos]
-    theirs = [pixels(encoded(image, JPEG_QUALITY)) for image in images]
+    theirs = [pixels(encoded(image, LOSSY_QUALITY)) for image in images]
     exact = [np.asarray(image).astype(np.int16) for image in images]
     result: dict[str, Any] = {
         "examples_per_s": {name: statistics.median(values) for name, values in rounds.items()},

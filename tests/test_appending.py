@@ -241,7 +241,7 @@ def test_a_dataset_in_two_parts_is_that_of_one(
     assert expected.psnr["images"] == 24
     assert found.psnr == pytest.approx(expected.psnr, abs=0.011)
     mean = found.psnr["mean_db"]
-    assert f"PSNR       {mean} dB, the mean of 24 JPEGs" in conversion_summary(added)
+    assert f"PSNR       {mean} dB, the mean of 24 encoded images" in conversion_summary(added)
     assert f"<td>{mean}</td>" in (parts / "report.html").read_text()
     assert found.warnings == expected.warnings
     assert list(found.splits) == list(expected.splits) == ["train", "eval", "test"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from recordgen.errors import UsageError
+from recordgen.errors import PayloadError, UsageError
 from recordgen.options import ConvertOptions, make_options
 from recordgen.payloads.image import check_image, looking_options
 from recordgen.payloads.resizing import Placed, View, measured_psnr, place
@@ -76,9 +76,15 @@ CONTRADICTIONS: list[tuple[Mapping[str, Any], str]] = [
     ({"max_side": 9, "size": "9"}, "max_side and size each decide how large"),
     ({"resize": "fit"}, "resize=fit needs size"),
     ({"pixels": "raw", "encode": "jpeg"}, "pixels=raw stores no encoded images, and encode=jpeg"),
-    ({"pixels": "raw", "quality": 80}, "quality is for JPEGs, and pixels=raw stores none"),
-    ({"encode": "png", "quality": 80}, "quality is for JPEGs, and encode=png stores none"),
-    ({"quality": 80}, "quality is for the JPEGs that short_side, max_side, size or encode=jpeg"),
+    (
+        {"pixels": "raw", "quality": 80},
+        "quality is for JPEGs and WEBPs, and pixels=raw stores none",
+    ),
+    (
+        {"encode": "png", "quality": 80},
+        "quality is for JPEGs and WEBPs, and encode=png stores none",
+    ),
+    ({"quality": 80}, "quality is for the JPEGs or WEBPs that short_side, max_side, size, encode"),
     ({"quality": 101, "size": "9"}, "quality must be a whole number from 1 to 100 .got 101"),
     ({"size": "9", "check": "none"}, "size needs check=decode or check=header"),
     ({"encode": "png", "check": "none"}, "encode needs check=decode or check=header"),
@@ -121,6 +127,37 @@ GRAY = encoded(noise(80, 48).convert("L"), "JPEG")
 CLEAR = encoded(noise(80, 48).convert("RGBA").resize((80, 48)), "WEBP", lossless=True)
 TURNED = exif_of(6)
 
+
+def as_webp(image: Image.Image, flags: int = 0, **settings: object) -> bytes:
+    """Return a WEBP with an extended header (RFC 9649, 2.7) that has these flags, too."""
+    data = bytearray(encoded(image, "WEBP", **{"exif": exif_of(1), **settings}))
+    data[20] |= flags
+    return bytes(data)
+
+
+def animated(frames: int) -> bytes:
+    """Return an animated WEBP of one frame, which Pillow writes only as a part of two, or of two.
+
+    A chunk is its name, its length and its content.
+    """
+    data = encoded(noise(80, 48), "WEBP", save_all=True, append_images=[noise(80, 48, 1)])
+    second = data.rindex(b"ANMF")
+    body = data[8:second] if frames == 1 else data[8:]
+    return b"RIFF" + len(body).to_bytes(4, "little") + body
+
+
+GLASS = noise(80, 48).convert("RGBA")
+GLASS.putalpha(99)
+
+# WEBPs that are stored otherwise than as they are, with the reason.
+ODD_WEBPS = [
+    (as_webp(noise(48, 80), exif=TURNED), "exif_orientation"),
+    (as_webp(GLASS), "alpha"),
+    (as_webp(noise(80, 48), flags=16), "alpha"),  # a channel that is not there: all is opaque
+    (animated(1), "format"),
+    (animated(2), "format"),
+]
+
 # file, options, format and reason as it is stored, width and height
 STORED: list[tuple[bytes, Mapping[str, Any], str, str | None, tuple[int, int]]] = [
     (PHOTO, {"encode": "jpeg"}, "jpeg", None, (80, 48)),
@@ -136,6 +173,16 @@ STORED: list[tuple[bytes, Mapping[str, Any], str, str | None, tuple[int, int]]] 
     (PNG, {"size": "24x24", "encode": "jpeg"}, "jpeg", "size", (24, 24)),
     (PHOTO, {"size": "48x80", "resize": "fit"}, "jpeg", None, (80, 48)),
     (GRAY, {"size": "24x24", "resize": "fit"}, "jpeg", "size", (24, 24)),
+    (CLEAR, {"short_side": 48}, "png", "format", (80, 48)),
+    (CLEAR, {"encode": "webp"}, "webp", None, (80, 48)),
+    (as_webp(noise(80, 48)), {"encode": "webp", "quality": 20}, "webp", None, (80, 48)),
+    (PHOTO, {"encode": "webp"}, "webp", "encode", (80, 48)),
+    (PNG, {"encode": "webp"}, "webp", "encode", (80, 48)),
+    (GRAY, {"encode": "webp"}, "webp", "encode", (80, 48)),
+    (CLEAR, {"encode": "webp", "short_side": 24}, "webp", "short_side", (40, 24)),
+    (PHOTO, {"encode": "webp", "size": "24x24"}, "webp", "size", (24, 24)),
+    (CLEAR, {"encode": "webp", "pixels": "mixed"}, "raw", "pixels", (80, 48)),
+    *((data, {"encode": "webp"}, "webp", reason, (80, 48)) for data, reason in ODD_WEBPS),
 ]
 
 
@@ -151,7 +198,7 @@ def test_what_is_stored(
     size: tuple[int, int],
     check: str,
 ) -> None:
-    """Files that need no change keep their bytes; a channel stays one; raw pixels have three."""
+    """Files that need no change keep their bytes; one channel stays one in a JPEG or a PNG."""
     stored = check_image(data, make_options({**options, "check": check}))
     assert (stored.format, stored.reencoded, stored.width, stored.height) == (kind, reason, *size)
     assert (stored.data == data) == (reason is None)
@@ -163,35 +210,59 @@ def test_what_is_stored(
         assert (image.format, image.size, len(image.getbands())) == (
             kind.upper(),
             size,
-            1 if data is GRAY else 3,
+            1 if data is GRAY and kind != "webp" else 3,
         )
+        assert not getattr(image, "is_animated", False)
+        assert reason is None or not image.info.get("exif")
 
 
-def test_quality() -> None:
-    """It is that of the JPEGs that an option makes, 92 by default."""
+CMYK = encoded(noise(80, 48).convert("CMYK"), "JPEG")
+
+
+@pytest.mark.parametrize(
+    ("data", "encode"), [(PNG, "jpeg"), (PNG, "webp"), (PHOTO, "webp"), (CMYK, "webp")]
+)
+def test_quality(data: bytes, encode: str) -> None:
+    """It is that of the JPEGs and WEBPs that an option makes, 92 by default."""
     sizes = [
-        len(check_image(PNG, ConvertOptions(encode="jpeg", quality=quality)).data)
+        len(check_image(data, ConvertOptions(encode=encode, quality=quality)).data)
         for quality in (40, None, 92, 98)
     ]
     assert sizes[0] < sizes[1] == sizes[2] < sizes[3]
 
 
-def test_how_near_a_jpeg_comes() -> None:
-    """The PSNR of one JPEG of sixteen, of its middle; PNGs lose nothing."""
+@pytest.mark.parametrize(
+    ("kind", "encode", "most"),
+    [("PNG", "jpeg", 65_500), ("PNG", "webp", 16_383), ("JPEG", "webp", 16_383)],
+)
+def test_longest_sides(kind: str, encode: str, most: int) -> None:
+    """A picture that its format cannot hold is refused, unless an option downscales it."""
+    data = encoded(Image.new("RGB", (most + 1, 2)), kind)
+    with pytest.raises(PayloadError, match=f"{encode.upper()} has at most {most:,} pixels on"):
+        check_image(data, ConvertOptions(encode=encode))
+    assert check_image(data, ConvertOptions(encode=encode, max_side=most)).width == most
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+@pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
+def test_how_near_an_image_comes(kind: str, mode: str) -> None:
+    """The PSNR of one JPEG or WEBP of sixteen, of its middle; PNGs lose nothing."""
     measured = 0
     for seed in range(200):
-        image = noise(240, 8, seed)
-        data = encoded(image, "JPEG", quality=50 + seed // 4)
+        image = noise(240, 8, seed).convert(mode)
+        data = encoded(image, kind, quality=50 + seed // 4)
         assert measured_psnr(image, encoded(image, "PNG")) is None
         if (found := measured_psnr(image, data)) is None:
             continue
         measured += 1
         window = (8, 0, 232, 8)
-        given, stored = (np.asarray(each.crop(window), float) for each in (image, opened(data)))
+        given, stored = (
+            np.asarray(each.crop(window).convert("RGB"), float) for each in (image, opened(data))
+        )
         assert found == round(1000 * np.log10(255**2 / np.mean((given - stored) ** 2)))
     assert 3 <= measured <= 30
-    flat = [Image.new("RGB", (8, side), "gray") for side in range(1, 200)]
-    found = {measured_psnr(image, encoded(image, "JPEG")) for image in flat}
+    flat = [Image.new(mode, (8, side), "gray") for side in range(1, 200)]
+    found = {measured_psnr(image, encoded(image, kind, quality=100)) for image in flat}
     assert found == {None, 10_000}
 
 

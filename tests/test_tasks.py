@@ -284,8 +284,10 @@ def painted(orientation: int, kind: str = "PNG", **settings: object) -> bytes:
         ({"max_side": 80}, (80, 40)),
         ({"size": "60x90", "resize": "fit"}, None),
         ({"size": "60x90", "resize": "center_crop", "encode": "png"}, None),
+        ({"max_side": 80, "encode": "webp"}, (80, 40)),
+        ({"size": "60x90", "resize": "fit", "encode": "webp"}, None),
     ],
-    ids=["as they are", "max_side", "fit", "center_crop"],
+    ids=["as they are", "max_side", "fit", "center_crop", "max_side webp", "fit webp"],
 )
 def test_boxes_turn_with_their_image(
     options: Mapping[str, Any], sides: tuple[int, int] | None, tmp_path: Path

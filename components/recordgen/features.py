@@ -51,6 +51,9 @@ VIDEO_CLASS_LABEL = "video/class/label"
 RAW = "raw"
 RAW_CHANNELS = 3
 
+#: ``image/format`` of a WEBP, which not every TensorFlow decodes.
+WEBP = "webp"
+
 #: The corners of boxes.
 BBOX = (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YMAX)
 

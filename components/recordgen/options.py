@@ -283,13 +283,14 @@ class ConvertOptions:
     encode: str = option(
         "keep",
         "format of stored images: `keep` JPEG as JPEG and store the others as PNG where they must "
-        "be encoded, or `jpeg` or `png` for all; files that need no change keep their bytes",
-        choices=("keep", "jpeg", "png"),
+        "be encoded, or `jpeg`, `png` or `webp` for all; files that need no change keep their "
+        "bytes; TensorFlow 2.21 decodes WEBP, 2.16 does not",
+        choices=("keep", "jpeg", "png", "webp"),
     )
     quality: int | None = option(
         None,
-        "quality of the JPEGs that `short_side`, `max_side`, `size` or `encode` make, from 1 to "
-        "100",
+        "quality of the JPEGs or WEBPs that `short_side`, `max_side`, `size` or `encode` make, "
+        "from 1 to 100",
         metavar="N",
         unset="92",
         above_zero=True,
@@ -521,12 +522,13 @@ class ConvertOptions:
             if self.encode == "png" or self.pixels == "raw":
                 other = "encode=png" if self.encode == "png" else "pixels=raw"
                 raise UsageError(
-                    f"quality is for JPEGs, and {other} stores none; leave one of them out"
+                    f"quality is for JPEGs and WEBPs, and {other} stores none; leave one of them "
+                    f"out"
                 )
             if not changing:
                 raise UsageError(
-                    f"quality is for the JPEGs that {', '.join(_SIZES)} or encode=jpeg make; add "
-                    f"one of them"
+                    f"quality is for the JPEGs or WEBPs that {', '.join(_SIZES)}, encode=jpeg or "
+                    f"encode=webp make; add one of them"
                 )
         if self.pixels == "raw" and self.encode != OPTIONS["encode"].default:
             raise UsageError(

@@ -1,9 +1,14 @@
-"""Pixels that are stored raw: every door reads them, and as it would read the same in PNGs."""
+"""Raw pixels and WEBPs: every door reads them, and as it would read the same in PNGs.
+
+A TensorFlow that decodes no WEBPs says so before it reads.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,8 @@ import tensorflow as tf
 from PIL import Image
 
 import recordgen
+from recordgen.errors import SourceError, UsageError
+from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import Tuning
 from recordgen.records.example import parse_example, serialize_example
 from recordgen.records.tfrecord import frame, read_records
@@ -29,6 +36,17 @@ SIZE = (24, 30)
 PICTURES = [(80, 48), (48, 80), (64, 64), (20, 12), (300, 230)]
 
 
+needs_webp = pytest.mark.skipif(
+    not hasattr(tf.io, "decode_webp"), reason=f"TensorFlow {tf.__version__} decodes no WEBPs"
+)
+
+
+@pytest.fixture
+def without_webp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make TensorFlow look as if it decoded no WEBPs; version 2.16 does not."""
+    monkeypatch.delattr(tf.io, "decode_webp", raising=False)
+
+
 def picture(number: int) -> Image.Image:
     """Return a smooth picture; the third one is gray."""
     small = noise(6, 5, number).resize(PICTURES[number], Image.Resampling.BICUBIC)
@@ -41,9 +59,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(len(PICTURES)):
         data = encoded(picture(number), "PNG", **({"exif": exif_of(6)} if number == 1 else {}))
         (folder / f"{number}.png").write_bytes(data)
+        (folder / f"{number}.webp").write_bytes(encoded(picture(number), "WEBP"))
     for name, what in (("labels", "thing"), ("boxes", "box,.3,.3,,,.8,.7,,")):
-        rows = (f"TRAIN,{number}.png,{what}\n" for number in range(len(PICTURES)))
-        (folder / f"{name}.csv").write_text("".join(rows))
+        for suffix in ("png", "webp"):
+            rows = (f"TRAIN,{number}.{suffix},{what}\n" for number in range(len(PICTURES)))
+            (folder / f"{name} {suffix}.csv").write_text("".join(rows))
     return folder
 
 
@@ -51,7 +71,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def outputs(source: Path) -> dict[str, str]:
     """Return outputs by name: the same pictures as PNGs and raw, of one size and as they are.
 
-    Most have a label: reading boxes takes four times as long.
+    Most have a label: reading boxes takes four times as long. Others come from WEBPs.
     """
     one_size = {"size": SIZE, "resize": "fit"}
     options: dict[str, Any] = {
@@ -67,10 +87,19 @@ def outputs(source: Path) -> dict[str, str]:
         "boxes raw": {"pixels": "raw"},
         "boxes unchecked": {"pixels": "raw", "check": "header"},
         "boxes one size raw": {**one_size, "pixels": "raw"},
+        "webp": {"encode": "webp"},
+        "webp as png": {"encode": "png"},
+        "webp unchecked": {"encode": "webp", "check": "header"},
+        "webp mixed": {"encode": "webp", "pixels": "mixed"},
+        "webp small mixed": {"encode": "webp", "pixels": "mixed", "max_side": 200},
+        "boxes webp": {"encode": "webp"},
+        "boxes webp as png": {"encode": "png"},
+        "one size webp": {**one_size, "encode": "webp"},
     }
     for name, given in options.items():
-        rows = source / ("boxes.csv" if name.startswith("boxes") else "labels.csv")
-        recordgen.convert(rows, source / name, ignore="BLURRED", **given)
+        what = "boxes" if name.startswith("boxes") else "labels"
+        rows = f"{what} {'webp' if 'webp' in name else 'png'}.csv"
+        recordgen.convert(source / rows, source / name, ignore="BLURRED", **given)
     return {name: str(source / name) for name in options}
 
 
@@ -82,23 +111,81 @@ def batch(output: str | list[str], **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("raw", "png", "resize", "decoder"),
+    ("name", "png", "resize", "decoder"),
     [
         ("boxes raw", "boxes png", "center_crop", "fast"),
         ("raw", "png", "fit", "exact"),
         ("boxes unchecked", "boxes png", "stretch", "fast"),
         ("boxes mixed", "boxes png", "fit", "fast"),
+        pytest.param("boxes webp", "boxes webp as png", "center_crop", "fast", marks=needs_webp),
+        pytest.param("webp", "webp as png", "fit", "exact", marks=needs_webp),
+        pytest.param("webp unchecked", "webp as png", "random_crop", "fast", marks=needs_webp),
+        pytest.param("webp mixed", "webp as png", "stretch", "fast", marks=needs_webp),
     ],
 )
 def test_same_pixels_as_png(
-    outputs: dict[str, str], raw: str, png: str, resize: str, decoder: str
+    outputs: dict[str, str], name: str, png: str, resize: str, decoder: str
 ) -> None:
     """Pixels and boxes do not differ at all, whatever is done to them after reading."""
-    options = {"resize": resize, "tuning": Tuning(decoder=decoder)}
+    options = {"resize": resize, "tuning": Tuning(decoder=decoder), "seed": 3}
     for found, expected in zip(
-        batch(outputs[raw], **options), batch(outputs[png], **options), strict=True
+        batch(outputs[name], **options), batch(outputs[png], **options), strict=True
     ):
         assert np.array_equal(found, expected)
+
+
+@needs_webp
+def test_webps_that_were_encoded(outputs: dict[str, str]) -> None:
+    """What is read of them are Pillow's pixels."""
+    images, _ = batch(outputs["one size webp"], dtype="uint8")
+    stored = [opened(record) for record in records(outputs["one size webp"])]
+    assert {image.format for image in stored} == {"WEBP"}
+    pairs = [pair for pair in zip(images, stored, strict=True) if pair[1].size == SIZE[::-1]]
+    assert len(pairs) == len(PICTURES) - 1  # one is smaller
+    assert all(np.array_equal(pixels, np.asarray(image)) for pixels, image in pairs)
+
+
+def opened(record: dict[str, Any]) -> Image.Image:
+    return Image.open(io.BytesIO(record["image/encoded"][0]))
+
+
+def evaluated(output: str) -> object:
+    return evaluate("no model", output, recordgen.read_dataset(output), "train")
+
+
+# what reads images, before it reads one
+DOORS: list[Callable[[str], object]] = [
+    recordgen.train_dataset,
+    recordgen.load,
+    recordgen.reading_plan,
+    lambda output: recordgen.eval_dataset(output, split="train"),
+    lambda output: recordgen.eval_dataset(f"{output}/Split-train/*"),
+    lambda output: recordgen.steps_per_epoch(output, 1),
+    evaluated,
+]
+
+
+@pytest.mark.parametrize("name", ["webp", "boxes webp", "webp mixed"])
+@pytest.mark.parametrize("read", DOORS, ids=range(len(DOORS)))
+def test_a_tensorflow_without_webps(
+    outputs: dict[str, str], without_webp: None, name: str, read: Callable[[str], object]
+) -> None:
+    """The message says what, why and the remedy, at once."""
+    with pytest.raises(UsageError) as caught:
+        read(outputs[name])
+    assert str(caught.value) == (
+        f"the images are WEBPs, and TensorFlow {tf.__version__} decodes none; use a newer "
+        f"TensorFlow (2.21 decodes them), or convert the images with --encode jpeg"
+    )
+
+
+def test_what_needs_no_webps(outputs: dict[str, str], without_webp: None) -> None:
+    """Records are read as they are; an output may hold no WEBP, whatever its options."""
+    [found] = recordgen.read(outputs["webp"], batch_size=len(PICTURES))
+    assert list(found["image/format"].numpy()) == [b"webp"] * len(PICTURES)
+    assert batch(outputs["webp small mixed"])[0].shape == (len(PICTURES), *SIZE, 3)
+    with pytest.raises(SourceError, match="no model"):
+        evaluated(outputs["webp small mixed"])
 
 
 def test_same_augmentation(outputs: dict[str, str]) -> None:
@@ -140,7 +227,7 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(
     out = outputs["boxes one size raw"]
     if resize != "fit":
         out = str(source / "shaped")
-        recordgen.convert(source / "boxes.csv", out, size=SIZE, resize=resize, pixels="raw")
+        recordgen.convert(source / "boxes png.csv", out, size=SIZE, resize=resize, pixels="raw")
     images, boxes = batch(out, dtype="uint8")
     fresh, fresh_boxes = batch(outputs["boxes png"], dtype="uint8", resize=resize, min_visible=0)
     assert np.abs(images.astype(int) - fresh).mean() < 3
@@ -202,37 +289,81 @@ def test_people_see_a_picture(outputs: dict[str, str], tmp_path: Path) -> None:
     assert page.count("data:image/png;base64") >= len(PICTURES)
 
 
+def test_people_see_webps(outputs: dict[str, str], tmp_path: Path) -> None:
+    """Files have the suffix and the bytes; boxes are drawn on a PNG; the report shows pictures."""
+    shown = inspect(outputs["webp"], to=str(tmp_path / "seen"))
+    files = extract(find_examples(outputs["webp"], "split=train"), str(tmp_path / "all"))[:-1]
+    stored = sorted(record["image/encoded"][0] for record in records(outputs["webp"]))
+    assert stored == sorted(
+        path.read_bytes() for path in Path(outputs["webp"]).parent.glob("*.webp")
+    )
+    for paths in ([Path(str(record.image_file)) for record in shown], [*map(Path, files)]):
+        assert {path.suffix for path in paths} == {".webp"}
+        assert sorted(path.read_bytes() for path in paths) == stored
+    [drawn, *_] = inspect(outputs["boxes webp"], num=1, to=str(tmp_path / "boxes"))
+    assert str(drawn.image_file).endswith(".png")
+    assert recordgen.render_report(outputs["webp"]).count("data:image/") >= len(PICTURES)
+
+
 def test_a_comparison_knows_the_pictures(outputs: dict[str, str]) -> None:
     """Rows of both are matched by name, and what differs is the payload alone."""
     found = recordgen.diff(outputs["boxes png"], outputs["boxes raw"])
     assert (found.kinds["bytes"], found.kinds["features"]) == (len(PICTURES), 0)
 
 
-def test_models_see_what_they_were_trained_on(outputs: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "png"),
+    [("boxes mixed", "png"), pytest.param("webp mixed", "webp as png", marks=needs_webp)],
+)
+def test_models_see_what_they_were_trained_on(outputs: dict[str, str], name: str, png: str) -> None:
     """Evaluation reads records through the model's own signature."""
-    examples = [item for path in find_shards(outputs["boxes mixed"]) for item in read_records(path)]
+    examples = [item for path in find_shards(outputs[name]) for item in read_records(path)]
     images = stored_images(tf.constant(examples), SIZE)
-    assert np.array_equal(images, batch(outputs["png"])[0])
+    assert np.array_equal(images, batch(outputs[png])[0])
 
 
-def test_images_in_columns(source: Path) -> None:
-    """Tables with one image or several are read raw, too, checked or not."""
-    (source / "table.csv").write_text("day,night,kind\n0.png,1.png,a\n3.png,2.png,b\n")
-    schema = {"day": "image", "night": "image", "kind": "label"}
-    read = []
-    for check, options in (
-        ("decode", {"encode": "png"}),
-        ("decode", {"pixels": "raw"}),
-        ("header", {"pixels": "raw"}),
-    ):
-        out = source / f"table {check} {next(iter(options))}"
-        given: dict[str, Any] = {"schema": schema, "split_fractions": "1,0,0", **options}
-        recordgen.convert(str(source / "table.csv"), out, check=check, **given)
-        [(columns, _)] = recordgen.train_dataset(str(out), image_size=SIZE, shuffle=False)
-        read.append(columns)
-    for columns in read[1:]:
-        for name in ("day", "night"):
-            assert np.array_equal(columns[name], read[0][name])
+def table(source: Path, suffix: str, **options: Any) -> str:
+    """Return an output of rows with two images each."""
+    rows = source / f"table {suffix}.csv"
+    rows.write_text(f"day,night,age,kind\n0.{suffix},1.{suffix},3,a\n3.{suffix},2.{suffix},5,b\n")
+    out = source / f"table {suffix} {options}"
+    schema = {"day": "image", "night": "image", "age": "int", "kind": "label"}
+    given: dict[str, Any] = {"schema": schema, "split_fractions": "1,0,0", "overwrite": True}
+    recordgen.convert(str(rows), out, **given, **options)
+    return str(out)
+
+
+def columns_of(output: str) -> dict[str, Any]:
+    [(columns, _)] = recordgen.train_dataset(output, image_size=SIZE, shuffle=False)
+    return columns
+
+
+@pytest.mark.parametrize(
+    ("suffix", "options"),
+    [
+        ("png", {"pixels": "raw"}),
+        ("png", {"pixels": "raw", "check": "header"}),
+        pytest.param("webp", {"encode": "webp"}, marks=needs_webp),
+    ],
+)
+def test_images_in_columns(source: Path, suffix: str, options: dict[str, Any]) -> None:
+    """Tables with several images are read as if these were PNGs, checked or not."""
+    expected = columns_of(table(source, suffix, encode="png"))
+    found = columns_of(table(source, suffix, **options))
+    for name in ("day", "night"):
+        assert np.array_equal(found[name], expected[name])
+
+
+def test_webps_in_columns(source: Path, without_webp: None) -> None:
+    """Without such a TensorFlow, columns without images are read, also of joined outputs."""
+    outputs = [table(source, "webp", encode="png"), table(source, "webp", encode="webp")]
+    [(columns, _)] = recordgen.train_dataset(outputs, columns=["age"], shuffle=False)
+    assert sorted(columns["age"].numpy()) == [3, 3, 5, 5]
+    for given in (outputs[1], outputs):
+        with pytest.raises(UsageError, match="the images are WEBPs, and TensorFlow"):
+            recordgen.train_dataset(given)
+    with pytest.raises(UsageError, match="the images are WEBPs, and TensorFlow"):
+        evaluated(outputs[1])
 
 
 def test_damaged_pixels_are_skipped(outputs: dict[str, str], tmp_path: Path) -> None:

@@ -344,7 +344,8 @@ def _row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
         total = sum(dataset.reencoded.values())
         lines.append(f"Re-encoded {total:,}{_detail(dataset.reencoded)}")
     if dataset.psnr:
-        lines.append("PSNR       {mean_db} dB, the mean of {images:,} JPEGs".format(**dataset.psnr))
+        measured = "PSNR       {mean_db} dB, the mean of {images:,} encoded images"
+        lines.append(measured.format(**dataset.psnr))
     lines += [f"Warning    {one_line(text)}" for text in dataset.warnings]
     return lines
 

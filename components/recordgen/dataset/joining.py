@@ -16,6 +16,7 @@ from recordgen.dataset.manifest import Dataset, RowCounts, Split, dataset_digest
 from recordgen.dataset.splits import split_order
 from recordgen.dataset.vocabulary import join_names
 from recordgen.errors import DataError
+from recordgen.features import WEBP
 
 
 def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
@@ -44,6 +45,8 @@ def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
         options["check"] = "header"  # not every image of them was decoded
     if len({dataset.options.get("pixels", "encoded") for _, dataset in parts}) > 1:
         options["pixels"] = "mixed"  # each record says itself what it holds
+    if WEBP in {dataset.options.get("encode") for _, dataset in parts}:
+        options["encode"] = WEBP  # some may need a TensorFlow that decodes them
     names = {name for _, dataset in parts for name in dataset.splits}
     splits = {
         name: Split.merge([d.splits[name] for _, d in parts if name in d.splits])

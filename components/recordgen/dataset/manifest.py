@@ -247,8 +247,8 @@ class Dataset:
         features: how the features of written examples are stored, by name; empty for images.
         folder: where relative ``video/uri`` start; empty: records name no files.
         lint: how many findings ``lint.jsonl`` has, by code.
-        psnr: of the JPEGs that were encoded, how many ``images`` were measured and their
-            ``mean_db`` in decibels; empty: none was.
+        psnr: of the JPEGs and WEBPs that were encoded, how many ``images`` were measured and
+            their ``mean_db`` in decibels; empty: none was.
     """
 
     task: str

@@ -13,6 +13,7 @@ from recordgen.dataset.vocabulary import shown_labels
 from recordgen.errors import DataError
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
 from recordgen.standards.model_labels import read_model_labels
+from recordgen.standards.stored_features import is_image, stored_features
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
 from recordgen.training.measures import (
@@ -67,6 +68,7 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     the model was trained on. A label that the model does not know counts as a wrong answer.
 
     Raises:
+        UsageError: TensorFlow does not decode the dataset's images.
         SourceError: the model does not say which labels it knows.
         DataError: the dataset's task has no models, the split does not exist, its labels do not
             determine a score, or the model knows none of them.
@@ -77,6 +79,11 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     load_tensorflow()
     import tensorflow as tf
 
+    from recordgen.reading.decoding import check_formats
+    from recordgen.reading.shards import ShardSet
+
+    if any(map(is_image, stored_features(dataset))):
+        check_formats(ShardSet((), split, dataset))
     labels = read_model_labels(model_dir)
     signatures = tf.saved_model.load(model_dir).signatures
     accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(labels))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from PIL import Image, ImageDraw, ImageFont
 
 from recordgen.payloads.image import PILLOW_FORMATS, decoded, to_8_bit
-from recordgen.payloads.resizing import JPEG_QUALITY
+from recordgen.payloads.resizing import LOSSY_QUALITY
 from recordgen.records.boxes import StoredBox
 
 # Shares of an image's shorter side, and the least, in pixels.
@@ -69,7 +69,7 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
     out = io.BytesIO()
     if name in ("JPEG", "MPO"):
         # Full colour resolution, or the lines would bleed.
-        canvas.save(out, "JPEG", quality=JPEG_QUALITY, subsampling=0, exif=b"", icc_profile=None)
+        canvas.save(out, "JPEG", quality=LOSSY_QUALITY, subsampling=0, exif=b"", icc_profile=None)
         return Drawing(out.getvalue(), "jpeg")
     canvas.save(out, "PNG", exif=b"", icc_profile=None)
     return Drawing(out.getvalue(), "png")

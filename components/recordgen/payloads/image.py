@@ -5,11 +5,13 @@ shows as a person would see it keeps its own bytes; the rest is re-encoded:
 
     exif_orientation  the op ignores it: turned, as JPEG with the file's own quantisation tables
     cmyk              CMYK and YCCK JPEGs: to RGB, as JPEG
-    alpha             pixels that are really transparent: flattened on white, as PNG
+    alpha             pixels that are really transparent, and WEBPs that could have such: flattened
+                      on white, as PNG
     16_bit            to 8 bit (the high byte), as PNG
     bmp               any BMP but plain 24 bit (palettes would be read as gray), as PNG
     gif               a first frame smaller than its canvas, or colours outside its palette, as PNG
-    format            WEBP, TIFF and ICO, which the op cannot read, as PNG
+    format            WEBP, TIFF and ICO, which the op cannot read, as PNG; under ``encode=webp``,
+                      of WEBPs only animations
     max_side          larger than the user wants: downscaled (JPEG stays JPEG, the rest PNG)
 """
 
@@ -26,7 +28,7 @@ import simplejpeg
 from PIL import ExifTags, Image, JpegImagePlugin, UnidentifiedImageError
 
 from recordgen.errors import PayloadError
-from recordgen.features import RAW
+from recordgen.features import RAW, WEBP
 from recordgen.lint.looks import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.options import ConvertOptions
 from recordgen.payloads.apart import check_apart
@@ -37,7 +39,14 @@ from recordgen.payloads.jpeg import jpeg_header
 from recordgen.payloads.kinds import kind_of
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
 from recordgen.payloads.png import check_chunks, check_png
-from recordgen.payloads.resizing import Placed, change_of, encoded, measured_psnr, stored_kind
+from recordgen.payloads.resizing import (
+    Placed,
+    change_of,
+    encoded,
+    encoder_bytes,
+    measured_psnr,
+    stored_kind,
+)
 from recordgen.payloads.tiff import JPEGS, LENIENT, tiff_header
 from recordgen.rejects import RejectCode
 
@@ -88,8 +97,8 @@ class CheckedImage(NamedTuple):
 
     Attributes:
         data: the encoded bytes.
-        format: ``jpeg``, ``png``, ``gif``, ``bmp`` or ``raw``; empty if ``check=none`` could not
-            tell.
+        format: ``jpeg``, ``png``, ``gif``, ``bmp``, ``webp`` or ``raw``; empty if ``check=none``
+            could not tell.
         height: pixels; None if ``check=none`` could not tell.
         width: pixels; None if ``check=none`` could not tell.
         reencoded: why the bytes are not the file's own (see the module), or None.
@@ -154,10 +163,18 @@ def prepare(data: bytes, options: ConvertOptions) -> Prepared:
     if not data:
         raise PayloadError(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
     check_size(len(data), options)
-    kind = next((name for magic, name in _MAGIC if data.startswith(magic)), "")
+    kind = _kind(data, options)
     if options.check == "none":
         return Prepared(partial(_unchecked, data, kind), 0, 0)
     return _prepare_jpeg(data, options) if kind == "jpeg" else _prepare_other(data, kind, options)
+
+
+def _kind(data: bytes, options: ConvertOptions) -> str:
+    """Return the format of a file that may keep its bytes; empty: it is another one."""
+    # Not every TensorFlow decodes WEBPs: they are stored only where they are asked for.
+    if options.encode == WEBP and data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return WEBP
+    return next((name for magic, name in _MAGIC if data.startswith(magic)), "")
 
 
 def picture_in_small(data: bytes, options: ConvertOptions) -> SmallPicture | None:
@@ -234,6 +251,7 @@ def _prepare_jpeg(data: bytes, options: ConvertOptions) -> Prepared:
         seconds += pixels * 5e-8
     elif options.changes_pictures:
         size += pixels * 8
+    size += encoder_bytes((width, height), options)
     decode = partial(_check_jpeg, data, (height, width), colorspace, orientation, options)
     return Prepared(decode, size, seconds)
 
@@ -328,8 +346,8 @@ def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
     image = _open(data, options)
     pixels = image.height * image.width
     # As decoded, and on white or as it is compressed: whether it must be is not known yet.
-    size = pixels * (16 if image.format == "WEBP" else 12)
-    seconds = pixels * (2e-8 if kind else 8e-8)
+    size = pixels * (16 if image.format == "WEBP" else 12) + encoder_bytes(image.size, options)
+    seconds = pixels * (2e-8 if kind in ("png", "gif", "bmp") else 8e-8)
     frames: Sequence[GifFrame] = ()
     if kind == "gif" and options.check == "decode":
         frames = _frames(data, options)
@@ -426,7 +444,7 @@ def _decode_frames(frames: Sequence[GifFrame]) -> None:
 
 
 def _why_reencode(data: bytes, kind: str, image: Image.Image) -> str | None:
-    if kind not in ("png", "gif", "bmp"):
+    if kind not in ("png", "gif", "bmp", WEBP) or (kind == WEBP and _is_animated_webp(data)):
         return "format"
     if _orientation(image) != 1:
         return "exif_orientation"
@@ -436,7 +454,14 @@ def _why_reencode(data: bytes, kind: str, image: Image.Image) -> str | None:
         return "16_bit"
     if kind == "gif" and not _is_plain_gif(image):
         return "gif"
+    if kind == WEBP:  # the op takes no fourth channel, even if all of it is opaque
+        return "alpha" if image.mode != "RGB" else None
     return "alpha" if _is_transparent(image) else None
+
+
+def _is_animated_webp(data: bytes) -> bool:
+    """Say whether a WEBP's header has the flag of animations, be it of a single frame."""
+    return data[12:16] == b"VP8X" and bool(data[20] & 2)  # RFC 9649, 2.7
 
 
 def _is_plain_bmp(data: bytes) -> bool:

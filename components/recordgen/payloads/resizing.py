@@ -17,11 +17,16 @@ from typing import Any, NamedTuple
 
 from PIL import Image, ImageChops, ImageStat
 
-from recordgen.features import RAW
+from recordgen.errors import PayloadError
+from recordgen.features import RAW, WEBP
 from recordgen.options import ConvertOptions
+from recordgen.rejects import RejectCode
 
-#: Quality of JPEGs that are made because of an option, unless ``quality`` says another.
-JPEG_QUALITY = 92
+#: Quality of JPEGs and WEBPs that are made because of an option, unless ``quality`` says another.
+LOSSY_QUALITY = 92
+
+# The most pixels on a side of what libjpeg and libwebp encode.
+_MOST_ACROSS = {"jpeg": 65_500, WEBP: 16_383}
 
 # The options of which one says how large pictures are stored.
 _SIZES = ("max_side", "short_side", "size")
@@ -29,13 +34,16 @@ _SIZES = ("max_side", "short_side", "size")
 # With pixels=mixed, pictures of more pixels are encoded: 256×256 take 197 kB.
 _MIXED_PIXELS = 65_536
 
-# Of so many JPEGs that were encoded one is measured, of it at most the middle of so many pixels
-# across: measuring all would cost nearly half of what checking and encoding them does.
+# Of so many images that lost by encoding one is measured, of it at most the middle of so many
+# pixels across: measuring all JPEGs would cost nearly half of what checking and encoding them does.
 _MEASURED_SHARE = 16
 _MEASURED_SIDE = 224
 
 # What equal pixels count as: the mean of infinite ones says nothing.
 _EQUAL_PSNR = 10_000
+
+# What libwebp takes for each pixel that it encodes. Other encoders take little.
+_WEBP_BYTES = 11
 
 # Pillow reduces a much larger picture by whole pixels first, to twice the size.
 _REDUCING_GAP = 2.0
@@ -160,40 +168,57 @@ def encoded(
 
     Args:
         image: the picture.
-        kind: ``jpeg``, ``png`` or ``raw``.
+        kind: ``jpeg``, ``png``, ``webp`` or ``raw``.
         settings: of Pillow's JPEG encoder, unless ``quality`` is given.
         options: ``quality`` counts.
+
+    Raises:
+        PayloadError: the format has no pictures of this size.
     """
     if kind == RAW:
         return image.convert("RGB").tobytes()
+    most = _MOST_ACROSS.get(kind, math.inf)
+    if max(image.size) > most:
+        raise PayloadError(
+            RejectCode.TOO_MANY_PIXELS,
+            f"a {kind.upper()} has at most {most:,} pixels on each side (got {image.width}×"
+            f"{image.height}); choose another --encode, or --max-side {most}",
+        )
     out = io.BytesIO()
-    if kind != "jpeg":
+    if kind != "jpeg" or options.quality is not None:
         settings = {}
-    elif options.quality is not None or not settings:
-        settings = {"quality": options.quality or JPEG_QUALITY}
+    if kind in ("jpeg", WEBP) and not settings:
+        settings = {"quality": options.quality or LOSSY_QUALITY}
     # Without Exif and profile: whoever reads the record must not turn the image a second time.
     image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
     return out.getvalue()
 
 
 def measured_psnr(image: Image.Image, data: bytes) -> int | None:
-    """Return how near a JPEG comes to the picture it was made of, in hundredths of a decibel.
+    """Return how near a JPEG or WEBP comes to its picture, in hundredths of a decibel.
 
     None: it is not one of the sample, which the bytes decide, so that every run has the same.
 
     Args:
         image: the picture, of mode ``L`` or ``RGB``.
-        data: the JPEG; what has lost nothing is none.
+        data: the JPEG or WEBP as it was encoded; PNGs lose nothing.
     """
-    if not data.startswith(b"\xff\xd8") or zlib.crc32(data) % _MEASURED_SHARE:
+    if not data.startswith((b"\xff\xd8", b"RIFF")) or zlib.crc32(data) % _MEASURED_SHARE:
         return None
     width, height = (min(side, _MEASURED_SIDE) for side in image.size)
     left, top = (image.width - width) // 2, (image.height - height) // 2
     window = (left, top, left + width, top + height)
     stored = Image.open(io.BytesIO(data)).crop(window)
-    found = ImageStat.Stat(ImageChops.difference(image.crop(window), stored))
+    # A WEBP has three channels, also of a gray picture.
+    found = ImageStat.Stat(ImageChops.difference(image.crop(window).convert(stored.mode), stored))
     squares = sum(found.sum2) / sum(found.count)
     return min(_EQUAL_PSNR, round(1000 * math.log10(255**2 / squares))) if squares else _EQUAL_PSNR
+
+
+def encoder_bytes(size: tuple[int, int], options: ConvertOptions) -> int:
+    """Return the memory that the encoder takes beside a picture of a width and a height."""
+    width, height = place(size, options).canvas
+    return width * height * _WEBP_BYTES if options.encode == WEBP else 0
 
 
 def change_of(

@@ -23,6 +23,7 @@ from recordgen.errors import UsageError
 from recordgen.features import RAW, RAW_CHANNELS
 from recordgen.reading.augmentation import Changes, changed
 from recordgen.reading.options import ReadOptions, decode_options
+from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO, Tuning
 from recordgen.reading.windows import (
     center_window,
@@ -54,6 +55,15 @@ PIXELS_VERSION = 2
 _ONE_KERNEL = {"jpeg", "png"}
 
 
+def check_formats(shards: ShardSet) -> None:
+    """Check that this TensorFlow decodes the images of shards. Raises: UsageError."""
+    if shards.may_be_webp and not hasattr(tf.io, "decode_webp"):
+        raise UsageError(
+            f"the images are WEBPs, and TensorFlow {tf.__version__} decodes none; use a newer "
+            f"TensorFlow (2.21 decodes them), or convert the images with --encode jpeg"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ImageDecoder:
     """Decode batches of images; see :class:`recordgen.reading.options.ReadOptions`.
@@ -82,8 +92,8 @@ class ImageDecoder:
         """Decode a batch.
 
         Args:
-            encoded: string [batch], JPEG, PNG, GIF (first frame) or BMP files of any size; or raw
-                pixels.
+            encoded: string [batch], JPEG, PNG, GIF (first frame) or BMP files of any size, and
+                WEBPs if TensorFlow decodes them; or raw pixels.
             sizes: int64 [batch, 2], heights and widths; None: read them from each image.
             seed: int64 [2], for ``random_crop``.
             is_raw: bool [batch], which are raw pixels, whose sizes are needed; None: none of them,
@@ -468,7 +478,8 @@ def decode_images(
     """Decode and resize encoded images, in the same way as training and evaluation do.
 
     Args:
-        encoded: string [batch], JPEG, PNG, GIF (first frame) or BMP files of any size.
+        encoded: string [batch], JPEG, PNG, GIF (first frame) or BMP files of any size, and WEBPs
+            if TensorFlow decodes them.
         image_size: height and width of the returned images, in pixels; one number for a square.
         scale: the range of pixels, as in training: ``0..1``, ``0..255``, ``-1..1``, or the name of
             a model in ``keras.applications``; ``auto``: ``0..1``.

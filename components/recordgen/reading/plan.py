@@ -23,6 +23,7 @@ from recordgen.reading.classes import (
     plan_task,
     shown_names,
 )
+from recordgen.reading.decoding import check_formats
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.shards import ShardFile, ShardSet
 from recordgen.reading.shares import Piece, consecutive_share, cut_at, even_share
@@ -108,9 +109,10 @@ def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
     """Plan how images are read.
 
     Raises:
-        UsageError: an option does not go with the data.
+        UsageError: an option does not go with the data, or TensorFlow does not decode it.
         DataError: nothing is left to read, or a label is outside the vocabulary.
     """
+    check_formats(shards)
     is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
     task = plan_task(shards, options, "image_classification")
     check_image_options(shards, options, task)

@@ -22,6 +22,7 @@ from recordgen.dataset.manifest import (
     split_dir,
 )
 from recordgen.errors import DataError, RecordError, SourceError, SplitNotFoundError, UsageError
+from recordgen.features import WEBP
 from recordgen.reading.counting import count_records, is_cheap
 
 _MAGIC = frozenset("*?[")
@@ -95,6 +96,14 @@ class ShardSet:
         return (
             self.dataset is not None and self.dataset.options.get("pixels", "encoded") != "encoded"
         )
+
+    @property
+    def may_be_webp(self) -> bool:
+        """Whether images, if there are any, may be WEBPs, which not every TensorFlow decodes."""
+        if self.images is not None:
+            return WEBP in self.images.formats
+        # Nothing is known in common of several images in a row.
+        return self.dataset is not None and self.dataset.options.get("encode") == WEBP
 
     @property
     def labels(self) -> dict[str, int] | None:

@@ -16,7 +16,13 @@ import tensorflow as tf
 from recordgen.errors import UsageError
 from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import ClassPlan
-from recordgen.reading.decoding import ImageDecoder, as_written, stored_sizes, to_uint8
+from recordgen.reading.decoding import (
+    ImageDecoder,
+    as_written,
+    check_formats,
+    stored_sizes,
+    to_uint8,
+)
 from recordgen.reading.images import ImageReading
 from recordgen.reading.options import LabelOptions, ReadOptions
 from recordgen.reading.parsing import parsed_as
@@ -148,6 +154,8 @@ def plan_table(shards: ShardSet, options: TableOptions) -> ReadPlan:
     for name in () if table.images else _OF_IMAGES:
         if name in given:
             raise UsageError(f"{name} does not apply to these examples ({task}); leave it out")
+    if not set(table.images).isdisjoint(_wanted(table, options)):
+        check_formats(shards)
     if not table.has_labels:
         for name in _OF_LABELS:
             if name in given and not (name == "label_mode" and options.label_mode is None):
