@@ -736,7 +736,7 @@ def test_a_local_file_that_changed(size: int, tmp_path: Path) -> None:
     path.write_bytes(b"x" * size)
     row = PlannedRow(0, "labels.csv", 1, str(path), None, 5, "", assigned=False)
     options = ConvertOptions(task="image_classification", max_image_mb=0.0001)
-    with Fetcher([row], options) as fetcher:
+    with Fetcher([row.uri], options) as fetcher:
         with pytest.raises(PayloadError, match=rf"it had 5 bytes, now {size}") as refused:
             fetcher.start(row)()
         assert refused.value.code == "changed"
@@ -759,7 +759,7 @@ def test_a_disk_that_fails(
     )
     options = ConvertOptions(task="image_classification", on_storage_error=on_storage_error)
     expected = {"auto": UnreachableError, "reject": PayloadError}[on_storage_error]
-    with Fetcher([row], options) as fetcher, monkeypatch.context() as patch:
+    with Fetcher([row.uri], options) as fetcher, monkeypatch.context() as patch:
         patch.setattr(os, "read", fail)
         with pytest.raises(expected, match=r"1\.jpg: OSError: .*Input/output error"):
             fetcher.start(row)()

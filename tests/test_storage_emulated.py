@@ -359,7 +359,7 @@ def test_a_replaced_object_is_rejected(store: Store, difference: int) -> None:
     """What has another size than it was planned with is neither cut nor half the old image."""
     url = store.put("1.jpg", b"x" * 1000)
     row = PlannedRow(0, "labels.csv", 1, url, None, 1000 + difference, "", assigned=False)
-    with Fetcher([row], ConvertOptions(task="image_classification")) as fetcher:
+    with Fetcher([row.uri], ConvertOptions(task="image_classification")) as fetcher:
         with pytest.raises(PayloadError, match="the file changed") as refused:
             fetcher.start(row)()
         assert refused.value.code == "changed"

@@ -63,8 +63,9 @@ class Fetcher:
     Leaving the context ends waiting for them.
     """
 
-    def __init__(self, rows: Iterable[PlannedRow], options: ConvertOptions) -> None:
-        self.is_far = any(not storage.is_local(_path(row)) for row in rows)
+    def __init__(self, paths: Iterable[str], options: ConvertOptions) -> None:
+        """Prepare to give the payloads that lie at ``paths``."""
+        self.is_far = not all(map(storage.is_local, paths))
         self._options = options
         self._access = options.access
         self._stop = Event()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from recordgen.options import ConvertOptions
 from recordgen.ordered import map_in_order
 from recordgen.payloads.fetching import IN_FLIGHT_BYTES, Fetcher
 from recordgen.rejects import Reject
-from recordgen.rows.columns import Columns, PlannedBatch, content_of
+from recordgen.rows.columns import Columns, PlannedBatch, content_of, values_of
 from recordgen.rows.planned import PlannedRow, requested_uris, with_uri
 from recordgen.tasks import task_for
 from recordgen.tasks.task import BuiltBatch, Payloads, Task
@@ -56,7 +57,7 @@ class PlannedRows:
         payload from one that replaced it.
         """
         task = task_for(options)
-        if not all(part.version for mine in self._payloads(task) for part in mine):
+        if not all(starmap(_are_versioned, self._stored(task))):
             return None
         return self._identity(task, vocabulary, options)
 
@@ -69,8 +70,7 @@ class PlannedRows:
                 yield from content_of(batch.columns[name])
             if options.url_secrets == "keep":
                 yield from content_of(batch.columns["addresses"])
-        for mine in self._payloads(task):
-            paths = [storage.resolve(part.uri, part.source) for part in mine]
+        for paths in self._paths(task):
             yield json.dumps(paths).encode()
 
     def _numbers(self, task: Task, vocabulary: Vocabulary) -> Sequence[object]:
@@ -87,11 +87,21 @@ class PlannedRows:
         for start in range(0, len(self.columns), count):
             yield PlannedBatch(self.columns.slice(start, count))
 
-    def _payloads(self, task: Task) -> Iterator[Sequence[PlannedRow]]:
-        """Yield the payloads in storage that each row needs, see :func:`payload_rows`."""
+    def _stored(self, task: Task) -> Iterator[tuple[Columns, Sequence[Sequence[str]]]]:
+        """Yield the rows in parts, and of each row the uris of its payloads in storage."""
         if task.names_payloads:
             for batch in self._in_turn():
-                yield from payload_rows(batch, task)
+                uris, annotations = (values_of(batch.columns[n]) for n in ("uri", "annotation"))
+                yield batch.columns, task.stored_uris(uris, annotations)
+
+    def _paths(self, task: Task) -> Iterator[Sequence[Sequence[str]]]:
+        """Yield the paths of those payloads."""
+        for columns, uris in self._stored(task):
+            sources = values_of(columns["source"])
+            yield [
+                [storage.resolve(uri, source) for uri in mine]
+                for mine, source in zip(uris, sources, strict=True)
+            ]
 
     def renumbered(self, rejects: Sequence[Reject]) -> Sequence[Reject]:
         """Return rejects of the same payloads with the import files and lines of these rows."""
@@ -112,7 +122,7 @@ class PlannedRows:
     ) -> Iterator[BuiltBatch]:
         """Yield the examples of the rows, in order, with a bounded number in flight."""
         task = task_for(options)
-        stored = (part for mine in self._payloads(task) for part in requested(mine))
+        paths = (path for part in self._paths(task) for mine in part for path in mine)
 
         def start(batch: PlannedBatch) -> tuple[PlannedBatch, Sequence[Payloads]]:
             return batch, [fetcher.start_all(requested(mine)) for mine in payload_rows(batch, task)]
@@ -120,7 +130,7 @@ class PlannedRows:
         def make(started: tuple[PlannedBatch, Sequence[Payloads]]) -> BuiltBatch:
             return task.make_batch(*started, vocabulary, options)
 
-        with Fetcher(stored, options) as fetcher:
+        with Fetcher(paths, options) as fetcher:
             yield from map_in_order(
                 make,
                 map(start, self._batches(threads, task.batch_rows)),
@@ -149,6 +159,14 @@ class PlannedRows:
                 stop = max(start + 1, min(start + at_most(len(ends) - start), full, behind))
                 yield part.slice(start - first, stop - start)
                 start, done = stop, int(ends[stop - 1])
+
+
+def _are_versioned(columns: Columns, uris: Sequence[Sequence[str]]) -> bool:
+    """Say whether storage can tell each payload from one that replaced it."""
+    return all(
+        all(each for _, each in json.loads(version)) if len(mine) > 1 else version or not mine
+        for version, mine in zip(values_of(columns["version"]), uris, strict=True)
+    )
 
 
 def payload_rows(batch: PlannedBatch, task: Task) -> list[Sequence[PlannedRow]]:
