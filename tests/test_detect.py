@@ -11,6 +11,7 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
+from recordgen.console.summaries import detection_lines
 from recordgen.conversion.api import make_options
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
@@ -641,7 +642,7 @@ COLUMNS: list[tuple[str, str, dict[str, str], str, dict[str, str], tuple[str, st
         "age,fold,y\n31,TRAIN,1\n40,TEST,0\n",
         {"columns": "target=y,split=fold"},
         "tabular",
-        {"age": "int64 feature", "fold": "bytes split", "y": "int64 target"},
+        {"age": "int", "fold": "split", "y": "int (target, classification)"},
         ("train", "31,TRAIN,1", None),
     ),
 ]
@@ -781,6 +782,32 @@ def test_the_preview_is_always_printed(
             assert found["columns"] == {"note": "text", "kind": "label"}
             assert (found["format"], found["delimiter"], found["header"]) == ("csv", ",", True)
             assert len(found["rows"]) == 3
+
+
+SCHEMA = '{"age": "float", "set": "split", "kind": "label"}'
+
+# header line, further options, how the columns are shown
+TABLES = [
+    (
+        "age,set,kind",
+        {"target_column": "kind"},
+        "age = float, set = split, kind = text (target, {})",
+    ),
+    ("age,set,kind", {"schema": SCHEMA}, "age = float, set = split, kind = label (target, {})"),
+    ("", {"schema": SCHEMA}, "age = float, set = split, kind = label (target, {})"),
+]
+
+
+@pytest.mark.parametrize(("header", "options", "columns"), TABLES)
+def test_types_and_prediction_of_tables_are_printed(
+    header: str, options: dict[str, Any], columns: str, tmp_path: Path
+) -> None:
+    """Inferred and declared columns are shown in the same words, and what the target asks for."""
+    lines = [*filter(None, [header]), "1.5,TRAIN,a", "2,TEST,b"]
+    shown = detection_lines(found(tmp_path, "a.csv", "\n".join(lines) + "\n", **options))
+    ending = "with a header" if header else "no header"
+    assert f"Format     csv, separated by commas, {ending}" in shown
+    assert f"Columns    {columns.format('classification')}" in shown
 
 
 # columns of a frame, task

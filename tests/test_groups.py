@@ -222,7 +222,7 @@ def test_columns_of_frames() -> None:
 def test_what_is_said_about_the_columns(make_csv: MakeCsv, tmp_path: Path) -> None:
     """The summary names the column of groups, in every format that has one."""
     found = recordgen.plan(make_csv(LINES["a table"][0], "t.csv"), group_by="patient")
-    assert dict(found.detection.columns)["patient"] == "bytes feature and group"
+    assert dict(found.detection.columns)["patient"] == "text (group)"
     images = make_csv(["image_uri,patient,label", "TRAIN,p1,cat"])
     found = recordgen.plan(images, group_by="2", max_reject_fraction=1)
     assert found.detection.columns[-1] == ("2", "group")

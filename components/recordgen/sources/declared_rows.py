@@ -17,6 +17,7 @@ from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.csv_records import read_records
 from recordgen.sources.dataframe import SOURCE, as_before_gaps, frame_cells
 from recordgen.sources.header import NOTHING_GIVEN, NOWHERE, Given
+from recordgen.sources.lines import open_lines
 from recordgen.sources.odd_lines import HEADER
 from recordgen.tasks import Declared
 from recordgen.tasks.task import AnnotationError, Task, named_split
@@ -108,7 +109,7 @@ def _columns(
     fields: Sequence[str], schema: Schema, header: str, where: str
 ) -> tuple[list[int], bool]:
     """Return the place of each declared column in a line, and whether the first one names them."""
-    if header == "yes" or (header == AUTO and any(field in schema.columns for field in fields)):
+    if _is_header(fields, schema, header):
         return [_place(name, fields, where, SourceError) for name in schema.columns], True
     if len(fields) != len(schema.columns):
         raise SourceError(
@@ -117,6 +118,24 @@ def _columns(
             f"declare all columns in their order, also those that are ignored"
         )
     return list(range(len(fields))), False
+
+
+def has_header(path: str, schema: Schema, header: str) -> bool:
+    """Return whether the first line of a CSV names columns. Raises: SourceError.
+
+    Args:
+        path: the file.
+        schema: declares the columns.
+        header: the option of this name.
+    """
+    with open_lines(path) as lines:
+        records = read_records(lines, path)
+        first = next((item.fields for item in records if not isinstance(item, Reject)), [])
+    return _is_header([field.strip() for field in first], schema, header)
+
+
+def _is_header(fields: Sequence[str], schema: Schema, header: str) -> bool:
+    return header == "yes" or (header == AUTO and any(field in schema.columns for field in fields))
 
 
 def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], Exception]) -> int:

@@ -22,7 +22,7 @@ from recordgen.rows.row import Adjustments
 from recordgen.sources import foreign_formats
 from recordgen.sources.automl_jsonl import check_keys, row_parser
 from recordgen.sources.conflicts import conflicts
-from recordgen.sources.declared_rows import declared
+from recordgen.sources.declared_rows import declared, has_header
 from recordgen.sources.evidence import (
     SUBJECT_KEYS,
     Reading,
@@ -45,7 +45,7 @@ from recordgen.sources.iob import is_of_sentences
 from recordgen.sources.lines import open_lines
 from recordgen.sources.preview import ROWS_SHOWN, PreviewRow, preview_files
 from recordgen.sources.readers import formats_of
-from recordgen.tables.columns import Table
+from recordgen.tables.columns import Column, Table
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, TextEntities, task_for
 from recordgen.tasks.task import printable
 
@@ -121,6 +121,8 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         delimiter = heads[0].delimiter if heads else read_delimiter(files[0].path)
     if options.task == Tabular.name:
         header = True
+    elif options.task == Declared.name and is_csv:
+        header = has_header(files[0].path, declared(task_for(options)).schema, options.header)
     columns = _columns(heads, options)
     return Detection(options, masked(reason), header, columns, delimiter=delimiter)
 
@@ -357,8 +359,7 @@ def _columns(heads: Sequence[Head], options: ConvertOptions) -> tuple[tuple[str,
     if options.task == Tabular.name:
         return columns_of_table(Table.from_json(options.table)) if options.table else ()
     if options.task == Declared.name:
-        schema = declared(task_for(options)).schema
-        return tuple((name, str(kind)) for name, kind in schema.columns.items())
+        return columns_of_table(declared(task_for(options)).table)
     given = Given.of(options)
     group = ((given.group, "group"),) if given.group else ()
     if options.input_format == "jsonl":
@@ -371,13 +372,20 @@ def _columns(heads: Sequence[Head], options: ConvertOptions) -> tuple[tuple[str,
 
 
 def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:
-    """Return the columns of a table with type and use."""
-    uses = {table.split: "split", table.target: "target", table.weight: "weight"}
-    group = {table.group: " and group"}
-    return tuple(
-        (c.name, f"{c.dtype} {uses.get(c.name, 'feature')}{group.get(c.name, '')}")
-        for c in table.columns
-    )
+    """Return the columns of a table with their types, and what the target asks for."""
+    return tuple((column.name, _shown(column, table)) for column in table.columns)
+
+
+def _shown(column: Column, table: Table) -> str:
+    """Return the type of a column and its roles: ``float``, ``int (target, regression)``."""
+    if column.name == table.split:
+        return "split"
+    roles = []
+    if column.name == table.target:
+        roles += ["target", str(table.prediction)]
+    if column.name == table.group:
+        roles.append("group")
+    return f"{column.type} ({', '.join(roles)})" if roles else str(column.type)
 
 
 # --- DataFrames -------------------------------------------------------------------------------
