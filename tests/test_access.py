@@ -81,8 +81,8 @@ def test_schemes(source: str, uri: str, schemes: tuple[str, ...], allowed: bool)
 CONFINED = [
     (LOCAL, "/data/1.jpg", (), (), None),
     (LOCAL, "/data/images/1.jpg", (), (), None),
-    (LOCAL, "/database/1.jpg", (), (), "reach /data and allow_root alone; allow_root=/database a"),
-    (LOCAL, "/etc/passwd", (), (), "reach /data and allow_root alone; allow_root=/etc allows it"),
+    (LOCAL, "/database/1.jpg", (), (), "reach only /data and allow_root; allow_root=/database a"),
+    (LOCAL, "/etc/passwd", (), (), "reach only /data and allow_root; allow_root=/etc allows it"),
     (LOCAL, "/data/../etc/passwd", (), (), "allow_root=/etc allows it"),
     (LOCAL, "file:///etc/passwd", (), (), "allow_root=/etc allows it"),
     (LOCAL, "/etc/passwd", (), ("/etc",), None),
@@ -90,7 +90,7 @@ CONFINED = [
     (LOCAL, "/a/b/1.jpg", (), ("/a/c",), "allow_root=/a/b allows it"),
     (LOCAL, "gs://bucket/1.jpg", (), (), "allow_root=gs://bucket allows it"),
     (LOCAL, "gs://bucket/1.jpg", (), ("gs://bucket",), None),
-    (LOCAL, "local:///etc/passwd", (), ("/",), "local:// is not read"),
+    (LOCAL, "local:///etc/passwd", (), ("/",), "local:// is not supported"),
     (LOCAL, "zip://1.jpg::/data/a.zip", ("zip",), (), "a chain of URLs is not followed"),
     (LOCAL, "https://host/1.jpg", (), (), "allow_root=https://host:443 allows it"),
     (LOCAL, "https://host/1.jpg", ("https",), (), None),
@@ -99,7 +99,7 @@ CONFINED = [
     (GS, "gs://bucket/other/1.jpg", (), (), None),
     (GS, "gcs://bucket/1.jpg", (), (), None),
     (GS, "gs://bucket/../other/1.jpg", (), (), "write it plainly"),
-    (GS, "gs://bucket2/1.jpg", (), (), "reach gs://bucket and allow_root alone; allow_root=gs://bu"),
+    (GS, "gs://bucket2/1.jpg", (), (), "reach only gs://bucket and allow_root; allow_root=gs://bu"),
     (GS, "/etc/passwd", (), ("/etc",), "reach no local files"),
     (HTTPS, "https://web.example/other/1.jpg", (), (), None),
     (HTTPS, "https://other.example/1.jpg", (), (), "allow_root=https://other.example:443"),
@@ -149,7 +149,7 @@ REFUSALS = [
         (),
         "rows of an import file on gs:// may not reach s3://; --allow-scheme s3 allows it",
     ),
-    (LOCAL, "local:///data/1.jpg", (), "local:// is not read; write the path alone"),
+    (LOCAL, "local:///data/1.jpg", (), "local:// is not supported; write only the path"),
     (
         GS,
         "/etc/passwd",
@@ -167,14 +167,14 @@ REFUSALS = [
         LOCAL,
         "/b/1.jpg",
         _ROOTS,
-        "it lies outside of /a, gs://b/c; another --allow-root PREFIX allows more",
+        "it lies outside of /a, gs://b/c; allow it with another --allow-root PREFIX",
     ),
     (
         LOCAL,
         "gs://b/c/../1.jpg",
         _ROOTS,
-        "--allow-root is given, and a path with '..' or a URL that can be read in several ways "
-        "cannot be compared with it; write it plainly",
+        "a path with '..' or an ambiguous URL cannot be compared with --allow-root; write it "
+        "plainly",
     ),
 ]
 
@@ -213,8 +213,8 @@ def test_schemes_that_are_none(scheme: str) -> None:
     with pytest.raises(UsageError) as caught:
         Access(("https", scheme))
     assert str(caught.value) == (
-        f"allow_scheme must be the scheme of a URL, such as https (got {scheme!r}); local files "
-        f"are open to local import files, and never to others"
+        f"allow_scheme must be the scheme of a URL, such as https (got {scheme!r}); only local "
+        f"import files may reach local files"
     )
 
 
@@ -425,8 +425,8 @@ TOLD = [
 def test_who_is_told_credentials(source: str, access: Access, url: str, told: bool) -> None:
     """Servers that the user named and the import file's own, and none by a redirect."""
     policy = RowUrlPolicy(access, source)
-    assert policy.may_be_told(url, redirected=False) == told
-    assert not policy.may_be_told(url, redirected=True)
+    assert policy.may_get_credentials(url, redirected=False) == told
+    assert not policy.may_get_credentials(url, redirected=True)
 
 
 def test_a_relative_root_is_resolved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -770,7 +770,7 @@ def test_parts_of_local_files(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"12345")
     assert storage.read_range(str(path), 1, 3) == b"234"
-    with pytest.raises(StorageError, match=r"file: bytes 3 to 6 were asked for, 2 came"):
+    with pytest.raises(StorageError, match=r"file: requested bytes 3 to 6, got 2 bytes"):
         storage.read_range(str(path), 3, 3)
     with pytest.raises(FileNotFoundError):
         storage.read_range(str(tmp_path / "none"), 0, 1)
