@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from recordgen.payloads.sizes import SPARED_BY_PAGE, worth_listing
+from recordgen.payloads.sizes import SAVED_BY_PAGE, worth_listing
 from recordgen.storage.listing import PAGE_OBJECTS
 
 # What there is to do.
@@ -150,7 +150,7 @@ ROWS: list[tuple[str, Callable[[int], float], str]] = [
         "1 M rows in a file / 50,000 per s, × files per worker",
     ),
     ("pages of listings", pages, "images / images of a bucket in 1,000"),
-    ("look-ups", lookups, f"images, if those are below {SPARED_BY_PAGE}"),
+    ("look-ups", lookups, f"images, if fewer than {SAVED_BY_PAGE} in a folder"),
     (
         "worker-hours",
         worker_hours,

@@ -39,7 +39,7 @@ from recordgen.storage.terms import FileInfo as FileInfo
 from recordgen.storage.terms import RequestContext as RequestContext
 from recordgen.storage.terms import without_retries as without_retries
 
-_LOOKING = "cannot look"
+_NO_ACCESS = "cannot access"
 
 
 class _Storage(Protocol):
@@ -204,13 +204,13 @@ def remove(path: str) -> None:
 
 def exists(path: str) -> bool:
     """Return whether there is a file or folder at ``path``. Raises: StorageError."""
-    with only_storage_errors(path, _LOOKING):
+    with only_storage_errors(path, _NO_ACCESS):
         return _storage(path).exists(path)
 
 
 def list_files(pattern: str) -> list[str]:
     """Return the files (not folders) that a path or glob matches, sorted. Raises: StorageError."""
-    with only_storage_errors(pattern, _LOOKING):
+    with only_storage_errors(pattern, _NO_ACCESS):
         return _storage(pattern).list_files(pattern)
 
 
@@ -219,7 +219,7 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
 
     Raises: StorageError.
     """
-    with only_storage_errors(folder, _LOOKING):
+    with only_storage_errors(folder, _NO_ACCESS):
         return _storage(folder).list_dir(folder)
 
 
@@ -267,7 +267,7 @@ def expand(source: str | list[str] | tuple[str, ...]) -> list[str]:
             found = _storage(path).list_files(path)
         except OSError as exc:
             raise SourceError(
-                f"{pattern}: cannot look up this import file: {exc.strerror or exc}"
+                f"{pattern}: cannot access this import file: {exc.strerror or exc}"
             ) from exc
         if not found:
             raise SourceError(
