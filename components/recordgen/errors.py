@@ -64,12 +64,8 @@ class MissingPackageError(UsageError, ImportError):
     def of(cls, exc: ImportError, what: str) -> MissingPackageError | None:
         """Return the error for a failed import; None if the package belongs to no extra.
 
-        ``No module named 'keras'`` → ``reading needs keras, which is not installed: pip install
-        'recordgen[tensorflow]'``
-
-        Args:
-            exc: the exception of ``import``.
-            what: the operation that needs the package, such as ``reading``.
+        ``No module named 'keras'``, ``reading`` → ``reading needs keras, which is not installed:
+        pip install 'recordgen[tensorflow]'``
         """
         package = (exc.name or "").partition(".")[0]
         if not isinstance(exc, ModuleNotFoundError) or package not in _EXTRAS:
@@ -206,14 +202,9 @@ class PayloadError(RecordgenError):
 
 
 def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str:
-    """Return the end of a message about an unknown name, with the most similar known name.
+    """Return the end of a message about an unknown name; ``otherwise`` if no known name is similar.
 
     ``"lable"``, ``["label", "path"]`` → ``"; did you mean 'label'?"``
-
-    Args:
-        name: the unknown name.
-        known: the known names.
-        otherwise: the result if no known name is similar.
     """
     close = get_close_matches(str(name), list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else otherwise

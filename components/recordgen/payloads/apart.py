@@ -33,12 +33,8 @@ _CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal
 def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
     """Check an image in another process, for at most ``image_seconds`` of processor time.
 
-    If the check takes longer than two seconds, the image is named in the log.
-
-    Args:
-        data: the file's bytes.
-        options: as for :func:`recordgen.payloads.image.check_image`.
-        uri: name of the image.
+    If the check takes longer than two seconds, the log names the image. Arguments: as for
+    :func:`recordgen.payloads.image.check_image`.
 
     Raises:
         PayloadError: the image is refused.

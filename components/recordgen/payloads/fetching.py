@@ -140,13 +140,7 @@ def payload_infos(
 ) -> Iterable[FileInfo | PayloadError]:
     """Return the size and version of each payload, or the error that refuses it.
 
-    Args:
-        uris: uris of the payloads.
-        sources: import file of each uri.
-        options: size limits and access rules.
-
-    Raises:
-        StorageError: storage failed, which ends the run.
+    ``sources`` has the import file of each uri. Raises: StorageError, which ends the run.
     """
     access = options.access
     paths = list(map(storage.resolve, uris, sources))
@@ -238,12 +232,7 @@ def _ask_all(
 ) -> Iterator[_Answer]:
     """Yield the result of ``ask`` for each item in order, concurrently if any payload is remote.
 
-    Args:
-        ask: takes an item, and an event that is set to stop it.
-        items: the arguments.
-        is_far: whether any payload is remote.
-        threads: number of threads if all payloads are local.
-        bytes_of: memory that an item takes.
+    ``ask`` also takes an event that is set to stop it. ``threads`` is for local payloads.
     """
     stop = Event()
     if not is_far and threads == 1:

@@ -180,9 +180,7 @@ def _kind(data: bytes, options: ConvertOptions) -> str:
 def picture_in_small(data: bytes, options: ConvertOptions) -> SmallPicture | None:
     """Return the downscaled image for near-duplicate checks; None if it does not decode.
 
-    Args:
-        data: the file's bytes.
-        options: see :func:`looking_options`.
+    ``options`` are :func:`looking_options`.
     """
     try:
         return check_image(data, options).small

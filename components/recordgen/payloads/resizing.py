@@ -197,11 +197,8 @@ def encoded(
 def measured_psnr(image: Image.Image, data: bytes) -> int | None:
     """Return the PSNR of a JPEG or WEBP in hundredths of a decibel; None if it is not sampled.
 
-    The sample depends on the bytes only, so every run measures the same images.
-
-    Args:
-        image: the picture, of mode ``L`` or ``RGB``.
-        data: the encoded picture; PNGs are not measured, as they lose nothing.
+    The sample depends on the bytes only, so every run measures the same images. PNGs are not
+    measured, as they lose nothing. The original ``image`` has mode ``L`` or ``RGB``.
     """
     if not data.startswith((b"\xff\xd8", b"RIFF")) or zlib.crc32(data) % _MEASURED_SHARE:
         return None

@@ -209,14 +209,7 @@ def _varints(values: npt.NDArray[np.int64]) -> bytes:
 
 
 def packed_ints(values: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """Return whole numbers as a feature stores them.
-
-    Args:
-        values: int64 [n].
-
-    Returns:
-        The concatenated varints, and the number of bytes of each, int64 [n].
-    """
+    """Return the concatenated varints of int64 [n], and the number of bytes of each, int64 [n]."""
     import numpy as np
 
     numbers = values.astype(np.uint64)

@@ -136,13 +136,8 @@ def read_bytes(
 ) -> bytes:
     """Return the whole content of a regular file.
 
-    Args:
-        path: the file.
-        at_most: largest allowed size in bytes; a larger file is not read on. None if unlimited.
-        context: see :class:`RequestContext`.
-
     Raises:
-        FileTooLargeError: it has more than ``at_most`` bytes.
+        FileTooLargeError: it has more than ``at_most`` bytes, which are not all read.
         OSError, StorageError: as :func:`info`.
     """
     return _storage(path).read_bytes(path, at_most, context)

@@ -133,10 +133,7 @@ def is_transient(exc: BaseException, path: str) -> bool:
 def to_error(exc: Exception, path: str, tried: str) -> Exception:
     """Map a failure to FileNotFoundError, PermissionError, IsADirectoryError or a StorageError.
 
-    Args:
-        exc: the exception of a library.
-        path: path of the request.
-        tried: text about the attempts made; empty for a single attempt.
+    ``tried`` describes the attempts made; it is empty for a single attempt.
     """
     if isinstance(exc, RecordgenError):
         return exc
@@ -176,12 +173,7 @@ def shown_cause(exc: Exception) -> Exception | None:
 
 @contextmanager
 def only_storage_errors(path: str, doing: str) -> Iterator[None]:
-    """Turn any OSError into StorageError.
-
-    Args:
-        path: the file or folder.
-        doing: text about the failed operation, such as ``cannot write``.
-    """
+    """Turn any OSError into StorageError; ``doing`` is the failure, such as ``cannot write``."""
     try:
         yield
     except OSError as exc:

@@ -91,9 +91,7 @@ def names_version(path: str) -> bool:
 def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
     """Return the file system for a URL, and the path in it.
 
-    Args:
-        path: the URL.
-        retrying: let the library retry requests, as multipart uploads need.
+    With ``retrying``, the library retries requests, as multipart uploads need.
 
     Raises:
         UnknownSchemeError: fsspec does not know the scheme.

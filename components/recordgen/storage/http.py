@@ -153,7 +153,7 @@ async def _response(
         trusted = policy.may_get_credentials(url, redirected=redirected)
         # fsspec keeps a file system for each kind of session.
         open_session = _open_session if anywhere else _open_public_session
-        no_settings = {} if trusted else {"client_kwargs": {}}
+        no_settings: dict[str, Any] = {} if trusted else {"client_kwargs": {}}
         fs = filesystem("https", get_client=open_session, **no_settings)
         settings = {**fs.kwargs} if trusted else {}
         headers = {**settings.pop("headers", {}), "Accept-Encoding": "identity"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+# The machine's free memory, and the folder of the control group.
 _MACHINE = "/proc/meminfo"
 _GROUP = "/sys/fs/cgroup"
 
@@ -27,21 +28,13 @@ def memory_limit(group: str = _GROUP) -> int:
 
 
 def free_memory(machine: str = _MACHINE, group: str = _GROUP) -> int:
-    """Return the free memory of the machine, or of the control group if it is less, in bytes.
-
-    Args:
-        machine: the file with the machine's free memory.
-        group: the folder with the control group's limit and usage.
-    """
+    """Return the free memory of the machine, or of the control group if it is less, in bytes."""
     free = [max(0, most - taken) for most, taken in _of_group(group)]
     return min([_free_of_machine(machine), *free])
 
 
 def memory_kills(group: str = _GROUP) -> int:
-    """Return the number of processes of the control group that the system has killed for memory.
-
-    0 if the control group does not count them.
-    """
+    """Return the control group's processes killed for lack of memory; 0 if it does not count."""
     for name in _EVENTS:
         try:
             counts = dict(line.split() for line in Path(group, name).read_text().splitlines())

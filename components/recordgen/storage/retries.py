@@ -82,14 +82,9 @@ def deadline() -> float:
 
 
 def run_until(end: float | None, begin: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """Run a coroutine on fsspec's event loop and wait for it.
+    """Run the coroutine that ``begin`` creates on fsspec's event loop and wait for it.
 
-    Args:
-        end: a :func:`deadline`, as a body may drip in for hours; None if unlimited.
-        begin: creates the coroutine.
-
-    Raises:
-        TimeoutError: the deadline is over.
+    ``end`` is a :func:`deadline`, as a body may drip in for hours. Raises: TimeoutError.
     """
 
     async def limited() -> _T:
