@@ -4,7 +4,7 @@ gcsfs and botocore retry multipart uploads, as only they know which part failed.
 are retried by :mod:`recordgen.storage.retries`, as the libraries' retries do not suit many
 concurrent requests:
 
-    botocore  does not retry a plain 429; 100 retries for all requests of a client together
+    botocore  does not retry a plain 429; 100 retries for all requests of a client, then none
     gcsfs     six attempts in half a minute, even for an invalid certificate; neither the number
               nor the waits can be set, and the waits cannot be interrupted
 """

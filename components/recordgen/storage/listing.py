@@ -42,7 +42,7 @@ def _list_page(folder: str, first: str, token: str) -> _Page:
     return _LIST_PAGE[scheme_of(folder)](fs, inner, first, token)
 
 
-def _list_gcs(fs: Any, inner: str, first: str, token: str) -> _Page:
+def _gcs(fs: Any, inner: str, first: str, token: str) -> _Page:
     bucket, prefix = _split(fs, inner)
     answer = fs.call(
         "GET",
@@ -60,7 +60,7 @@ def _list_gcs(fs: Any, inner: str, first: str, token: str) -> _Page:
     return found, answer.get("nextPageToken")
 
 
-def _list_s3(fs: Any, inner: str, first: str, token: str) -> _Page:
+def _s3(fs: Any, inner: str, first: str, token: str) -> _Page:
     bucket, prefix = _split(fs, inner)
     # StartAfter excludes its key, so pass one just before the first. S3's directory buckets have no
     # order and refuse it.
@@ -81,7 +81,7 @@ def _list_s3(fs: Any, inner: str, first: str, token: str) -> _Page:
     return found, answer.get("NextContinuationToken")
 
 
-def _list_memory(fs: Any, inner: str, first: str, token: str) -> _Page:
+def _memory(fs: Any, inner: str, first: str, token: str) -> _Page:
     # Look up each file: listings format a file's age differently than info() does.
     found = map(fs.info, fs.ls(posixpath.dirname(inner), detail=False))
     return {
@@ -95,10 +95,4 @@ def _split(fs: Any, inner: str) -> tuple[str, str]:
     return bucket, name[:-1]
 
 
-_LIST_PAGE = {
-    "gs": _list_gcs,
-    "gcs": _list_gcs,
-    "s3": _list_s3,
-    "s3a": _list_s3,
-    "memory": _list_memory,
-}
+_LIST_PAGE = {"gs": _gcs, "gcs": _gcs, "s3": _s3, "s3a": _s3, "memory": _memory}
