@@ -380,7 +380,7 @@ def test_empty_paths_do_not_name_the_working_folder(
     with pytest.raises(UsageError, match="the output must be a folder or URL"):
         recordgen.write([{"x": 1}], "")
     for url in (Path("gs://bucket/out"), "S3:/bucket/out", "file:/out"):
-        with pytest.raises(UsageError, match="a URL has two slashes behind its scheme"):
+        with pytest.raises(UsageError, match="a URL needs two slashes after its scheme"):
             recordgen.convert(source, url)
     for empty in ("", [source, ""]):
         with pytest.raises(UsageError, match="the source must be a path"):

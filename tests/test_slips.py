@@ -118,7 +118,7 @@ def test_nobody_would_miss_a_video(path: str) -> None:
     for line in (f"TRAIN,{path},car,0,1", json.dumps({"videoGcsUri": path})):
         row = read(line, task)
         assert isinstance(row, Reject)
-        assert "a backslash separates folders on Windows alone: write / in its place" in row.message
+        assert "only Windows separates folders with a backslash: write / instead" in row.message
     url = "gs://bucket/a\\b.mp4"  # a name as good as any in an object store
     assert isinstance(read(f"{url},car,0,1", task), Row)
 
@@ -140,5 +140,5 @@ def test_slips_are_said_of_a_conversion(
     [reject] = result.rejects
     assert reject.code == "missing_file"
     assert reject.message.endswith(
-        "a backslash separates folders on Windows alone: write / in its place"
+        "only Windows separates folders with a backslash: write / instead"
     )

@@ -248,7 +248,7 @@ def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
         # a video, what is in it, what the error says
         ("1.mp4", b"", r"of split 'train' /.*/1.mp4 is none by its name; make GIFs of .*map_exam"),
         ("1.gif", b"\0\0\0\x18ftyp", r"of split 'train' /.*/1.gif is an MP4 or QuickTime video"),
-        ("1", b"", r"of split 'train' /.*/1 is a file of no known format"),
+        ("1", b"", r"of split 'train' /.*/1 is a file of unknown format"),
         ("2.gif", None, r"^/.*/2.gif: TensorFlow cannot read this video \(.*No such file"),
         ("https://h/1.gif", None, r"^https://h/1.gif: TensorFlow cannot read this video \(.*https"),
     ],
