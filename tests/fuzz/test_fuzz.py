@@ -14,13 +14,13 @@ INPUTS = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*
 
 
 def test_every_target_has_a_corpus():
-    """Without one, the fuzzer would have to find each format first."""
+    """Without a corpus, the fuzzer would have to find each format first."""
     assert {name.split("/")[0] for name in INPUTS} == set(TARGETS)
 
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_corpus(name):
-    """What was found once stays mended; this needs no fuzzer."""
+    """Inputs that failed once stay fixed; this test needs no fuzzer."""
     TARGETS[name.split("/")[0]]((CORPUS / name).read_bytes())
 
 
