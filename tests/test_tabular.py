@@ -343,7 +343,7 @@ PREDICTIONS = [
     ({"prediction": "regression"}, ["yes"], "the column 'y' holds text"),
     ({"target_column": "z"}, ["1"], "target_column: there is no column 'z'"),
     ({"weight_column": "a"}, ["1"], "weight_column 'a' must hold numbers"),
-    ({"weight_column": "y"}, ["1"], r"must name different columns \(got y, y\)"),
+    ({"weight_column": "y"}, ["1"], r"must be different columns \(got y, y\)"),
     ({"target_column": "", "prediction": "regression"}, ["1"], "needs a target_column"),
 ]
 

@@ -75,10 +75,7 @@ def bounded_lines(file: IO[bytes], source: str) -> Iterator[bytes]:
         SourceError: the file has a known format of another tool.
     """
     chunk = file.read(CHUNK_BYTES)
-    foreign = foreign_formats.of_file(chunk[: foreign_formats.HEAD_BYTES])
-    # Lines with objects of another tool may be single mistakes in an import file.
-    if foreign is not None and not (foreign.per_line and chunk.lstrip().startswith(b"{")):
-        raise foreign.error(source)
+    _check_format(chunk, source)
     rest = b""
     while chunk:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -87,3 +84,11 @@ def bounded_lines(file: IO[bytes], source: str) -> Iterator[bytes]:
         chunk = file.read(CHUNK_BYTES)
     if rest:
         yield rest
+
+
+def _check_format(head: bytes, source: str) -> None:
+    """Check that a file with these first bytes may be an import file. Raises: SourceError."""
+    found = foreign_formats.of_file(head[: foreign_formats.HEAD_BYTES])
+    # Lines with objects of another tool may be single mistakes in an import file.
+    if found is not None and not (found.per_line and head.lstrip().startswith(b"{")):
+        raise found.error(source)

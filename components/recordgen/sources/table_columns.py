@@ -374,7 +374,7 @@ def decide_table(
     used = [name for name in (split, target, weight) if name is not None]
     if len(set(used)) < len(used):
         raise UsageError(
-            f"split_column, target_column and weight_column must name different columns (got "
+            f"the split, target_column and weight_column must be different columns (got "
             f"{', '.join(used)})"
         )
     columns = tuple(
