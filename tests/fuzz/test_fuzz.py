@@ -26,7 +26,7 @@ def test_corpus(name):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_fuzzing_for_a_moment(target, tmp_path):
-    """Two seconds find nothing."""
+    """Two seconds of fuzzing find no failure."""
     pytest.importorskip("atheris", reason="atheris comes with the extra fuzz")
     command = [sys.executable, "-m", "tests.fuzz", target, "--seconds=2", "--seed=1"]
     command.append(f"--found={tmp_path}/found")

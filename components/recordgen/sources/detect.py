@@ -126,11 +126,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
 
 
 def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
-    """Return the options with the task that other options imply, and the reason.
-
-    Raises:
-        UsageError: options contradict each other.
-    """
+    """Return the options with the task that others imply, and the reason. Raises: UsageError."""
     given = options.of_tables()
     if given and options.task not in (AUTO, Tabular.name):
         raise UsageError(

@@ -62,7 +62,7 @@ def kind_of(field: str) -> str:
 
 
 def likely_kind(field: str) -> str:
-    """Return the likelier kind of a field, or "", if all fields of the file are in doubt."""
+    """Return the likelier kind of a field, or "", for files whose fields are all in doubt."""
     if "/" in field or _SHORT_SUFFIX.search(field):
         return "image"
     return "text" if len(field.split()) > 1 or _is_unspaced(field) else ""

@@ -79,10 +79,10 @@ def _read_file(path: str, adjusted: Adjustments) -> Iterator[Row | Reject]:
     with open_lines(path) as sentences, open_lines(tags_path) as tags:
         both = _lines(sentences, path, adjusted), _lines(tags, tags_path, adjusted)
         pairs = enumerate(zip_longest(*both), start=1)
-        for line, (sentence, tags_line) in pairs:
-            if sentence is None or tags_line is None:
+        for line, (sentence, tagged) in pairs:
+            if sentence is None or tagged is None:
                 ends = [line - 1, line - 1]
-                for at, pair in chain([(line, (sentence, tags_line))], pairs):
+                for at, pair in chain([(line, (sentence, tagged))], pairs):
                     ends = [
                         at if raw and raw.strip() else end
                         for raw, end in zip(pair, ends, strict=True)
@@ -92,8 +92,8 @@ def _read_file(path: str, adjusted: Adjustments) -> Iterator[Row | Reject]:
                         f"{path} has {ends[0]} lines and {tags_path} {ends[1]}; each sentence "
                         f"needs its tags on the same line"
                     )
-            elif sentence.strip() or tags_line.strip():
-                yield _row(sentence, tags_line, path, line, split, adjusted)
+            elif sentence.strip() or tagged.strip():
+                yield _row(sentence, tagged, path, line, split, adjusted)
 
 
 def _lines(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator[bytes]:
@@ -115,16 +115,11 @@ def _spelt_as(example: str, word: str) -> str:
 
 
 def _row(
-    sentence: bytes,
-    tags_line: bytes,
-    source: str,
-    line: int,
-    split: str | None,
-    adjusted: Adjustments,
+    sentence: bytes, tags: bytes, source: str, line: int, split: str | None, adjusted: Adjustments
 ) -> Row | Reject:
     try:
-        tokens, tags = _parts(sentence, "sentence"), _parts(tags_line, "line of tags")
-        spans, begun = spans_of(split_at_blanks(" ".join(tokens)) if tokens else [], tags)
+        tokens, names = _parts(sentence, "sentence"), _parts(tags, "line of tags")
+        spans, begun = spans_of(split_at_blanks(" ".join(tokens)) if tokens else [], names)
         for span in spans:
             check_label(span.label)
         uri, annotation = said_of_tokens(tokens, spans)
