@@ -641,7 +641,7 @@ def test_dataframes(make_images: MakeImages, tmp_path: Path, make_csv: MakeCsv) 
         assert result.dataset.digest == expected.digest
     with pytest.raises(UsageError, match="needs project= and region="):
         frame.tensorflow.to_tfr(output_dir=str(tmp_path / "x"), runner="DataFlowRunner")
-    with pytest.raises(UsageError, match="none of the columns is known to hold paths"):
+    with pytest.raises(UsageError, match="no known column of paths or texts"):
         recordgen.convert(pd.DataFrame({"a": [1]}), str(tmp_path / "y"))
     typed = pd.DataFrame(
         {

@@ -209,7 +209,9 @@ def test_large_files_are_written_in_parts(store: Store, monkeypatch: pytest.Monk
             file.write(block)
     assert storage.read_bytes(f"{store.url}/large") == block * 12
     assert storage.read_range(f"{store.url}/large", 3, 1 << 20) == block[3:] + block[:3]
-    with pytest.raises(StorageError, match=r"/large: requested bytes 12582908 to 12582918, got 4 bytes"):
+    with pytest.raises(
+        StorageError, match=r"/large: requested bytes 12582908 to 12582918, got 4 bytes"
+    ):
         storage.read_range(f"{store.url}/large", (12 << 20) - 4, 10)
     with storage.open_read(f"{store.url}/large") as file:
         assert file.read(1 << 20) == block
