@@ -49,8 +49,8 @@ def lines(make_images: MakeImages) -> list[str]:
 
 
 CLIPPED = "the box 0.1,0.2,1.5,0.6 of 'cat' is outside 0..1; it was stored as 0.1,0.2,1,0.6"
-EMPTY = "the box 0.3,0.3,0.3,0.6 of 'dog' is empty; it was left out"
-POINT = "the box 0.1,0.2,0.1,0.2 of 'cat' is empty; it was left out"
+EMPTY = "the box 0.3,0.3,0.3,0.6 of 'dog' is empty; it was dropped"
+POINT = "the box 0.1,0.2,0.1,0.2 of 'cat' is empty; it was dropped"
 
 
 def expected(source: str, lines: list[str], offset: int = 0) -> list[dict[str, Any]]:
@@ -204,7 +204,7 @@ OTHERS = [
             '[{"startOffset": 0, "endOffset": 4, "displayName": "city"}]}'
         },
         "spans_within_words",
-        "the entity 0 to 4 (city) begins or ends within a word; its tags are those of whole words, "
+        "the entity 0 to 4 (city) begins or ends within a word; whole words are tagged, "
         "the span stays as it is",
     ),
     (

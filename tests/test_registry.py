@@ -185,7 +185,7 @@ def test_no_such_task(tmp_path: Path) -> None:
     path = tmp_path / "dataset.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "task": "mine"}))
     for read in (recordgen.load, recordgen.train_dataset):
-        with pytest.raises(UsageError, match="of another package is there when that is installed"):
+        with pytest.raises(UsageError, match="for a task of another package, install the package"):
             read(str(tmp_path))
 
 

@@ -56,7 +56,7 @@ def test_shards_by_label_need_one_label(name: str) -> None:
         task_for(ConvertOptions(task=name, shard_by="label"))
 
 
-# task, fields behind the path, annotation
+# task, fields after the path, annotation
 FIELDS = [
     (ImageClassification(), [], None),
     (ImageClassification(), ["cat"], "cat"),
@@ -116,7 +116,7 @@ def test_json(task: Task, record: dict[str, Any], annotation: str | None) -> Non
 
 # task, fields of a CSV line or object of a JSON line, what the message says
 WRONG = [
-    (ImageClassification(), ["cat", "dog"], "one label per image (got 2 behind the path)"),
+    (ImageClassification(), ["cat", "dog"], "one label per image (got 2 after the path)"),
     (ImageClassification(), ["c\nat"], "must not hold a line break"),
     (ImageClassification(), {"classificationAnnotation": "cat"}, "an object with a displayName"),
     (ImageClassification(), {"classificationAnnotation": {"displayName": ""}}, "displayName"),
@@ -126,7 +126,7 @@ WRONG = [
     (ImageClassification(), ["['cat', 'dog']"], "one name (got ['cat', 'dog'], which reads"),
     (ImageMultiLabel(), ['{"choices": ["cat"]}'], "which reads as a list"),
     (ImageMultiLabel(), ["[]"], "which reads as a list"),
-    (ObjectDetection(), ["3", "4", ".5", "6", "cat"], "stands before its label (got 3,4,.5,6,cat"),
+    (ObjectDetection(), ["3", "4", ".5", "6", "cat"], "comes before its label (got 3,4,.5,6,cat"),
     (ObjectDetection(), ["cat"], "label 'cat' has no box"),
     (ObjectDetection(), ["", ".1", ".2", "", "", ".5", ".6"], "a box needs a label before it"),
     (ObjectDetection(), ["cat", ".1", ".2", ".5", ".6"], "all four corners (got 4 fields)"),
@@ -203,7 +203,7 @@ def test_bad_boxes(
     assert found == [Box("good", 0.1, 0.2, 0.5, 0.6)]
     [item] = adjusted.taken_for(ROW)
     assert item.code == "boxes_dropped"
-    assert item.message == f"{shown}{words}; it was left out"
+    assert item.message == f"{shown}{words}; it was dropped"
 
     with pytest.raises(AnnotationError, match=f"is {words}; --bad-boxes clip"):
         ObjectDetection("reject").from_json(record, adjusted)

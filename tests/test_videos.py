@@ -365,7 +365,7 @@ def test_one_wrong_segment_does_not_spoil_its_line(make_csv: MakeCsv) -> None:
 
 def test_split_by_content_is_refused(make_csv: MakeCsv) -> None:
     """Nothing is read, so nothing can be told by content."""
-    with pytest.raises(UsageError, match=r"split_by=content .* never opens a video"):
+    with pytest.raises(UsageError, match=r"split_by=content .* does not open videos"):
         recordgen.plan(make_csv(["1.mp4,x"]), task=TASK, split_by="content")
 
 
