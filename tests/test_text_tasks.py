@@ -135,7 +135,7 @@ def test_sentiments_are_their_own_numbers() -> None:
     assert vocabulary == Vocabulary("integer", ("0", "1", "2", "3"))
     made = SENTIMENT.make(row, [], vocabulary, ConvertOptions())
     assert parse_example(b"".join(made.record))["class/label"] == [3]
-    with pytest.raises(UsageError, match="labels=text does not go with text_sentiment"):
+    with pytest.raises(UsageError, match="labels=text does not apply to text_sentiment"):
         task_for(ConvertOptions(task="text_sentiment", labels="text"))
     with pytest.raises(UsageError, match="use shard_by=hash"):
         task_for(ConvertOptions(task="text_multi_label", shard_by="label"))

@@ -1,4 +1,4 @@
-"""Texts: long ones, those that were decoded wrongly, and labels that stand in their own texts."""
+"""Checks of texts: long texts, wrongly decoded texts, and labels in their own texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TextTask(LintedTask, Protocol):
 
 
 def find_odd_texts(facts: Facts, task: TextTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
-    """Yield texts that are long or garbled, and the first text of each class that names itself."""
+    """Yield long and garbled texts, and the first text of each class whose texts name it."""
     yield _long(facts, thresholds["LONG_TEXT"])
     yield _garbled(facts)
     yield _giving_away(facts, task, thresholds["LABEL_IN_TEXT"])
@@ -60,7 +60,7 @@ def _garbled(facts: Facts) -> Hits:
 
 
 def _giving_away(facts: Facts, task: TextTask, threshold: float) -> Hits:
-    """Return the first text of each class whose label stands in nearly all of its texts alone."""
+    """Return the first text of each class whose label is in nearly all of its texts, no others."""
     said = facts.columns["annotation"].combine_chunks().dictionary_encode()
     numbers = facts.annotations
     labels_of = [frozenset(task.labels(text)) for text in said.dictionary.to_pylist()]
@@ -85,7 +85,7 @@ def _giving_away(facts: Facts, task: TextTask, threshold: float) -> Hits:
         ):
             rows.append(int(where[is_mine].min()))
             messages.append(
-                f"the label {name!r} stands in {with_name:,} of the {mine:,} texts that have it, "
+                f"the label {name!r} appears in {with_name:,} of the {mine:,} texts that have it, "
                 f"and in {others_with_name:,} of the {others:,} others"
             )
     order = np.argsort(np.array(rows, np.intp), kind="stable")
