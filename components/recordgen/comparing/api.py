@@ -28,7 +28,7 @@ from recordgen.errors import UsageError
 from recordgen.masking import without_secrets
 
 # Fields of dataset.json that are compared in addition to its options.
-_FACTS = ("task", "recordgen_version", "seed", "compression", "label_kind", "source")
+_COMPARED_FIELDS = ("task", "recordgen_version", "seed", "compression", "label_kind", "source")
 
 
 def diff(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Differences:
@@ -136,7 +136,7 @@ def _options(old: Dataset | None, new: Dataset | None) -> Iterator[OptionChange]
         return
     sides: list[Mapping[str, Any]] = [
         {
-            **{name: getattr(dataset, name) for name in _FACTS},
+            **{name: getattr(dataset, name) for name in _COMPARED_FIELDS},
             **dataset.options,
             **{f"feature {name}": str(spec) for name, spec in dataset.features.items()},
         }

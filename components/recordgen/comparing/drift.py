@@ -81,7 +81,7 @@ def size_drift(old: Rows, new: Rows) -> list[SizeDrift]:
     """Compare the sizes of images or texts in all splits together, and in each split."""
     found = []
     for split in _splits(old, new):
-        sides = [_sides_of(rows, split) for rows in (old, new)]
+        sides = [_sizes_of(rows, split) for rows in (old, new)]
         areas = [widths.astype(np.uint64) * np.maximum(heights, 1) for widths, heights in sides]
         stats = [SizeStats(len(w), _quantiles(w), _quantiles(h)) for w, h in sides]
         found.append(SizeDrift(split, _kolmogorov_smirnov(areas[0], areas[1]), stats[0], stats[1]))
@@ -119,7 +119,7 @@ def _label_drift(
     return LabelDrift(split, total_variation(old[0], new[0]), counts, (old[1], new[1]))
 
 
-def _sides_of(rows: Rows, split: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+def _sizes_of(rows: Rows, split: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     wanted = slice(None) if split == ALL else rows.in_splits([split])
     return rows.numbers["width"][wanted], rows.numbers["height"][wanted]
 

@@ -30,9 +30,9 @@ def find_alike(facts: Facts, task: LintedTask, thresholds: Mapping[str, float]) 
         rows, partners = (side[is_other] for side in pairs)
 
         def message(at: int) -> str:
-            said = f"nearly the same {task.noun} as {facts.place(partners[at])}"
+            text = f"nearly the same {task.noun} as {facts.place(partners[at])}"
             similarity = facts.similarity(rows[at], partners[at])
-            return said if similarity is None else f"{said}, similarity {similarity:.2f}"
+            return text if similarity is None else f"{text}, similarity {similarity:.2f}"
 
         return Hits(code, rows, message, partners)
 

@@ -64,7 +64,7 @@ def find_odd_boxes(facts: Facts, task: BoxTask, thresholds: Mapping[str, float])
     yield about("TINY_BOX", tiny, "covers {:.2g} % of the image")
     whole = np.flatnonzero(areas > thresholds["WHOLE_IMAGE_BOX"])
     yield about("WHOLE_IMAGE_BOX", whole, "covers {:.3g} % of the image")
-    twice = _drawn_twice(boxes, thresholds["DOUBLE_BOX"])
+    twice = _doubled(boxes, thresholds["DOUBLE_BOX"])
     yield about("DOUBLE_BOX", twice, "is nearly the same as another box with its label")
     rows, counts = np.unique(boxes.rows, return_counts=True)
     many = counts > thresholds["MANY_BOXES"]
@@ -92,7 +92,7 @@ def areas_of(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return sides[:, 0] * sides[:, 1]
 
 
-def _drawn_twice(boxes: _Boxes, least: float) -> Rows:
+def _doubled(boxes: _Boxes, least: float) -> Rows:
     """Return boxes whose intersection over union with an earlier box is above ``least``."""
     areas = areas_of(boxes.corners)
     is_found = np.zeros(len(areas), np.bool_)
@@ -113,14 +113,14 @@ def _drawn_twice(boxes: _Boxes, least: float) -> Rows:
 def _of_one_size(boxes: _Boxes, least: float) -> Hits:
     """Return the first image of each class whose boxes all have one size."""
     sides = boxes.corners[:, 2:] - boxes.corners[:, :2]
-    rows, said = [], []
+    rows, messages = [], []
     for label, name in enumerate(boxes.names):
         mine = boxes.labels == label
         mean = sides[mine].mean(axis=0)
         if mine.sum() >= least and (sides[mine].std(axis=0) <= _SAME_SIDE * mean).all():
             rows.append(boxes.rows[mine].min())
-            said.append(
+            messages.append(
                 f"all {mine.sum():,} boxes of {name!r} have the size of this one, "
                 f"{mean[0]:.3g}×{mean[1]:.3g} of the image"
             )
-    return Hits("ONE_BOX_SIZE", np.array(rows, np.intp), said.__getitem__)
+    return Hits("ONE_BOX_SIZE", np.array(rows, np.intp), messages.__getitem__)

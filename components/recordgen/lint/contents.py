@@ -95,11 +95,11 @@ def find_repeated(
 
 
 def _conflicts(facts: Facts, task: LintedTask, groups: Groups) -> Hits:
-    said = facts.annotations[groups.members]
-    speaking = np.flatnonzero(said >= 0)
-    first = speaking[first_equal(groups.first[speaking])]
-    is_other = said[speaking] != said[first]
-    rows, partners = groups.pairs(speaking[is_other], first[is_other])
+    annotations = facts.annotations[groups.members]
+    annotated = np.flatnonzero(annotations >= 0)
+    first = annotated[first_equal(groups.first[annotated])]
+    is_other = annotations[annotated] != annotations[first]
+    rows, partners = groups.pairs(annotated[is_other], first[is_other])
 
     def message(at: int) -> str:
         here, there = (task.shown(facts.annotation(row) or "") for row in (rows[at], partners[at]))

@@ -93,7 +93,8 @@ def _score_of_amounts(values: Any, codes: _Codes, amounts: _Floats) -> float:
     sizes = np.bincount(codes)
     if (sizes[codes] >= _ENOUGH).mean() >= _COVERED:
         means = np.bincount(codes, weights=amounts) / np.maximum(sizes, 1)
-        scores.append(1 - _ratio(((amounts - means[codes]) ** 2).sum(), amounts))
+        rest, total = ((amounts - mean) ** 2 for mean in (means[codes], amounts.mean()))
+        scores.append(1 - float(rest.sum() / max(total.sum(), np.finfo(float).tiny)))
     numbers = _numbers(values)
     if numbers is not None and len(sizes) >= _ENOUGH:
         there = np.isfinite(numbers)
@@ -101,10 +102,6 @@ def _score_of_amounts(values: Any, codes: _Codes, amounts: _Floats) -> float:
             x, y = numbers[there], amounts[there]
             scores += [_r(x, y) ** 2, _r(_ranks(x), _ranks(y)) ** 2]
     return max(scores)
-
-
-def _ratio(rest: float, amounts: _Floats) -> float:
-    return float(rest / max(((amounts - amounts.mean()) ** 2).sum(), np.finfo(float).tiny))
 
 
 def _r(x: _Floats, y: _Floats) -> float:

@@ -110,7 +110,7 @@ def _around(data: bytes, at: int) -> str:
     return data[max(0, at - _AROUND) : at + _AROUND].decode("utf-8", "ignore")
 
 
-class _Sought(NamedTuple):
+class _LabelIndex(NamedTuple):
     """Labels with the same number of words.
 
     Attributes:
@@ -124,19 +124,19 @@ class _Sought(NamedTuple):
 
 def _labels_in(words: Words, labels: tuple[str, ...]) -> Iterator[tuple[int, str]]:
     """Yield the index of a text and a label that it contains word by word, for all such pairs."""
-    for length, sought in _by_length(labels).items() if labels else ():
+    for length, index in _by_length(labels).items() if labels else ():
         if length > len(words.hashes):
             continue
         hashes, is_whole = words.runs(length)
         low = hashes.astype(np.uint16)
-        places = np.flatnonzero(sought.sieve[low] & is_whole)
-        texts, by_hash = words.texts[places].tolist(), sought.by_hash
+        places = np.flatnonzero(index.sieve[low] & is_whole)
+        texts, by_hash = words.texts[places].tolist(), index.by_hash
         found = {*zip(texts, map(by_hash.get, hashes[places].tolist()), strict=True)}
         yield from sorted((text, label) for text, label in found if label is not None)
 
 
 @lru_cache(maxsize=4)
-def _by_length(labels: tuple[str, ...]) -> Mapping[int, _Sought]:
+def _by_length(labels: tuple[str, ...]) -> Mapping[int, _LabelIndex]:
     by_length: dict[int, dict[int, str]] = {}
     for label in labels:
         words = words_of([label.encode()[:1000]])
@@ -148,5 +148,5 @@ def _by_length(labels: tuple[str, ...]) -> Mapping[int, _Sought]:
     for length, by_hash in sorted(by_length.items()):
         sieve = np.zeros(1 << _SIEVE_BITS, np.bool_)
         sieve[np.array(list(by_hash), np.uint64).astype(np.uint16)] = True
-        found[length] = _Sought(sieve, by_hash)
+        found[length] = _LabelIndex(sieve, by_hash)
     return found

@@ -142,11 +142,11 @@ def _mixed_types(name: str, kept: _Kept, least: float, total: int) -> Iterator[H
         more = f" and {', '.join(_shown(each) for each, _ in others[:3])}" if others else ""
         what = "holds" if kind == "dates" else "is text because of values such as"
         # Some values are not of this kind, so the message must not show 100 %.
-        said = (
+        message = (
             f"column {name!r} {what} {_shown(word)}{more}, though {min(part, 99.9):.1f} % of its "
             f"values are {kind}"
         )
-        yield Hits("MIXED_TYPES", kept.rows[misfits[:1]], _saying(said))
+        yield Hits("MIXED_TYPES", kept.rows[misfits[:1]], _always(message))
         return
 
 
@@ -164,20 +164,20 @@ def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[Hits]:
         with np.errstate(invalid="ignore"):
             logs = np.log1p(np.maximum(numbers, 0) / middle)
         is_far &= (logs < lowest) | (logs > highest) | (numbers < 0)
-    far = _behind_a_gap(np.abs(numbers - middle), is_far)
+    far = _beyond_gap(np.abs(numbers - middle), is_far)
     if not len(far):
         return
     most = far[-1]
     value = _shown(kept.columns[name][int(most)].as_py())
     count = f"{len(far):,} such values were found" if len(far) > 1 else "no other value is so far"
-    said = (
+    message = (
         f"column {name!r} has {value}, which is far from its other values: half of them are "
         f"from {_quartile(sample, 0.25)} to {_quartile(sample, 0.75)}; {count}"
     )
-    yield Hits("OUTLIER", kept.rows[[most]], _saying(said))
+    yield Hits("OUTLIER", kept.rows[[most]], _always(message))
 
 
-def _behind_a_gap(distances: npt.NDArray[np.float64], is_far: npt.NDArray[np.bool_]) -> Rows:
+def _beyond_gap(distances: npt.NDArray[np.float64], is_far: npt.NDArray[np.bool_]) -> Rows:
     """Return the far values from the first gap on, the most distant last."""
     order = np.argsort(np.nan_to_num(distances, nan=-1.0), kind="stable")
     ordered = distances[order]
@@ -265,5 +265,5 @@ def _shown(value: object) -> str:
     return f"{value!r:.80}"
 
 
-def _saying(text: str) -> Callable[[int], str]:
+def _always(text: str) -> Callable[[int], str]:
     return lambda at: text

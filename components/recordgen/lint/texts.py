@@ -28,7 +28,7 @@ def find_odd_texts(facts: Facts, task: TextTask, thresholds: Mapping[str, float]
     """Yield long and garbled texts, and the first text of each class whose texts name it."""
     yield _long(facts, thresholds["LONG_TEXT"])
     yield _garbled(facts)
-    yield _giving_away(facts, task, thresholds["LABEL_IN_TEXT"])
+    yield _labels_in_texts(facts, task, thresholds["LABEL_IN_TEXT"])
 
 
 def _long(facts: Facts, threshold: float) -> Hits:
@@ -59,11 +59,11 @@ def _garbled(facts: Facts) -> Hits:
     return Hits("MOJIBAKE", rows, message)
 
 
-def _giving_away(facts: Facts, task: TextTask, threshold: float) -> Hits:
+def _labels_in_texts(facts: Facts, task: TextTask, threshold: float) -> Hits:
     """Return the first text of each class whose label is in nearly all of its texts, no others."""
-    said = facts.columns["annotation"].combine_chunks().dictionary_encode()
+    annotations = facts.columns["annotation"].combine_chunks().dictionary_encode()
     numbers = facts.annotations
-    labels_of = [frozenset(task.labels(text)) for text in said.dictionary.to_pylist()]
+    labels_of = [frozenset(task.labels(text)) for text in annotations.dictionary.to_pylist()]
     examples = np.bincount(numbers[numbers >= 0], minlength=len(labels_of))
     named = facts.columns["named_labels"].combine_chunks()
     parents = pc.list_parent_indices(named).to_numpy()

@@ -102,7 +102,7 @@ class Declared(TableTask):
         return cls(schema)
 
     @cached_property
-    def _said(self) -> Sequence[Column]:
+    def _annotation_columns(self) -> Sequence[Column]:
         """The columns whose values an annotation holds."""
         return [column for column in self.table.stored if column.name != self.table.only_image]
 
@@ -113,11 +113,11 @@ class Declared(TableTask):
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         only = self.table.only_image
         uri = "" if only is None else _value(self.table.column(only), record.get(only))
-        values = [_value(column, record.get(column.name)) for column in self._said]
+        values = [_value(column, record.get(column.name)) for column in self._annotation_columns]
         return [RowContent(uri, json.dumps(values, ensure_ascii=False))]
 
     def _values(self, annotation: str | None) -> dict[str, Any]:
-        names = (column.name for column in self._said)
+        names = (column.name for column in self._annotation_columns)
         return dict(zip(names, json.loads(annotation or "[]"), strict=False))
 
     def column_values(self, annotations: Texts) -> Mapping[str, Any]:
@@ -131,7 +131,7 @@ class Declared(TableTask):
                 [row[column.name] for row in rows],
                 pa.string() if column.type.is_label else kinds[column.dtype],
             )
-            for column in self._said
+            for column in self._annotation_columns
             if column.type.kind not in ("floats", "image")
         }
 
@@ -197,7 +197,7 @@ class Declared(TableTask):
                 is_gray = checked.is_gray
                 sha256 = hashlib.sha256(checked.data).hexdigest()
                 made[features.IMAGE_SHA256] = sha256.encode()
-        for column in self._said:
+        for column in self._annotation_columns:
             value = values[column.name]
             if column.type.is_label and value is not None:
                 text, label = self.table.label_features
@@ -224,7 +224,7 @@ class Declared(TableTask):
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]
-        found = [self._stored_value(column, values) for column in self._said]
+        found = [self._stored_value(column, values) for column in self._annotation_columns]
         return RowContent(stored_uri(uri), json.dumps(found, ensure_ascii=False))
 
     def _stored_value(self, column: Column, values: Mapping[str, Sequence[Any]]) -> Any:

@@ -32,7 +32,7 @@ from recordgen.tasks.task import (
     source_ids,
     stored_uri,
 )
-from recordgen.tasks.text_task import TextContent, TextTask, said_of, text_of
+from recordgen.tasks.text_task import TextContent, TextTask, row_of, text_of
 
 #: The key of the annotations in the older shape of a line.
 OLDER_KEY = "annotations"
@@ -60,15 +60,15 @@ class LabelledText(TextTask):
         return list(map(check_label, labels))
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
-        return _said(self.check_labels(filter(None, fields))).encode()
+        return _content(self.check_labels(filter(None, fields))).encode()
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
-        return [said_of(record, _said(self.from_json(record)).said)]
+        return [row_of(record, _content(self.from_json(record)).said)]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, _labels)
         text = TextContent.decode(annotations[0]).text  # equal in all: the uri is its hash
-        return Merged(_said(found, text).encode(), duplicates)
+        return Merged(_content(found, text).encode(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         return not set(_labels(annotation)) <= set(_labels(stored))
@@ -119,7 +119,7 @@ class LabelledText(TextTask):
         [text] = values[features.TEXT]
         name = stored_uri(uri)
         own = text.decode() if is_content_uri(name) else None
-        return RowContent(name, _said(_stored_labels(values), own).encode())
+        return RowContent(name, _content(_stored_labels(values), own).encode())
 
 
 class OneLabel(LabelledText):
@@ -186,7 +186,7 @@ def older_labels(record: Mapping[str, Any]) -> list[str]:
     return [display_name(item, f"each of {OLDER_KEY}", NAME_KEYS) for item in found]
 
 
-def _said(labels: Iterable[str], text: str | None = None) -> TextContent:
+def _content(labels: Iterable[str], text: str | None = None) -> TextContent:
     return TextContent(text, sorted(set(labels)) or None)
 
 
@@ -199,5 +199,5 @@ def _stored_labels(values: Mapping[str, Sequence[Any]]) -> Sequence[str]:
 
 
 def _digested(text: bytes, labels: Sequence[str], uri: str) -> bytes:
-    said = json.dumps(list(labels), ensure_ascii=False) if labels else None
-    return record_line(hashlib.sha256(text).hexdigest(), said, uri)
+    annotation = json.dumps(list(labels), ensure_ascii=False) if labels else None
+    return record_line(hashlib.sha256(text).hexdigest(), annotation, uri)

@@ -155,17 +155,17 @@ class ObjectDetection(ImageTask):
     @classmethod
     def has_header(cls, fields: Sequence[str]) -> bool:
         """Return whether a first line names the columns of a box."""
-        return all(_called(fields, cls.columns[role]) for role in BOX_ROLES)
+        return all(_columns_named(fields, cls.columns[role]) for role in BOX_ROLES)
 
     @classmethod
     def other_boxes(cls, fields: Sequence[str]) -> Sequence[str]:
         """Return the columns of boxes in another form; none if the header has Recordgen's."""
         if cls.has_header(fields):
             return []
-        corner_and_size = [_called(fields, names) for names in _CORNER_AND_SIZE]
+        corner_and_size = [_columns_named(fields, names) for names in _CORNER_AND_SIZE]
         if all(corner_and_size):
             return [field for found in corner_and_size for field in found]
-        return _called(fields, _BOX_COLUMNS)
+        return _columns_named(fields, _BOX_COLUMNS)
 
     @classmethod
     def has_box(cls, fields: Sequence[str]) -> bool:
@@ -173,7 +173,7 @@ class ObjectDetection(ImageTask):
         corners = list(fields[1:])
         if len(corners) >= 6 and corners[2:4] == ["", ""]:
             return all(map(_BEGINS_NUMBER.match, corners[:2] + corners[4:6]))
-        if _is_before_label(fields):
+        if _has_label_last(fields):
             return True
         if len(corners) not in (4, 8) or not all(map(is_number, corners)):
             return False
@@ -183,7 +183,7 @@ class ObjectDetection(ImageTask):
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if not fields:
             return None
-        if _is_before_label(fields):
+        if _has_label_last(fields):
             raise bad_annotation(
                 f"the box comes before its label (got {','.join(fields)!s:.80}); expected the "
                 f"label, then {_EXPECTED_BOX}"
@@ -241,9 +241,9 @@ class ObjectDetection(ImageTask):
                     f"header, or divide by them)"
                 )
             is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
-            upright = _upright(box)
-            inside = Box(box.label, *(min(1.0, max(0.0, value)) for value in upright[1:]))
-            inside = _as_stored(inside)
+            one, other = box[1:3], box[3:]
+            upright = (*map(min, one, other), *map(max, one, other))
+            inside = _as_stored(Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)))
             is_empty = inside.xmin >= inside.xmax or inside.ymin >= inside.ymax
             wrong = [
                 (is_inverted, "inverted", BOXES_SWAPPED),
@@ -257,23 +257,23 @@ class ObjectDetection(ImageTask):
                     f"drops it"
                 )
             if is_empty or (reasons and self.bad_boxes == "drop"):
-                said = f"the box {_shown(box)} of {box.label!r} is {' and '.join(reasons)}"
-                adjusted.add(BOXES_DROPPED, f"{said}; it was dropped")
+                text = f"the box {_shown(box)} of {box.label!r} is {' and '.join(reasons)}"
+                adjusted.add(BOXES_DROPPED, f"{text}; it was dropped")
                 continue
             for is_so, reason, kind in wrong:
                 if is_so:
-                    said = f"the box {_shown(box)} of {box.label!r} is {reason}"
-                    adjusted.add(kind, f"{said}; it was stored as {_shown(inside)}")
+                    text = f"the box {_shown(box)} of {box.label!r} is {reason}"
+                    adjusted.add(kind, f"{text}; it was stored as {_shown(inside)}")
             if inside in usable:
-                said = f"the line has the box {_shown(box)} of {box.label!r} twice"
-                adjusted.add(BOXES_REPEATED, f"{said}; it was stored once")
+                text = f"the line has the box {_shown(box)} of {box.label!r} twice"
+                adjusted.add(BOXES_REPEATED, f"{text}; it was stored once")
                 continue
             usable[inside] = None
         return list(usable)
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, decode_boxes)
-        sizes = sorted({size for said in annotations if (size := _decode_size(said)) is not None})
+        sizes = sorted({size for each in annotations if (size := _decode_size(each)) is not None})
         if len(sizes) > 1:
             raise bad_annotation(f"one image, several sizes: {', '.join(map(str, sizes))}")
         return Merged(_encode(found, sizes[0] if sizes else None), duplicates)
@@ -328,7 +328,7 @@ class ObjectDetection(ImageTask):
                     changes[BOXES_OUTSIDE] += 1
                     continue
                 found.append(there)
-                if _reaches_over(box, image.placed.view):
+                if _is_cut(box, image.placed.view):
                     changes[BOXES_CUT] += 1
             return _encode(found)
         return _encode(boxes) or annotation
@@ -420,7 +420,7 @@ def _along(axis: int, box: Box) -> Extent:
     return Extent(box.label, *scaled, others)
 
 
-def _reaches_over(box: Box, view: View) -> bool:
+def _is_cut(box: Box, view: View) -> bool:
     """Return whether a part of a box is outside the stored image."""
     return (
         min(box.xmin - view.left, box.ymin - view.top) < -_ROUNDED
@@ -458,18 +458,12 @@ def _as_stored(box: Box) -> Box:
     return Box(box.label, *map(as_float32, box[1:]))
 
 
-def _upright(box: Box) -> Box:
-    """Return a box with its corners in order."""
-    one, other = box[1:3], box[3:]
-    return Box(box.label, *map(min, one, other), *map(max, one, other))
-
-
-def _called(fields: Sequence[str], names: frozenset[str]) -> list[str]:
+def _columns_named(fields: Sequence[str], names: frozenset[str]) -> list[str]:
     """Return the fields of a header that are among ``names``."""
     return [field for field in fields if field.strip().lower().replace(" ", "_") in names]
 
 
-def _is_before_label(fields: Sequence[str]) -> bool:
+def _has_label_last(fields: Sequence[str]) -> bool:
     """Return whether fields are four numbers and a word, as Keras RetinaNet writes boxes."""
     *corners, label = fields
     return len(corners) == 4 and all(map(is_number, corners)) and not is_number(label)

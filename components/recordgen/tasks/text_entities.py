@@ -50,7 +50,7 @@ from recordgen.tasks.task import (
     source_ids,
     stored_uri,
 )
-from recordgen.tasks.text_task import TextContent, TextTask, inline, said_of, text_of
+from recordgen.tasks.text_task import TextContent, TextTask, inline, row_of, text_of
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 TAGS_BEGUN = "tags_begun"
@@ -89,8 +89,8 @@ class TextEntities(TextTask):
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         spans = sorted(set(_spans_in(record)))
-        said = said_of(record, _said(spans))
-        text = TextContent.decode(said.annotation).text
+        row = row_of(record, _encode(spans))
+        text = TextContent.decode(row.annotation).text
         if text is not None and spans:
             tokens = tokenize(text)
             try:
@@ -103,7 +103,7 @@ class TextEntities(TextTask):
                     f"the entity {span} begins or ends within a word; whole words are tagged, the "
                     f"span stays as it is",
                 )
-        return [said]
+        return [row]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, _spans)
@@ -119,7 +119,7 @@ class TextEntities(TextTask):
             raise AnnotationError(
                 RejectCode.CONFLICTING_LABELS, f"one text, several readings: {exc}"
             ) from exc
-        return Merged(TextContent(text, _said(spans, has_blanks)).encode(), duplicates)
+        return Merged(TextContent(text, _encode(spans, has_blanks)).encode(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         return not set(_spans(annotation)) <= set(_spans(stored))
@@ -182,8 +182,8 @@ class TextEntities(TextTask):
         own = [text[start:end] for start, end in tokenize(text)]
         name = stored_uri(uri)
         is_inline = is_content_uri(name)
-        said = TextContent(text if is_inline else None, _said(spans, tokens != own))
-        return RowContent(name, said.encode())
+        content = TextContent(text if is_inline else None, _encode(spans, tokens != own))
+        return RowContent(name, content.encode())
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
@@ -194,10 +194,10 @@ def said_of_tokens(tokens: Sequence[str], spans: Iterable[Span]) -> RowContent:
     """Return the row of a text given as tokens; spans refer to the tokens joined by blanks."""
     text = " ".join(tokens)
     own = [text[start:end] for start, end in tokenize(text)]
-    return inline(text, _said(spans, own != list(tokens)))
+    return inline(text, _encode(spans, own != list(tokens)))
 
 
-def _said(spans: Iterable[Span], has_blanks: bool = False) -> dict[str, Any] | None:
+def _encode(spans: Iterable[Span], has_blanks: bool = False) -> dict[str, Any] | None:
     """Return ``said`` of an annotation, the same for the same spans."""
     said: dict[str, Any] = {}
     if has_blanks:

@@ -124,7 +124,7 @@ def stored(uri: str, said: Any) -> RowContent:
     return RowContent(uri, TextContent(None, said).encode())
 
 
-def said_of(record: Mapping[str, Any], said: Any) -> RowContent:
+def row_of(record: Mapping[str, Any], said: Any) -> RowContent:
     """Return the row of a line of JSONL, given its annotation ``said``.
 
     The text is ``textContent``, or the file ``textGcsUri``; in the older shape of AutoML Natural

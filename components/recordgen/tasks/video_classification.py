@@ -213,16 +213,16 @@ class VideoClassification(Task):
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)
         [source_id] = source_ids(row, [row.uri], options)
-        said: dict[str, FeatureValue] = {
+        values: dict[str, FeatureValue] = {
             features.VIDEO_URI: source_id.encode(),
             features.VIDEO_SOURCE_ID: source_id.encode(),
             features.VIDEO_SEGMENT_START: segment.start,
             features.VIDEO_SEGMENT_END: segment.end,
         }
         for label in labels:
-            said[features.VIDEO_CLASS_TEXT] = label.encode()
-            said[features.VIDEO_CLASS_LABEL] = vocabulary.index(label)
-        record = serialize_example(said)
+            values[features.VIDEO_CLASS_TEXT] = label.encode()
+            values[features.VIDEO_CLASS_LABEL] = vocabulary.index(label)
+        record = serialize_example(values)
         content = hashlib.sha256(row.uri.encode()).digest()
         return BuiltExample(record, b"".join(record), labels, content=content)
 
