@@ -380,9 +380,7 @@ def test_classes_of_a_table(make_csv: MakeCsv) -> None:
     }
     with pytest.raises(UsageError, match="needs a target_column of classes"):
         recordgen.plan(source, **{**given, "prediction": "regression", "target_column": "n"})
-    with pytest.raises(
-        UsageError, match=r"duplicates=drop compares files, and rows of a table name none"
-    ):
+    with pytest.raises(UsageError, match="duplicates=drop compares files, and rows of a table"):
         recordgen.plan(source, **{**given, "duplicates": "drop"})
 
 

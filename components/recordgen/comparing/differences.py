@@ -250,7 +250,7 @@ def _pair_json(name: str, value: object, pair: ChangedRow | Leak) -> dict[str, A
 
 
 def _row_json(row: RowRef) -> dict[str, Any]:
-    """Return a row without what it has not."""
+    """Return a row as JSON, without an empty uri and without zero objects."""
     return {
         name: value
         for name, value in row._asdict().items()

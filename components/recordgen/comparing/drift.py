@@ -41,8 +41,7 @@ class SizeStats:
 
     Attributes:
         examples: number of examples.
-        width: least, median and largest width in pixels, or length of texts in bytes; None if
-            unknown.
+        width: least, median and largest width in pixels, or bytes of texts; None if unknown.
         height: least, median and largest height in pixels; None for texts, or if unknown.
     """
 

@@ -74,9 +74,6 @@ def _of_few_channels(facts: Facts, threshold: float) -> Hits:
     what, others = ("gray", "in colour") if is_gray_rare else ("in colour", "gray")
 
     def message(at: int) -> str:
-        return (
-            f"the image is stored {what}; of all images, {len(few):,} are {what} and "
-            f"{len(many):,} are {others}"
-        )
+        return f"the image is stored {what} ({len(few):,} images); {len(many):,} are {others}"
 
     return Hits("GRAY", few, message)

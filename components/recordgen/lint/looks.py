@@ -153,9 +153,8 @@ def _sharpness(gray: Pixels) -> _Floats | float:
     count, height, width = gray.shape
     if min(height, width) < 3:
         return 0.0
-    # The discrete Laplacian: the sum of a pixel's four neighbours, minus four times the pixel. All
-    # rows are in one line, which is far faster, so a row's outer pixels have neighbours in other
-    # rows; they are set to 0 below.
+    # The discrete Laplacian: a pixel's four neighbours minus four times the pixel. All rows are in
+    # one line, which is far faster; outer pixels, with neighbours in other rows, are set to 0.
     line = gray.reshape(count, -1).astype(np.int16)
     inner = line[:, width:-width]
     laplacian = line[:, : -2 * width] + line[:, 2 * width :]

@@ -90,7 +90,6 @@ def _histograms(thumbnails: Pixels) -> npt.NDArray[np.int64]:
 
 
 def _moments(histograms: npt.NDArray[np.int64]) -> tuple[_Floats, _Floats]:
-    """Return mean and standard deviation."""
     levels, size = np.arange(256), SIDE * SIDE
     sums, squares = histograms @ levels, histograms @ (levels * levels)
     spread = np.sqrt((size * squares - sums * sums).astype(np.float64)) / size

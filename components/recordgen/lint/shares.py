@@ -12,9 +12,8 @@ _Key = TypeVar("_Key")
 def distance(expected: Mapping[_Key, int], found: Mapping[_Key, int]) -> tuple[float, float]:
     """Return the total variation distance of two counts, and the distance by chance alone.
 
-    The second number is the mean distance if ``found`` were sampled from the shares of
-    ``expected``, in the normal approximation: a count's mean absolute deviation is √(2/π) of its
-    standard deviation.
+    The second is the mean distance if ``found`` were a sample of ``expected``, in the normal
+    approximation: a count's mean absolute deviation is √(2/π) of its standard deviation.
     """
     total, sampled = sum(expected.values()), sum(found.values())
     if not total or not sampled:

@@ -77,7 +77,7 @@ class Declared(TableTask):
     def of(cls, options: ConvertOptions) -> Task:
         if not options.schema:
             raise UsageError(
-                f"the task {cls.name} needs a schema that says what the columns hold, such as "
+                f"the task {cls.name} needs a schema with the types of the columns, such as "
                 f'schema={{"photo": "image", "age": "int"}}'
             )
         schema = Schema.from_json(options.schema)

@@ -459,7 +459,6 @@ def _as_stored(box: Box) -> Box:
 
 
 def _columns_named(fields: Sequence[str], names: frozenset[str]) -> list[str]:
-    """Return the fields of a header that are among ``names``."""
     return [field for field in fields if field.strip().lower().replace(" ", "_") in names]
 
 

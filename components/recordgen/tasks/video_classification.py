@@ -237,7 +237,6 @@ class VideoClassification(Task):
 
 
 def _timed(item: Any) -> Segment:
-    """Parse one of a video's segments. Raises: AnnotationError."""
     return _between(item, display_name(item, f"each of {_SEGMENTS_KEY}"))
 
 
