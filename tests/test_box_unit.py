@@ -74,7 +74,7 @@ PIXEL_ROWS = [
     ),
     (
         ["a.jpg,200,100,cat,.1,.2,.5,.6", "b.jpg,200,100,cat,20,20,100,60"],
-        [(0.1, 0.2, 0.5, 0.6), "20,20,100,60 is in pixels, and boxes before it are in shares"],
+        [(0.1, 0.2, 0.5, 0.6), "20,20,100,60 is in pixels, but boxes before it are in shares"],
         {},
     ),
     (
@@ -88,11 +88,11 @@ PIXEL_ROWS = [
         {},
     ),
     (["a.jpg,,,cat,20,20,100,60"], ["may be pixels: add the columns width and height"], {}),
-    (["a.jpg,200,,cat,20,20,100,60"], [r"whole numbers of pixels .*got '200' and ''"], {}),
+    (["a.jpg,200,,cat,20,20,100,60"], [r"in whole pixels, .*got '200' and ''"], {}),
     (["a.jpg,0,0,cat,20,20,100,60"], [r"at least 1 \(got '0' and '0'\)"], {}),
     (
         ["a.jpg,20,10,cat,20,20,100,60", "b.jpg,200,100,cat,20,20,100,60"],
-        ["lies far outside its image of 20×10 pixels", (0.1, 0.2, 0.5, 0.6)],
+        ["is far outside its image of 20×10 pixels", (0.1, 0.2, 0.5, 0.6)],
         {"files_in_pixels": 1},
     ),
     (["a.jpg,200,100,cat,,,,"], ["label 'cat' has no box"], {}),
@@ -131,8 +131,8 @@ SIZES = [
     (1, "40,20", "stored", ""),
     (1, "400,200", "stored", ""),  # drawn on a larger copy
     (1, "41,20", "stored", ""),
-    (1, "20,40", "stored", "the row says that the image has 20×40 pixels, and it has 40×20; corr"),
-    (1, "40,30", "stored", "has 40×30 pixels, and it has 40×20"),
+    (1, "20,40", "stored", "the row says that the image has 20×40 pixels, but it has 40×20; corr"),
+    (1, "40,30", "stored", "has 40×30 pixels, but it has 40×20"),
     (6, "40,20", "stored", ""),
     (6, "20,40", "upright", ""),
     (6, "20,40", "stored", "boxes of the upright picture need --box-orientation upright"),

@@ -252,7 +252,7 @@ def test_no_images(make_csv: MakeCsv, tmp_path: Path) -> None:
     [batch] = found
     assert sorted(batch["x"].numpy()) == sorted([0, 1, 2] * 10)
     assert next(iter(recordgen.input_fn(tmp_path / "out", batch_size=4)))["y"].shape == (4,)
-    with pytest.raises(UsageError, match="the schema has no column that is one"):
+    with pytest.raises(UsageError, match="the schema has no label column"):
         recordgen.plan(make_csv(lines), schema=schema, shard_by="label")
 
 
