@@ -654,7 +654,7 @@ def test_numbers_of_columns_that_the_first_line_lacks(tmp_path: Path) -> None:
     given = {"header": "no", "task": "image_multi_label"}
     finding = found(tmp_path, "a.csv", lines, columns="path=1,label=2,label=3", **given)
     assert dict(finding.columns) == {"1": "path", "2": "label", "3": "label"}
-    with pytest.raises(UsageError, match=r"a\.csv:1: there is no column 3 for path; the line has 2"):
+    with pytest.raises(UsageError, match=r"a\.csv:1: there is no column 3 for path; "):
         found(tmp_path, "a.csv", lines, columns="path=3,label=2", **given)
 
 
