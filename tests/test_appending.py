@@ -203,7 +203,7 @@ def test_too_many_rejects_leave_the_dataset(tmp_path: Path, lines: list[str]) ->
 
 def test_append_or_overwrite(tmp_path: Path, lines: list[str]) -> None:
     """It is one or the other."""
-    with pytest.raises(UsageError, match="either overwrite"):
+    with pytest.raises(UsageError, match="overwrite and append exclude"):
         convert(
             write(tmp_path, "one.csv", lines[:9]), tmp_path / "out", append=True, overwrite=True
         )

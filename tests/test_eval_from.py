@@ -138,8 +138,8 @@ def test_append_and_resume(make_csv: MakeCsv, tmp_path: Path) -> None:
 
 # ML_USE of three rows, options, what the error says
 CONFLICTS: list[tuple[str, Mapping[str, Any], str]] = [
-    ("TRAIN VALIDATION TEST", {}, "needs an empty split eval, and 1 other rows are in it"),
-    ("TEST TEST TEST", {}, "no row is in split 'train'; there are test"),
+    ("TRAIN VALIDATION TEST", {}, "needs an empty split eval, but 1 other rows name it"),
+    ("TEST TEST TEST", {}, "no row is in split 'train'; the splits are test"),
     ("UNASSIGNED UNASSIGNED UNASSIGNED", {"split_fractions": "0,1"}, "split_fractions=100"),
 ]
 

@@ -194,8 +194,8 @@ def test_what_nothing_can_be_appended_to(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         find_existing(str(tmp_path), ConvertOptions(schema='{"n": "int"}'))
     assert str(caught.value) == (
-        "a row of declared has no uri here, so new ones cannot be told from those that are there; "
-        "convert all of them anew, with --overwrite"
+        "a row of declared has no uri here, so new ones cannot be distinguished from existing ones; "
+        "convert all of them again, with --overwrite"
     )
     out = written(tmp_path, replace(DATASET, task="examples"))
     with pytest.raises(UsageError) as caught:
@@ -303,7 +303,7 @@ def test_shards_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(RecordError) as caught:
         list(known_rows(gone, OPTIONS, "/d"))
     assert str(caught.value) == (
-        f"{gone.path}: dataset.json names this shard, and it cannot be read (No such file or "
+        f"{gone.path}: dataset.json names this shard, but it cannot be read (No such file or "
         f"directory); nothing was appended"
     )
     other = shard_of(tmp_path / "s", {"image/source_id": b"x"}, {"mine": 1})

@@ -137,7 +137,7 @@ REFUSED = [
 @pytest.mark.parametrize(("known", "new", "words"), REFUSED)
 def test_labels_that_do_not_go_with_numbers(known: int, new: list[str], words: str) -> None:
     """What is no number, or far beyond the others, is refused with the remedy."""
-    start = "the labels so far are whole numbers" + (" " if words[0] == "u" else "")
+    start = "the existing labels are whole numbers" + (" " if words[0] == "u" else "")
     with pytest.raises(DataError) as caught:
         extend_vocabulary(numbers(known), new)
     assert str(caught.value) == f"{start}{words}; {REMEDY}"
@@ -161,8 +161,8 @@ def test_labels_of_a_file(text: str, expected: Vocabulary) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "labels.txt: this file is empty; a vocabulary has a label in each line"),
-        ("a\n\nb\n", "labels.txt:2: a vocabulary has a label in each line (got none)"),
+        ("", "labels.txt: this file is empty; a vocabulary needs a label in each line"),
+        ("a\n\nb\n", "labels.txt:2: a vocabulary needs a label in each line (got none)"),
         (
             "a\nb\na\n",
             "labels.txt:3: the label 'a' has a number already, from line 1; name each label once",
@@ -210,5 +210,5 @@ def test_numbers_stay_from_one_output_to_the_next(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"none: no labels.txt and no output is here"):
         converted("no", "a", vocabulary=str(tmp_path / "none"))
     (tmp_path / "t.csv").write_text("a,b\n1.5,2\n2.5,3\n")
-    with pytest.raises(UsageError, match="numbers labels, and these rows have none"):
+    with pytest.raises(UsageError, match="numbers labels, but these rows have none"):
         convert(str(tmp_path / "t.csv"), str(tmp_path / "t"), task="tabular", vocabulary="x")

@@ -267,7 +267,7 @@ EVAL_FROM = [
         {"test": 1, "mine": 1},
         0,
         Base(),
-        "eval_from=train:10: no row is in split 'train'; there are test, mine",
+        "eval_from=train:10: no row is in split 'train'; the splits are test, mine",
     ),
     ({"test": 1}, 0, THERE, None),
 ]

@@ -306,7 +306,7 @@ def test_planning_leaves_heartbeats(
     carrier = InProcess()
     graph.plan_rows(carrier, source, DECIDED, folder)
     carrier.run(folder)
-    assert folder.read_planning_heartbeats() == (9, 6, 2)
+    assert folder.read_heartbeats({}, "planning") == (9, 6, 2)
 
 
 def test_heartbeats_are_rare(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_heartbeats_are_rare(tmp_path: Path) -> None:
         heartbeat = folder.planning_heartbeat()
         for _ in range(1000):
             heartbeat.add(10_000, 0, 1)
-        assert folder.read_planning_heartbeats() == (0, 0, 0)
+        assert folder.read_heartbeats({}, "planning") == (0, 0, 0)
     assert (Heartbeat("/x")._seconds, Heartbeat("gs://x/y")._seconds) == (0.5, 10.0)
 
 

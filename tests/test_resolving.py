@@ -359,7 +359,7 @@ def known(
 
 
 def stays(what: str, shard: str = "S") -> str:
-    return f"it is in {shard} with {what}, which stays; convert anew to change it"
+    return f"it is in {shard} with {what}, which stays; convert again to change it"
 
 
 def planned(split: str, *, drawn: bool = True) -> Outcome:

@@ -623,7 +623,7 @@ def test_a_run_in_another_process(
     # A zombie: nobody has asked for its exit code yet.
     with commit.open_run(str(output), overwrite=False, resume=True):
         pass
-    assert "sign of life" not in caplog.text
+    assert "heartbeat" not in caplog.text
     process.wait()
 
 
@@ -686,7 +686,7 @@ def test_an_output_that_is_removed_meanwhile(source: str, tmp_path: Path) -> Non
         def writing(self, snapshot: object) -> None:
             shutil.rmtree(output, ignore_errors=True)
 
-    with pytest.raises(RunnerError, match=r"out: the run's files there were removed while it was"):
+    with pytest.raises(RunnerError, match=r"out: the files of this run were removed while it ran"):
         convert(source, output, progress=Removing())
     assert not (output / "dataset.json").exists()
 
@@ -772,7 +772,7 @@ def test_the_command(source: str, tmp_path: Path) -> None:
     command = ("-m", "recordgen.cli", "convert", source, str(output), "--shard-mb=0.005")
     killed(DEATHS["after five shards"][0], source, output, seed=0)
     done = WITH_BEAM.run(*command, "--resume")
-    assert "going on where an interrupted run has stopped" in done.stderr
+    assert "resuming an interrupted run" in done.stderr
     [line] = [line for line in done.stdout.splitlines() if line.startswith("Resumed")]
     dataset = read_dataset(str(output))
     shards = sum(len(split.shards) for split in dataset.splits.values())
