@@ -61,27 +61,27 @@ EXAMPLES = ["split", "shard", "record", "source", "line", "uri", "annotation", "
 
 # Changes of some lines of a sample: line, generator of random numbers → lines.
 SPOILT: Sequence[Callable[[str, random.Random], Sequence[str]]] = (
-    lambda line, draw: [line, line],
-    lambda line, draw: [line.replace("TRAIN", "TRIAN").replace("training", "trainnig")],
-    lambda line, draw: [line, line.replace("TRAIN", "TEST")],
-    lambda line, draw: [line[: draw.randrange(1, len(line))]],
-    lambda line, draw: [line.replace(".png", ".jpg").replace(".gif", ".mp4")],
-    lambda line, draw: [f"{line},surplus"],
-    lambda line, draw: ["", f"  {line}  ", ",,,"],
-    lambda line, draw: [line.replace(",", ',"', 1)],
-    lambda line, draw: [f"{line}\r"],
-    lambda line, draw: [line.replace("TRAIN,", "").replace("VALIDATION,", "UNASSIGNED,")],
+    lambda line, rng: [line, line],
+    lambda line, rng: [line.replace("TRAIN", "TRIAN").replace("training", "trainnig")],
+    lambda line, rng: [line, line.replace("TRAIN", "TEST")],
+    lambda line, rng: [line[: rng.randrange(1, len(line))]],
+    lambda line, rng: [line.replace(".png", ".jpg").replace(".gif", ".mp4")],
+    lambda line, rng: [f"{line},surplus"],
+    lambda line, rng: ["", f"  {line}  ", ",,,"],
+    lambda line, rng: [line.replace(",", ',"', 1)],
+    lambda line, rng: [f"{line}\r"],
+    lambda line, rng: [line.replace("TRAIN,", "").replace("VALIDATION,", "UNASSIGNED,")],
 )
 
 
 def spoil(path: Path, seed: int) -> None:
     """Spoil a third of an import file's lines after the first, chosen by the seed."""
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     first, *lines = path.read_text(encoding="utf-8").splitlines()
     spoilt = [first]
     for line in lines:
         kept = [line]
-        spoilt += draw.choice(SPOILT)(line, draw) if line and draw.random() < 1 / 3 else kept
+        spoilt += rng.choice(SPOILT)(line, rng) if line and rng.random() < 1 / 3 else kept
     path.write_text("".join(f"{line}\n" for line in spoilt), encoding="utf-8")
 
 

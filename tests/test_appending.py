@@ -384,8 +384,8 @@ def test_advice_is_about_the_whole(tmp_path: Path, lines: list[str]) -> None:
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:200]), out, **OPTIONS)
     result = convert(write(tmp_path, "two.csv", lines[:201]), out, append=True, **OPTIONS)
-    said = ("labels have no images", "split train", "no example")
-    assert not [text for text in result.dataset.warnings if any(word in text for word in said)]
+    words = ("labels have no images", "split train", "no example")
+    assert not [text for text in result.dataset.warnings if any(word in text for word in words)]
 
 
 def test_result_names_what_it_is(tmp_path: Path, lines: list[str]) -> None:

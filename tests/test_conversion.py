@@ -134,11 +134,11 @@ def test_dataset_json_tells_the_truth(
             ]
             assert len(records) == shard.examples
             names = ("image/key/sha256", "image/class/text", "image/source_id")
-            said = "".join(
+            text = "".join(
                 "\t".join(record[name].bytes_list.value[0].decode() for name in names) + "\n"
                 for record in records
             )
-            assert hashlib.sha256(said.encode()).hexdigest() == shard.digest
+            assert hashlib.sha256(text.encode()).hexdigest() == shard.digest
         found = Counter(r["image/class/text"].decode() for r in read_split(output, name))
         assert found == split.labels
         assert split.examples == sum(shard.examples for shard in split.shards)
@@ -197,8 +197,8 @@ def test_every_shard_holds_one_label(
         for shard in split.shards:
             records = read_records([str(output / shard.file)])
             assert len(records) == shard.examples
-            said = {record["image/class/text"].decode() for record in records}
-            assert said == {shard.label or "(none)"}
+            labels = {record["image/class/text"].decode() for record in records}
+            assert labels == {shard.label or "(none)"}
             found += [record["image/source_id"].decode() for record in records]
     assert sorted(found) == [str(path) for path in images]
 

@@ -56,8 +56,8 @@ def test_a_share_of_train_moves_and_nothing_else(make_csv: MakeCsv, tmp_path: Pa
     assert {uri: grown[uri] for uri in after} == after
     # Rows without a split, all assigned to train.
     bare = [line.replace("TRAIN,", ",") for line in lines]
-    bare = convert(make_csv(bare), tmp_path / "bare", eval_from="train:10", split_fractions="100")
-    assert bare == after
+    found = convert(make_csv(bare), tmp_path / "bare", eval_from="train:10", split_fractions="100")
+    assert found == after
 
 
 def test_parts_and_copies_stay_together(make_csv: MakeCsv, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
     for name, value in MUST_AGREE.items():
         other = replace(OPTIONS, **{name: value})
         message = (
-            f"{out}: appending needs the options that it was made with: {name} is "
+            f"{out}: appending needs the options of the existing dataset: {name} is "
             f"{defaults[name]!r} there and {other.recorded()[name]!r} here"
         )
         with pytest.raises(UsageError) as caught:
@@ -137,7 +137,7 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         find_existing(out, replace(OPTIONS, seed=1, shard_mb=2))
     assert str(caught.value) == (
-        f"{out}: appending needs the options that it was made with: seed is 0 there and 1 here, "
+        f"{out}: appending needs the options of the existing dataset: seed is 0 there and 1 here, "
         f"shard_mb is {OPTIONS.shard_mb!r} there and 2 here"
     )
     assert find_existing(out, replace(OPTIONS, **MAY_DIFFER)) == find_existing(out, OPTIONS)

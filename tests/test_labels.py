@@ -126,11 +126,11 @@ REMEDY = "convert all rows again, without --append and --vocabulary"
 
 # known whole numbers, new labels, the message
 REFUSED = [
-    (10, ["1000"], "up to 9, and 1000 is far beyond"),
-    (200, ["2010"], "up to 199, and 2010 is far beyond"),
-    (5000, ["50011"], "up to 4999, and 50011 is far beyond"),
-    (10, ["cat"], ", and 'cat' is not one"),
-    (10, ["11", "07"], ", and '07' is not one"),
+    (10, ["1000"], "up to 9, but 1000 is far larger"),
+    (200, ["2010"], "up to 199, but 2010 is far larger"),
+    (5000, ["50011"], "up to 4999, but 50011 is far larger"),
+    (10, ["cat"], ", but 'cat' is not"),
+    (10, ["11", "07"], ", but '07' is not"),
 ]
 
 

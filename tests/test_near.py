@@ -187,7 +187,7 @@ def test_rows_that_name_a_split_keep_it(folder: Path, tmp_path: Path) -> None:
     assert splits["1.png"] == splits["1-dark.jpg"]
     assert [(item.line, item.code) for item in result.rejects] == [(3, "truncated")]
     for more in (given, {}):
-        with pytest.raises(UsageError, match="split_by=near compares all images with one another"):
+        with pytest.raises(UsageError, match="split_by=near compares all images with each other"):
             recordgen.convert(rows_csv(folder, rows), tmp_path / "out", append=True, **more)
 
 

@@ -127,11 +127,11 @@ ADDING = [
 
 
 @pytest.mark.parametrize(
-    ("task", "said", "splits", "together", "duplicates", "merged", "rejects"), ADDING
+    ("task", "annotations", "splits", "together", "duplicates", "merged", "rejects"), ADDING
 )
 def test_rows_of_one_uri_add_up(
     task: Task,
-    said: list[str | None],
+    annotations: list[str | None],
     splits: str,
     together: str | None,
     duplicates: int,
@@ -142,7 +142,7 @@ def test_rows_of_one_uri_add_up(
     names = {".": None, "t": "train", "e": "eval"}
     rows = [
         row(line, names[split], annotation)
-        for line, (annotation, split) in enumerate(zip(said, splits, strict=True), start=1)
+        for line, (annotation, split) in enumerate(zip(annotations, splits, strict=True), start=1)
     ]
     groups, summary = resolve(rows[::-1], task)
     [[kept]] = groups.values()
@@ -230,7 +230,7 @@ SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
         [row(2, "eval", uri=""), row(1, "train", "dog", uri="")],
         Outcome([(1, "train", False), (2, "eval", False)]),
     ),
-    "examples by themselves beside an image": (
+    "rows without a uri next to an image": (
         IMAGE,
         [row(10, uri="", split_hash=1), row(2, uri="", split_hash=1), row(1), row(3)],
         Outcome(
@@ -537,8 +537,8 @@ def test_payloads_of_a_row() -> None:
     """Payloads of a row are added up, and separated again; the first error names its payload."""
     schema = '{"left": "image", "right": "image", "n": "int"}'
     pair = task_for(ConvertOptions(schema=schema))
-    says = [json.dumps([f"/{name}1.jpg", f"/{name}2.jpg", 1]) for name in "abc"]
-    rows = [row(line, "train", text, "", sort_key=line) for line, text in enumerate(says, start=1)]
+    texts = [json.dumps([f"/{name}1.jpg", f"/{name}2.jpg", 1]) for name in "abc"]
+    rows = [row(line, "train", text, "", sort_key=line) for line, text in enumerate(texts, start=1)]
     groups, summary = resolve(rows, pair, refused={"/b2.jpg"})
     [planned] = groups.values()
     assert [(one.line, one.bytes) for one in planned] == [(1, 2 * SIZE), (3, 2 * SIZE)]
@@ -582,15 +582,15 @@ def test_a_refusal_that_names_its_payload() -> None:
     assert [one.message for one in summary.rejects] == ["no file: /2.jpg"]
 
 
-SAID = '{"text": "x", "said": ["a"]}'
+ANNOTATION = '{"text": "x", "said": ["a"]}'
 
 
 def test_payloads_in_the_row() -> None:
     """A text has the size of its row and never changes; storage is not asked about it."""
     uri = content_uri("text")
-    rows = [row(line, "train", SAID, uri, sort_key=line) for line in (1, 2)]
+    rows = [row(line, "train", ANNOTATION, uri, sort_key=line) for line in (1, 2)]
     [planned] = resolve(rows, TEXT, refused={uri})[0].values()
-    assert [(one.bytes, one.version) for one in planned] == [(len(SAID), "row")] * 2
+    assert [(one.bytes, one.version) for one in planned] == [(len(ANNOTATION), "row")] * 2
 
 
 def split_by_content(name: bytes) -> str:
@@ -643,7 +643,7 @@ def test_texts_by_content() -> None:
     """The digest in the uri of a text is its content."""
     texts = [f"text {number}" for number in range(30)]
     rows = [
-        row(n, None, SAID, content_uri(text), sort_key=n, split_hash=EARLY)
+        row(n, None, ANNOTATION, content_uri(text), sort_key=n, split_hash=EARLY)
         for n, text in enumerate(texts)
     ]
     expected = [
@@ -652,5 +652,5 @@ def test_texts_by_content() -> None:
     ]
     assert len({split for _, split, _ in expected}) == 3
     assert sorted(outcome(rows, TEXT, split_by="content").planned) == expected
-    named = [row(1, "mine", SAID, content_uri("x"))]
+    named = [row(1, "mine", ANNOTATION, content_uri("x"))]
     assert outcome(named, TEXT, split_by="content").planned == [(1, "mine", False)]

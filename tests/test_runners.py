@@ -239,7 +239,7 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
     assert side_inputs(pipeline) == []
     [request] = requests.glob("*.json")
     job = json.loads(request.read_text())
-    assert job["type"] in ("JOB_TYPE_BATCH", 1)  # the number: as newer Beams say it
+    assert job["type"] in ("JOB_TYPE_BATCH", 1)  # newer versions of Beam give the number
 
 
 # --- work spreads ------------------------------------------------------------------------------

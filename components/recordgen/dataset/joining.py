@@ -1,8 +1,9 @@
 """Join several datasets into one, such as the spans of a rolling window. Pure functions.
 
-Labels get new numbers: first the labels of the dataset with the most labels, then the labels that
-the others add. If each dataset keeps the numbers of the one before (``vocabulary``, ``previous``),
-the new numbers are the numbers of the newest dataset, and all stored numbers stay right.
+Labels are matched by name and get new numbers: first the labels of the dataset with the most
+labels, then the labels that the others add. If each dataset keeps the numbers of the one before
+(``vocabulary``, ``previous``), these are the numbers of the newest dataset, and all stored numbers
+stay right.
 """
 
 from __future__ import annotations

@@ -348,7 +348,7 @@ class Dataset:
             for shard in split.shards:
                 counts += [shard.examples, shard.bytes]
                 if _is_outside(shard.file):
-                    raise ValueError(f"the shard {shard.file!r} must lie in the output")
+                    raise ValueError(f"the shard {shard.file!r} must be in the output")
             if not all(type(count) is int and count >= 0 for count in counts):
                 raise ValueError(f"counts of split {name!r} must be whole numbers")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, tee
 from typing import Any
 
@@ -54,13 +54,9 @@ class _Elements:
 
 
 def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
-    step.begin(_uncounted)
+    step.begin(lambda amounts: None)  # do not count here: the results hold all counts
     for element in elements:
         yield from step.process(element)
-
-
-def _uncounted(amounts: Mapping[str, int]) -> None:
-    """Count nothing: the results hold all counts."""
 
 
 def _groups(elements: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, list[Any]]]:

@@ -42,8 +42,8 @@ def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
         labels = task.one_labels(rows["annotation"].combine_chunks())
         facts["label"] = pc.fill_null(labels, "").dictionary_encode()
     if options.finds_copies or options.finds_alike:
-        # Half of a sha256 distinguishes payloads as well as sort key and split hash distinguish
-        # rows: all have 16 bytes.
+        # 16 bytes of a sha256 distinguish payloads as well as the 16 bytes of sort key and split
+        # hash distinguish rows.
         digests = (digest and digest[:16] for digest in rows["content"].to_pylist())
         facts["content"] = pa.array(digests, pa.binary())
     if options.finds_alike:
@@ -199,8 +199,8 @@ def _one_per_name(
 ) -> npt.NDArray[Any]:
     """Return one class for all rows with the same name, which must share a split.
 
-    In a table, several rows may be about one image and have several labels; the first label by its
-    text counts.
+    In a table, several rows may be about one image and have several labels; they get the class of
+    the label that sorts first.
     """
     by_text = np.argsort(np.array(labels, object))
     rank = np.argsort(by_text)

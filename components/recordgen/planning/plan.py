@@ -107,16 +107,6 @@ class Plan:
     vocabulary: Vocabulary
     counts: RowCounts
 
-    @property
-    def rows(self) -> int:
-        """Rows that will be written unless their payloads are refused."""
-        return sum(split.rows for split in self.splits.values())
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of their payloads."""
-        return sum(split.bytes for split in self.splits.values())
-
 
 @dataclass(frozen=True)
 class Base:

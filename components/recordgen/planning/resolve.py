@@ -6,7 +6,7 @@ are in the same bucket, so each bucket is resolved on its own, unless options ne
 
     rows ─placed─▶ bucket ─settle_bucket─▶ Settled ─plan_bucket─▶ rows by Group, BucketSummary
 
-A row with a sort key of its own depends on no other row: such rows are planned by columns. Rows
+A row with a unique sort key does not depend on other rows: such rows are planned by columns. Rows
 that share a sort key, such as duplicates, parts and contradictions, are examined one by one.
 """
 
