@@ -197,8 +197,8 @@ def test_every_shard_holds_one_label(
         for shard in split.shards:
             records = read_records([str(output / shard.file)])
             assert len(records) == shard.examples
-            labels = {record["image/class/text"].decode() for record in records}
-            assert labels == {shard.label or "(none)"}
+            own = {record["image/class/text"].decode() for record in records}
+            assert own == {shard.label or "(none)"}
             found += [record["image/source_id"].decode() for record in records]
     assert sorted(found) == [str(path) for path in images]
 

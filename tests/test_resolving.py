@@ -359,7 +359,7 @@ def known(
 
 
 def stays(what: str, shard: str = "S") -> str:
-    return f"it is in {shard} with {what}, which stays; convert again to change it"
+    return f"it is in {shard} with {what}, which stays; convert anew to change it"
 
 
 def planned(split: str, *, assigned: bool = True) -> Outcome:
@@ -372,8 +372,8 @@ def refused(code: str, message: str) -> Outcome:
 
 THERE = Outcome([], [], {"existing": 1})
 AMBIGUOUS = (
-    "the path is relative, and the dataset has import files in several folders, so it is unclear "
-    "which image it holds; write absolute paths"
+    "the path is relative, and the dataset was made from import files in several folders, so it "
+    "cannot be told which image it holds; write absolute paths"
 )
 OTHER_LABEL = refused("conflicting_labels", stays("label 'cat'"))
 OTHER_SPLIT = refused("conflicting_splits", stays("split 'train'"))
@@ -448,7 +448,7 @@ def test_a_rejected_row_does_not_stop_others() -> None:
     )
 
 
-BESIDE = "split {!r} contradicts {!r} of its other parts in S, which stay"
+BESIDE = "split {!r} contradicts {!r} of what S holds of it, which stays"
 PART = [known(annotation=SEGMENTS[0])]
 
 # name: row, existing parts of its video, eval_from, outcome

@@ -425,8 +425,8 @@ class _Settling:
                 kept.append(row._replace(split=first.split))
             else:
                 message = (
-                    f"split {row.split!r} contradicts {first.split!r} of its other parts in "
-                    f"{first.shard}, which stay"
+                    f"split {row.split!r} contradicts {first.split!r} of what {first.shard} holds "
+                    f"of it, which stays"
                 )
                 self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
         return kept
@@ -443,8 +443,9 @@ class _Settling:
                 new.append(row)
             elif self._may_start_elsewhere(row) and len(self.folders) > max(1, len(there)):
                 message = (
-                    "the path is relative, and the dataset has import files in several folders, so "
-                    f"it is unclear which {self.task.noun} it holds; write absolute paths"
+                    "the path is relative, and the dataset was made from import files in several "
+                    f"folders, so it cannot be told which {self.task.noun} it holds; write "
+                    f"absolute paths"
                 )
                 self._reject(row, RejectCode.AMBIGUOUS_PATH, message)
             elif (contradiction := self._contradiction(row, there)) is not None:
@@ -486,8 +487,7 @@ class _Settling:
             found = f"split {first.split!r}"
         else:
             return None
-        message = f"it is in {first.shard} with {found}, which stays; convert again to change it"
-        return code, message
+        return code, f"it is in {first.shard} with {found}, which stays; convert anew to change it"
 
 
 def _line(row: PlacedRow) -> tuple[str, int]:
