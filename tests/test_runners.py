@@ -429,7 +429,7 @@ LACKING = [
     (_CLOUD[:3], r"missing: --temp_location\)"),
     ([*_CLOUD[:3], "--temp_location", "/tmp"], r"in a bucket, gs://… \(got /tmp\)"),
     (_CLOUD, r"workers need this package: add --sdk_container_image=IMAGE"),
-    ([*_CLOUD, "--setup_file=./setup.py", "--template_location=gs://b/t"], "start later"),
+    ([*_CLOUD, "--setup_file=./setup.py", "--template_location=gs://b/t"], "started later"),
     ([*_CLOUD, "--setup_file=./setup.py", "--num_worker=2"], "does not know --num_worker=2"),
     (["--runner=DaskRunner", "--dask_npartition=2"], "does not know --dask_npartition=2"),
 ]
