@@ -1,4 +1,4 @@
-"""Where runners can run: job servers, worker pools and stand-ins, all on 127.0.0.1.
+"""Local job servers, worker pools and emulated services for runners, all on 127.0.0.1.
 
 Each ends with its ``with`` block.
 """
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment of a process that finds this Python, the package and the tests."""
+    """Return environment variables for a process that uses this Python, package and tests."""
     return {
         **os.environ,
         "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
@@ -32,7 +32,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -41,7 +41,7 @@ def free_port() -> int:
 
 @contextmanager
 def process(command: Sequence[str], port: int, **more: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a server in a process group of its own; wait until it listens on ``port``."""
+    """Run a server in its own process group; wait until it listens on ``port``."""
     with subprocess.Popen(
         [sys.executable, *command],
         env=environment(**more),
@@ -57,7 +57,7 @@ def process(command: Sequence[str], port: int, **more: str) -> Iterator[subproce
                 time.sleep(0.05)
             yield running
         finally:
-            with suppress(ProcessLookupError):  # it may be what the test has killed
+            with suppress(ProcessLookupError):  # the test may have killed it
                 os.killpg(running.pid, signal.SIGKILL)
 
 
@@ -68,7 +68,7 @@ def _listens(port: int) -> bool:
 
 @contextmanager
 def job_server() -> Iterator[tuple[str, int]]:
-    """Run Beam's own job service; gives its endpoint and process id."""
+    """Run Beam's own job service; yield its endpoint and process id."""
     port = free_port()
     module = "apache_beam.runners.portability.local_job_service_main"
     with process(["-m", module, f"--port={port}"], port) as running:
@@ -77,7 +77,7 @@ def job_server() -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def worker_pool() -> Iterator[str]:
-    """Run a pool that starts a worker process for each that a job asks for; gives its address."""
+    """Run a pool that starts the worker processes that jobs request; yield its address."""
     port = free_port()
     module = "apache_beam.runners.worker.worker_pool_main"
     with process(["-m", module, f"--service_port={port}"], port):
@@ -86,7 +86,7 @@ def worker_pool() -> Iterator[str]:
 
 @contextmanager
 def object_store(bucket: str) -> Iterator[str]:
-    """Emulate Google Cloud Storage with one bucket; gives its base URL."""
+    """Emulate Google Cloud Storage with one bucket; yield its base URL."""
     port = free_port()
     command = ["-m", "gcp_storage_emulator", "start", "--in-memory", "--host=127.0.0.1"]
     with process([*command, f"--port={port}", f"--default-bucket={bucket}"], port):
@@ -95,11 +95,11 @@ def object_store(bucket: str) -> Iterator[str]:
 
 @contextmanager
 def dataflow(store: str, requests: Path) -> Iterator[str]:
-    """Stand in for Dataflow, see :mod:`tests.dataflow_service`; gives its endpoint.
+    """Emulate Dataflow, see :mod:`tests.dataflow_service`; yield its endpoint.
 
     Args:
         store: base URL of the object store.
-        requests: a folder for the jobs that were asked for, as JSON.
+        requests: a folder for the requested jobs, as JSON.
     """
     port = free_port()
     command = ["-m", "tests.dataflow_service", str(port), str(requests)]
@@ -108,7 +108,7 @@ def dataflow(store: str, requests: Path) -> Iterator[str]:
 
 
 def emulated(store: str) -> dict[str, str]:
-    """Return what libraries need in their environment to take an emulated store for Google's."""
+    """Return environment variables that make libraries use an emulated store."""
     return {
         "STORAGE_EMULATOR_HOST": store,
         "NO_GCE_CHECK": "true",  # or google-auth looks for a server that hands out credentials

@@ -1,9 +1,9 @@
-"""Conversions whose bytes must stay: samples of each task, dirty lines, options, runs that go on.
+"""Conversions whose bytes must not change: samples, dirty lines, options, resumed runs.
 
-    python -m tests.golden    writes tests/golden.json anew, after a change of bytes that is meant
+    python -m tests.golden    writes tests/golden.json again, after an intended change of bytes
 
-Payloads are passed through and shards are not compressed, so no version of an encoder or of zlib
-decides a byte.
+Payloads are passed through and shards are not compressed, so the bytes do not depend on the version
+of an encoder or of zlib.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ METERS = {
     **{"usual": "int", "verdict": "label"},
 }
 
-# sample: options without which it cannot be converted, or appended to
+# sample: options that it needs to be converted or appended to
 NEEDED: Mapping[str, Mapping[str, Any]] = {
     "text_entities_iob": {"task": "text_entities"},
     "declared": {"schema": METERS},
@@ -56,32 +56,32 @@ NEEDED: Mapping[str, Mapping[str, Any]] = {
 # Rows of these have no name, so nothing can be appended to them.
 NAMELESS = ("tabular", "declared")
 
-# What examples.parquet says of examples that no decoder decides.
+# Columns of examples.parquet that do not depend on a decoder.
 EXAMPLES = ["split", "shard", "record", "source", "line", "uri", "annotation", "content"]
 
-# What is done to some lines of a sample: line, generator of random numbers → lines.
+# Changes of some lines of a sample: line, generator of random numbers → lines.
 SPOILT: Sequence[Callable[[str, random.Random], Sequence[str]]] = (
-    lambda line, draw: [line, line],
-    lambda line, draw: [line.replace("TRAIN", "TRIAN").replace("training", "trainnig")],
-    lambda line, draw: [line, line.replace("TRAIN", "TEST")],
-    lambda line, draw: [line[: draw.randrange(1, len(line))]],
-    lambda line, draw: [line.replace(".png", ".jpg").replace(".gif", ".mp4")],
-    lambda line, draw: [f"{line},surplus"],
-    lambda line, draw: ["", f"  {line}  ", ",,,"],
-    lambda line, draw: [line.replace(",", ',"', 1)],
-    lambda line, draw: [f"{line}\r"],
-    lambda line, draw: [line.replace("TRAIN,", "").replace("VALIDATION,", "UNASSIGNED,")],
+    lambda line, rng: [line, line],
+    lambda line, rng: [line.replace("TRAIN", "TRIAN").replace("training", "trainnig")],
+    lambda line, rng: [line, line.replace("TRAIN", "TEST")],
+    lambda line, rng: [line[: rng.randrange(1, len(line))]],
+    lambda line, rng: [line.replace(".png", ".jpg").replace(".gif", ".mp4")],
+    lambda line, rng: [f"{line},surplus"],
+    lambda line, rng: ["", f"  {line}  ", ",,,"],
+    lambda line, rng: [line.replace(",", ',"', 1)],
+    lambda line, rng: [f"{line}\r"],
+    lambda line, rng: [line.replace("TRAIN,", "").replace("VALIDATION,", "UNASSIGNED,")],
 )
 
 
 def spoil(path: Path, seed: int) -> None:
-    """Spoil a third of an import file's lines behind the first, in ways that the seed decides."""
-    draw = random.Random(seed)
+    """Spoil a third of an import file's lines after the first, chosen by the seed."""
+    rng = random.Random(seed)
     first, *lines = path.read_text(encoding="utf-8").splitlines()
     spoilt = [first]
     for line in lines:
         kept = [line]
-        spoilt += draw.choice(SPOILT)(line, draw) if line and draw.random() < 1 / 3 else kept
+        spoilt += rng.choice(SPOILT)(line, rng) if line and rng.random() < 1 / 3 else kept
     path.write_text("".join(f"{line}\n" for line in spoilt), encoding="utf-8")
 
 
@@ -92,16 +92,16 @@ def convert_dirty(source: str, out: str, *, seed: int, **options: Any) -> None:
 
 
 def convert_resumed(source: str, out: str, *, point: str, **options: Any) -> None:
-    """Convert in a process that is killed at a point, then go on."""
+    """Convert in a process that is killed at a point, then resume."""
     death, _ = DEATHS[point]
     convert_and_die(death, source, Path(out), **options)
     convert(source, out, resume=True, **options)
 
 
 def halves(source: str, task: str) -> Sequence[str]:
-    """Write an import file's lines to two files by turns, of boxes one half each; return the paths.
+    """Write the lines of an import file alternately to two files; return the paths.
 
-    Boxes of one image follow each other: they stay together.
+    For boxes, each file gets one half, because the boxes of an image must stay together.
     """
     path = Path(source)
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -115,9 +115,9 @@ def halves(source: str, task: str) -> Sequence[str]:
 
 
 def convert_twice(source: str, out: str, *, point: str = "", **options: Any) -> None:
-    """Convert one half of a file's lines, then append the other.
+    """Convert one half of a file's lines, then append the other half.
 
-    With a ``point``, the run that appends is killed there, and another one goes on.
+    With a ``point``, the appending run is killed there and resumed.
     """
     first, second = halves(source, options["task"])
     options["max_reject_fraction"] = 1.0
@@ -127,7 +127,7 @@ def convert_twice(source: str, out: str, *, point: str = "", **options: Any) -> 
 
 
 def cases() -> Mapping[str, tuple[str, Callable[[str, str], object]]]:
-    """Return by name the sample that is converted, and how: (source, output) → anything."""
+    """Return by name the sample of each case, and its conversion: (source, output) → anything."""
     images, texts, table = "image_classification", "text_multi_label", "tabular"
     found: dict[str, tuple[str, Callable[[str, str], object]]] = {
         name: (name, partial(convert, **NEEDED.get(name, {}))) for name in SAMPLES
@@ -170,7 +170,7 @@ def cases() -> Mapping[str, tuple[str, Callable[[str, str], object]]]:
 
 
 def digests(name: str, place: Path) -> dict[str, str]:
-    """Return the digests of the files that a case writes: its input and output lie in ``place``."""
+    """Return the digests of the files of a case; its input and output are in ``place``."""
     sample, run = cases()[name]
     top, _, rest = SAMPLES[sample].partition("/")
     shutil.copytree(ROOT / "examples" / top, place)
@@ -179,7 +179,7 @@ def digests(name: str, place: Path) -> dict[str, str]:
 
 
 def digest_files(out: Path, place: str) -> dict[str, str]:
-    """Return the sha256 of a conversion's files, without what depends on place and version."""
+    """Return the sha256 of a conversion's files, without values that depend on place or version."""
     found = {}
     for path in sorted(out.rglob("*")):
         name = path.relative_to(out).as_posix()

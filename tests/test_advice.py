@@ -1,4 +1,4 @@
-"""Warnings about data that was accepted: labels and splits that a user should look at again."""
+"""Warnings about labels and splits of accepted data."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ LABELS: list[tuple[dict[str, dict[str, int]], tuple[str, ...], list[str]]] = [
         ("a", "b"),
         [UNTRAINED, UNMEASURED],
     ),
-    # Few examples have a warning already, and chance leaves some out of eval.
+    # Few examples have another warning, and by chance none may be in eval.
     (
         {"train": {"a": 30, "b": 3}, "eval": {"a": 9}},
         ("a", "b"),
         ["1 labels have fewer than 10 images: 'b'"],
     ),
-    # Whole numbers between those that rows have are none of theirs.
+    # Numbers between the labels of the rows are not used.
     ({"train": {"0": 30, "2": 20}, "eval": {"0": 9, "2": 1}}, ("0", "1", "2"), []),
     ({"train": {"a": 30}, "test": {"a": 10}}, ("a",), [NO_EVAL]),
-    # Data to predict on, or to measure with.
+    # Data for prediction or evaluation only.
     ({"test": {"a": 10}}, ("a",), []),
     ({"eval": {"a": 10}}, ("a",), []),
 ]
@@ -57,7 +57,7 @@ LABELS: list[tuple[dict[str, dict[str, int]], tuple[str, ...], list[str]]] = [
 def test_labels_and_splits(
     counts: Mapping[str, Mapping[str, int]], labels: tuple[str, ...], warnings: list[str]
 ) -> None:
-    """A label that train or eval lacks, and a missing eval, have one sentence each."""
+    """A label that train or eval lacks, and a missing eval, give one sentence each."""
     splits = {
         name: Split(sum(by_label.values()), 0, by_label, ()) for name, by_label in counts.items()
     }
@@ -69,7 +69,7 @@ def test_labels_and_splits(
 def test_a_class_without_training_examples(
     make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """check and convert show the warning, dataset.json keeps it, and an append may end it."""
+    """check and convert show the warning, dataset.json keeps it, and an append can remove it."""
     lines = [f"{use},{n}.mp4,x" for n, use in enumerate(["TRAIN"] * 12 + ["VALIDATION"] * 3)]
     lines += [f"TEST,{n}.mp4,y" for n in range(20, 32)]
     source, output = make_csv(lines), tmp_path / "out"

@@ -1,4 +1,4 @@
-"""Appending to a dataset: what is there stays, what is new is added, nothing is there twice."""
+"""Appending: existing examples stay, new ones are added, and no example is there twice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OPTIONS = {"shard_mb": 0.01, "max_reject_fraction": 1.0}
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Rows of 300 digits; a third names its split. Paths are absolute."""
+    """Return rows of 300 digits, with absolute paths; a third of them name their split."""
     folder = tmp_path_factory.mktemp("digits")
     source = Path(write_digits(str(folder), 300))
     found = [line.split(",") for line in source.read_text().splitlines()]
@@ -49,7 +49,7 @@ def write(folder: Path, name: str, lines: list[str]) -> str:
 
 
 def records(output: Path) -> dict[str, tuple[str, bytes, int]]:
-    """Return split, label and its number by uri, of all shards that dataset.json names."""
+    """Return split, label and label number by uri, of all shards that dataset.json names."""
     found: dict[str, tuple[str, bytes, int]] = {}
     for name, values in stored_examples(output):
         keys = ("source_id", "class/text", "class/label")
@@ -60,12 +60,12 @@ def records(output: Path) -> dict[str, tuple[str, bytes, int]]:
 
 
 def files(output: Path) -> dict[str, bytes]:
-    """Return the bytes of all shards that lie in the output."""
+    """Return the bytes of all shards in the output."""
     return {str(path.relative_to(output)): path.read_bytes() for path in output.glob("Split-*/*")}
 
 
 def consistent(dataset: Dataset, output: Path) -> bool:
-    """Say whether dataset.json, the files and labels.txt tell the same."""
+    """Check that dataset.json, the files and labels.txt agree."""
     named = {shard.file: shard for split in dataset.splits.values() for shard in split.shards}
     counted = {file: len(list(read_records(str(output / file)))) for file in named}
     rows = dataset.rows
@@ -80,7 +80,7 @@ def consistent(dataset: Dataset, output: Path) -> bool:
 
 
 def test_new_rows_are_added(tmp_path: Path, lines: list[str]) -> None:
-    """Old shards stay byte for byte, splits and label numbers too; new labels come last."""
+    """Old shards, splits and label numbers stay byte for byte; new labels come last."""
     some = [line for line in lines if not line.endswith(("digit0", "digit5"))][:150]
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", some), out, **OPTIONS)
@@ -104,7 +104,7 @@ def test_new_rows_are_added(tmp_path: Path, lines: list[str]) -> None:
 
 
 def test_nothing_new(tmp_path: Path, lines: list[str]) -> None:
-    """The same rows again leave every shard as it is, and are a success."""
+    """Appending the same rows again succeeds and leaves every shard as it is."""
     out = tmp_path / "out"
     source = write(tmp_path, "one.csv", lines[:50])
     first = convert(source, out, **OPTIONS)
@@ -118,7 +118,7 @@ def test_nothing_new(tmp_path: Path, lines: list[str]) -> None:
 
 
 def test_append_to_nothing_is_a_conversion(tmp_path: Path, lines: list[str]) -> None:
-    """The first of a row of runs needs no other flag."""
+    """The first of several runs needs no other flag."""
     source = write(tmp_path, "one.csv", lines[:50])
     convert(source, tmp_path / "one", append=True, **OPTIONS)
     convert(source, tmp_path / "other", **OPTIONS)
@@ -126,7 +126,7 @@ def test_append_to_nothing_is_a_conversion(tmp_path: Path, lines: list[str]) -> 
 
 
 def test_rows_that_contradict_are_rejected(tmp_path: Path, lines: list[str]) -> None:
-    """A row that gives its example another label or split says where the example is."""
+    """The reject of a row with another label or split names the shard of its example."""
     out = tmp_path / "out"
     bad = "no/such.jpg,digit1"
     convert(write(tmp_path, "one.csv", [*lines[:40], bad]), out, **OPTIONS)
@@ -148,7 +148,7 @@ def test_rows_that_contradict_are_rejected(tmp_path: Path, lines: list[str]) -> 
 
 
 def test_shards_by_label(tmp_path: Path, lines: list[str]) -> None:
-    """New shards of a label stand behind all others, and have its label."""
+    """New shards of a label come after all others, and have its label."""
     out = tmp_path / "out"
     options = {**OPTIONS, "shard_by": "label"}
     convert(write(tmp_path, "one.csv", lines[:100]), out, **options)
@@ -166,7 +166,7 @@ def test_shards_by_label(tmp_path: Path, lines: list[str]) -> None:
 
 
 def test_spans_into_another_storage(tmp_path: Path, lines: list[str]) -> None:
-    """It works wherever fsspec writes."""
+    """Appending works on any storage that fsspec can write."""
     out = f"memory://append-{tmp_path.name}/out"
     try:
         convert(write(tmp_path, "one.csv", lines[:60]), out, **OPTIONS)
@@ -190,7 +190,7 @@ def test_a_run_that_died_while_it_moved_shards(tmp_path: Path, lines: list[str])
 
 
 def test_too_many_rejects_leave_the_dataset(tmp_path: Path, lines: list[str]) -> None:
-    """A bad span changes nothing."""
+    """A run with too many rejects changes nothing."""
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:60]), out, shard_mb=0.01)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
@@ -202,8 +202,8 @@ def test_too_many_rejects_leave_the_dataset(tmp_path: Path, lines: list[str]) ->
 
 
 def test_append_or_overwrite(tmp_path: Path, lines: list[str]) -> None:
-    """It is one or the other."""
-    with pytest.raises(UsageError, match="either overwrite"):
+    """append and overwrite exclude each other."""
+    with pytest.raises(UsageError, match="overwrite and append exclude"):
         convert(
             write(tmp_path, "one.csv", lines[:9]), tmp_path / "out", append=True, overwrite=True
         )
@@ -212,7 +212,7 @@ def test_append_or_overwrite(tmp_path: Path, lines: list[str]) -> None:
 def test_a_dataset_in_two_parts_is_that_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """dataset.json counts what both runs did: the same as one run over all rows."""
+    """dataset.json has the same counts after two runs as after one run over all rows."""
     monkeypatch.setattr(resizing, "_MEASURED_SHARE", 1)  # every JPEG is in the sample
     lines: list[str] = []
     for number in range(24):
@@ -222,7 +222,7 @@ def test_a_dataset_in_two_parts_is_that_of_one(
         use = ("TRAIN", "VALIDATION", "")[number % 3]
         box = ",.1,.1,,,.9,2,," if number % 4 == 2 else ",.1,.1,,,.9,.9,,"
         label = ("cat", "", "dog", "")[number // 3 % 4]
-        # Each part has unlabelled, merged, doubled and missing images, and boxes to be clipped.
+        # Each part has unlabelled, merged, duplicate and missing images, and boxes to clip.
         lines.append(f"{use},{number}.png,{label}{box}" if label else f"{use},{number}.png")
         if number % 6 == 0:
             lines += [f"{use},{number}.png,bird{box}"] * 2
@@ -247,7 +247,7 @@ def test_a_dataset_in_two_parts_is_that_of_one(
     assert list(found.splits) == list(expected.splits) == ["train", "eval", "test"]
     for name, split in expected.splits.items():
         assert name == "test" or 0 < first.splits[name].unlabelled < split.unlabelled
-        # The other shards say something else, in as many bytes of examples.
+        # The other shards differ, with the same number of bytes of examples.
         other = found.splits[name]
         assert replace(other, shards=split.shards, bytes=split.bytes) == split
         assert other.bytes == sum(shard.bytes for shard in other.shards)
@@ -257,7 +257,7 @@ def test_a_dataset_in_two_parts_is_that_of_one(
 
 
 def test_a_broken_dataset_is_refused(tmp_path: Path, lines: list[str]) -> None:
-    """A dataset.json that cannot be read is an error, not "nothing there"."""
+    """An unreadable dataset.json is an error, and not an empty output."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "dataset.json").write_text("{}")
     with pytest.raises(SourceError, match=r"dataset\.json"):
@@ -267,7 +267,7 @@ def test_a_broken_dataset_is_refused(tmp_path: Path, lines: list[str]) -> None:
 def test_dry_run_and_summary(
     tmp_path: Path, lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command says what would be, then what was added, and what stays."""
+    """The command prints the plan, then the added and the kept examples."""
     out = str(tmp_path / "out")
     first, second = write(tmp_path, "1.csv", lines[:40]), write(tmp_path, "2.csv", lines[:70])
     assert main(["convert", first, out]) == 0
@@ -284,7 +284,7 @@ def test_dry_run_and_summary(
 
 
 def test_relative_paths_of_another_folder_are_other_images(tmp_path: Path) -> None:
-    """Equal relative paths are the same image only below the same folder."""
+    """Equal relative paths name the same image only below the same folder."""
     for day, count in (("mon", 3), ("tue", 3), ("wed", 1)):
         (tmp_path / day).mkdir()
         for number in range(count):
@@ -296,7 +296,7 @@ def test_relative_paths_of_another_folder_are_other_images(tmp_path: Path) -> No
     convert(days[0], out, **OPTIONS)
     result = convert(days[1], out, append=True, **OPTIONS)
     assert (result.dataset.examples, result.dataset.rows.existing) == (6, 0)
-    # Both folders hold them all, so nothing is new; and one name of the third could be any.
+    # Both folders hold all images, so nothing is new; a name in the third could mean either.
     again = convert(days[1], out, append=True, **OPTIONS)
     assert (again.dataset.examples, again.dataset.rows.existing) == (6, 3)
     third = convert(days[2], out, append=True, **OPTIONS)
@@ -309,7 +309,7 @@ def test_relative_paths_of_another_folder_are_other_images(tmp_path: Path) -> No
 
 
 def test_a_shard_that_is_gone(tmp_path: Path, lines: list[str]) -> None:
-    """It is named, and nothing changes."""
+    """The error names the missing shard, and nothing changes."""
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
     gone = sorted(out.glob("Split-train/*"))[0]
@@ -319,7 +319,7 @@ def test_a_shard_that_is_gone(tmp_path: Path, lines: list[str]) -> None:
 
 
 def test_foreign_files_beside_shards_stay(tmp_path: Path, lines: list[str]) -> None:
-    """Whoever appends or overwrites removes only what is named as a shard."""
+    """append and overwrite remove only files with the name of a shard."""
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
     index = out / "Split-train" / "data.idx"
@@ -333,7 +333,7 @@ def test_foreign_files_beside_shards_stay(tmp_path: Path, lines: list[str]) -> N
 def test_another_run_finishes_in_between(
     tmp_path: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is there is read when nobody else can write any more."""
+    """The existing dataset is read after the lease is taken, when no other run can write."""
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
     two, three = write(tmp_path, "two.csv", lines[40:60]), write(tmp_path, "3.csv", lines[60:90])
@@ -368,7 +368,7 @@ def test_another_run_finishes_in_between(
 
 
 def test_an_overwriting_run_died_while_it_moved_shards(tmp_path: Path, lines: list[str]) -> None:
-    """There is nothing to append to, and something to finish first."""
+    """There is nothing to append to; the interrupted run must be finished first."""
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
     (out / "dataset.json").unlink()
@@ -380,16 +380,16 @@ def test_an_overwriting_run_died_while_it_moved_shards(tmp_path: Path, lines: li
 
 
 def test_advice_is_about_the_whole(tmp_path: Path, lines: list[str]) -> None:
-    """What the new part lacks, the whole may have."""
+    """A label that the new part lacks may be in the old part."""
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:200]), out, **OPTIONS)
     result = convert(write(tmp_path, "two.csv", lines[:201]), out, append=True, **OPTIONS)
-    said = ("labels have no images", "split train", "no example")
-    assert not [text for text in result.dataset.warnings if any(word in text for word in said)]
+    words = ("labels have no images", "split train", "no example")
+    assert not [text for text in result.dataset.warnings if any(word in text for word in words)]
 
 
 def test_result_names_what_it_is(tmp_path: Path, lines: list[str]) -> None:
-    """A first run has appended nothing."""
+    """The first run with append is not reported as an append."""
     result: ConversionResult = convert(
         write(tmp_path, "one.csv", lines[:30]), tmp_path / "out", append=True, **OPTIONS
     )

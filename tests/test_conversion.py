@@ -66,7 +66,7 @@ def read_records(files: Sequence[str]) -> list[dict[str, object]]:
 def test_records_hold_what_the_rows_say(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Every row becomes one record of its split with its own bytes, label and name."""
+    """Each row becomes one record of its split, with its own bytes, label and name."""
     images = make_images(9)
     rows = [
         (("TRAIN", "VALIDATION", "TEST")[number % 3], path, ("cat", "dog")[number % 2])
@@ -116,7 +116,7 @@ def test_records_hold_what_the_rows_say(
 def test_dataset_json_tells_the_truth(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Shard sizes, digests and counts in dataset.json are those of the files."""
+    """Shard sizes, digests and counts in dataset.json match the files."""
     source = make_csv(f"{path},{n % 3}" for n, path in enumerate(make_images(60)))
     output = tmp_path / "out"
     dataset = recordgen.convert(source, str(output), shard_mb=0.01).dataset
@@ -134,11 +134,11 @@ def test_dataset_json_tells_the_truth(
             ]
             assert len(records) == shard.examples
             names = ("image/key/sha256", "image/class/text", "image/source_id")
-            said = "".join(
+            text = "".join(
                 "\t".join(record[name].bytes_list.value[0].decode() for name in names) + "\n"
                 for record in records
             )
-            assert hashlib.sha256(said.encode()).hexdigest() == shard.digest
+            assert hashlib.sha256(text.encode()).hexdigest() == shard.digest
         found = Counter(r["image/class/text"].decode() for r in read_split(output, name))
         assert found == split.labels
         assert split.examples == sum(shard.examples for shard in split.shards)
@@ -148,7 +148,7 @@ def test_dataset_json_tells_the_truth(
 
 
 def without_lines(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files of an output without what names lines of the import file."""
+    """Return the files of an output, except those that name lines of the import file."""
     kept = {
         name: data for name, data in files.items() if name not in ("examples.parquet", "lint.jsonl")
     }
@@ -160,7 +160,7 @@ def without_lines(files: Mapping[str, bytes]) -> dict[str, bytes]:
 def test_same_input_same_bytes_on_any_number_of_workers(
     args: dict[str, Any], make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """One worker, two worker threads, shuffled rows and other threads: the same bytes."""
+    """One worker, two worker threads, shuffled rows and other threads give the same bytes."""
     lines = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(make_images(40))]
     source = make_csv(lines)
 
@@ -180,7 +180,7 @@ def test_same_input_same_bytes_on_any_number_of_workers(
 def test_every_shard_holds_one_label(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, compression: str
 ) -> None:
-    """shard_by=label: a shard's label is that of all its records; every row is there once."""
+    """With shard_by=label, all records of a shard have its label, and every row is there once."""
     labels = ("cat", "dog", "")
     images = make_images(48)
     source = make_csv(
@@ -197,8 +197,8 @@ def test_every_shard_holds_one_label(
         for shard in split.shards:
             records = read_records([str(output / shard.file)])
             assert len(records) == shard.examples
-            said = {record["image/class/text"].decode() for record in records}
-            assert said == {shard.label or "(none)"}
+            own = {record["image/class/text"].decode() for record in records}
+            assert own == {shard.label or "(none)"}
             found += [record["image/source_id"].decode() for record in records]
     assert sorted(found) == [str(path) for path in images]
 
@@ -214,7 +214,7 @@ def test_every_shard_holds_one_label(
 def test_mixed_shards_have_no_label(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """shard_by=hash claims no label, not even where there is one; older files say the same."""
+    """With shard_by=hash, and in older files, shards have no label, even if records share one."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(2))
     output = tmp_path / "out"
     dataset = recordgen.convert(source, output).dataset
@@ -229,14 +229,14 @@ def test_mixed_shards_have_no_label(
 def test_a_new_class_leaves_the_shards_of_the_others(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """shard_by=label: new classes renumber shards; a later one changes no byte of another's."""
+    """With shard_by=label, a new class renumbers shards; a later one changes no byte of others."""
     images = make_images(36)
     lines = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(images[:24])]
     later = [f"{path},zebra" for path in images[24:30]]
     earlier = [f"TRAIN,{path},ant" for path in images[30:]]
 
     def shards(lines: Sequence[str], name: str) -> dict[str, list[tuple[str, str, bytes]]]:
-        """Convert; return (split, digest, bytes) of each label's shards, in their order."""
+        """Convert; return (split, digest, bytes) of each label's shards, in order."""
         args = {"shard_by": "label", "shard_mb": 0.004}
         dataset = recordgen.convert(make_csv(lines), tmp_path / name, **args).dataset
         found: dict[str, list[tuple[str, str, bytes]]] = {}
@@ -251,14 +251,14 @@ def test_a_new_class_leaves_the_shards_of_the_others(
     after = shards(lines + later, "later")
     assert after.pop("zebra")
     assert after == before
-    # cat was number 0 and is 1 now, which its records say; a digest holds the label's text.
+    # cat was number 0 and is 1 now, in its records, too; a digest covers the label's text.
     after = shards(lines + later + earlier, "earlier")
     for label, ours in before.items():
         assert [item[:2] for item in after[label]] == [item[:2] for item in ours]
 
 
 def test_shard_of_a_label_whose_images_are_all_rejected(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Its shard is there without records and still says its label."""
+    """Its shard exists without records, and keeps its label."""
     (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
     for name in ("bad.jpg", "worse.jpg"):
         (tmp_path / name).write_bytes(b"no image")
@@ -326,7 +326,7 @@ def test_rejects_are_written_and_counted(
 
 
 def test_a_missing_shard_is_noticed(slow_source: str, tmp_path: Path) -> None:
-    """A result that vanishes meanwhile ends the run: counts are checked before the commit."""
+    """If a result vanishes during the run, the counts fail before the commit."""
     output = tmp_path / "out"
 
     class Vandal:
@@ -344,7 +344,7 @@ def test_a_missing_shard_is_noticed(slow_source: str, tmp_path: Path) -> None:
 def test_too_many_rejects_fail_the_run(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Above the threshold there are rejects to look at, and nothing that looks finished."""
+    """With too many rejects, the run writes rejects.jsonl, and nothing looks finished."""
     source = make_csv([*(f"{path},cat" for path in make_images(9)), "missing.jpg,cat"])
     output = tmp_path / "out"
     with pytest.raises(TooManyRejectsError, match=r"1 of 10 rows .*1\.00%.*missing_file 1"):
@@ -354,13 +354,13 @@ def test_too_many_rejects_fail_the_run(
 
 
 def test_nothing_to_convert(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """An empty file is an error that says so."""
+    """An empty import file is an error."""
     with pytest.raises(NothingToConvertError, match="nothing to convert: 0 rows read"):
         recordgen.convert(make_csv([""]), str(tmp_path / "out"))
 
 
 def test_missing_source(tmp_path: Path) -> None:
-    """A missing import file is named, and nothing is written."""
+    """The error names the missing import file, and nothing is written."""
     with pytest.raises(SourceError, match=r"none\*\.csv: no such import file"):
         recordgen.convert(str(tmp_path / "none*.csv"), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
@@ -369,7 +369,7 @@ def test_missing_source(tmp_path: Path) -> None:
 def test_empty_paths_do_not_name_the_working_folder(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither do URLs that lost a slash: nothing is read or written."""
+    """Empty paths, and URLs that lost a slash, are refused before anything is read or written."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
     work = tmp_path / "work"
     work.mkdir()
@@ -393,7 +393,7 @@ def test_empty_paths_do_not_name_the_working_folder(
 def test_output_is_not_overwritten_by_accident(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """An output that holds a dataset is refused unless asked for, then replaced whole."""
+    """An output with a dataset is refused without overwrite, and replaced as a whole with it."""
     images = make_images(12)
     source = make_csv(f"TRAIN,{path},cat" for path in images)
     output = tmp_path / "out"
@@ -413,11 +413,11 @@ def test_output_is_not_overwritten_by_accident(
 def test_missing_splits_are_drawn_or_dropped(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """drop leaves out rows without a split only if another row names one."""
+    """drop skips rows without a split only if another row names one."""
     images = make_images(6)
     mixed = make_csv([f"TRAIN,{images[0]},a", *(f"{path},a" for path in images[1:])])
-    drawn = recordgen.convert(mixed, str(tmp_path / "drawn")).dataset.rows
-    assert (drawn.examples, drawn.assigned, drawn.dropped) == (6, 5, 0)
+    assigned = recordgen.convert(mixed, str(tmp_path / "assigned")).dataset.rows
+    assert (assigned.examples, assigned.assigned, assigned.dropped) == (6, 5, 0)
     dropped = recordgen.convert(mixed, str(tmp_path / "dropped"), missing_split="drop").dataset
     assert (dropped.rows.examples, dropped.rows.assigned, dropped.rows.dropped) == (1, 0, 5)
     bare = make_csv([f"{path},a" for path in images], name="bare.csv")
@@ -428,7 +428,7 @@ def test_missing_splits_are_drawn_or_dropped(
 def test_copies_share_a_split_by_content(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """split_by=content reads the files: copies of one image fall into one split."""
+    """With split_by=content, files are read, and copies of an image are in one split."""
     [image] = make_images(1)
     copies = [tmp_path / "images" / f"copy{number}.jpg" for number in range(30)]
     for copy in copies:
@@ -442,7 +442,7 @@ def test_copies_share_a_split_by_content(
 def test_gzip_and_relative_paths(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Relative paths are taken from the import file's folder; gzip shards say so in their name."""
+    """Relative paths start at the import file's folder; gzip shards end with .gz."""
     make_images(3)
     source = make_csv(f"TRAIN,images/{number:04d}.jpg,cat" for number in range(3))
     output = tmp_path / "out"
@@ -453,7 +453,7 @@ def test_gzip_and_relative_paths(
 
 
 def test_several_files_by_glob(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A glob reads all files it matches; conflicts name the file of the row that won."""
+    """A glob reads all matching files; conflicts name the file of the row that won."""
     images = make_images(4)
     make_csv([f"TRAIN,{images[0]},a", f"TRAIN,{images[1]},a"], name="part1.csv")
     make_csv(["split,image_uri,label", f"TEST,{images[2]},b", f"TEST,{images[1]},a"], "part2.csv")
@@ -467,7 +467,7 @@ def test_several_files_by_glob(make_images: MakeImages, make_csv: MakeCsv, tmp_p
 
 
 def test_unlabelled_images(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
-    """An image without a label has no label features; 0 is never written for it."""
+    """An image without a label has no label features, and not the label 0."""
     images = make_images(2)
     source = make_csv([f"TRAIN,{images[0]},0", f"TRAIN,{images[1]}"])
     dataset = recordgen.convert(source, str(tmp_path / "out")).dataset
@@ -478,7 +478,7 @@ def test_unlabelled_images(make_images: MakeImages, make_csv: MakeCsv, tmp_path:
 
 
 def test_reencoded_images_are_counted(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """What was not passed through is in dataset.json by reason."""
+    """dataset.json counts re-encoded images by reason."""
     (tmp_path / "a.webp").write_bytes(encoded(noise(), "WEBP"))
     (tmp_path / "b.png").write_bytes(encoded(noise(), "PNG"))
     source = make_csv(["TRAIN,a.webp,x", "TRAIN,b.png,x"])
@@ -503,7 +503,7 @@ def test_forced_integer_labels_fail_with_their_own_error(
 def test_broken_storage_is_not_bad_data(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """A storage failure ends the run as such: no reject, no dataset."""
+    """A storage failure ends the run, without rejects or a dataset."""
     [image] = make_images(1)
     fsspec.register_implementation("outage", Outage, clobber=True)
     source = make_csv([f"TRAIN,{image},cat", "TRAIN,outage://bucket/1.jpg,cat"])
@@ -515,7 +515,7 @@ def test_broken_storage_is_not_bad_data(
 
 
 class Outage(fsspec.AbstractFileSystem):
-    """A storage that answers every question with a failure, as its library would raise it."""
+    """A storage that fails every request as its library would."""
 
     protocol = "outage"
 
@@ -524,7 +524,7 @@ class Outage(fsspec.AbstractFileSystem):
 
 
 def test_equal_names_in_different_folders_are_different_images(tmp_path: Path) -> None:
-    """Relative paths belong to their import file: the same text names two images."""
+    """The same relative path in import files of two folders names two images."""
     for seed, folder in enumerate(("a", "b")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "1.jpg").write_bytes(encoded(noise(seed=seed), "JPEG"))
@@ -538,7 +538,7 @@ def test_equal_names_in_different_folders_are_different_images(tmp_path: Path) -
 def test_failed_overwrite_keeps_the_old_dataset(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Until the new dataset is complete, the old one stays; the new rejects lie beside it."""
+    """The old dataset stays until the new one is complete; the new rejects are next to it."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(3))
     output = tmp_path / "out"
     recordgen.convert(source, output)
@@ -557,7 +557,7 @@ def test_failed_overwrite_keeps_the_old_dataset(
 def test_files_of_the_user_are_not_taken(
     name: str, make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """What has a name of ours without our dataset.json belongs to somebody else."""
+    """Without our dataset.json, files with our names belong to somebody else."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
     there = tmp_path / "out" / name
     there.mkdir(parents=True)
@@ -567,12 +567,12 @@ def test_files_of_the_user_are_not_taken(
 
 
 def test_every_shard_of_the_count_is_there(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A payload larger than a shard leaves others empty, but none of the names is missing."""
+    """A payload larger than a shard leaves other shards empty, but every shard file exists."""
     (tmp_path / "large.png").write_bytes(encoded(noise(100, 100), "PNG"))
     for name in ("small.png", "tiny.png"):
         (tmp_path / name).write_bytes(encoded(noise(2, 2), "PNG"))
     source = make_csv(["TRAIN,large.png,a", "TRAIN,small.png,a", "TRAIN,tiny.png,a"])
-    output = tmp_path / "out[1]*"  # and names with a glob's characters are names
+    output = tmp_path / "out[1]*"  # characters of globs are allowed in names
     shards = recordgen.convert(source, output, shard_mb=0.001).dataset.splits["train"].shards
     names = [f"data_tfrecord-{index:05d}-of-00003" for index in range(3)]
     assert sorted(os.listdir(output / "Split-train")) == names
@@ -583,7 +583,7 @@ def test_every_shard_of_the_count_is_there(make_csv: MakeCsv, tmp_path: Path) ->
 def test_content_is_only_read_of_regular_files(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """split_by=content does not wait for a pipe that nobody writes to."""
+    """split_by=content does not wait for a pipe that has no writer."""
     [image] = make_images(1)
     os.mkfifo(tmp_path / "pipe.jpg")
     source = make_csv([f"{image},a", "pipe.jpg,a"])
@@ -624,7 +624,7 @@ def test_memory_urls_work_end_to_end(make_images: MakeImages, tmp_path: Path) ->
 
 
 def test_dataframes(make_images: MakeImages, tmp_path: Path, make_csv: MakeCsv) -> None:
-    """A DataFrame gives the same shards as the CSV; both names of the accessor work."""
+    """A DataFrame gives the same shards as the CSV; both accessor methods work."""
     images = make_images(6)
     frame = pd.DataFrame(
         {
@@ -662,7 +662,7 @@ def test_dataframes(make_images: MakeImages, tmp_path: Path, make_csv: MakeCsv) 
 def test_check_and_plan_write_nothing(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """check finds what convert would reject, plan what it would write; no file appears."""
+    """check finds the rejects of convert, plan its shards, and neither writes a file."""
     images = make_images(5)
     images[4].write_bytes(b"no image")
     source = make_csv(f"TRAIN,{path},cat" for path in images)
@@ -679,7 +679,7 @@ def test_check_and_plan_write_nothing(
 def test_unknown_options_and_runners(
     tmp_path: Path, make_csv: MakeCsv, make_images: MakeImages
 ) -> None:
-    """A misspelt option is named with what was meant; so is a runner Beam does not know."""
+    """The error of a misspelt option suggests the right one; an unknown runner is an error, too."""
     source = make_csv(["a.jpg"])
     with pytest.raises(UsageError, match="unknown option 'sed'; did you mean 'seed'"):
         recordgen.convert(source, str(tmp_path / "out"), sed=1)
@@ -713,7 +713,7 @@ def test_unknown_options_and_runners(
 
 
 def test_what_images_have_in_common(tmp_path: Path, make_csv: MakeCsv) -> None:
-    """dataset.json says of each split which formats and sizes it holds; unknown sizes: nothing."""
+    """dataset.json has the formats and sizes of each split, or nothing if a size is unknown."""
     for name, (width, height) in {"a.jpg": (16, 12), "b.png": (8, 20), "c.jpg": (30, 10)}.items():
         kind = "PNG" if name.endswith("png") else "JPEG"
         (tmp_path / name).write_bytes(encoded(noise(width, height), kind))

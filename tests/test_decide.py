@@ -1,4 +1,4 @@
-"""What all rows together decide: the shares of each class, and copies of a payload."""
+"""Decisions that need all rows: the shares of each class, and copies of a payload."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def splits_of(rows: Sequence[Named], buckets: int = BUCKETS, **options: Any) -> 
 
 
 def unnamed(counts: Mapping[str, int], start: int = 0) -> list[Named]:
-    """Return rows that name no split, so many of each label."""
+    """Return rows that name no split, with the given number of each label."""
     return [
         (f"{label}{n}", label, None) for label, count in counts.items() for n in range(start, count)
     ]
 
 
 def counted(rows: Sequence[Named], splits: Mapping[str, str]) -> dict[str, Counter[str]]:
-    """Return how many rows of each label are in each split."""
+    """Return the number of rows of each label in each split."""
     found: dict[str, Counter[str]] = {}
     for name, label, _ in rows:
         found.setdefault(label, Counter())[splits[name]] += 1
@@ -87,7 +87,7 @@ COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 60), min_size=1
 
 @given(COUNTS, WEIGHTS)
 def test_each_class_has_its_shares(counts: dict[str, int], weights: list[int]) -> None:
-    """Each split's share of each class is less than one example off; a share of 0 gets none."""
+    """Each split's share of each class is off by less than one example; a share of 0 gets none."""
     rows = unnamed(counts)
     fractions = SplitFractions(SPLITS[: len(weights)], tuple(weights))
     found = counted(rows, splits_of(rows, split_fractions=fractions))
@@ -100,7 +100,7 @@ def test_each_class_has_its_shares(counts: dict[str, int], weights: list[int]) -
 
 
 def test_small_classes_do_not_all_round_alike() -> None:
-    """Of 400 classes of three rows, a tenth of the rows is in eval, though none is due one."""
+    """A tenth of 400 classes of three rows is in eval, although each share is below one row."""
     rows = unnamed({f"label{n}": 3 for n in range(400)})
     found = Counter(splits_of(rows).values())
     assert 80 <= found["eval"] <= 160
@@ -112,14 +112,14 @@ def test_small_classes_do_not_all_round_alike() -> None:
 
 @given(COUNTS, st.integers(1, 4))
 def test_neither_buckets_nor_the_order_of_rows_decide(counts: dict[str, int], buckets: int) -> None:
-    """So every runner, and every number of workers, assigns the same splits."""
+    """Buckets and the order of rows change nothing, so every runner assigns the same splits."""
     rows = unnamed(counts)
     assert splits_of(rows[::-1], buckets) == splits_of(rows)
 
 
 @given(COUNTS, st.sampled_from("abcd"))
 def test_a_row_that_is_added_moves_few(counts: dict[str, int], label: str) -> None:
-    """At most one other row per border between splits, and none of another class."""
+    """An added row moves at most one row per border between splits, and none of another class."""
     rows = unnamed(counts)
     before = splits_of(rows)
     after = splits_of([*rows, ("new", label, None)])
@@ -137,7 +137,7 @@ def test_named_splits_stay() -> None:
 
 
 def test_the_seed_decides_which_rows() -> None:
-    """And the fractions how many."""
+    """The seed decides which rows a split gets, and the fractions decide how many."""
     rows = unnamed({"a": 100, "b": 50})
     one, other = splits_of(rows, seed=1), splits_of(rows, seed=2)
     due = Counter(train=80, eval=10, test=10)
@@ -147,7 +147,7 @@ def test_the_seed_decides_which_rows() -> None:
 
 @given(st.lists(st.sampled_from("abc"), min_size=2, max_size=40))
 def test_rows_of_one_name_stay_together(labels: list[str]) -> None:
-    """Rows about one image, or equal lines of a table, also if they have several labels."""
+    """Rows about one image, or equal lines of a table, share a split even with several labels."""
     rows: list[Named] = [(f"name{n % 5}", label, None) for n, label in enumerate(labels)]
     place = placing(0)
     together: dict[str, set[str]] = {}
@@ -159,7 +159,7 @@ def test_rows_of_one_name_stay_together(labels: list[str]) -> None:
 
 
 def test_eval_from_takes_its_share_of_each_class() -> None:
-    """Of named and assigned rows; a larger share takes all rows of a smaller one, and some more."""
+    """Named and assigned rows move; a larger share moves all rows of a smaller one, and more."""
     rows = [(name, label, "train") for name, label, _ in unnamed({"a": 200, "b": 30})]
     chosen = {"split_fractions": SplitFractions(("train",), (1,))}
     small = splits_of(rows, eval_from="train:10", **chosen)
@@ -178,7 +178,7 @@ def test_eval_from_takes_its_share_of_each_class() -> None:
 
 
 def test_eval_from_asks_named_and_assigned_rows_alike() -> None:
-    """Assigned rows of train have small hashes; what moves is decided by other bits."""
+    """Assigned rows of train have small hashes, so other bits decide which rows move."""
     named: list[Named] = [(f"named{n}", "a", "train") for n in range(400)]
     rows = [*unnamed({"a": 400}), *named]
     fractions = SplitFractions(("train", "test"), (20, 80))
@@ -211,7 +211,7 @@ def facts_of_copies(rows: Sequence[Copy]) -> pa.Table:
     )
 
 
-# what it shows, rows, the lines that are kept
+# description, rows, the lines that are kept
 COPIES: Sequence[tuple[str, Sequence[Copy], list[int]]] = [
     (
         "the first by import file and line",
@@ -249,7 +249,7 @@ COPIES: Sequence[tuple[str, Sequence[Copy], list[int]]] = [
 
 @pytest.mark.parametrize("case", COPIES, ids=[case[0] for case in COPIES])
 def test_which_copy_is_kept(case: tuple[str, Sequence[Copy], list[int]]) -> None:
-    """Of several files with the same bytes one is kept, also if its rows are in several buckets."""
+    """One of several files with equal bytes is kept, even if their rows are in several buckets."""
     _, rows, kept = case
     options = ConvertOptions(duplicates="drop")
     for buckets in ({0: rows}, {4: rows[1:], 2: rows[:1]}):
@@ -262,7 +262,7 @@ def test_which_copy_is_kept(case: tuple[str, Sequence[Copy], list[int]]) -> None
 
 
 def test_copies_that_fail() -> None:
-    """The message names the first five, each with the row that it copies."""
+    """The message names the first five copies, each with the row that it copies."""
     options = ConvertOptions(duplicates="fail")
     rows: list[Copy] = [("a.csv", line, None, True, "x", line) for line in range(1, 8)]
     assert len(list(decide({0: facts_of_copies(rows[:1])}, options))) == 1
@@ -270,14 +270,14 @@ def test_copies_that_fail() -> None:
         list(decide({0: facts_of_copies(rows)}, options))
     assert str(caught.value) == (
         "duplicates=fail: 6 rows name a file with the same bytes as another row's; remove them, or "
-        "say duplicates=drop to leave them out:"
+        "drop them with duplicates=drop:"
         + "".join(f"\n  a.csv:{line} is a copy of a.csv:1" for line in range(2, 7))
         + "\n  and 1 more"
     )
 
 
 def test_copies_do_not_count_for_shares() -> None:
-    """Rows that are dropped take no place in their class."""
+    """Dropped rows do not count in their class."""
     rows: list[Copy] = [("a", n, None, True, str(n // 2), n) for n in range(40)]
     facts = facts_of_copies(rows)
     hashes = [placing(0)(str(n)).split_hash for n in range(40)]
@@ -294,7 +294,7 @@ def test_copies_do_not_count_for_shares() -> None:
         assert sum(kept["moved"].to_pylist()) == percent // 5
 
 
-# --- through the doors ------------------------------------------------------------------------
+# --- whole runs -------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -310,7 +310,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_convert_without_copies(photos: Path, tmp_path: Path) -> None:
-    """Copies count as duplicates, and each class has its shares of the rest."""
+    """Copies count as duplicates, and each class has its shares of the other rows."""
     source = str(photos / "labels.csv")
     given: dict[str, Any] = {"duplicates": "drop", "stratify": "label", "eval_from": "train:25"}
     given["split_fractions"] = "80,0,20"
@@ -335,7 +335,7 @@ def test_convert_without_copies(photos: Path, tmp_path: Path) -> None:
 
 
 def test_a_payload_that_cannot_be_read_is_no_copy(photos: Path, make_csv: MakeCsv) -> None:
-    """It is rejected, once."""
+    """An unreadable payload is rejected once."""
     # Files of rows that name their split are compared, too.
     names = ["TRAIN,{}/1.png,a", "TRAIN,{}/none.png,a", "TEST,{}/41.png,a"]
     source = make_csv(name.format(photos) for name in names)
@@ -360,7 +360,7 @@ def test_one_file_by_two_names_and_two_files_of_one_name(photos: Path, tmp_path:
 
 
 def test_a_text_and_its_file(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A text in a row is a copy of a file that holds it."""
+    """A text in a row is a copy of a file with the same text."""
     (tmp_path / "1.txt").write_text("how are you")
     source = make_csv(["text,label", "how are you,a", f"file://{tmp_path}/1.txt,a", "fine,a"])
     result = recordgen.plan(source, task="text_classification", duplicates="drop")
@@ -396,13 +396,13 @@ REFUSED: Sequence[tuple[str, dict[str, str], str]] = [
 
 @pytest.mark.parametrize(("task", "more", "words"), REFUSED)
 def test_tasks_that_have_no_classes(task: str, more: dict[str, str], words: str) -> None:
-    """A class is the one label of an example."""
+    """stratify needs one label per example."""
     with pytest.raises(UsageError, match=words):
         task_for(ConvertOptions(task=task, stratify="label", **more))
 
 
 def test_tasks_whose_payloads_are_not_compared() -> None:
-    """Videos are never opened, and a row with several images is no file."""
+    """Videos are never opened, and a row with several images is not one file."""
     with pytest.raises(UsageError, match="does not open videos; use duplicates=keep"):
         task_for(ConvertOptions(task="video_classification", duplicates="drop"))
     with pytest.raises(UsageError, match=r"the schema has 2 columns of images"):
@@ -410,7 +410,7 @@ def test_tasks_whose_payloads_are_not_compared() -> None:
 
 
 def test_options_that_exclude_each_other() -> None:
-    """Groups and copies may have several labels, and so cannot have shares of each."""
+    """Groups and copies may have several labels, so they exclude shares by label."""
     with pytest.raises(UsageError, match="leave out stratify or group_by"):
         ConvertOptions(stratify="label", group_by="patient")
     with pytest.raises(UsageError, match="say duplicates=drop instead of split_by=content"):

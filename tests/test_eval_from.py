@@ -1,4 +1,4 @@
-"""eval_from: a share of one split moves to eval, through every door, and nothing else moves."""
+"""eval_from moves a share of one split to eval, in every API, and moves nothing else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.outside
 
 MakeCsv = Callable[..., str]
 
-# Videos are named and never opened, so a row costs no file.
+# Videos are never opened, so rows need no files.
 VIDEOS: dict[str, Any] = {"task": "video_classification"}
 
 
@@ -41,7 +41,7 @@ def convert(source: Any, output: Path, **options: Any) -> dict[str, str]:
 
 
 def test_a_share_of_train_moves_and_nothing_else(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """About 10 % of train, named or drawn, is in eval; test and rows added later change nothing."""
+    """About 10 % of train moves, named or assigned; test and added rows change nothing."""
     lines = [f"{'TEST' if n % 6 == 0 else 'TRAIN'},{n}.mp4,{n % 2}" for n in range(1200)]
     before = convert(make_csv(lines), tmp_path / "before")
     after = convert(make_csv(lines), tmp_path / "after", eval_from="train:10")
@@ -54,14 +54,14 @@ def test_a_share_of_train_moves_and_nothing_else(make_csv: MakeCsv, tmp_path: Pa
     more = [*lines, *(f"TRAIN,{n}.mp4,{n % 2}" for n in range(1200, 1500))]
     grown = convert(make_csv(more), tmp_path / "grown", eval_from="train:10")
     assert {uri: grown[uri] for uri in after} == after
-    # Rows that name no split, all of them drawn into train.
+    # Rows without a split, all assigned to train.
     bare = [line.replace("TRAIN,", ",") for line in lines]
-    drawn = convert(make_csv(bare), tmp_path / "bare", eval_from="train:10", split_fractions="100")
-    assert drawn == after
+    found = convert(make_csv(bare), tmp_path / "bare", eval_from="train:10", split_fractions="100")
+    assert found == after
 
 
 def test_parts_and_copies_stay_together(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Segments of a video share a split, and by content copies of an image do."""
+    """Segments of a video share a split, and so do copies of an image with split_by=content."""
     lines = [f"TRAIN,{n}.mp4,x,{start},{start + 1}" for n in range(60) for start in range(3)]
     assert len(set(convert(make_csv(lines), tmp_path / "v", eval_from="train:30").values())) == 2
     rows = []
@@ -69,7 +69,7 @@ def test_parts_and_copies_stay_together(make_csv: MakeCsv, tmp_path: Path) -> No
         data = encoded(noise(seed=number), "PNG")
         for copy in "ab":
             (tmp_path / f"{number}{copy}.png").write_bytes(data)
-            # One of the copies may leave its split open.
+            # One of the copies names no split.
             rows.append(f"{'TRAIN' if copy == 'a' or number % 2 else ''},{number}{copy}.png,cat")
     options: dict[str, Any] = {"eval_from": "train:30", "split_fractions": "100"}
     source = make_csv(rows)
@@ -83,7 +83,7 @@ def test_parts_and_copies_stay_together(make_csv: MakeCsv, tmp_path: Path) -> No
 
 
 def test_tables(tmp_path: Path) -> None:
-    """Lines of a CSV and rows of a DataFrame move alike, also where they leave their split open."""
+    """Lines of a CSV and rows of a DataFrame move alike, even if they name no split."""
     splits = ["TEST" if n % 5 == 0 else ("TRAIN", "")[n % 2] for n in range(400)]
     frame = pd.DataFrame({"split": splits, "n": range(400), "y": [n % 3 for n in range(400)]})
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -104,19 +104,19 @@ def test_tables(tmp_path: Path) -> None:
         recordgen.plan(str(tmp_path / "t.csv"), **options).splits["eval"]["rows"]
         == (Counter(found.values())["eval"])
     )
-    with pytest.raises(UsageError, match=r"100 other rows|\d+ other rows are in it"):
+    with pytest.raises(UsageError, match=r"\d+ other rows name it or were assigned to it"):
         recordgen.plan(str(tmp_path / "t.csv"), **{**options, "split_fractions": "80,20"})
 
 
 def test_append_and_resume(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A row whose example moved is no conflict, new parts join the others, and resume agrees."""
+    """A row whose example moved is no conflict, new parts join known ones, and resume agrees."""
     output = tmp_path / "out"
     lines = [f"TRAIN,{n}.mp4,x,0,1" for n in range(80)]
     source = make_csv(lines)
     old = convert(source, output, eval_from="train:25")
     assert recordgen.convert(source, output, resume=True, eval_from="train:25", **VIDEOS).unchanged
     new = [*lines, *(f"{('TRAIN', '')[n % 2]},{n}.mp4,x,1,2" for n in range(100))]
-    # The import file lies in another folder: what rows are placed by is that of the first run.
+    # The import file is in another folder, but rows are placed by the folder of the first run.
     (tmp_path / "later").mkdir()
     later = [line.replace(",", ",../", 1) for line in new]
     options: dict[str, Any] = {"eval_from": "train:25", "split_fractions": "100"}
@@ -130,16 +130,16 @@ def test_append_and_resume(make_csv: MakeCsv, tmp_path: Path) -> None:
     found = split_of_each(output, "video/source_id")
     assert {uri: found[uri] for uri in old} == old
     assert result.dataset.splits["eval"].examples > len([s for s in old.values() if s == "eval"])
-    with pytest.raises(UsageError, match="1 other rows are in it"):
+    with pytest.raises(UsageError, match="1 other rows name it"):
         recordgen.convert(
             make_csv(["VALIDATION,200.mp4,x"], "c.csv"), output, append=True, eval_from="train:25"
         )
 
 
-# ML_USE of three rows, options, what the error says
+# ML_USE of three rows, options, words of the error
 CONFLICTS: list[tuple[str, Mapping[str, Any], str]] = [
-    ("TRAIN VALIDATION TEST", {}, "needs an empty split eval, and 1 other rows are in it"),
-    ("TEST TEST TEST", {}, "no row is in split 'train'; there are test"),
+    ("TRAIN VALIDATION TEST", {}, "needs an empty split eval, but 1 other rows name it"),
+    ("TEST TEST TEST", {}, "no row is in split 'train'; the splits are test"),
     ("UNASSIGNED UNASSIGNED UNASSIGNED", {"split_fractions": "0,1"}, "split_fractions=100"),
 ]
 
@@ -148,7 +148,7 @@ CONFLICTS: list[tuple[str, Mapping[str, Any], str]] = [
 def test_what_does_not_fit_the_rows(
     uses: str, options: Mapping[str, Any], message: str, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Rows in eval already, or none to take some from: an error, and nothing is written."""
+    """Other rows in eval, or no rows to move, are an error, and nothing is written."""
     source = make_csv(f"{use},{n}.mp4,x" for n, use in enumerate(uses.split()))
     for door in (recordgen.plan, recordgen.check):
         with pytest.raises(UsageError, match=message):
@@ -161,7 +161,7 @@ def test_what_does_not_fit_the_rows(
 def test_warnings_about_splits(
     make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Train and test without eval name the option; rows drawn beside named ones are counted."""
+    """Train and test without eval suggest the option; rows assigned to test are counted."""
     named = make_csv([f"{'TEST' if n % 4 == 0 else 'TRAIN'},{n}.mp4,x" for n in range(80)], "a.csv")
     assert main(["check", named, "-q", "--task=video_classification"]) == 0
     out = capsys.readouterr().out
@@ -169,7 +169,7 @@ def test_warnings_about_splits(
         "Warning    no example is in split eval, which TFX's Trainer and Evaluator need; "
         "eval_from=train:10 moves 10 % of train there" in out
     )
-    # As CIFAR's were lost: test is named, the others name nothing and are drawn into test, too.
+    # As CIFAR lost its splits: some rows name test, and others are assigned to test, too.
     open_ = make_csv([f"{'TEST' if n % 4 == 0 else ''},{n}.mp4,x" for n in range(80)], "b.csv")
     assert main(["convert", open_, str(tmp_path / "o"), "-q", "--task=video_classification"]) == 0
     dataset = recordgen.read_dataset(str(tmp_path / "o"))

@@ -1,4 +1,4 @@
-"""What the dataset that is there says to a run that appends: without any run."""
+"""The existing dataset of an append, without any run."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ DATASET = Dataset(
 
 
 def written(folder: Path, dataset: Dataset = DATASET) -> str:
-    """Write a dataset without its shards, and return where."""
+    """Write a dataset without its shards, and return its path."""
     write_dataset(str(folder), dataset)
     return str(folder)
 
 
-# What decides how a row is stored, and another value than the default; then what does not.
+# Options that affect examples, with a value that is not the default; then options that do not.
 MUST_AGREE = {
     "task": "image_multi_label",
     "seed": 3,
@@ -101,7 +101,7 @@ MUST_AGREE = {
     "max_image_mb": 9,
     "max_image_pixels": 9_000_000,
 }
-# What decides about all rows together, and so not about new ones alone.
+# Options that need all rows together, so that they cannot be applied to new rows only.
 OF_WHOLE = {"duplicates": "drop", "stratify": "label"}
 MAY_DIFFER = {
     "input_format": "jsonl",
@@ -115,20 +115,20 @@ MAY_DIFFER = {
 
 
 def test_options_of_the_second_run(tmp_path: Path) -> None:
-    """Options that decide how a row is stored must be those of the dataset; others may differ.
+    """Options that affect examples must equal the dataset's options; other options may differ.
 
-    A new option must be put into one of the tables above.
+    A new option must be added to one of the tables above.
     """
     out = written(tmp_path)
-    decided = {"columns", "schema", "table"}  # they come with their task
-    decided |= {"resize", "quality"}  # they come with size and encode
+    decided = {"columns", "schema", "table"}  # they are set with their task
+    decided |= {"resize", "quality"}  # they are set with size and encode
     defaults = {**recorded_defaults(), "task": OPTIONS.task}
     recorded = {name for name, each in DECLARED.items() if each.affects_bytes}
     assert {*MUST_AGREE, *MAY_DIFFER, *OF_WHOLE} | decided == recorded | {"table"}
     for name, value in MUST_AGREE.items():
         other = replace(OPTIONS, **{name: value})
         message = (
-            f"{out}: appending needs the options that it was made with: {name} is "
+            f"{out}: appending needs the options of the existing dataset: {name} is "
             f"{defaults[name]!r} there and {other.recorded()[name]!r} here"
         )
         with pytest.raises(UsageError) as caught:
@@ -137,24 +137,24 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         find_existing(out, replace(OPTIONS, seed=1, shard_mb=2))
     assert str(caught.value) == (
-        f"{out}: appending needs the options that it was made with: seed is 0 there and 1 here, "
+        f"{out}: appending needs the options of the existing dataset: seed is 0 there and 1 here, "
         f"shard_mb is {OPTIONS.shard_mb!r} there and 2 here"
     )
     assert find_existing(out, replace(OPTIONS, **MAY_DIFFER)) == find_existing(out, OPTIONS)
 
 
 def test_options_that_need_all_rows(tmp_path: Path) -> None:
-    """They decide about all rows together; a dataset that was made with them takes more rows."""
+    """They exclude append, but a dataset that was made with them can be appended to without."""
     assert find_existing(str(tmp_path / "new"), replace(OPTIONS, **OF_WHOLE)) is None
     out = written(tmp_path, replace(DATASET, options={**DATASET.options, **OF_WHOLE}))
     assert find_existing(out, OPTIONS) is not None
     for name, value in OF_WHOLE.items():
-        with pytest.raises(UsageError, match=f"{name}={value} looks at all rows together.*leave"):
+        with pytest.raises(UsageError, match=f"{name}={value} needs all rows.*remove {name}"):
             find_existing(out, replace(OPTIONS, **{name: value}))
 
 
 def test_options_that_another_version_did_not_have(tmp_path: Path) -> None:
-    """They were at their defaults; what only that version had does not count."""
+    """Missing options had their defaults; unknown options are ignored."""
     older = {name: value for name, value in DATASET.options.items() if name != "check"}
     out = written(tmp_path, replace(DATASET, options={**older, "gone": 1}))
     assert find_existing(out, OPTIONS) is not None
@@ -163,7 +163,7 @@ def test_options_that_another_version_did_not_have(tmp_path: Path) -> None:
 
 
 def test_what_is_there(tmp_path: Path) -> None:
-    """Its shards by split, its rejects, its folders, and what a plan must know."""
+    """Its shards by split, its rejects, its folders, and its base for a plan."""
     assert find_existing(str(tmp_path), OPTIONS) is None
     out = written(tmp_path)
     existing = find_existing(out, OPTIONS)
@@ -190,18 +190,19 @@ def test_what_is_there(tmp_path: Path) -> None:
 
 
 def test_what_nothing_can_be_appended_to(tmp_path: Path) -> None:
-    """Rows that name nothing, and examples written from Python."""
+    """Rows without names, and examples written from Python, are refused."""
     with pytest.raises(UsageError) as caught:
         find_existing(str(tmp_path), ConvertOptions(schema='{"n": "int"}'))
     assert str(caught.value) == (
-        "a row of declared has no uri here, so new ones cannot be told from those that are there; "
-        "convert all of them anew, with --overwrite"
+        "a row of declared has no uri here, so new ones cannot be distinguished from existing "
+        "ones; convert all of them again, with --overwrite"
     )
     out = written(tmp_path, replace(DATASET, task="examples"))
     with pytest.raises(UsageError) as caught:
         find_existing(out, OPTIONS)
     assert str(caught.value) == (
-        f"{out}: holds examples written from Python; only what convert wrote can be appended to"
+        f"{out}: holds examples written from Python; only datasets that convert wrote can be "
+        f"appended to"
     )
     (tmp_path / "dataset.json").write_text("{}")
     with pytest.raises(SourceError, match=r"not a recordgen/1 dataset\.json"):
@@ -225,7 +226,7 @@ TAMPERED = {
 
 @pytest.mark.parametrize("name", list(TAMPERED))
 def test_a_dataset_that_was_tampered_with(tmp_path: Path, name: str) -> None:
-    """What a reader relies on is checked where dataset.json is read."""
+    """Reading dataset.json checks everything that readers rely on."""
     written(tmp_path)
     path = tmp_path / "dataset.json"
     data = json.loads(path.read_text())
@@ -247,7 +248,7 @@ def test_a_dataset_that_is_too_deep(tmp_path: Path) -> None:
 
 
 def test_the_task_of_what_is_there(tmp_path: Path) -> None:
-    """It is taken, with its schema, unless the options name one."""
+    """Its task and schema are used, unless the options name a task."""
     auto, out = ConvertOptions(seed=3), str(tmp_path)
     assert task_there(out, auto) is auto
     written(tmp_path)
@@ -270,7 +271,7 @@ def shard_of(path: Path, *examples: dict[str, object]) -> ExistingShard:
 
 
 def test_rows_of_a_shard(tmp_path: Path) -> None:
-    """Each record says the place, the uri and the label of its row."""
+    """Each record gives the sort key, the uri and the label of its row."""
     uri, text = "image/source_id", "image/class/text"
     shard = shard_of(tmp_path / "s", {uri: b"/x.jpg", text: b"cat"}, {uri: b"y.jpg"})
     place = placing(7)
@@ -281,7 +282,7 @@ def test_rows_of_a_shard(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_shard_of_videos(tmp_path: Path) -> None:
-    """Addresses below the folder are relative to it, as those of new rows are; others stay."""
+    """Addresses below the folder become relative to it, as in new rows; other addresses stay."""
 
     def example(uri: str) -> dict[str, object]:
         times = {"video/segment/start": 1.0, "video/segment/end": 2.5}
@@ -298,25 +299,25 @@ def test_rows_of_a_shard_of_videos(tmp_path: Path) -> None:
 
 
 def test_shards_that_cannot_be_read(tmp_path: Path) -> None:
-    """A shard that is gone, and a record that names no image, are errors that say which."""
+    """The error names a missing shard, or the record that names no image."""
     gone = ExistingShard(f"{tmp_path}/gone", "train")
     with pytest.raises(RecordError) as caught:
         list(known_rows(gone, OPTIONS, "/d"))
     assert str(caught.value) == (
-        f"{gone.path}: dataset.json names this shard, and it cannot be read (No such file or "
+        f"{gone.path}: dataset.json names this shard, but it cannot be read (No such file or "
         f"directory); nothing was appended"
     )
     other = shard_of(tmp_path / "s", {"image/source_id": b"x"}, {"mine": 1})
     with pytest.raises(RecordError) as caught:
         list(known_rows(other, OPTIONS, "/d"))
     assert str(caught.value) == (
-        f"{other.path}: record 1 does not say of which image it is ('image/source_id'), so "
-        f"nothing can be appended to it"
+        f"{other.path}: record 1 does not name its image ('image/source_id'), so nothing can be "
+        f"appended to the dataset"
     )
 
 
 def test_findings_of_both(tmp_path: Path) -> None:
-    """They are sorted; what a file that is read again said before is left out."""
+    """Findings are sorted; old findings of a file that is read again are skipped."""
 
     def findings(*places: tuple[str, int]) -> list[Finding]:
         return [Finding(source, line, "x", "code", "why") for source, line in places]
@@ -334,7 +335,7 @@ def test_findings_of_both(tmp_path: Path) -> None:
 
 
 def test_merged_datasets() -> None:
-    """Counts are sums, shards of the new one come last, and the rest is the new one's."""
+    """Counts are added, new shards come last, and all else is taken from the new dataset."""
     images = ImageStats({"png": 1}, (1, 2), (3, 4))
     others = ImageStats({"jpeg": 2, "png": 1}, (2, 5), (1, 3))
     added = [Shard("Split-train/n", 1, 9, "n"), Shard("Split-eval/m", 2, 8, "m")]
@@ -391,7 +392,7 @@ def test_merged_datasets() -> None:
 
 
 def test_the_folder_of_merged_videos() -> None:
-    """It is the first run's; a dataset whose records name no files has none."""
+    """It is the folder of the first run; a dataset whose records name no files has none."""
     assert merge(DATASET, DATASET).folder == ""
     new = replace(DATASET, folder="/new")
     assert merge(DATASET, new).folder == "/d"

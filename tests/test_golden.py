@@ -1,4 +1,4 @@
-"""The same input and options give the bytes that they always gave."""
+"""The same input and options give the same bytes in every version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXPECTED = json.loads(DIGESTS.read_text())
 
 @pytest.mark.parametrize("case", cases())
 def test_the_same_bytes_as_ever(case: str, tmp_path: Path) -> None:
-    """Of shards, dataset.json, rejects and labels; tests/golden.py says how to renew digests."""
+    """Shards, dataset.json, rejects and labels keep their bytes; see tests/golden.py."""
     assert digests(case, tmp_path / "case") == EXPECTED[case]
 
 

@@ -1,4 +1,4 @@
-"""Vocabularies: which number stands for which label, in a new dataset and in one that grows."""
+"""Vocabularies: the number of each label, in a new dataset and in one that grows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ VOCABULARIES = [
 
 @pytest.mark.parametrize(("labels", "mode", "expected"), VOCABULARIES)
 def test_vocabulary(labels: list[str], mode: str, expected: Vocabulary) -> None:
-    """Text is sorted; whole numbers keep their value, 0 included."""
+    """Text is sorted; whole numbers keep their value, including 0."""
     found = build_vocabulary(labels, mode)
     assert found == expected
     assert [found.names[found.index(label)] for label in labels] == labels
@@ -63,7 +63,7 @@ SPARSE = [
 
 @pytest.mark.parametrize(("labels", "start"), SPARSE)
 def test_sparse_numbers_become_text_with_a_warning(labels: list[str], start: str) -> None:
-    """Zip codes are no class numbers, unless the user says so."""
+    """Zip codes become text, unless the user forces numbers."""
     end = "too sparse to keep; they are numbered as text (--labels integer keeps them)"
     expected = Vocabulary("text", tuple(sorted(labels)), (f"{start}, {end}",))
     assert build_vocabulary(labels) == expected
@@ -72,7 +72,7 @@ def test_sparse_numbers_become_text_with_a_warning(labels: list[str], start: str
 
 
 def test_numbers_that_are_forced() -> None:
-    """labels=integer names what is no number, and what is absurdly large."""
+    """labels=integer refuses labels that are not numbers, and absurdly large ones."""
     with pytest.raises(DataError) as caught:
         build_vocabulary(["1", "cat"], "integer")
     assert str(caught.value) == (
@@ -95,13 +95,13 @@ LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)
 
 @given(LABELS, LABELS)
 def test_numbers_of_labels_stay(old: set[str], new: set[str]) -> None:
-    """Extending never moves a label that is there; new ones come behind, sorted."""
+    """Extending never moves an existing label; new labels follow, sorted."""
     known = Vocabulary("text", tuple(sorted(old)))
     expected = Vocabulary("text", (*sorted(old), *sorted(new - old)))
     assert extend_vocabulary(known, new) == expected
 
 
-# known whole numbers, new labels, how many names there are then
+# known whole numbers, new labels, the number of names afterwards
 WHOLE_NUMBERS = [
     (10, [], 10),
     (10, ["3"], 10),
@@ -110,7 +110,7 @@ WHOLE_NUMBERS = [
     (10, ["999"], 1000),
     (5000, ["12"], 5000),
     (5000, ["5000"], 5001),
-    # Ten numbers per label in use, those that are known included.
+    # Ten numbers per label in use, including known labels.
     (200, ["2009"], 2010),
     (200, ["5", "2008"], 2009),
 ]
@@ -118,7 +118,7 @@ WHOLE_NUMBERS = [
 
 @pytest.mark.parametrize(("known", "new", "size"), WHOLE_NUMBERS)
 def test_whole_numbers_stay_themselves(known: int, new: list[str], size: int) -> None:
-    """A number is its own index, also in a dataset that grows."""
+    """A number is its own index, in a growing dataset, too."""
     assert extend_vocabulary(numbers(known), new) == numbers(size)
 
 
@@ -126,18 +126,18 @@ REMEDY = "convert all rows again, without --append and --vocabulary"
 
 # known whole numbers, new labels, the message
 REFUSED = [
-    (10, ["1000"], "up to 9, and 1000 is far beyond"),
-    (200, ["2010"], "up to 199, and 2010 is far beyond"),
-    (5000, ["50011"], "up to 4999, and 50011 is far beyond"),
-    (10, ["cat"], ", and 'cat' is not one"),
-    (10, ["11", "07"], ", and '07' is not one"),
+    (10, ["1000"], "up to 9, but 1000 is far larger"),
+    (200, ["2010"], "up to 199, but 2010 is far larger"),
+    (5000, ["50011"], "up to 4999, but 50011 is far larger"),
+    (10, ["cat"], ", but 'cat' is not"),
+    (10, ["11", "07"], ", but '07' is not"),
 ]
 
 
 @pytest.mark.parametrize(("known", "new", "words"), REFUSED)
 def test_labels_that_do_not_go_with_numbers(known: int, new: list[str], words: str) -> None:
-    """What is no number, or far beyond the others, is refused with the remedy."""
-    start = "the labels so far are whole numbers" + (" " if words[0] == "u" else "")
+    """A label that is no number, or far larger than the others, is refused with the remedy."""
+    start = "the existing labels are whole numbers" + (" " if words[0] == "u" else "")
     with pytest.raises(DataError) as caught:
         extend_vocabulary(numbers(known), new)
     assert str(caught.value) == f"{start}{words}; {REMEDY}"
@@ -154,15 +154,15 @@ FILES = [
 
 @pytest.mark.parametrize(("text", "expected"), FILES, ids=["text", "Windows", "numbers", "mixed"])
 def test_labels_of_a_file(text: str, expected: Vocabulary) -> None:
-    """A line is a label, and its place the label's number."""
+    """Each line is a label, and its index is the label's number."""
     assert parse_labels(text, "labels.txt") == expected
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "labels.txt: this file is empty; a vocabulary has a label in each line"),
-        ("a\n\nb\n", "labels.txt:2: a vocabulary has a label in each line (got none)"),
+        ("", "labels.txt: this file is empty; a vocabulary needs a label in each line"),
+        ("a\n\nb\n", "labels.txt:2: a vocabulary needs a label in each line (got none)"),
         (
             "a\nb\na\n",
             "labels.txt:3: the label 'a' has a number already, from line 1; name each label once",
@@ -171,14 +171,14 @@ def test_labels_of_a_file(text: str, expected: Vocabulary) -> None:
     ids=["empty", "gap", "twice"],
 )
 def test_files_that_are_no_vocabulary(text: str, message: str) -> None:
-    """A label without a number, or with two, is said with its line."""
+    """An empty line, or a label with two numbers, is an error with its line."""
     with pytest.raises(DataError) as caught:
         parse_labels(text, "labels.txt")
     assert str(caught.value) == message
 
 
 def test_numbers_stay_from_one_output_to_the_next(tmp_path: Path) -> None:
-    """Of an output or a file; new labels come behind, and those that are missing stay."""
+    """Labels of an output or a file keep their numbers, even if unused; new labels follow."""
 
     def converted(name: str, *labels: str, **options: Any) -> Dataset:
         rows = [f"TRAIN,{number} words on {label},{label}\n" for number, label in enumerate(labels)]
@@ -200,7 +200,7 @@ def test_numbers_stay_from_one_output_to_the_next(tmp_path: Path) -> None:
         [record] = [r for _, r in stored_examples(tmp_path / name) if r["class/text"] == [b"cat"]]
         assert record["class/label"] == [1]
     assert "vocabulary" not in read_dataset(str(tmp_path / "one")).options
-    # A dataset that goes on with another one can be appended to.
+    # A dataset that continues another vocabulary can be appended to.
     grown = converted("two-one", "elk", append=True)
     assert grown.labels == ("bee", "cat", "ape", "dog", "elk")
     with pytest.raises(UsageError, match=r"vocabulary is '.*one.*' there and '.*two' here"):
@@ -210,5 +210,5 @@ def test_numbers_stay_from_one_output_to_the_next(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"none: no labels.txt and no output is here"):
         converted("no", "a", vocabulary=str(tmp_path / "none"))
     (tmp_path / "t.csv").write_text("a,b\n1.5,2\n2.5,3\n")
-    with pytest.raises(UsageError, match="numbers labels, and these rows have none"):
+    with pytest.raises(UsageError, match="numbers labels, but these rows have none"):
         convert(str(tmp_path / "t.csv"), str(tmp_path / "t"), task="tabular", vocabulary="x")

@@ -30,13 +30,13 @@ PICTURES = 40
 
 @cache
 def picture(number: int) -> Image.Image:
-    """Return a picture of soft shapes: no two numbers are alike."""
+    """Return a picture of soft shapes; pictures of different numbers are not alike."""
     pixels = np.random.default_rng(number).integers(0, 256, (5, 6, 3), dtype=np.uint8)
     return Image.fromarray(pixels).resize((80, 60), Image.Resampling.BICUBIC)
 
 
 def files_of(number: int) -> Mapping[str, bytes]:
-    """Return a picture, and what is nearly the same: encoded again, smaller, darker, mirrored."""
+    """Return a picture and its near-duplicates: encoded again, smaller, darker, mirrored."""
     image = picture(number)
     return {
         f"{number}.png": encoded(image, "PNG"),
@@ -49,7 +49,7 @@ def files_of(number: int) -> Mapping[str, bytes]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with 200 images of 40 pictures; rows.csv names them all, turned.csv some."""
+    """Return a folder with 200 images of 40 pictures; rows.csv names them all, turned.csv some."""
     folder = tmp_path_factory.mktemp("near")
     names = []
     for number in range(PICTURES):
@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def near(folder: Path) -> tuple[dict[str, str], Mapping[str, int]]:
-    """The split of each file, and the findings."""
+    """Return the split of each file, and the findings."""
     found = recordgen.convert(folder / "rows.csv", folder / "near", split_by="near").dataset
     return split_of_each(folder / "near", "image/source_id"), found.lint
 
@@ -71,7 +71,7 @@ def near(folder: Path) -> tuple[dict[str, str], Mapping[str, int]]:
 def test_no_near_pair_straddles(
     folder: Path, near: tuple[dict[str, str], Mapping[str, int]]
 ) -> None:
-    """All images of a picture are in one split; by their content alone they are not."""
+    """All images of a picture share a split; with split_by=content they do not."""
     splits, findings = near
     for number in range(PICTURES):
         assert len({splits[name] for name in files_of(number)}) == 1
@@ -85,7 +85,7 @@ def test_no_near_pair_straddles(
 def test_neither_order_nor_workers_decide(
     folder: Path, near: tuple[dict[str, str], Mapping[str, int]]
 ) -> None:
-    """The same splits from some rows in another order, by two workers, without other checks."""
+    """Some rows in another order, with two workers and no other checks, have the same splits."""
     flags = ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]
     given: dict[str, Any] = {"split_by": "near", "ignore": "ALL", "check": "none"}
     recordgen.convert(folder / "turned.csv", folder / "turned", beam_args=flags, **given)
@@ -94,7 +94,7 @@ def test_neither_order_nor_workers_decide(
     assert found == {name: near[0][name] for name in found}
 
 
-# --- what rows that are added change ------------------------------------------------------------
+# --- added rows ---------------------------------------------------------------------------------
 
 Member = tuple[int, int]  # digest, picture; two of one digest are copies
 
@@ -108,7 +108,7 @@ FIRST_SEED = placing(0)
 
 
 def facts_of_members(members: Sequence[Member | None], place: Any = FIRST_SEED) -> pa.Table:
-    """Return the facts of rows; None: a row that was not read."""
+    """Return the facts of rows; None is a row whose payload was not read."""
     looks = SeenImages()
     digests = [None if item is None else item[0].to_bytes(16, "big") for item in members]
     for item in members:
@@ -143,7 +143,7 @@ MEMBERS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 3)), max_size=12
 
 @given(MEMBERS, st.integers(1, 3))
 def test_the_smallest_digest_decides(members: list[Member], buckets: int) -> None:
-    """So a row that is added moves its own group alone, and that only if its digest is smallest."""
+    """An added row moves only its own group, and only if its digest is the smallest."""
     first: dict[int, int] = {}
     for digest, number in sorted(members, reverse=True):
         first[number] = digest
@@ -152,7 +152,7 @@ def test_the_smallest_digest_decides(members: list[Member], buckets: int) -> Non
 
 
 def test_copies_and_rows_that_were_not_read() -> None:
-    """Copies share a hash also where images show nothing; who was not read keeps its own."""
+    """Copies share a hash even if images are blank; rows that were not read keep their own."""
     nothing = small_picture(Image.new("RGB", (40, 30), (9, 9, 9)))
     blank, other = (2, 0), (3, 1)
     rows = [blank, None, blank, other]
@@ -168,7 +168,7 @@ def test_copies_and_rows_that_were_not_read() -> None:
     assert hashes_of([]) == []
 
 
-# --- through the doors --------------------------------------------------------------------------
+# --- whole runs ---------------------------------------------------------------------------------
 
 
 def rows_csv(folder: Path, rows: Iterable[str]) -> str:
@@ -177,7 +177,7 @@ def rows_csv(folder: Path, rows: Iterable[str]) -> str:
 
 
 def test_rows_that_name_a_split_keep_it(folder: Path, tmp_path: Path) -> None:
-    """They are not read while planning; an image that does not decode says why when it is made."""
+    """They are not read while planning; an image that cannot be decoded is rejected later."""
     (folder / "broken.png").write_bytes((folder / "0.png").read_bytes()[:200])
     rows = ["TEST,0.png,x", "TRAIN,0-small.png,x", "broken.png,x", "1.png,x", "1-dark.jpg,x"]
     given: dict[str, Any] = {"split_by": "near", "max_reject_fraction": 0.2}
@@ -187,11 +187,11 @@ def test_rows_that_name_a_split_keep_it(folder: Path, tmp_path: Path) -> None:
     assert splits["1.png"] == splits["1-dark.jpg"]
     assert [(item.line, item.code) for item in result.rejects] == [(3, "truncated")]
     for more in (given, {}):
-        with pytest.raises(UsageError, match="split_by=near compares all images with one another"):
+        with pytest.raises(UsageError, match="split_by=near compares all images with each other"):
             recordgen.convert(rows_csv(folder, rows), tmp_path / "out", append=True, **more)
 
 
-# task, what else is given, words of the error
+# task, other options, words of the error
 REFUSED: list[tuple[str, dict[str, str], str]] = [
     ("text_classification", {}, "a text of text_classification has none; use split_by=content"),
     ("video_classification", {}, "split_by=near reads payloads"),
@@ -203,7 +203,7 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
 
 @pytest.mark.parametrize(("task", "more", "words"), REFUSED, ids=range(len(REFUSED)))
 def test_what_has_no_near_duplicates(task: str, more: dict[str, str], words: str) -> None:
-    """The error says which tasks have them, and what to do instead."""
+    """The error names the tasks with near-duplicates, and the remedy."""
     with pytest.raises(UsageError, match=words):
         task_for(ConvertOptions(task=task, split_by="near", **more))
     schema = '{"photo": "image", "age": "int"}'

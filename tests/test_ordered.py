@@ -1,4 +1,4 @@
-"""map_in_order: results in the items' order, a bounded number of items under way."""
+"""map_in_order: results in the items' order, a bounded number of items in flight."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ pytestmark = pytest.mark.once
 
 
 def taken(items: list[int], log: list[int]) -> Iterator[int]:
-    """Yield items; note each one that is taken."""
+    """Yield items, and record each item that is taken."""
     for item in items:
         log.append(item)
         yield item
 
 
 def test_results_come_in_order_whoever_is_first() -> None:
-    """The first item ends last: its result still comes first."""
+    """The first item finishes last, but its result comes first."""
     second_ended = Event()
 
     def work(item: int) -> int:
@@ -34,20 +34,20 @@ def test_results_come_in_order_whoever_is_first() -> None:
 
 
 def test_items_are_worked_on_side_by_side() -> None:
-    """Three threads meet: none of them could go on alone."""
+    """Three threads meet at a barrier, which none of them could pass by itself."""
     barrier = Barrier(3)
     waited = map_in_order(lambda _: barrier.wait(60), range(9), threads=3)
     assert sorted(waited) == sorted([0, 1, 2] * 3)
 
 
-# ahead, bytes of each item, max_bytes; how many are taken before the first result is
+# ahead, bytes of each item, max_bytes; items taken before the first result
 BOUNDS = [
     (1, None, 0, 1),
     (4, None, 0, 4),
     (None, None, 0, 6),  # three for each of two threads
     (9, 10, 30, 3),
-    (9, 10, 21, 3),  # begun while less than 21 are held
-    (9, 100, 30, 1),  # one item that is larger than all that may be held
+    (9, 10, 21, 3),  # started while less than 21 bytes are held
+    (9, 100, 30, 1),  # one item is larger than the limit
     (2, 10, 100, 2),
 ]
 
@@ -56,7 +56,7 @@ BOUNDS = [
 def test_few_items_are_under_way(
     ahead: int | None, size: int | None, max_bytes: int, expected: int
 ) -> None:
-    """An item is taken when there is room for it, in number and in bytes, and not before."""
+    """An item is taken only if there is room for it, in number and in bytes."""
     log: list[int] = []
     results = map_in_order(
         lambda item: item,
@@ -73,7 +73,7 @@ def test_few_items_are_under_way(
 
 
 def test_an_error_comes_at_its_place() -> None:
-    """What lies before it is there; what lies behind is not begun any more."""
+    """Earlier results come before the error; later items are not started."""
     log: list[int] = []
 
     def work(item: int) -> int:
@@ -91,7 +91,7 @@ def test_an_error_comes_at_its_place() -> None:
 
 @pytest.mark.parametrize("fails", [False, True], ids=["left", "failed"])
 def test_who_leaves_lets_the_others_end(fails: bool) -> None:
-    """on_leave is called before the wait for items under way, so that they end."""
+    """on_leave is called before the wait for items in flight, so that they can end."""
     started, leave = Event(), Event()
     ended: list[int] = []
 
@@ -118,7 +118,7 @@ def test_who_leaves_lets_the_others_end(fails: bool) -> None:
 
 
 def test_nothing_to_do() -> None:
-    """No items, no results; on_leave is called all the same."""
+    """Without items there are no results, but on_leave is called."""
     left = Event()
     assert list(map_in_order(str, [], threads=2, on_leave=left.set)) == []
     assert left.is_set()

@@ -109,7 +109,7 @@ def test_the_base_needs_no_extra(make_images: Callable[[int], list[Path]], tmp_p
     assert lines[-3:] == [
         f"recordgen.train_dataset {needs}",
         f"recordgen.reading {needs}",
-        "--runner=DirectRunner --direct_num_workers=2 is for Beam, which is not installed: "
+        "--runner=DirectRunner --direct_num_workers=2 needs Beam, which is not installed: "
         "pip install 'recordgen[beam]'",
     ]
     for extra in ("gcs", "s3"):

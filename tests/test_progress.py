@@ -1,4 +1,4 @@
-"""Seen while it runs: heartbeats, snapshots, log lines, Beam's counters."""
+"""Progress of a run: heartbeats, snapshots, log lines, Beam's counters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MakeCsv = Callable[..., str]
 
 DOCS = Path(__file__).parents[1] / "docs/convert.md"
 
-# The fields of each event beside those of every line; docs/convert.md says what they mean.
+# The fields of each event, without the fields of every line; docs/convert.md explains them.
 ROWS = {"rows_read", "rows_planned", "rows_rejected", "seconds"}
 FIELDS = {
     "started": {"command", "source", "output", "version"},
@@ -72,7 +72,7 @@ EVERY_LINE = {"time", "level", "event", "message", "logger"}
 
 @pytest.fixture
 def mixed_source(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> str:
-    """A row of every fate: 4 good, 1 duplicate, 1 dropped, 2 rejected by plan, 1 by payload."""
+    """Return 4 good rows, 1 duplicate, 1 dropped, 2 rejected in planning, 1 bad payload."""
     paths = make_images(5)
     (tmp_path / "cut.jpg").write_bytes(encoded(noise(), "JPEG")[:-40])
     good = [f"TRAIN,{path},cat" for path in paths[:4]]
@@ -83,7 +83,7 @@ def mixed_source(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> 
 
 @pytest.fixture
 def logged() -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """Return a function that returns what our logger has said so far, as JSON."""
+    """Return a function that returns the lines of our logger so far, as JSON."""
     text = io.StringIO()
     handler = logging.StreamHandler(text)
     handler.setFormatter(logs.JsonFormatter())
@@ -101,7 +101,7 @@ def recordgen(*args: str) -> subprocess.CompletedProcess[str]:
 
 
 def check_line(line: dict[str, Any]) -> None:
-    """Every line has exactly the fields of its event."""
+    """Check that a line has exactly the fields of its event."""
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
     assert set(line) == EVERY_LINE | FIELDS[line["event"]]
 
@@ -112,7 +112,7 @@ def check_line(line: dict[str, Any]) -> None:
 def test_beam_metrics_log_and_dataset_agree(
     mixed_source: str, tmp_path: Path, logged: Callable[[], list[dict[str, Any]]]
 ) -> None:
-    """Beam's counters are the log's last line, by name and number, and fit dataset.json."""
+    """Beam's counters equal the log's last line, in name and number, and fit dataset.json."""
     results = []
 
     class Kept(beam.Pipeline):
@@ -161,7 +161,7 @@ def test_beam_metrics_log_and_dataset_agree(
 def test_documented_names() -> None:
     """docs/convert.md names every event and field of the log, and every counter."""
     text = DOCS.read_text(encoding="utf-8")
-    section = text[text.index("## Seen while it runs") :].split("\n## ")[0]
+    section = text[text.index("## Progress and logs") :].split("\n## ")[0]
     names = {*FIELDS, *EVERY_LINE, *(name for fields in FIELDS.values() for name in fields)}
     counts = {value for name, value in vars(counters).items() if name.startswith(COUNTS)}
     assert len(counts) == 11
@@ -173,7 +173,7 @@ def test_documented_names() -> None:
 
 
 def test_every_line_on_stderr_is_json(mixed_source: str, tmp_path: Path) -> None:
-    """Events come in order, with their documented fields; stdout has the result alone."""
+    """Events come in order, with their documented fields; stdout has only the result."""
     done = run_python(
         *("-m", "recordgen.cli", "convert", mixed_source, str(tmp_path / "out")),
         *("--log-format=json", "--json", "--max-reject-fraction=0.5"),
@@ -191,7 +191,7 @@ def test_every_line_on_stderr_is_json(mixed_source: str, tmp_path: Path) -> None
 
 
 def test_quiet_json_tells_of_no_progress(mixed_source: str, tmp_path: Path) -> None:
-    """-q leaves out progress alone; a check and a dry run end with their counts and exit code."""
+    """-q hides only progress; a check and a dry run end with their counts and exit code."""
     for args in (["check", mixed_source], ["convert", mixed_source, str(tmp_path), "--dry-run"]):
         done = recordgen(*args, "-q", "--log-format=json")
         lines = [json.loads(line) for line in done.stderr.splitlines()]
@@ -215,11 +215,11 @@ WRONG = [
 def test_errors_are_json(
     args: list[str], code: int, error: str, words: str, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """The last line says what failed, with the exit code that the text format has."""
+    """The last line has the error, with the exit code of the text format."""
     bad = make_csv(["TRAIN,nowhere.jpg,cat"])
     done = recordgen("convert", bad, str(tmp_path / "out"), "--log-format=json", *args)
     assert (done.returncode, done.stdout) == (code, "")
-    if not error:  # how to log was not understood: text
+    if not error:  # the log format itself was wrong, so the error is text
         assert done.stderr.startswith("recordgen: ")
         assert words in done.stderr
         return
@@ -230,7 +230,7 @@ def test_errors_are_json(
 
 @pytest.mark.slow
 def test_a_stop_is_json(slow_source: str, tmp_path: Path) -> None:
-    """SIGTERM works like Ctrl-C: an event of its own, the last one, and nothing looks finished."""
+    """SIGTERM works like Ctrl-C: the last line is its event, and nothing looks finished."""
     output = tmp_path / "out"
     code, errors = interrupt_convert(slow_source, output, "--log-format=json", by=signal.SIGTERM)
     assert code == 143
@@ -242,7 +242,7 @@ def test_a_stop_is_json(slow_source: str, tmp_path: Path) -> None:
 
 
 def test_others_log_in_json_too() -> None:
-    """Libraries' records, Python's warnings and what nobody caught are lines of JSON."""
+    """Libraries' records, Python's warnings and uncaught errors are lines of JSON."""
     code = (
         "import logging, threading, warnings\n"
         "from recordgen import logs\n"
@@ -268,7 +268,7 @@ def test_others_log_in_json_too() -> None:
 
 
 def test_a_terminal_has_a_bar(mixed_source: str, tmp_path: Path) -> None:
-    """On a terminal there is a bar that ends with all images, and no log lines."""
+    """A terminal gets a bar that ends with all images, and no log lines."""
     command = [sys.executable, "-m", "recordgen.cli", "convert", mixed_source, str(tmp_path / "o")]
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -289,7 +289,7 @@ def test_a_terminal_has_a_bar(mixed_source: str, tmp_path: Path) -> None:
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
     assert "Planning" in text
     assert re.search(r"Images .*5 of 6, .* 3 rejects", text)
-    # How rows are understood, before the work begins; everything else is the bar's.
+    # The detection, printed before the work begins; everything else belongs to the bar.
     assert re.findall(r"recordgen: (\w+)", text) == ["reading"]
 
 
@@ -299,36 +299,36 @@ def test_a_terminal_has_a_bar(mixed_source: str, tmp_path: Path) -> None:
 def test_planning_leaves_heartbeats(
     mixed_source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Workers say how many rows they have read, planned and rejected."""
+    """Workers write how many rows they have read, planned and rejected."""
     monkeypatch.setattr("recordgen.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
     folder = Staging(str(tmp_path / "staging"))
     source = Source.of_files([ImportFile(mixed_source)])
     carrier = InProcess()
     graph.plan_rows(carrier, source, DECIDED, folder)
     carrier.run(folder)
-    assert folder.read_planning_heartbeats() == (9, 6, 2)
+    assert folder.read_heartbeats({}, "planning") == (9, 6, 2)
 
 
 def test_heartbeats_are_rare(tmp_path: Path) -> None:
-    """However often a worker counts, it writes after half a second, far away after ten."""
+    """However often a worker counts, it writes every half second, in remote folders every ten."""
     for root in (str(tmp_path / "staging"), "memory://rare/staging"):
         folder = Staging(root)
         heartbeat = folder.planning_heartbeat()
         for _ in range(1000):
             heartbeat.add(10_000, 0, 1)
-        assert folder.read_planning_heartbeats() == (0, 0, 0)
+        assert folder.read_heartbeats({}, "planning") == (0, 0, 0)
     assert (Heartbeat("/x")._seconds, Heartbeat("gs://x/y")._seconds) == (0.5, 10.0)
 
 
 def test_heartbeats_never_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where one cannot be written, work goes on."""
+    """If a heartbeat cannot be written, the work continues."""
     monkeypatch.setattr("recordgen.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
     (tmp_path / "planning").write_text("a file where a folder should be")
     Staging(str(tmp_path)).planning_heartbeat().add(10_000, 0, 0)
 
 
 class Recorder:
-    """Keeps what it is told, and says so."""
+    """Records the calls and snapshots that it gets."""
 
     def __init__(self, rows_read: int) -> None:
         self._rows_read = rows_read
@@ -351,7 +351,7 @@ class Recorder:
 def test_rows_are_told_while_planning_and_images_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What several workers left is summed up; with the plan the counts of planning are final."""
+    """The heartbeats of several workers are added up; the plan has the final counts of planning."""
     monkeypatch.setattr("recordgen.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
     folder = Staging(str(tmp_path / "staging"))
     folder.planning_heartbeat().add(0, 7_000, 1)
@@ -369,7 +369,7 @@ def test_rows_are_told_while_planning_and_images_after(
 
 
 def test_a_progress_need_not_count_rows(mixed_source: str) -> None:
-    """The three methods of Progress are enough."""
+    """A Progress needs only the three methods."""
 
     class Plain:
         calls: tuple[str, ...] = ()
@@ -390,7 +390,7 @@ def test_a_progress_need_not_count_rows(mixed_source: str) -> None:
 
 
 def test_pace() -> None:
-    """Speed and time left count from the first look: what was there before is no speed."""
+    """Speed and time left count from the first poll, without earlier work."""
     pace = Pace()
     assert pace.at(100.0, 500, 5_000, 20_000) == (None, None)
     assert pace.at(100.1, 600, 10_000, 20_000) == (None, None)
@@ -419,7 +419,7 @@ def snapshot(examples: int, **more: Any) -> Snapshot:
 def test_lines_come_now_and_then(
     logged: Callable[[], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often it is told, it says the plan once, and else what is news after its time."""
+    """However often it is called, it logs the plan once, and other news at intervals."""
     now = [0.0]
     monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
     progress = logs.ProgressLog(seconds=5.0)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with files of every task, all of which name each other by relative paths."""
+    """Return a folder with files of every task that name each other by relative paths."""
     root = tmp_path_factory.mktemp("home")
     for folder in ("images/cat", "images/dog", "texts", "lists", "videos", "iob/train"):
         (root / folder).mkdir(parents=True)
@@ -88,13 +88,13 @@ SOURCES: list[tuple[str, dict[str, Any]]] = [
 def test_a_copy_elsewhere_gives_the_same_bytes(
     source: str, options: dict[str, Any], home: Path, tmp_path: Path
 ) -> None:
-    """Neither the folder's name nor its depth is in a record, an order, or the cut of shards."""
+    """The folder's name and depth do not affect records, order, or the cut of shards."""
     copy = tmp_path / "far/away" / ("long" * 20)
     shutil.copytree(home, copy)
     found = []
     for number, root in enumerate((home, copy)):
         output = tmp_path / str(number)
-        # Shards so small that a few bytes more in a record would cut them elsewhere.
+        # With such small shards, a few more bytes in a record would change the cuts.
         dataset = recordgen.convert(
             str(root / source), output, shard_mb=0.0002, max_reject_fraction=0, **options
         ).dataset
@@ -105,7 +105,7 @@ def test_a_copy_elsewhere_gives_the_same_bytes(
     assert len(found[0][1]) > 2
 
 
-# videos as an import file names them, where they lie
+# videos as an import file names them, their paths
 VIDEOS: list[tuple[str, Sequence[str]]] = [
     ("a.csv", ["v/1.gif", "./v/1.gif", "{root}/v/1.gif"]),
     ("lists/a.csv", ["../v/1.gif", "../lists/../v/1.gif"]),
@@ -116,7 +116,7 @@ VIDEOS: list[tuple[str, Sequence[str]]] = [
 def test_relative_videos_are_found_from_anywhere(
     name: str, uris: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All spellings of a video are one; readers hand out its address, also from another folder."""
+    """All spellings of a path are one video; readers return its address from any folder."""
     for folder in ("v", "lists"):
         (tmp_path / folder).mkdir()
     Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save(tmp_path / "v/1.gif")
@@ -130,7 +130,7 @@ def test_relative_videos_are_found_from_anywhere(
     assert batch["uri"].numpy().tolist() == [str(tmp_path / "v/1.gif").encode()]
 
 
-# uri, folder, where it is
+# uri, folder, address
 ADDRESSES = [
     ("v/1.gif", "/d/lists", "/d/lists/v/1.gif"),
     ("../v/1.gif", "/d/lists", "/d/v/1.gif"),
@@ -147,7 +147,7 @@ ADDRESSES = [
 
 @pytest.mark.parametrize(("uri", "folder", "address"), ADDRESSES)
 def test_addresses(uri: str, folder: str, address: str) -> None:
-    """A uri and a folder give the address, and the address gives the uri back."""
+    """A uri and a folder give the address, and the address gives back the uri."""
     found = to_addresses(tf.constant([uri, "/z"]), folder)
     assert found.numpy().tolist() == [address.encode(), b"/z"]
     if folder and uri != address:
@@ -155,7 +155,7 @@ def test_addresses(uri: str, folder: str, address: str) -> None:
 
 
 def test_what_has_no_relative_path() -> None:
-    """Addresses outside of the folder stay unless asked for, as do those of other storages."""
+    """Addresses outside the folder stay unless relative ones are requested; other storages stay."""
     assert storage.from_folder("/d/v/1.gif", "/d/lists", outside=False) == "/d/v/1.gif"
     for address in ("gs://b//v/1.gif", "gs://c/v/1.gif", "https://h/v/1.gif"):
         assert storage.from_folder(address, "gs://b", outside=True) == address

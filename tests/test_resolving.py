@@ -1,4 +1,4 @@
-"""What becomes of the rows of one bucket: each case with its whole outcome."""
+"""The rows of one bucket: each case with its whole outcome."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ pytestmark = pytest.mark.outside
 
 IMAGE, VIDEO, TEXT = ImageClassification(), VideoClassification(), TextClassification()
 CSV = "/d/a.csv"
-LATE = (1 << 64) - 1  # the last draw: test, and no share moves it
-EARLY = 0  # the first draw: train, and every share moves it
+LATE = (1 << 64) - 1  # the last split hash: test, and no share moves it
+EARLY = 0  # the first split hash: train, and every share moves it
 SIZE = 7
 
 
@@ -57,10 +57,10 @@ def row(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a bucket comes to, as far as it is not empty.
+    """The resolved rows of a bucket, without empty parts.
 
     Attributes:
-        planned: line, split and whether that was drawn, of each planned row in order.
+        planned: line, split and whether that was assigned, of each planned row in order.
         rejects: line, code and message.
         counts: duplicates, merged, dropped, existing and moved rows.
     """
@@ -115,7 +115,7 @@ def outcome(rows: Iterable[PlacedRow], task: Task = IMAGE, **more: Any) -> Outco
 CAT = '[["cat",0.0,0.0,0.5,0.5]]'
 CAT_AND_DOG = '[["cat",0.0,0.0,0.5,0.5],["dog",0.0,0.0,0.5,0.5]]'
 
-# task; annotations of the rows of one uri, and the splits; what they say together; duplicates;
+# task; annotations of the rows of one uri, and the splits; the merged annotation; duplicates;
 # merged; rejects
 ADDING = [
     (ImageMultiLabel(), ['["a"]', '["b"]', None, '["a", "b"]'], "....", '["a", "b"]', 2, 1, 0),
@@ -127,11 +127,11 @@ ADDING = [
 
 
 @pytest.mark.parametrize(
-    ("task", "said", "splits", "together", "duplicates", "merged", "rejects"), ADDING
+    ("task", "annotations", "splits", "together", "duplicates", "merged", "rejects"), ADDING
 )
 def test_rows_of_one_uri_add_up(
     task: Task,
-    said: list[str | None],
+    annotations: list[str | None],
     splits: str,
     together: str | None,
     duplicates: int,
@@ -142,7 +142,7 @@ def test_rows_of_one_uri_add_up(
     names = {".": None, "t": "train", "e": "eval"}
     rows = [
         row(line, names[split], annotation)
-        for line, (annotation, split) in enumerate(zip(said, splits, strict=True), start=1)
+        for line, (annotation, split) in enumerate(zip(annotations, splits, strict=True), start=1)
     ]
     groups, summary = resolve(rows[::-1], task)
     [[kept]] = groups.values()
@@ -153,7 +153,7 @@ def test_rows_of_one_uri_add_up(
 
 
 def test_buckets_are_equal_ranges() -> None:
-    """The first and the last place of each."""
+    """The first and the last sort key of each bucket."""
     for buckets in (1, 2, 7):
         starts = [-(-(number << 64) // buckets) for number in range(buckets + 1)]
         assert [bucket_of(start, buckets) for start in starts[:-1]] == list(range(buckets))
@@ -164,7 +164,7 @@ FIRST_FIVE = ", ".join(f"{CSV}:{line}" for line in range(1, 6))
 SPLITS = f"split 'eval' contradicts 'train' of {CSV}:1, which is kept"
 SEGMENTS = ['["a", 0.0, 1.0]', '["b", 1.0, 2.0]', '["c", 2.0, 3.0]']
 
-# name: task, rows of one place, outcome
+# name: task, rows with one sort key, outcome
 SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
     "one": (IMAGE, [row(1)], Outcome([(1, "test", True)])),
     "named": (IMAGE, [row(1, "mine")], Outcome([(1, "mine", False)])),
@@ -189,7 +189,7 @@ SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
         [row(1, "train"), row(2, source="/d/A.csv")],
         Outcome([(2, "train", False)], [], {"duplicates": 1}),
     ),
-    # Neither label can be believed.
+    # It is unknown which label is right.
     "conflicting labels in two splits": (
         IMAGE,
         [row(1, "train"), row(2, "eval", "dog")],
@@ -230,7 +230,7 @@ SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
         [row(2, "eval", uri=""), row(1, "train", "dog", uri="")],
         Outcome([(1, "train", False), (2, "eval", False)]),
     ),
-    "examples by themselves beside an image": (
+    "rows without a uri next to an image": (
         IMAGE,
         [row(10, uri="", split_hash=1), row(2, uri="", split_hash=1), row(1), row(3)],
         Outcome(
@@ -254,7 +254,7 @@ SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
             [(3, "conflicting_splits", SPLITS)],
         ),
     ),
-    "parts, all drawn": (
+    "parts, all assigned": (
         VIDEO,
         [row(1, None, SEGMENTS[0]), row(2, None, SEGMENTS[1]), row(3, None, SEGMENTS[1])],
         Outcome([(1, "test", True), (2, "test", True)], [], {"duplicates": 1}),
@@ -279,7 +279,7 @@ SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
 
 @pytest.mark.parametrize("name", SAME_PLACE)
 def test_rows_of_one_place(name: str) -> None:
-    """Whatever order they come in."""
+    """The outcome does not depend on the order of rows."""
     task, rows, expected = SAME_PLACE[name]
     for given in (rows, rows[::-1]):
         found = outcome(given, task)
@@ -287,7 +287,7 @@ def test_rows_of_one_place(name: str) -> None:
 
 
 def test_places_are_apart() -> None:
-    """Rows of other places are no neighbours; planned rows lie in the order of their places."""
+    """Rows with different sort keys do not interact; planned rows are ordered by sort key."""
     rows = [row(line, "train", "cat", f"/{line}.jpg", sort_key=9 - line) for line in range(1, 6)]
     twice = [one._replace(line=one.line + 10) for one in rows]
     groups, summary = resolve([*rows, *twice])
@@ -327,14 +327,14 @@ def test_groups_by_label() -> None:
 
 
 def test_rows_without_a_split_are_dropped_on_request() -> None:
-    """They are counted, and nobody asks for their payloads."""
+    """They are counted, and their payloads are not requested."""
     rows = [row(1, None, uri="/1.jpg", sort_key=1), row(2, "eval", uri="/2.jpg", sort_key=2)]
     found = outcome(rows, drop_unnamed=True, refused={"/1.jpg"})
     assert found == Outcome([(2, "eval", False)], [], {"dropped": 1})
 
 
 def test_a_share_moves_to_eval() -> None:
-    """Named or drawn, rows of the split move by their draw, and count as drawn."""
+    """Named and assigned rows of the split move by their split hash, and count as assigned."""
     rows = [
         row(1, "train", uri="/1.jpg", split_hash=EARLY),
         row(2, "train", uri="/2.jpg", split_hash=LATE),
@@ -362,8 +362,8 @@ def stays(what: str, shard: str = "S") -> str:
     return f"it is in {shard} with {what}, which stays; convert anew to change it"
 
 
-def planned(split: str, *, drawn: bool = True) -> Outcome:
-    return Outcome([(1, split, drawn)])
+def planned(split: str, *, assigned: bool = True) -> Outcome:
+    return Outcome([(1, split, assigned)])
 
 
 def refused(code: str, message: str) -> Outcome:
@@ -381,7 +381,7 @@ CAT_OR_DOG = [known("eval", "cat"), known("train", "dog", shard="T")]
 RELATIVE = [known(uri="x.jpg")]
 ONE, TWO = ("/d",), ("/d", "/e")
 
-# name: row, examples that are there, folders of their import files, outcome
+# name: row, existing examples, folders of their import files, outcome
 IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], Collection[str], Outcome]] = {
     "the same": (row(1, "train"), [known()], ONE, THERE),
     "no split": (row(1), [known("eval")], ONE, THERE),
@@ -424,7 +424,7 @@ IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], Collection[str], Outc
 
 @pytest.mark.parametrize("name", IN_THE_DATASET)
 def test_examples_that_are_there(name: str) -> None:
-    """Rows that say what the dataset says are there; others are new, or contradict it."""
+    """Rows that agree with the dataset are existing; others are new, or contradict it."""
     one, there, folders, expected = IN_THE_DATASET[name]
     assert outcome([one], known=there, folders=folders) == expected
 
@@ -451,10 +451,10 @@ def test_a_rejected_row_does_not_stop_others() -> None:
 BESIDE = "split {!r} contradicts {!r} of what S holds of it, which stays"
 PART = [known(annotation=SEGMENTS[0])]
 
-# name: row, its video's parts that are there, eval_from, outcome
+# name: row, existing parts of its video, eval_from, outcome
 PARTS_IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], str, Outcome]] = {
-    "drawn": (row(1, None, SEGMENTS[1]), PART, "", planned("train")),
-    "named": (row(1, "train", SEGMENTS[1]), PART, "", planned("train", drawn=False)),
+    "assigned": (row(1, None, SEGMENTS[1]), PART, "", planned("train")),
+    "named": (row(1, "train", SEGMENTS[1]), PART, "", planned("train", assigned=False)),
     "named otherwise": (
         row(1, "eval", SEGMENTS[1]),
         PART,
@@ -483,7 +483,7 @@ PARTS_IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], str, Outcome]] 
         "train:10",
         Outcome([(1, "eval", True)], [], {"moved": 1}),
     ),
-    "drawn, where eval was given some": (
+    "assigned, where rows moved to eval": (
         row(1, None, SEGMENTS[1]),
         PART,
         "train:10",
@@ -500,13 +500,13 @@ PARTS_IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], str, Outcome]] 
 
 @pytest.mark.parametrize("name", PARTS_IN_THE_DATASET)
 def test_parts_beside_those_that_are_there(name: str) -> None:
-    """A new part goes where the others of its video are, and never straddles two splits."""
+    """A new part joins the split of its video's other parts, and never straddles two splits."""
     one, there, share, expected = PARTS_IN_THE_DATASET[name]
     assert outcome([one], VIDEO, known=there, eval_from=share or None) == expected
 
 
 def test_beside_what_is_there_other_rows_are_drawn() -> None:
-    """Rows of other videos move and are drawn as without a dataset; so are those of no uri."""
+    """Rows of other videos, or without a uri, move and are assigned as without a dataset."""
     rows = [
         row(1, None, SEGMENTS[1], split_hash=EARLY, sort_key=1),
         row(2, "train", SEGMENTS[1], "/y.mp4", split_hash=EARLY, sort_key=2),
@@ -526,7 +526,7 @@ def test_beside_what_is_there_other_rows_are_drawn() -> None:
 
 
 def test_images_that_the_split_gave_to_eval() -> None:
-    """An image that names the split that gave it is the example that is there."""
+    """A row that names the split it was moved from matches its existing example."""
     there = [known("eval")]
     assert outcome([row(1, "train")], known=there, eval_from="train:10") == THERE
     refused = outcome([row(1, "test")], known=there, eval_from="train:10").rejects
@@ -534,11 +534,11 @@ def test_images_that_the_split_gave_to_eval() -> None:
 
 
 def test_payloads_of_a_row() -> None:
-    """Several count together and are told apart again; the first refusal names its payload."""
+    """Payloads of a row are added up, and separated again; the first error names its payload."""
     schema = '{"left": "image", "right": "image", "n": "int"}'
     pair = task_for(ConvertOptions(schema=schema))
-    says = [json.dumps([f"/{name}1.jpg", f"/{name}2.jpg", 1]) for name in "abc"]
-    rows = [row(line, "train", text, "", sort_key=line) for line, text in enumerate(says, start=1)]
+    texts = [json.dumps([f"/{name}1.jpg", f"/{name}2.jpg", 1]) for name in "abc"]
+    rows = [row(line, "train", text, "", sort_key=line) for line, text in enumerate(texts, start=1)]
     groups, summary = resolve(rows, pair, refused={"/b2.jpg"})
     [planned] = groups.values()
     assert [(one.line, one.bytes) for one in planned] == [(1, 2 * SIZE), (3, 2 * SIZE)]
@@ -561,7 +561,7 @@ def payloads_of(row: PlannedRow, task: Task) -> list[PlannedRow]:
 
 
 def test_refused_payloads_are_rejects_of_their_row() -> None:
-    """A refusal rejects the row with its reason; other rows stay."""
+    """A refusal rejects its row with its reason; other rows stay."""
     rows = [row(1, "train", uri="/1.jpg", sort_key=1), row(2, "train", uri="/2.jpg", sort_key=2)]
     groups, summary = resolve(rows, refused={"/1.jpg"})
     assert summary.rejects == (Reject(CSV, 1, "/1.jpg", "missing_file", "gone"),)
@@ -569,7 +569,7 @@ def test_refused_payloads_are_rejects_of_their_row() -> None:
 
 
 def test_a_refusal_that_names_its_payload() -> None:
-    """It is not named twice."""
+    """The payload is not named twice."""
     pair = task_for(ConvertOptions(schema='{"left": "image", "right": "image"}'))
     _, summary = resolved(
         [row(1, "train", '["/1.jpg", "/2.jpg"]', "")],
@@ -582,15 +582,15 @@ def test_a_refusal_that_names_its_payload() -> None:
     assert [one.message for one in summary.rejects] == ["no file: /2.jpg"]
 
 
-SAID = '{"text": "x", "said": ["a"]}'
+ANNOTATION = '{"text": "x", "said": ["a"]}'
 
 
 def test_payloads_in_the_row() -> None:
-    """A text has the size of its row, never changes, and nothing is asked about it."""
+    """A text has the size of its row and never changes; storage is not asked about it."""
     uri = content_uri("text")
-    rows = [row(line, "train", SAID, uri, sort_key=line) for line in (1, 2)]
+    rows = [row(line, "train", ANNOTATION, uri, sort_key=line) for line in (1, 2)]
     [planned] = resolve(rows, TEXT, refused={uri})[0].values()
-    assert [(one.bytes, one.version) for one in planned] == [(len(SAID), "row")] * 2
+    assert [(one.bytes, one.version) for one in planned] == [(len(ANNOTATION), "row")] * 2
 
 
 def split_by_content(name: bytes) -> str:
@@ -599,7 +599,7 @@ def split_by_content(name: bytes) -> str:
 
 
 def test_splits_by_content() -> None:
-    """Rows without a split are drawn by what they hold; those that name one are not asked."""
+    """The content assigns rows without a split; payloads of rows that name one are not read."""
     uris = [f"/{number}.jpg" for number in range(30)]
     rows = [row(n, None, "cat", uri, sort_key=n, split_hash=EARLY) for n, uri in enumerate(uris)]
     expected = [(n, split_by_content(uri.encode()), True) for n, uri in enumerate(uris)]
@@ -640,10 +640,10 @@ def test_splits_by_content() -> None:
 
 
 def test_texts_by_content() -> None:
-    """The digest in their uri is their content."""
+    """The digest in the uri of a text is its content."""
     texts = [f"text {number}" for number in range(30)]
     rows = [
-        row(n, None, SAID, content_uri(text), sort_key=n, split_hash=EARLY)
+        row(n, None, ANNOTATION, content_uri(text), sort_key=n, split_hash=EARLY)
         for n, text in enumerate(texts)
     ]
     expected = [
@@ -652,5 +652,5 @@ def test_texts_by_content() -> None:
     ]
     assert len({split for _, split, _ in expected}) == 3
     assert sorted(outcome(rows, TEXT, split_by="content").planned) == expected
-    named = [row(1, "mine", SAID, content_uri("x"))]
+    named = [row(1, "mine", ANNOTATION, content_uri("x"))]
     assert outcome(named, TEXT, split_by="content").planned == [(1, "mine", False)]

@@ -1,4 +1,4 @@
-"""Runs that are killed, and what the next one makes of it: the bytes of an undisturbed run."""
+"""Runs that are killed, and the runs after them, which give the bytes of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from tests.preloaded import WITH_BEAM
 
 pytestmark = pytest.mark.once
 
-# Ten shards and more from forty images.
+# Forty images make at least ten shards.
 SMALL: Mapping[str, Any] = {"shard_mb": 0.005, "seed": 3}
 
 LeftBy = Callable[..., None]
 
 
 def killed(death: Death, source: str, output: Path, **settings: Any) -> None:
-    """Convert in a process that is killed in the middle of it."""
+    """Convert in a process that is killed during the run."""
     convert_and_die(death, source, output, **{**SMALL, **settings})
 
 
@@ -78,7 +78,7 @@ def is_staged(name: str) -> bool:
 
 
 def write_source(folder: Path) -> tuple[list[Path], str]:
-    """Write forty images and an import file of them; return the paths."""
+    """Write forty images and their import file; return the paths."""
     images = [folder / f"{number:04d}.jpg" for number in range(40)]
     for number, path in enumerate(images):
         path.write_bytes(encoded(noise(seed=number), "JPEG", quality=90))
@@ -120,7 +120,7 @@ def old(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def left_by(source: str, tmp_path_factory: pytest.TempPathFactory) -> LeftBy:
-    """Return a function that puts what a killed run leaves into an output: each dies only once."""
+    """Return a function that copies the output of a killed run; each run dies only once."""
     made: dict[object, Path] = {}
 
     def copy(death: Death, output: Path, **settings: Any) -> None:
@@ -148,7 +148,7 @@ def test_killed_anywhere(
     whole: Mapping[str, bytes],
     tmp_path: Path,
 ) -> None:
-    """Wherever a run dies, nothing looks finished that is not, and the next one ends it right."""
+    """Wherever a run dies, only a whole dataset looks finished, and the next run completes it."""
     for again in (resume, convert):
         output = tmp_path / again.__name__
         left_by(death, output)
@@ -170,7 +170,7 @@ def test_killed_anywhere(
 def test_killed_while_overwriting(
     point: str, source: str, old: Path, whole: Mapping[str, bytes], tmp_path: Path
 ) -> None:
-    """The old dataset is there whole or not at all; a rerun ends with the new one."""
+    """The old dataset is complete or gone; a rerun completes the new one."""
     left = tmp_path / "left"
     shutil.copytree(old, left)
     before = tree_bytes(left)
@@ -184,7 +184,7 @@ def test_killed_while_overwriting(
         assert tree_bytes(output) == whole
 
 
-# where the first run dies: how many shards of it are kept
+# where the first run dies: the number of its shards that are kept
 KEPT = {"while planning": None, "between shard and result": 3, "after five shards": 5}
 
 
@@ -192,7 +192,7 @@ KEPT = {"while planning": None, "between shard and result": 3, "after five shard
 def test_finished_shards_are_kept(
     point: str, kept: int | None, source: str, left_by: LeftBy, tmp_path: Path
 ) -> None:
-    """What is kept is not written again: it is the same file; the result says how many."""
+    """A kept shard is the same file, not written again; the result counts kept shards."""
     output = tmp_path / "out"
     left_by(DEATHS[point][0], output)
     before = {path.stat().st_ino for path in output.glob(f"{STAGING}/*/Split-*/*")}
@@ -219,7 +219,7 @@ def test_killed_again_while_going_on(
     whole: Mapping[str, bytes],
     tmp_path: Path,
 ) -> None:
-    """A run that dies while it takes shards over loses none of them."""
+    """A run that dies while it takes over shards loses none of them."""
     output = tmp_path / "out"
     left_by(DEATHS[first][0], output)
     killed(death, source, output, resume=True)
@@ -230,7 +230,7 @@ def test_killed_again_while_going_on(
 
 
 def test_one_shard_at_a_time(source: str, whole: Mapping[str, bytes], tmp_path: Path) -> None:
-    """Runs that each die with their second shard come to an end: every one adds a shard."""
+    """Runs that each die at their second shard still finish: each adds a shard."""
     output = tmp_path / "out"
     killed(Death("recordgen.runs.staging.Staging.write_result", 1, after=True), source, output)
     for _ in range(4):
@@ -247,7 +247,7 @@ def test_one_shard_at_a_time(source: str, whole: Mapping[str, bytes], tmp_path: 
 def test_files_of_the_user_stay(
     again: Callable[..., Any], moving: bool, source: str, tmp_path: Path
 ) -> None:
-    """Only where a run died while it moved its shards are files without a dataset taken for its."""
+    """Files without a dataset belong to a dead run only if it died while it moved its shards."""
     output = tmp_path / "out"
     convert(source, output)
     bad = tmp_path / "bad.csv"
@@ -264,7 +264,7 @@ def test_files_of_the_user_stay(
 def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(
     again: Callable[..., Any], name: str, source: str, left_by: LeftBy, tmp_path: Path
 ) -> None:
-    """Before its commit a run puts nothing into the output: what is there is somebody else's."""
+    """A run writes nothing to the output before its commit, so such files are somebody else's."""
     output = tmp_path / "out"
     left_by(WHEN_ALL_IS_WRITTEN, output)
     (output / name).mkdir() if name.startswith("Split") else (output / name).write_text("mine")
@@ -280,7 +280,7 @@ def test_after_an_append_that_died(
     make_csv: Callable[..., str],
     tmp_path: Path,
 ) -> None:
-    """Who forgets --append when he runs it again is told so."""
+    """The error of a rerun without --append suggests it."""
     output, images = tmp_path / "out", make_images(40)
     first = make_csv((f"{path},cat" for path in images[:20]), "first.csv")
     second = make_csv((f"{path},cat" for path in images), "second.csv")
@@ -304,7 +304,7 @@ def test_nothing_to_go_on_with(source: str, whole: Mapping[str, bytes], tmp_path
 def test_starting_anew_says_what_it_costs(
     source: str, left_by: LeftBy, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without resume the finished shards are removed, with a word about what would keep them."""
+    """Without resume, the finished shards are removed, and a warning suggests --resume."""
     output = tmp_path / "out"
     left_by(DEATHS["after five shards"][0], output)
     assert convert(source, output).kept_shards is None
@@ -312,18 +312,18 @@ def test_starting_anew_says_what_it_costs(
     assert "--resume" in caplog.text
 
 
-# --- what is not what would be written now -------------------------------------------------------
+# --- changes between the runs ---------------------------------------------------------------------
 
 
 class Change(NamedTuple):
-    """Something that differs when the run goes on, and how many shards it costs (None: any)."""
+    """A change before the run is resumed, and the number of shards to write again (None: any)."""
 
     make: Callable[[list[Path], Path], Mapping[str, Any] | None]
     lost: int | None
 
 
 def _replace_image(images: list[Path], source: Path) -> None:
-    """Another image of the same size in bytes."""
+    """Replace an image with another one of the same size in bytes."""
     old = images[7].read_bytes()
     new = encoded(noise(seed=99), "JPEG", quality=90)
     images[7].write_bytes((new + bytes(len(old)))[: len(old)] if len(new) < len(old) else old[::-1])
@@ -338,7 +338,7 @@ def _relabel(images: list[Path], source: Path) -> None:
 
 
 def _name_split(images: list[Path], source: Path) -> None:
-    """The split that the row had by lot, now by name."""
+    """Name the split of a row, which was assigned before."""
     dataset = recordgen.plan(str(source), **SMALL)
     assert dataset.rows
     lines = source.read_text().splitlines()
@@ -361,7 +361,7 @@ def _shift_lines(images: list[Path], source: Path) -> None:
 
 
 def _new_first_label(images: list[Path], source: Path) -> None:
-    """A label that is before all others in order: every label's number changes."""
+    """Add a label that sorts before all others, so that every label's number changes."""
     source.write_text(source.read_text().replace(f"{images[0]},cat", f"{images[0]},ant"))
 
 
@@ -386,7 +386,7 @@ CHANGES = {
 
 @pytest.fixture(scope="module")
 def left_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return a folder with images and an import file, and what a killed run of it leaves."""
+    """Return a folder with images and an import file, and the output of a killed run of it."""
     folder = tmp_path_factory.mktemp("once")
     (folder / "source").mkdir()
     _, source = write_source(folder / "source")
@@ -396,9 +396,9 @@ def left_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def left(left_once: tuple[Path, Path], tmp_path: Path) -> Iterator[tuple[list[Path], str, Path]]:
-    """Return images and an import file that the test may change, and what the run left of them.
+    """Return images and an import file that the test may change, and their killed run.
 
-    They are put back afterwards, with their times: these tell whether an image is the same.
+    They are restored afterwards with their times, which tell whether an image is the same.
     """
     folder, output = left_once
     shutil.copytree(folder, tmp_path / "kept")
@@ -412,7 +412,7 @@ def left(left_once: tuple[Path, Path], tmp_path: Path) -> Iterator[tuple[list[Pa
 def test_changed_meanwhile(
     change: Change, left: tuple[list[Path], str, Path], tmp_path: Path
 ) -> None:
-    """What has changed since is written as it is now; of the rest as much as possible is kept."""
+    """Changed shards are written again; as many others as possible are kept."""
     images, source, output = left
     more = {"max_reject_fraction": 0.5, **(change.make(images, Path(source)) or {})}
     expected = tmp_path / "expected"
@@ -440,7 +440,7 @@ def _flip_byte(output: Path) -> None:
 
 
 def _other_shard(output: Path) -> None:
-    """Whole records, but of another shard; its result is made to say the size."""
+    """Replace a shard with whole records of another one, and adapt the size in its result."""
     shards = sorted(output.glob(f"{STAGING}/*/Split-train/*"))
     shutil.copy(shards[1], shards[2])
     result = json.loads(_staged_result(output).read_text())
@@ -472,7 +472,7 @@ def test_damaged_shards_are_written_again(
     whole_gzip: Mapping[str, bytes],
     tmp_path: Path,
 ) -> None:
-    """A staged shard that is not what its result says is written anew, and only that one."""
+    """Only a staged shard that does not match its result is written again."""
     output = tmp_path / "out"
     left_by(WHEN_ALL_IS_WRITTEN, output, compression=compression)
     DAMAGES[name](output)
@@ -482,7 +482,7 @@ def test_damaged_shards_are_written_again(
 
 
 def test_rejects_of_kept_shards(changeable: tuple[list[Path], str], tmp_path: Path) -> None:
-    """A kept shard's rejects name the lines of today; those that storage caused are tried again."""
+    """A kept shard's rejects have current line numbers; rejects due to storage are tried again."""
     images, source = changeable
     images[3].write_bytes(b"no image")
     images[20].write_bytes(b"no image either")
@@ -508,7 +508,7 @@ def test_rejects_of_kept_shards(changeable: tuple[list[Path], str], tmp_path: Pa
 def test_too_many_rejects_can_be_allowed_later(
     changeable: tuple[list[Path], str], tmp_path: Path
 ) -> None:
-    """A run that was to go on keeps its shards when it fails for rejects; without it, none."""
+    """Only with resume, a run that fails for too many rejects keeps its shards."""
     images, source = changeable
     images[3].write_bytes(b"no image")
     output = tmp_path / "out"
@@ -525,7 +525,7 @@ def test_too_many_rejects_can_be_allowed_later(
 
 
 def test_payloads_without_a_version_are_not_known() -> None:
-    """Where storage cannot tell an image from its successor, a shard has no fingerprint."""
+    """If storage cannot distinguish an image from its replacement, a shard has no fingerprint."""
     row = PlannedRow(1, "a.csv", 1, "1.jpg", "cat", 5, "7", False)
     task = ShardTask("train", None, 0, 1, planned([row]))
     arguments = (Vocabulary("text", ("cat",)), ConvertOptions(task="image_classification"))
@@ -537,7 +537,7 @@ def test_payloads_without_a_version_are_not_known() -> None:
 
 
 def test_a_finished_dataset_is_left_alone(source: str, tmp_path: Path) -> None:
-    """resume over a dataset that is what would be written: success, and no file is touched."""
+    """resume of a finished, unchanged dataset succeeds and touches no file."""
     output = tmp_path / "out"
     first = convert(source, output)
     before = {path: path.stat().st_mtime_ns for path in output.rglob("*")}
@@ -558,7 +558,7 @@ def test_a_finished_dataset_is_left_alone(source: str, tmp_path: Path) -> None:
 def test_another_finished_dataset_is_refused(
     change: Change, words: str, changeable: tuple[list[Path], str], tmp_path: Path
 ) -> None:
-    """resume over a dataset that is not what would be written: refused, with what differs."""
+    """resume of a different dataset is refused, and the error lists the differences."""
     images, source = changeable
     output = tmp_path / "out"
     convert(source, output, max_reject_fraction=0.5)
@@ -570,7 +570,7 @@ def test_another_finished_dataset_is_refused(
 
 
 def test_a_damaged_finished_dataset_is_refused(source: str, tmp_path: Path) -> None:
-    """A flipped bit in a finished shard is found."""
+    """A flipped bit in a finished shard is detected."""
     output = tmp_path / "out"
     convert(source, output)
     shard = next(output.glob("Split-train/*"))
@@ -591,7 +591,7 @@ def short_watch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_runs_on_one_output(source: str, tmp_path: Path) -> None:
-    """The second run is refused, whatever it is asked, and does the first one no harm."""
+    """The second run is refused with any options, and does not harm the first one."""
     output = tmp_path / "out"
     with commit.open_run(str(output), overwrite=False):
         before = tree_bytes(output)
@@ -607,7 +607,7 @@ def test_two_runs_on_one_output(source: str, tmp_path: Path) -> None:
 def test_a_run_in_another_process(
     slow_source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While another process writes, a run is refused; as soon as it is killed, one may begin."""
+    """A run is refused while another process writes, and allowed once that process is killed."""
     output = tmp_path / "out"
     command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output), "-q"]
     environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
@@ -620,10 +620,10 @@ def test_a_run_in_another_process(
     process.kill()
     while (Path("/proc") / str(process.pid) / "stat").read_text().split()[2] != "Z":
         time.sleep(0.01)
-    # A zombie: nobody has asked for its exit code yet.
+    # A zombie: its exit code has not been read yet.
     with commit.open_run(str(output), overwrite=False, resume=True):
         pass
-    assert "sign of life" not in caplog.text
+    assert "heartbeat" not in caplog.text
     process.wait()
 
 
@@ -634,7 +634,7 @@ HERE = lease._this_process()
     ("holder", "dead"),
     [
         (HERE, False),
-        (replace(HERE, started="1"), True),  # the number is another process's by now
+        (replace(HERE, started="1"), True),  # another process has the number now
         (replace(HERE, pid=2**22 + 1), True),
         (replace(HERE, pid=os.getppid(), started=lease._started(os.getppid()) or ""), False),
     ],
@@ -642,7 +642,7 @@ HERE = lease._this_process()
 def test_processes_of_this_system_are_judged_at_once(
     holder: lease.Holder, dead: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that is gone is known to be gone, also when its number is used again."""
+    """A dead process is detected at once, even if its number is used again."""
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
     path = str(tmp_path / "run.json")
     lease._write(path, holder)
@@ -657,7 +657,7 @@ def test_processes_of_this_system_are_judged_at_once(
 def test_processes_elsewhere_are_watched(
     elsewhere: lease.Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of another machine or container only its signs of life are seen: none, and it is dead.
+    """A process on another machine is judged by its heartbeat only: without one, it is dead.
 
     Its clock may be set back meanwhile.
     """
@@ -675,7 +675,7 @@ def test_processes_elsewhere_are_watched(
 
 
 def test_an_output_that_is_removed_meanwhile(source: str, tmp_path: Path) -> None:
-    """The run does not commit what is left, and its error says what happened."""
+    """The run does not commit the remaining files, and its error names the cause."""
     output = tmp_path / "out"
 
     class Removing:
@@ -686,7 +686,7 @@ def test_an_output_that_is_removed_meanwhile(source: str, tmp_path: Path) -> Non
         def writing(self, snapshot: object) -> None:
             shutil.rmtree(output, ignore_errors=True)
 
-    with pytest.raises(RunnerError, match=r"out: the run's files there were removed while it was"):
+    with pytest.raises(RunnerError, match=r"out: the files of this run were removed while it ran"):
         convert(source, output, progress=Removing())
     assert not (output / "dataset.json").exists()
 
@@ -700,13 +700,13 @@ def test_a_run_that_was_taken_for_dead_does_not_commit(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever was silent too long finds that another run has gone on, and leaves the output."""
+    """A run that was silent too long notices that another run took over, and does not commit."""
     output = tmp_path / "out"
-    # Silent: a sign of life would write over the holder that the test puts there.
+    # No heartbeat: it would overwrite the holder that the test writes.
     monkeypatch.setattr(lease, "_BEAT_SECONDS", 3600)
 
     class Stalled:
-        """Takes the run over from itself, as another machine would."""
+        """Takes over its own run, as another machine would."""
 
         def planning(self) -> None: ...
         def finished(self) -> None: ...
@@ -725,7 +725,7 @@ def test_a_run_that_was_taken_for_dead_does_not_commit(
     assert tree_bytes(output) == whole
 
 
-# --- other storage, other doors ------------------------------------------------------------------
+# --- other storage, and the command --------------------------------------------------------------
 
 
 @pytest.fixture
@@ -739,7 +739,7 @@ def bucket() -> Iterator[str]:
 def test_object_stores(
     failing: int, source: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that storage fails while it moves its shards can be gone on with as well."""
+    """A run can be resumed after storage failed while it moved its shards."""
     convert(source, tmp_path / "expected")
     move = storage.move
     moved: list[str] = []
@@ -767,12 +767,12 @@ def test_object_stores(
 
 
 def test_the_command(source: str, tmp_path: Path) -> None:
-    """--resume says what it kept, as text and as JSON, and that there is nothing left to do."""
+    """--resume reports the kept shards, as text and as JSON, or that the dataset is unchanged."""
     output = tmp_path / "out"
     command = ("-m", "recordgen.cli", "convert", source, str(output), "--shard-mb=0.005")
     killed(DEATHS["after five shards"][0], source, output, seed=0)
     done = WITH_BEAM.run(*command, "--resume")
-    assert "going on where an interrupted run has stopped" in done.stderr
+    assert "resuming an interrupted run" in done.stderr
     [line] = [line for line in done.stdout.splitlines() if line.startswith("Resumed")]
     dataset = read_dataset(str(output))
     shards = sum(len(split.shards) for split in dataset.splits.values())
@@ -792,7 +792,7 @@ def _run_command(arguments: Sequence[str]) -> None:
 
 
 def started(arguments: Sequence[str]) -> ForkServerProcess:
-    """Start the command in a process of its own, which need not load the package first."""
+    """Start the command in a separate process, which need not load the package first."""
     process = PROCESSES.Process(target=_run_command, args=(arguments,))
     process.start()
     return process
@@ -800,7 +800,7 @@ def started(arguments: Sequence[str]) -> ForkServerProcess:
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_killed_at_random(overwrite: bool, tmp_path: Path) -> None:
-    """kill -9 after any number of shards, six times: whole or not there, and right at last."""
+    """After kill -9 at six random points, the dataset is whole or missing, and right at last."""
     (tmp_path / "images").mkdir()
     for number in range(100):
         data = encoded(noise(seed=number), "JPEG", quality=90)

@@ -1,4 +1,4 @@
-"""The same pipeline on Beam's runners, near and far; and workers that die."""
+"""The same pipeline on Beam's local and remote runners, and workers that die."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "labels.csv")
 
 
-#: shard_mb and what else a conversion is asked for; about 20 shards.
+#: Options of the conversions; they give about 20 shards.
 _OPTIONS: dict[str, Any] = {"shard_mb": 0.01, "seed": 3, "max_reject_fraction": 0.1}
 
 
@@ -92,7 +92,7 @@ def expected(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Run a Dask cluster of two worker processes, each with a nanny that starts it again."""
+    """Run a Dask cluster of two worker processes, each with a nanny that restarts it."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as running:
@@ -118,7 +118,7 @@ def test_worker_processes(source: str, expected: dict[str, bytes], tmp_path: Pat
 
 
 def test_portable_job_server(source: str, expected: dict[str, bytes], tmp_path: Path) -> None:
-    """A job server over gRPC, with a worker in a process of its own, writes the same bytes."""
+    """A job server over gRPC, with its worker in a separate process, writes the same bytes."""
     with job_server() as (endpoint, _), worker_pool() as workers:
         flags = ["--runner=PortableRunner", f"--job_endpoint={endpoint}"]
         flags += ["--environment_type=EXTERNAL", f"--environment_config={workers}"]
@@ -133,7 +133,7 @@ def test_dask(source: str, expected: dict[str, bytes], tmp_path: Path, cluster: 
 
 
 def test_dask_with_all_that_is_grouped(source: str, tmp_path: Path, cluster: Any) -> None:
-    """So it does for shards by label, and where rows wait for all others to be planned."""
+    """So does Dask for shards by label, and if rows wait until all others are planned."""
     options = {**_OPTIONS, "shard_by": "label", "missing_split": "drop"}
     options |= {"duplicates": "drop", "stratify": "label"}
     recordgen.convert(source, tmp_path / "one", **options)
@@ -143,7 +143,7 @@ def test_dask_with_all_that_is_grouped(source: str, tmp_path: Path, cluster: Any
 
 
 def test_tables_on_dask(tmp_path: Path, cluster: Any) -> None:
-    """Lines that go by columns, of several files and with some wrong, give the same bytes."""
+    """Lines of several files with column names, some of them bad, give the same bytes."""
     paths = []
     for name in "ab":
         lines = "".join(f"{('', 'TRAIN')[n % 2]},{n},{name}{n % 9}\n" for n in range(4000))
@@ -159,7 +159,7 @@ def test_tables_on_dask(tmp_path: Path, cluster: Any) -> None:
 
 
 def test_dask_checks_and_plans(source: str, cluster: Any) -> None:
-    """check and a dry run work there too."""
+    """check and a dry run work there, too."""
     options = {**_OPTIONS, "max_reject_fraction": 1.0}
     here = recordgen.check(source, **options)
     there = recordgen.check(source, beam_args=on_dask(cluster), **options)
@@ -169,7 +169,7 @@ def test_dask_checks_and_plans(source: str, cluster: Any) -> None:
 
 
 def test_an_error_on_dask_keeps_its_type(source: str, tmp_path: Path, cluster: Any) -> None:
-    """What a worker raises reaches the caller as on any runner."""
+    """A worker's error reaches the caller with its type, as on any runner."""
     with pytest.raises(TooManyRejectsError, match="1 of 61 rows were rejected"):
         recordgen.convert(source, tmp_path / "out", beam_args=on_dask(cluster), shard_mb=0.01)
     text = Path(source).with_name("text.csv")
@@ -180,9 +180,9 @@ def test_an_error_on_dask_keeps_its_type(source: str, tmp_path: Path, cluster: A
 
 @pytest.mark.slow
 def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> None:
-    """Dataflow's own client sends a job that, done as it was sent, gives the same bytes.
+    """Dataflow's own client sends a job that gives the same bytes when it is run as sent.
 
-    Its bucket is emulated, and a service of ours takes the job instead of Google's.
+    Its bucket is emulated, and a service of ours receives the job instead of Google's.
     """
     requests = tmp_path / "requests"
     requests.mkdir()
@@ -221,7 +221,7 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
         for name, data in expected.items()
     } | {"examples.parquet": found["examples.parquet"]}
 
-    # The package that workers install is this repository's.
+    # Workers install the package of this repository.
     with tarfile.open(package) as archive:
         assert any(name.endswith("/recordgen/beam/carrier.py") for name in archive.getnames())
     [container] = pipeline.components.environments.values()
@@ -239,14 +239,14 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
     assert side_inputs(pipeline) == []
     [request] = requests.glob("*.json")
     job = json.loads(request.read_text())
-    assert job["type"] in ("JOB_TYPE_BATCH", 1)  # the number: as newer Beams say it
+    assert job["type"] in ("JOB_TYPE_BATCH", 1)  # newer versions of Beam give the number
 
 
 # --- work spreads ------------------------------------------------------------------------------
 
 
 def conversion_graph(source: str, folder: Path, **options: Any) -> beam_runner_api_pb2.Pipeline:
-    """Return the pipeline of a conversion as runners are given it."""
+    """Return the Beam pipeline of a conversion."""
     pipeline = pipeline_factory([])()
     carrier = BeamCarrier(pipeline)
     decoded = ConvertOptions(task="image_classification", **options)
@@ -271,10 +271,10 @@ def side_inputs(graph: beam_runner_api_pb2.Pipeline) -> list[str]:
 def test_shards_are_written_apart_from_planning(
     source: str, tmp_path: Path, missing_split: str
 ) -> None:
-    """Beam's fusion leaves groupings between reading, resolving, planning and writing.
+    """Beam's fusion keeps the groupings between reading, resolving, planning and writing.
 
-    What is fused stays on one worker, so these are the places where work can spread. No step has
-    a side input: Dask's runner would do all that leads to one again, for each part of the work.
+    Fused steps stay on one worker, so work can spread only at these places. No step has a side
+    input: Dask's runner would compute everything that leads to it again, for each partition.
     """
     graph = conversion_graph(source, tmp_path, missing_split=missing_split)
     assert side_inputs(graph) == []
@@ -295,7 +295,7 @@ def test_shards_are_written_apart_from_planning(
 
 
 class Witness(fsspec.AbstractFileSystem):
-    """Local files under another name; each process that reads one leaves its id."""
+    """Local files under another scheme; each process that reads one records its id."""
 
     protocol = "witness"
     cachable = False
@@ -316,12 +316,12 @@ class Witness(fsspec.AbstractFileSystem):
 
 
 def witness() -> None:
-    """Let this process know ``witness://``."""
+    """Register ``witness://`` in this process."""
     fsspec.register_implementation("witness", Witness, clobber=True)
 
 
 def test_a_huge_split_is_many_tasks_on_all_workers(tmp_path: Path, cluster: Any) -> None:
-    """No shard of a skewed split is larger than asked for, and one import file keeps all busy."""
+    """A skewed split has no oversized shard, and one import file keeps all workers busy."""
     for number in range(80):
         data = encoded(noise(40 + number, 48, seed=number), "JPEG", quality=90)
         (tmp_path / f"{number}.jpg").write_bytes(data)
@@ -340,7 +340,7 @@ def test_a_huge_split_is_many_tasks_on_all_workers(tmp_path: Path, cluster: Any)
     ).dataset
     shards = dataset.splits["train"].shards
     assert len(shards) > 10
-    framing = 400  # bytes of a record beside its image
+    framing = 400  # bytes of a record without its image
     assert max(s.bytes - s.examples * framing for s in shards) <= 20_000 + largest
     readers = (tmp_path / "readers.txt").read_text().split()
     assert len(readers) == 80
@@ -352,7 +352,7 @@ def test_a_huge_split_is_many_tasks_on_all_workers(tmp_path: Path, cluster: Any)
 
 
 def kill_once_writing(output: Path, pid: Callable[[], int]) -> threading.Thread:
-    """Kill a process, for real, as soon as the first shard is written."""
+    """Kill a process with SIGKILL as soon as the first shard is written."""
 
     def kill() -> None:
         wait_for_first_shard(output)
@@ -365,7 +365,7 @@ def kill_once_writing(output: Path, pid: Callable[[], int]) -> threading.Thread:
 
 @pytest.fixture(scope="module")
 def undisturbed(slow_source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Return the files of a conversion that nothing stops."""
+    """Return the files of an undisturbed conversion."""
     output = tmp_path_factory.mktemp("undisturbed") / "out"
     recordgen.convert(slow_source, output, shard_mb=1)
     return tree_bytes(output)
@@ -375,14 +375,14 @@ def undisturbed(slow_source: str, tmp_path_factory: pytest.TempPathFactory) -> d
 def test_a_dead_dask_worker_leaves_no_trace(
     slow_source: str, undisturbed: dict[str, bytes], tmp_path: Path, cluster: Any
 ) -> None:
-    """kill -9 of one of two workers while shards are written: the bytes of an undisturbed run."""
+    """After kill -9 of one of two workers, the bytes equal those of an undisturbed run."""
     output = tmp_path / "out"
     nanny = cluster.workers[0]
     victim = nanny.pid
     killing = kill_once_writing(output, lambda: victim)
     recordgen.convert(slow_source, output, shard_mb=1, beam_args=on_dask(cluster, parts=8))
     killing.join()
-    assert nanny.pid != victim  # it died, and the nanny has started another
+    assert nanny.pid != victim  # it died, and the nanny started another one
     assert tree_bytes(output) == undisturbed  # no .tmp, no staging folder
 
 
@@ -390,7 +390,7 @@ def test_a_dead_dask_worker_leaves_no_trace(
 def test_a_dead_worker_of_the_in_memory_runner_ends_the_run(
     slow_source: str, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """Beam would wait for it for ever: the run fails and says so, and the next one succeeds."""
+    """Beam would wait for ever; instead the run fails with a message, and the next one succeeds."""
     output = tmp_path / "out"
     killing = kill_once_writing(output, lambda: workers_below(os.getpid())[0])
     with pytest.raises(RunnerError, match=r"a worker process died .*; run it again"):
@@ -403,7 +403,7 @@ def test_a_dead_worker_of_the_in_memory_runner_ends_the_run(
 
 @pytest.mark.slow
 def test_a_dead_job_server_ends_the_run(slow_source: str, tmp_path: Path) -> None:
-    """kill -9 of the job server: one message, nothing that looks finished."""
+    """After kill -9 of the job server, there is one message, and nothing looks finished."""
     output = tmp_path / "out"
     with job_server() as (endpoint, pid), worker_pool() as workers:
         killing = kill_once_writing(output, lambda: pid)
@@ -419,7 +419,7 @@ def test_a_dead_job_server_ends_the_run(slow_source: str, tmp_path: Path) -> Non
     assert os.listdir(output) == [".recordgen-staging"]
 
 
-# --- what a runner lacks -----------------------------------------------------------------------
+# --- missing and wrong flags -------------------------------------------------------------------
 
 _CLOUD = ["--runner=DataflowRunner", "--project=p", "--region=r", "--temp_location=gs://b/tmp"]
 
@@ -429,7 +429,7 @@ LACKING = [
     (_CLOUD[:3], r"missing: --temp_location\)"),
     ([*_CLOUD[:3], "--temp_location", "/tmp"], r"in a bucket, gs://… \(got /tmp\)"),
     (_CLOUD, r"workers need this package: add --sdk_container_image=IMAGE"),
-    ([*_CLOUD, "--setup_file=./setup.py", "--template_location=gs://b/t"], "start later"),
+    ([*_CLOUD, "--setup_file=./setup.py", "--template_location=gs://b/t"], "started later"),
     ([*_CLOUD, "--setup_file=./setup.py", "--num_worker=2"], "does not know --num_worker=2"),
     (["--runner=DaskRunner", "--dask_npartition=2"], "does not know --dask_npartition=2"),
 ]
@@ -437,13 +437,13 @@ LACKING = [
 
 @pytest.mark.parametrize(("flags", "words"), LACKING, ids=[words for _, words in LACKING])
 def test_wrong_flags(flags: Sequence[str], words: str) -> None:
-    """What a runner lacks is said before anything is done."""
+    """Missing or wrong flags are an error before anything is done."""
     with pytest.raises(UsageError, match=words):
         pipeline_factory(flags)()
 
 
 def test_nobody_answers(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong address is an error after our own wait, and the output is not touched."""
+    """A wrong address fails after our own, shorter wait, and the output is not touched."""
     monkeypatch.setattr("recordgen.beam.runners.CONNECT_SECONDS", 1)
     address = f"127.0.0.1:{free_port()}"
     for flags in (
@@ -463,7 +463,7 @@ def test_dask_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_workers_elsewhere_cannot_read_local_files(source: str, tmp_path: Path) -> None:
-    """Dataflow takes neither a local import file, nor a local output, nor a DataFrame's paths."""
+    """Dataflow refuses a local import file, a local output, and local paths in a DataFrame."""
     cloud = [*_CLOUD, "--setup_file=./setup.py"]
     with pytest.raises(UsageError, match=r"the local file .*labels\.csv needs workers on this"):
         recordgen.convert(source, "memory://out", beam_args=cloud)
@@ -474,7 +474,7 @@ def test_workers_elsewhere_cannot_read_local_files(source: str, tmp_path: Path) 
         recordgen.convert(frame.head(1), tmp_path / "out", beam_args=cloud)
 
 
-# given; what Beam gets
+# given flags; Beam's flags
 FLAGS = [
     (["--runner", "daskrunner"], ["--dask_npartitions=8"]),
     (["--runner=DaskRunner", "--dask_partition_size=1"], []),
@@ -485,13 +485,13 @@ FLAGS = [
 
 @pytest.mark.parametrize(("given", "added"), FLAGS)
 def test_defaults_are_added_where_none_are_given(given: list[str], added: list[str]) -> None:
-    """Each runner's own defaults stand in the flags that Beam gets."""
+    """Beam's flags contain our defaults for the runner."""
     known = {flag.split("=")[0] for flag in given}
     more = [f for f in beam_flags(given) if f.split("=")[0] not in {*known, "--runner"}]
     assert more == added
 
 
-# --- on paper ----------------------------------------------------------------------------------
+# --- the documentation -------------------------------------------------------------------------
 
 
 def test_the_page_shows_what_the_script_says() -> None:
@@ -500,7 +500,7 @@ def test_the_page_shows_what_the_script_says() -> None:
 
 
 def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
-    """Rows with paths of 50 characters stay below the figure that the costs are made of."""
+    """Rows with paths of 50 characters stay below the figure behind the table of costs."""
     uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
     source = "gs://my-bucket/labels.csv"
     placed = [
@@ -521,7 +521,7 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
 
 
 def test_this_process_gives_all_elements_to_each_that_asks() -> None:
-    """Two steps of one flow see the same elements; groups keep the order of keys and values."""
+    """Two consumers of one flow get the same elements; groups keep the order of keys and values."""
     carrier, seen = InProcess(), list[Any]()
     numbers, again = carrier.start("Numbers", range(6)).twice()
     halves = numbers.through("Halve", Each(lambda n: [(n % 2, n)], Staging("")))
@@ -546,7 +546,7 @@ def test_this_process_gives_all_elements_to_each_that_asks() -> None:
 def test_what_this_process_says_when_a_step_fails(
     error: Exception, raised: type[Exception], words: str
 ) -> None:
-    """Errors of ours stay what they are, the machine's get a message, bugs their traceback."""
+    """Our errors stay, the machine's errors get a message, and bugs keep their traceback."""
 
     def fail(_: object) -> list[object]:
         raise error
@@ -559,7 +559,7 @@ def test_what_this_process_says_when_a_step_fails(
 
 @pytest.mark.parametrize("flags", [[], ["--runner=directRunner"], ["--runner", "DirectRunner"]])
 def test_this_process_needs_no_beam(flags: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever names the runner that is the default gets it; any other flag needs Beam."""
+    """Naming the default runner needs no Beam; any other flag does."""
     monkeypatch.setitem(sys.modules, "recordgen.beam.carrier", None)
     assert isinstance(carrier_factory(flags)(), InProcess)
     with pytest.raises(UsageError, match=r"pip install 'recordgen\[beam\]'"):

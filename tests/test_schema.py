@@ -185,7 +185,7 @@ def test_two_images_per_row(pairs: list[str], make_csv: MakeCsv, tmp_path: Path)
         source, tmp_path / "b", schema=PAIRS, shard_mb=0.002, beam_args=["--direct_num_workers=2"]
     )
     assert other.dataset.digest == dataset.digest
-    with pytest.raises(UsageError, match="cannot be told from those that are there"):
+    with pytest.raises(UsageError, match="cannot be distinguished from existing ones"):
         recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, append=True)
     with pytest.raises(UsageError, match="the schema has 2 columns of images"):
         recordgen.convert(source, tmp_path / "c", schema=PAIRS, split_by="content")

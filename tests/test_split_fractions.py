@@ -1,4 +1,4 @@
-"""Split fractions: each split owns its share of the draws; split names; eval_from."""
+"""Split fractions: the hashes of each split; names of splits; eval_from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.planned import chosen, resolved
 
 pytestmark = pytest.mark.outside
 
-# weights, the split of each of the equal shares of all draws
+# weights, the split of each of several equal ranges of hashes
 SHARES = [
     ((80, 10, 10), ["train"] * 80 + ["eval"] * 10 + ["test"] * 10),
     ((1, 0, 1), ["train", "test"]),
@@ -31,7 +31,7 @@ SHARES = [
 
 @pytest.mark.parametrize(("weights", "splits"), SHARES)
 def test_each_split_owns_its_share(weights: tuple[int, ...], splits: list[str]) -> None:
-    """The first and the last draw of each share belong to it, and a share of 0 owns none."""
+    """The first and the last hash of each share belong to it, and a share of 0 has none."""
     fractions = SplitFractions(SPLITS[: len(weights)], weights)
     starts = [-(-(number << 64) // len(splits)) for number in range(len(splits) + 1)]
     assert starts[-1] == 1 << 64
@@ -50,7 +50,7 @@ def test_fractions_as_text(text: str, weights: tuple[int, ...]) -> None:
 
 
 def test_fractions_of_other_splits() -> None:
-    """Names may be any; dataset.json records them with their weights."""
+    """Splits may have any names; dataset.json records them with their weights."""
     fractions = SplitFractions(("day", "night"), (3, 1))
     assert str(fractions) == "day:3,night:1"
     assert chosen(fractions, (3 << 62) - 1) == "day"
@@ -62,7 +62,7 @@ _AS_TEXT = (
     "(got {!r})"
 )
 
-# how they are made, the whole message
+# the call, the whole message
 WRONG = [
     (lambda: SplitFractions.parse(""), _AS_TEXT.format("")),
     (lambda: SplitFractions.parse("80;10;10"), _AS_TEXT.format("80;10;10")),
@@ -88,14 +88,14 @@ WRONG = [
 
 @pytest.mark.parametrize(("make", "message"), WRONG, ids=range(len(WRONG)))
 def test_wrong_fractions(make, message: str) -> None:
-    """What is wrong about fractions is said, with what was given."""
+    """The error describes the problem, and has the given value."""
     with pytest.raises(UsageError) as caught:
         make()
     assert str(caught.value) == message
 
 
 def test_order_of_splits() -> None:
-    """train, eval and test come first, whatever other splits are called."""
+    """train, eval and test come first, whatever the names of other splits."""
     names = ["test", "a", "zebra", "eval", "b", "train"]
     assert sorted(names, key=split_order) == ["train", "eval", "test", "a", "b", "zebra"]
 
@@ -112,7 +112,7 @@ def test_a_label_is_no_split(tmp_path: Path) -> None:
         assert (row.split, row.annotation) == (split, "cat")
 
 
-# name, the split it stands for
+# name, its split
 NAMES = [
     ("val", "eval"),
     ("TRAIN", "train"),
@@ -124,11 +124,11 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "split"), NAMES)
 def test_names_of_splits(name: str, split: str) -> None:
-    """A word of ML_USE names its split; any other name, and one of no split, stays."""
+    """A word of ML_USE names its split; other names, and words without a split, stay."""
     assert split_named(name) == split
 
 
-# eval_from, how it is recorded
+# eval_from, the recorded text
 EVAL_FROM = [
     ("train:10", "train:10"),
     ("TRAIN:10.0", "train:10"),
@@ -140,7 +140,7 @@ EVAL_FROM = [
 
 @pytest.mark.parametrize(("text", "option"), EVAL_FROM)
 def test_forms_of_eval_from(text: str, option: str) -> None:
-    """A split in any spelling of ML_USE, or of a name of its own; one spelling is recorded."""
+    """A split may have any spelling of ML_USE or another name; one spelling is recorded."""
     assert ConvertOptions(eval_from=text).recorded()["eval_from"] == option
 
 
@@ -160,7 +160,7 @@ def test_forms_of_eval_from(text: str, option: str) -> None:
     ],
 )
 def test_wrong_forms_of_eval_from(text: str) -> None:
-    """The error has the expected form and what was given."""
+    """The error has the expected form and the given value."""
     with pytest.raises(UsageError) as caught:
         ConvertOptions(eval_from=text)
     assert str(caught.value) == (
@@ -170,9 +170,9 @@ def test_wrong_forms_of_eval_from(text: str) -> None:
 
 
 def test_shares_grow_and_go_by_the_lower_bits() -> None:
-    """A larger share moves the rows of a smaller one, too; drawn splits go by the upper bits."""
-    draws = [n << 54 | n << 22 for n in range(1024)]  # both halves from 0 to their ends
-    few, many = moved("a:10", "a", draws), moved("a:50", "a", draws)
+    """A larger share includes the rows of a smaller one; the upper bits assign splits."""
+    hashes = [n << 54 | n << 22 for n in range(1024)]  # both halves from 0 to their ends
+    few, many = moved("a:10", "a", hashes), moved("a:50", "a", hashes)
     assert (len(few), len(many)) == (103, 512)
     assert few < many
     edge = 7 << 32 | 1 << 31
@@ -180,9 +180,12 @@ def test_shares_grow_and_go_by_the_lower_bits() -> None:
     assert moved("a:50", "test", [0]) == set()
 
 
-def moved(share: str, split: str, draws: list[int]) -> set[int]:
-    """Return the draws of those rows of a split that a share of it moves to ``eval``."""
-    rows = [PlacedRow(n, draw, "a.csv", n, split, f"{n}", "x") for n, draw in enumerate(draws)]
+def moved(share: str, split: str, hashes: list[int]) -> set[int]:
+    """Return the split hashes of the rows of a split that ``share`` moves to ``eval``."""
+    rows = [
+        PlacedRow(n, split_hash, "a.csv", n, split, f"{n}", "x")
+        for n, split_hash in enumerate(hashes)
+    ]
     planned, _ = resolved(
         rows,
         options=ConvertOptions(eval_from=share),
@@ -191,4 +194,4 @@ def moved(share: str, split: str, draws: list[int]) -> set[int]:
         infos=lambda uris, sources: [FileInfo(1, "v")] * len(uris),
         contents=lambda asked: [],
     )
-    return {draws[row.line] for row in planned.get(Group("eval", None), [])}
+    return {hashes[row.line] for row in planned.get(Group("eval", None), [])}

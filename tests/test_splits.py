@@ -1,4 +1,4 @@
-"""One table of words names splits, wherever an ML_USE stands; a near miss is named."""
+"""One table of words names splits in every format; near misses are suggested."""
 
 from __future__ import annotations
 
@@ -105,21 +105,21 @@ def test_words_name_splits_at_every_door(
 
 @pytest.mark.parametrize("door", [door for door in DOORS if door is not of_folder])
 def test_a_near_miss_is_named(door: Callable[[str, Path], Row | Reject], tmp_path: Path) -> None:
-    """A misspelt word rejects its row, and the message says which word was probably meant."""
+    """A misspelt word rejects its row, and the message suggests the right word."""
     row = door("TRIAN", tmp_path)
     assert isinstance(row, Reject)
     assert row.code == "unknown_ml_use"
     assert "(got 'TRIAN'; did you mean TRAIN?)" in row.message
 
 
-# word, the word that is proposed
+# word, the suggested word
 NEAR: list[tuple[str, str | None]] = [("validaton", "VALIDATION"), ("TSET", "TEST")]
 NEAR += [("vaildation", "VALIDATION"), ("cat", None), ("dogs", None)]
 
 
 @pytest.mark.parametrize(("word", "meant"), NEAR)
 def test_near_words(word: str, meant: str | None) -> None:
-    """What is close to a published word gets it proposed; other words get no proposal."""
+    """Only words close to a published word get a suggestion."""
     hint = f"; did you mean {meant}?" if meant else ""
     with pytest.raises(ValueError) as caught:  # noqa: PT011 -- the whole message is compared
         parse_ml_use(word)

@@ -1,4 +1,4 @@
-"""Work on items in threads, and take the results in the items' order."""
+"""Process items in threads and yield the results in the items' order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# Items under way for each thread: enough to keep it busy while the caller waits for the oldest.
+# Items in flight per thread: enough to keep it busy while the caller waits for the oldest one.
 _AHEAD_PER_THREAD = 3
 
 
@@ -26,20 +26,20 @@ def map_in_order(
 ) -> Iterator[_Result]:
     """Yield ``function(item)`` for each item, in the items' order, computed by threads.
 
-    The calling thread takes the items, one whenever there is room. If it leaves early, or if the
-    function raises, no further item is begun, and those under way are waited for.
+    The calling thread takes an item whenever there is room. If it stops early, or if the function
+    raises, no further item is started, and the items in flight are awaited.
 
     Args:
         function: runs in a thread.
         items: taken one by one.
-        threads: how many work at once.
-        ahead: most items whose results are not taken yet; None: three for each thread.
-        bytes_of: returns what an item and its result take in memory.
-        max_bytes: limit for the bytes of items under way; needs ``bytes_of``.
-        on_leave: called at the end, before the wait: lets functions that are under way return soon.
+        threads: number of threads.
+        ahead: most items in flight; None for three per thread.
+        bytes_of: returns the memory that an item and its result take, in bytes.
+        max_bytes: limit for the bytes of the items in flight; needs ``bytes_of``.
+        on_leave: called at the end, before the wait, so that running functions can return early.
 
     Raises:
-        Exception: what the function or the items raised, at its place in the order.
+        Exception: raised by the function or the items, at its place in the order.
     """
     ahead = ahead or threads * _AHEAD_PER_THREAD
     waiting: deque[tuple[Future[_Result], int]] = deque()

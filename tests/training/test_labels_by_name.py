@@ -116,5 +116,5 @@ def test_a_model_that_does_not_say_what_it_knows(dataset: str, tmp_path: Path) -
 def test_labels_that_were_changed(dataset: str) -> None:
     """A dataset.json whose labels are not those of its digest is refused."""
     values = read_dataset(dataset).to_json()
-    with pytest.raises(ValueError, match="labels_digest is not that of labels"):
+    with pytest.raises(ValueError, match="labels_digest does not match labels"):
         type(read_dataset(dataset)).from_json({**values, "labels": ["bee", "ape", "cat"]})

@@ -1,6 +1,6 @@
-"""Beam's runners, which carry a graph of steps to other processes and machines.
+"""Beam's runners, which run a graph of steps in other processes and on other machines.
 
-carrier.py      a graph as a pipeline of Beam
-workers.py      processes that may die, and what they leave
-runners.py      what each runner needs, lacks and is told
+carrier.py      runs a graph as a Beam pipeline
+workers.py      ends a run whose worker processes die
+runners.py      names, flags and checks of the runners
 """

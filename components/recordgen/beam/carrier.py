@@ -1,4 +1,4 @@
-"""Carries a graph of steps out on a runner of Beam, here or on other machines."""
+"""A carrier that runs a graph of steps on a Beam runner, here or on other machines."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from recordgen.storage.memory import memory_kills
 
 @dataclass(frozen=True)
 class BeamCarrier:
-    """A pipeline of Beam, empty at first."""
+    """Runs a graph as the given Beam pipeline, which is empty at first."""
 
     pipeline: beam.Pipeline
 
     def start(self, name: str, elements: Iterable[Any], *, spread: bool = False) -> _Collection:
-        # To spread elements takes a shuffle.
+        # Spreading elements takes a shuffle.
         return _Collection(self.pipeline | name >> beam.Create(elements, reshuffle=spread))
 
     def run(self, staging: Staging) -> None:
@@ -37,7 +37,7 @@ class BeamCarrier:
                 job.wait_until_finish()
         except KeyboardInterrupt:
             if job is not None:
-                job.cancel()  # a job on other machines would go on without us
+                job.cancel()  # otherwise a job on other machines would continue
             raise
         except Exception as exc:
             if "KeyboardInterrupt" in last_line(exc):  # Beam wraps what its steps raise
@@ -45,13 +45,13 @@ class BeamCarrier:
             reason = staging.read_error()
             if reason is not None:
                 raise reason from exc
-            if memory_kills() > kills:  # the workers' reason to die
+            if memory_kills() > kills:  # the kernel killed workers
                 raise RunnerError(OUT_OF_MEMORY) from exc
             raise RunnerError(f"Beam's runner failed: {last_line(exc)}") from exc
         finally:
             client = getattr(job, "client", None)
             if client is not None:
-                client.close()  # Dask's cluster drops what is left of the run
+                client.close()  # Dask's cluster then drops the rest of the run
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class _Collection:
 
 
 class _Carried(beam.DoFn):
-    """A step that leaves its error in the staging folder: runners lose an error's type."""
+    """Runs a step, and writes its error to the staging folder: runners lose an error's type."""
 
     def __init__(self, step: Step) -> None:
         self._step = step

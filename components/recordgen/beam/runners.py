@@ -1,4 +1,4 @@
-"""Beam's runners by the names people give them, and what each must be told."""
+"""Names, flags and checks of Beam's runners."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from recordgen.errors import RunnerError, UsageError
 from recordgen.flow.in_process import InProcess
 from recordgen.flow.running import NewCarrier
 
-# By class path: newer Beams start or even download another runner for "DirectRunner".
+# A class path: newer versions of Beam start or even download another runner for "DirectRunner".
 IN_MEMORY_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
 
 _DATAFLOW = "DataflowRunner"
 _DASK = "apache_beam.runners.dask.dask_runner.DaskRunner"
 
-# Names in lower case, and the runners that Beam knows for them.
+# Names in lower case, and the names or class paths that Beam accepts.
 _RUNNERS = {
     "directrunner": IN_MEMORY_RUNNER,
     "fnapirunner": IN_MEMORY_RUNNER,
@@ -32,17 +32,17 @@ _RUNNERS = {
     "daskrunner": _DASK,
 }
 
-# Job servers of other runners have options of their own, which Beam learns from them.
+# Runners whose flags Beam knows in advance. Other runners' job servers define further flags.
 _CLOSED_RUNNERS = frozenset({IN_MEMORY_RUNNER, _DATAFLOW, _DASK})
 
-#: Beam and Dask wait for five minutes, or half of one.
+#: Limit for a first connection; Beam waits for five minutes, Dask for half a minute.
 CONNECT_SECONDS = 10
 
-# Parts that Dask's runner cuts reading into; writing has three times as many. Each costs it some
+# Partitions of reading on Dask's runner; writing has three times as many. Each costs some
 # milliseconds.
 _DASK_PARTS = 8
 
-# What brings this package to Dataflow's workers.
+# Flags that install this package on Dataflow's workers.
 _PACKAGE_FLAGS = (
     "--setup_file",
     "--sdk_container_image",
@@ -54,10 +54,10 @@ _PACKAGE_FLAGS = (
 
 
 def beam_flags(beam_args: Sequence[str]) -> list[str]:
-    """Return command-line flags for Beam with the runner's own name in them, and its defaults.
+    """Return Beam's command-line flags with the runner's exact name, and with our defaults.
 
-    ``["--runner", "dataFlowRunner"]`` → ``["--runner=DataflowRunner"]``. Without ``--runner`` the
-    work is done in this process.
+    ``["--runner", "dataFlowRunner"]`` → ``["--runner=DataflowRunner"]``. Without ``--runner``, the
+    in-memory runner is added.
     """
     flags: list[str] = []
     waiting = iter(beam_args)
@@ -71,7 +71,7 @@ def beam_flags(beam_args: Sequence[str]) -> list[str]:
     if not _has(flags, "--runner"):
         flags.append(f"--runner={IN_MEMORY_RUNNER}")
     if _has(flags, "--direct_num_workers") and not _has(flags, "--direct_running_mode"):
-        # Beam's own default keeps several workers on one thread; processes take 10 s to start.
+        # Beam's default runs several workers on one thread; processes take 10 s to start.
         flags.append("--direct_running_mode=multi_threading")
     if _value(flags, "--runner") == _DASK and not _has(
         flags, "--dask_npartitions", "--dask_partition_size"
@@ -81,11 +81,12 @@ def beam_flags(beam_args: Sequence[str]) -> list[str]:
 
 
 def carrier_factory(beam_args: Sequence[str] = ()) -> NewCarrier:
-    """Return a function that makes what carries a graph.
+    """Return a function that makes a carrier.
 
-    This process does, without flags and with ``--runner=DirectRunner`` alone.
+    Without flags, and with only ``--runner=DirectRunner``, the carrier is this process.
 
-    Raises: UsageError: Beam is not installed. The function raises: as of :func:`pipeline_factory`.
+    Raises:
+        UsageError: Beam is not installed. The function raises as in :func:`pipeline_factory`.
     """
     if " ".join(beam_args).replace(" ", "=").lower() in ("", "--runner=directrunner"):
         return InProcess
@@ -93,7 +94,7 @@ def carrier_factory(beam_args: Sequence[str] = ()) -> NewCarrier:
         from recordgen.beam.carrier import BeamCarrier
     except ImportError as exc:
         raise UsageError(
-            f"{' '.join(beam_args)} is for Beam, which is not installed: pip install "
+            f"{' '.join(beam_args)} needs Beam, which is not installed: pip install "
             f"'recordgen[beam]'"
         ) from exc
     new_pipeline = pipeline_factory(beam_args)
@@ -103,8 +104,8 @@ def carrier_factory(beam_args: Sequence[str] = ()) -> NewCarrier:
 def pipeline_factory(beam_args: Sequence[str]) -> Callable[[], Any]:
     """Return a function that makes a Beam pipeline for command-line flags.
 
-    The function raises UsageError for flags or a runner that Beam does not take, and RunnerError
-    if nothing answers where the flags say that workers are.
+    The function raises UsageError if Beam does not accept the flags or the runner, and RunnerError
+    if no scheduler or job server answers at the address in the flags.
     """
     flags = beam_flags(beam_args)
     runner = _value(flags, "--runner")
@@ -127,7 +128,7 @@ def pipeline_factory(beam_args: Sequence[str]) -> Callable[[], Any]:
         except UsageError:
             raise
         except (ValueError, ImportError, AttributeError, argparse.ArgumentError) as exc:
-            raise UsageError(f"Beam does not take {' '.join(flags)}: {exc}") from exc
+            raise UsageError(f"Beam does not accept {' '.join(flags)}: {exc}") from exc
         except _google_errors() as exc:
             raise RunnerError(f"Google Cloud refused what Dataflow needs: {exc}") from exc
 
@@ -135,7 +136,7 @@ def pipeline_factory(beam_args: Sequence[str]) -> Callable[[], Any]:
 
 
 def _google_errors() -> tuple[type[Exception], ...]:
-    """Return what Google's clients raise; they are installed with the extra gcp alone."""
+    """Return the errors of Google's clients; empty without the extra gcp, which installs them."""
     try:
         from google.api_core.exceptions import GoogleAPIError
         from google.auth.exceptions import GoogleAuthError
@@ -145,22 +146,22 @@ def _google_errors() -> tuple[type[Exception], ...]:
 
 
 def need_local_workers(beam_args: Sequence[str], what: str) -> None:
-    """Refuse a runner whose workers cannot reach this machine's files. Raises: UsageError."""
+    """Raise UsageError if the runner's workers cannot access this machine's files."""
     if _value(beam_flags(beam_args), "--runner") == _DATAFLOW:
         raise UsageError(
-            f"{what} needs workers on this machine, and Dataflow's are elsewhere: use a bucket "
-            f"(gs://…), or leave the runner out"
+            f"{what} needs workers on this machine, but Dataflow's workers are on others: use a "
+            f"bucket (gs://…), or remove --runner"
         )
 
 
 def need_reachable(beam_args: Sequence[str], paths: Iterable[str]) -> None:
-    """Refuse files of this machine where workers are on others. Raises: UsageError."""
+    """Raise UsageError if paths are local and the workers are on other machines."""
     for path in filter(storage.is_local, paths):
         need_local_workers(beam_args, f"the local file {path}")
 
 
 def _check_dataflow(flags: Sequence[str]) -> None:
-    """Refuse what Dataflow's client would ask the cloud about first, or fail on much later."""
+    """Check the flags for Dataflow, whose client would fail much later or after cloud requests."""
     if not _google_errors():
         raise UsageError(
             "DataflowRunner needs packages that are not installed: pip install 'recordgen[gcp]'"
@@ -180,9 +181,8 @@ def _check_dataflow(flags: Sequence[str]) -> None:
         )
     if _has(flags, "--template_location", "--dry_run"):
         raise UsageError(
-            "whoever starts the job waits for it and makes its output whole, so there is nothing "
-            "to start later: leave --template_location and --dry_run out; recordgen has a "
-            "--dry-run of its own"
+            "a job cannot be started later, because the process that starts it also commits its "
+            "output: remove --template_location and --dry_run; recordgen has its own --dry-run"
         )
     if not _has(flags, *_PACKAGE_FLAGS):
         raise UsageError(
@@ -220,7 +220,7 @@ def _check_job_server(endpoint: str) -> None:
 
 
 def _check_flags(flags: Sequence[str]) -> None:
-    """Refuse flags that Beam does not know: it would ignore them, with a log line at best."""
+    """Raise UsageError for unknown flags, which Beam would ignore with at most a log line."""
     from apache_beam.options.pipeline_options import PipelineOptions
 
     unknown: list[str] = []
@@ -235,7 +235,7 @@ def _check_flags(flags: Sequence[str]) -> None:
 
 
 def _value(flags: Sequence[str], name: str) -> str:
-    """Return what ``--name=value`` or ``--name value`` says, at last; "" if nothing does."""
+    """Return the last value of ``--name=value`` or ``--name value``, or ""."""
     found = ""
     for flag, following in zip(flags, [*flags[1:], ""], strict=True):
         if flag == name:

@@ -1,4 +1,4 @@
-"""Worker processes of Beam's in-memory runner, and what runners say when they fail."""
+"""Worker processes of Beam's in-memory runner, and the error messages of runners."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import grpc
 
 @contextmanager
 def dying_with_workers() -> Iterator[None]:
-    """End the block with a RuntimeError when a worker process of the in-memory runner dies.
+    """Raise RuntimeError in the block when a worker process of the in-memory runner dies.
 
-    Beam notes that in a thread of its own and waits for the worker's answer for ever. Then it waits
-    for the other workers, one of which may wait for rows of the dead one: they are ended. Ctrl-C
-    and a SIGTERM that somebody handles end them, too, or Beam would wait for what they do. Blocks
-    outside the main thread, where no signal can end them, are left alone. A SIGUSR1 from elsewhere
-    goes to whom it is for.
+    Beam notices the death in a separate thread, but waits for the worker's answer for ever. Then it
+    waits for the other workers, one of which may wait for rows of the dead worker, so all workers
+    are killed. Ctrl-C and a handled SIGTERM kill them, too: Beam would wait for their work. Outside
+    the main thread, where signals cannot end the block, this does nothing. SIGUSR1 signals from
+    elsewhere go to their own handler.
     """
     handlers = {number: signal.getsignal(number) for number in _HANDLED}
-    # None: somebody's handler in C, which could not be put back.
+    # None means a handler in C, which could not be restored.
     if threading.current_thread() is not threading.main_thread() or None in handlers.values():
         yield
         return
@@ -40,7 +40,7 @@ def dying_with_workers() -> Iterator[None]:
             hook(args)
             return
         with lock:
-            if running and not deaths:  # the others are ended here
+            if running and not deaths:  # later deaths are our own kills
                 deaths.append(str(args.exc_value))
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
@@ -86,7 +86,7 @@ def workers_below(process: int) -> list[int]:
         return []  # it ended, or this is not Linux
     children: list[int] = []
     for thread in threads:
-        with suppress(OSError):  # it ended: as that does which has seen a worker die
+        with suppress(OSError):  # it ended, as the thread that noticed a worker's death does
             children.extend(map(int, thread.read_text().split()))
     is_worker = command[1:3] == [b"-m", b"apache_beam.runners.worker.sdk_worker_main"]
     below = [worker for child in children for worker in workers_below(child)]
@@ -94,7 +94,7 @@ def workers_below(process: int) -> list[int]:
 
 
 def last_line(exc: Exception) -> str:
-    """Return what a runner's error says at last, after its workers' tracebacks."""
+    """Return the last line of a runner's error, which follows its workers' tracebacks."""
     text = f"{exc.code().name}: {exc.details()}" if isinstance(exc, grpc.Call) else str(exc)
     lines = [line for line in text.splitlines() if line.strip()]
     return f"{type(exc).__name__}: {lines[-1]}" if lines else type(exc).__name__

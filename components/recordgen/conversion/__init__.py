@@ -1,6 +1,6 @@
 """Import files → a dataset: ``recordgen.convert``, ``check`` and ``plan``.
 
-api.py                 the three calls, and what the other doors share with them
-finalize.py            counts, vocabulary and warnings → ``dataset.json``
+api.py                 these three functions, and ``convert_files`` for pipelines
+finalize.py            the end of a run: plan and shard results → ``dataset.json``
 dataframe_accessor.py  ``df.tensorflow.to_tfrecord``
 """

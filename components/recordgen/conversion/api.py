@@ -1,4 +1,4 @@
-"""Convert, check or plan: the three things one can do with import files."""
+"""Convert, check and plan: the public functions for import files."""
 
 from __future__ import annotations
 
@@ -83,38 +83,38 @@ def convert(
     progress: Progress | None = None,
     **options: Unpack[OptionValues],
 ) -> ConversionResult:
-    """Convert labelled images into split, sharded TFRecords.
+    """Convert labelled data into split, sharded TFRecords.
 
     Args:
-        source: AutoML import files: a path, URL or glob, several of them, or a DataFrame with
-            the columns ``split``, ``image_uri`` and ``label`` (in TFRecorder's way).
-        output: folder or URL prefix to write; what is in it: :mod:`recordgen.dataset.manifest`.
-        overwrite: replace a dataset that is already there.
-        append: add to a dataset that is already there; rows that it holds are left out.
-        resume: keep the finished shards of a run that died, as far as they are what would be
-            written now. A finished dataset that is what would be written now is left alone.
+        source: import files: a path, URL or glob, several of them, or a DataFrame with the columns
+            ``split``, ``image_uri`` and ``label`` (as in TFRecorder).
+        output: folder or URL prefix to write; its files are in :mod:`recordgen.dataset.manifest`.
+        overwrite: replace an existing dataset.
+        append: add to an existing dataset; rows that it holds are skipped.
+        resume: keep finished shards of a run that died if this run would write the same bytes. A
+            finished dataset that would be written again stays as it is.
         beam_args: flags for Beam, such as ``["--runner=DataflowRunner", "--project=…"]``; without
-            any, this process does the work, and Beam need not be installed.
-        progress: is told how far the run is; None: nobody is.
+            flags, this process does the work, and Beam need not be installed.
+        progress: receives the progress of the run.
         **options: the fields of :class:`recordgen.options.ConvertOptions`, such as ``seed=7``;
             ``split_fractions`` may be ``"80,10,10"`` or ``(80, 10, 10)``, ``columns`` a mapping
             such as ``{"path": "image_id", "label": "source"}``, ``schema`` a
-            :class:`recordgen.Schema` that says what the columns of ``source`` hold.
+            :class:`recordgen.Schema` that describes the columns of ``source``.
 
     Raises:
         UsageError: an option is wrong, ``output`` holds a dataset, or another run writes there.
         SourceError: an import file is missing or cannot be read.
         NothingToConvertError: no row is left to convert.
-        TooManyRejectsError: above ``max_reject_fraction``; ``rejects.jsonl`` is written.
-        LintError: the checks have found what ``fail_on`` names; ``lint.jsonl`` is written.
+        TooManyRejectsError: more than ``max_reject_fraction``; ``rejects.jsonl`` is written.
+        LintError: there are findings that ``fail_on`` names; ``lint.jsonl`` is written.
         StorageError: storage failed.
         RunnerError: Beam's runner failed.
     """
     if overwrite and append:
-        raise UsageError("either overwrite the dataset that is there, or append to it")
+        raise UsageError("overwrite and append exclude each other; choose one")
     target = storage.normal(os.fspath(output))
     decoded = make_options(options)
-    opened, decided = _told(
+    opened, decided = _logged(
         open_source(source, task_there(target, decoded) if append else decoded), progress
     )
     need_reachable(beam_args, [target, *opened.paths])
@@ -137,9 +137,9 @@ def check(
     progress: Progress | None = None,
     **options: Unpack[OptionValues],
 ) -> CheckResult:
-    """Read and check all that :func:`convert` would, and write nothing.
+    """Read and check everything as :func:`convert` does, but write nothing.
 
-    Args and Raises: as :func:`convert`, but any number of rejects is a result, not an error.
+    Args and Raises: as :func:`convert`, but any number of rejects is allowed.
     """
     return check_opened(open_source(source, make_options(options)), beam_args, progress)
 
@@ -147,10 +147,10 @@ def check(
 def check_opened(
     source: tuple[Source, ConvertOptions], beam_args: Sequence[str], progress: Progress | None
 ) -> CheckResult:
-    """Check a source as it was opened; raises: as :func:`check`."""
+    """Check an opened source. Raises: as :func:`check`."""
     started = time.monotonic()
-    opened, decoded = _told(source, progress)
-    unlimited = replace(decoded, max_reject_fraction=1.0)  # look at everything, then judge
+    opened, decoded = _logged(source, progress)
+    unlimited = replace(decoded, max_reject_fraction=1.0)  # check all rows, however many rejects
     need_packages(task_for(decoded), decoded.lint)
     need_local_workers(beam_args, "check")
     with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
@@ -169,7 +169,7 @@ def _checked(
     staged: StagedPlan,
     results: Sequence[ShardResult],
 ) -> CheckResult:
-    """Return what a run came to that has looked at all rows and payloads, and written nothing."""
+    """Return the result of a run that checked all rows and payloads, and wrote nothing."""
     findings = first_findings(staging, staged)
     facts = Facts(staging.read_facts(results))
     dataset = to_dataset(source, staged, results, options)
@@ -193,21 +193,15 @@ def plan(
     progress: Progress | None = None,
     **options: Unpack[OptionValues],
 ) -> StagedPlan:
-    """Plan what :func:`convert` would write, from rows and file sizes alone (a dry run).
+    """Plan the dataset of :func:`convert` from rows and file sizes only (a dry run).
 
-    Args:
-        source: as for :func:`convert`.
-        append_to: the output whose dataset would be appended to, if it holds one.
-        beam_args: as for :func:`convert`.
-        progress: as for :func:`convert`.
-        **options: as for :func:`convert`.
-
-    Raises: as :func:`check`.
+    Args and Raises: as :func:`convert`; ``append_to`` is the output to append to, if it holds a
+    dataset.
     """
     decoded = make_options(options)
     if append_to is not None:
         decoded = task_there(os.fspath(append_to), decoded)
-    opened, decoded = _told(open_source(source, decoded), progress)
+    opened, decoded = _logged(open_source(source, decoded), progress)
     if append_to is not None:
         _need_names(decoded)
     existing = None if append_to is None else find_existing(os.fspath(append_to), decoded)
@@ -226,22 +220,16 @@ def convert_files(
     *,
     new_carrier: NewCarrier,
 ) -> ConversionResult:
-    """Convert import files for a step of a pipeline, and log how far it is.
+    """Convert import files in a step of a pipeline, and log the progress.
 
-    Only this step writes to ``output``: a dataset or a part of one is left over from an earlier
-    attempt, and is replaced or gone on with.
-
-    Args:
-        files: what to read.
-        output: folder or URL prefix to write.
-        options: how.
-        new_carrier: makes what carries the work.
+    Only this step writes to ``output``, so a dataset there, or a part of one, is left over from an
+    earlier attempt: it is replaced or resumed.
 
     Raises: as :func:`convert`; the message of a DataError has the first rejected rows, since a
         pipeline may drop the files of a failed step.
     """
     progress = logs.ProgressLog()
-    opened, decided = _told(open_files(files, options), progress)
+    opened, decided = _logged(open_files(files, options), progress)
     try:
         return _convert_source(
             opened,
@@ -292,7 +280,7 @@ def _convert_source(
             with open_run(output, overwrite=overwrite, append=append, resume=resume) as run:
                 existing = find_existing(output, options) if append else None
                 if run.leftovers:
-                    _log.info("%s: going on where an interrupted run has stopped", masked(output))
+                    _log.info("%s: resuming an interrupted run", masked(output))
                 with running(carrier, run.staging, progress, options):
                     shards = graph.plan_rows(carrier, source, options, run.staging, existing)
                     graph.write_shards(shards, options, run)
@@ -306,10 +294,7 @@ def _convert_source(
 def _committed(
     run: Run, source: Source, output: str, options: ConvertOptions, existing: Existing | None
 ) -> ConversionResult:
-    """Judge what a run has staged, and make it the dataset in ``output``.
-
-    Raises: as :func:`convert`.
-    """
+    """Check the results of a run, and commit them to ``output``. Raises: as :func:`convert`."""
     staged, results = read_outcome(run.staging, options)
     rejects = all_rejects(staged, results)
     stop_unless_usable(staged, results, rejects, output, options)
@@ -319,7 +304,7 @@ def _committed(
     kept: Collection[str] = ()
     if existing is not None:
         dataset = merge(existing.dataset, dataset)
-        # An import file that was read again tells its rejects anew.
+        # This run has new rejects of the import files that it read again.
         old = [item for item in existing.rejects if item.source not in source.names]
         rejects = tuple(sorted({*old, *rejects}))
         facts_there = read_facts(existing)
@@ -357,12 +342,12 @@ def _committed(
 
 
 def _need_names(options: ConvertOptions) -> None:
-    """Refuse to append what cannot be told from what is there. Raises: UsageError."""
+    """Raise UsageError if new rows cannot be distinguished from existing ones."""
     task = TASKS[options.task]
     if not task.names_payloads:
         raise UsageError(
-            f"a {task.noun} of {task.name} has no name, so new ones cannot be told from those that "
-            f"are there; convert all of them anew, with --overwrite"
+            f"a {task.noun} of {task.name} has no name, so new ones cannot be distinguished from "
+            f"existing ones; convert all of them again, with --overwrite"
         )
 
 
@@ -373,12 +358,13 @@ def _confirm(
     carrier: Carrier,
     progress: Progress | None,
 ) -> ConversionResult:
-    """Return the finished dataset in ``output`` if it is what would be written now.
+    """Return the finished dataset in ``output`` if this run would write the same one.
 
-    What it was made of is not on record, so every payload is read; nothing is written.
+    The dataset does not record the versions of its payloads, so every payload is read. Nothing is
+    written.
 
     Raises:
-        OutputExistsError: it is another.
+        OutputExistsError: it is a different dataset.
     """
     there = read_dataset(output)
     known = {
@@ -390,7 +376,7 @@ def _confirm(
     }
     _refuse_other(output, [name for name in known if getattr(there, name) != known[name]])
     _log.info(
-        "%s is finished; reading all payloads to see whether they are still its own", masked(output)
+        "%s is finished; reading all payloads to check that they are unchanged", masked(output)
     )
     with open_run(output, overwrite=True, resume=True) as run:
         with running(carrier, run.staging, progress, options):
@@ -403,19 +389,18 @@ def _confirm(
 
 
 def _refuse_other(output: str, differences: Sequence[str]) -> None:
-    """Raise OutputExistsError if the dataset that is there differs from what would be written."""
+    """Raise OutputExistsError if the existing dataset differs from the new one."""
     if differences:
         raise OutputExistsError(
-            f"{output}: there is a finished dataset already, and not the one that would be "
-            f"written now: it differs in {', '.join(differences)}; {ways_on(output)} "
-            f"(with --resume if a run was interrupted)"
+            f"{output}: there is another finished dataset already, which differs in "
+            f"{', '.join(differences)}; {ways_on(output)} (with --resume if a run was interrupted)"
         )
 
 
-def _told(
+def _logged(
     opened: tuple[Source, ConvertOptions], progress: Progress | None
 ) -> tuple[Source, ConvertOptions]:
-    """Log how a source is read, if somebody follows the run."""
+    """Log the detection of an opened source if there is a ``progress``; return the source."""
     detection = opened[0].detection
     if progress is not None and detection is not None:
         logs.detected(detection)

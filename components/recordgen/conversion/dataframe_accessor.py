@@ -1,4 +1,4 @@
-"""``df.tensorflow``: TFRecorder's door, over the same core."""
+"""The ``df.tensorflow`` accessor of pandas DataFrames, as in TFRecorder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TensorFlowAccessor:
-    """Converts the DataFrame it hangs on (columns ``split``, ``image_uri``, ``label``)."""
+    """Converts its DataFrame (columns ``split``, ``image_uri``, ``label``)."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
@@ -39,9 +39,9 @@ class TensorFlowAccessor:
             runner: a Beam runner's name in any case, such as ``DataFlowRunner``.
             project: Google Cloud project, for Dataflow.
             region: Google Cloud region, for Dataflow.
-            dataflow_options: further Beam flags by name, such as ``{"num_workers": 8}``; True
-                stands for a flag without a value.
-            overwrite: replace a dataset that is already there.
+            dataflow_options: further Beam flags by name, such as ``{"num_workers": 8}``; True means
+                a flag without a value.
+            overwrite: replace an existing dataset.
             **options: the options of :func:`recordgen.convert`.
 
         Raises:
@@ -66,5 +66,5 @@ class TensorFlowAccessor:
 
 
 def register(pandas: Any) -> None:
-    """Hang the accessor on pandas' DataFrame; called once when pandas is imported."""
+    """Register the accessor with pandas; called once when pandas is imported."""
     pandas.api.extensions.register_dataframe_accessor("tensorflow")(TensorFlowAccessor)

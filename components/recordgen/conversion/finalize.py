@@ -1,4 +1,4 @@
-"""What a run came to: its plan and the results of its shards, judged and made a dataset."""
+"""The end of a run: check its plan and shard results, and build the dataset from them."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from recordgen.tasks import task_for
 from recordgen.tasks.task import MEASURED, PSNR
 from recordgen.version import __version__
 
-# Results stay small, however much was changed in rows.
+# Limit on the findings in a result, which must stay small however many rows were changed.
 _FINDINGS_KEPT = 10_000
 
 
 def read_plan(staging: Staging) -> StagedPlan:
-    """Return the plan. Raises: RunnerError: the run left no plan."""
+    """Return the plan. Raises: RunnerError if the run left none."""
     staged = staging.read_plan()
     if staged is None:
         raise RunnerError(f"the run ended without a plan in {staging.root}")
@@ -59,7 +59,7 @@ def read_plan(staging: Staging) -> StagedPlan:
 
 
 def read_outcome(staging: Staging, options: ConvertOptions) -> tuple[StagedPlan, list[ShardResult]]:
-    """Return the plan and the result of every shard that it names.
+    """Return the plan and the results of all its shards.
 
     Raises:
         RunnerError: a shard or a row is missing.
@@ -88,7 +88,7 @@ def read_outcome(staging: Staging, options: ConvertOptions) -> tuple[StagedPlan,
 
 
 def all_rejects(staged: StagedPlan, results: Sequence[ShardResult]) -> tuple[Reject, ...]:
-    """Return what was rejected while planning and while writing, sorted."""
+    """Return the rejects of planning and of writing, sorted."""
     rejects = [*staged.rejects, *(item for result in results for item in result.rejects)]
     return tuple(sorted(rejects))
 
@@ -105,7 +105,7 @@ def stop_unless_usable(
     output: str,
     options: ConvertOptions,
 ) -> None:
-    """Raise unless there are examples and few enough rejects; rejects are written either way."""
+    """Raise if there are no examples or too many rejects, after writing the rejects."""
     examples = staged.existing + sum(result.shard.examples for result in results)
     error = why_unusable(examples, staged.read, staged.dropped, rejects, options)
     if error is not None:
@@ -116,14 +116,14 @@ def stop_unless_usable(
 def why_unusable(
     examples: int, read: int, dropped: int, rejects: Sequence[Reject], options: ConvertOptions
 ) -> DataError | None:
-    """Return why a conversion of these rows fails: none is usable, or too many are not.
+    """Return the error of a conversion without usable rows or with too many rejects, else None.
 
     Args:
-        examples: usable rows, and examples that are there already.
+        examples: usable rows and existing examples.
         read: all rows.
         dropped: rows that name no split.
-        rejects: the rejected ones.
-        options: ``max_reject_fraction`` counts.
+        rejects: rejected rows.
+        options: ``max_reject_fraction`` is used.
     """
     if too_many(len(rejects), read, options):
         return TooManyRejectsError(
@@ -158,7 +158,7 @@ def to_dataset(
     results: Sequence[ShardResult],
     options: ConvertOptions,
 ) -> Dataset:
-    """Return the dataset that the shards make, without what it may be appended to."""
+    """Build the dataset of the new shards, without the dataset that they are appended to."""
     task = task_for(options)
     splits: dict[str, Split] = {}
     for name in staged.splits:
@@ -171,7 +171,7 @@ def to_dataset(
         examples = sum(shard.examples for shard in shards)
         if examples:
             size = sum(shard.bytes for shard in shards)
-            # A shard whose rows were all rejected has no images to speak of.
+            # Skip shards whose rows were all rejected: without images, their stats are unknown.
             images = ImageStats.merge(item.images for item in mine if item.shard.examples)
             splits[name] = Split(
                 examples,
@@ -221,14 +221,14 @@ def to_dataset(
 
 
 def stop_on_findings(lint: Lint, output: str) -> None:
-    """Raise LintError if the checks have found what the options name; the findings are left."""
+    """Raise LintError if ``fail_on`` names a code of the findings, after writing the findings."""
     if lint.fatal:
         counts = ", ".join(f"{code} {count:,}" for code, count in lint.fatal.items())
         first = next(item for item in lint.findings() if item.code in lint.fatal)
         path = leave_failed(output, LINT_FILE, lint.lines())
         raise LintError(
             f"findings that fail_on names: {counts}, such as {first}; nothing was committed: mend "
-            f"the data, or leave the code out of fail_on and run it again with --resume; see {path}"
+            f"the data, or remove the code from fail_on and run it again with --resume; see {path}"
         )
 
 
@@ -239,14 +239,14 @@ def linted(
     changes: Sequence[Finding],
     options: ConvertOptions,
 ) -> tuple[Dataset, Lint]:
-    """Return a dataset with what the checks say of it, and all that they have found.
+    """Run the checks; return the dataset with their warnings and counts, and all findings.
 
     Args:
-        dataset: what was converted.
+        dataset: the converted dataset.
         facts: of all its examples.
         staged: the plan; its ``adjusted`` counts all changes.
-        changes: the first of what was changed in rows.
-        options: what is wanted.
+        changes: the first changes in rows.
+        options: the options of the run.
     """
     task, wanted = task_for(options), options.lint
     about_all = find_odd_classes(

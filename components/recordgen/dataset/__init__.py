@@ -1,7 +1,7 @@
-"""A finished dataset: what ``dataset.json`` says, and how labels and splits come about.
+"""The parts of a finished dataset: manifest, vocabulary and splits.
 
 manifest.py    ``dataset.json``
 vocabulary.py  labels and their numbers, ``labels.txt``
-splits.py      fractions, and the split that a row is assigned
-joining.py     datasets that are read as one
+splits.py      words of ML_USE, split fractions, ``eval_from`` and ``group_by``
+joining.py     several datasets read as one
 """

@@ -1,8 +1,9 @@
-"""Several datasets that are read as one, such as the spans of a rolling window. Pure functions.
+"""Join several datasets into one, such as the spans of a rolling window. Pure functions.
 
-Labels are numbered anew, by name: first those of the dataset that has the most, then what the
-others add. Where each dataset keeps the numbers of the one before (``vocabulary``, ``previous``),
-these are the numbers of the newest one, and all stored numbers stay right.
+Labels are matched by name and get new numbers: first the labels of the dataset with the most
+labels, then the labels that the others add. If each dataset keeps the numbers of the one before
+(``vocabulary``, ``previous``), these are the numbers of the newest dataset, and all stored numbers
+stay right.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from recordgen.features import WEBP
 
 
 def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
-    """Return what several datasets are together, with the shards of all.
+    """Return one dataset with the shards of all.
 
     Args:
-        parts: where each dataset lies, and its content.
+        parts: path and content of each dataset.
 
     Raises:
         DataError: they hold examples of different tasks, columns or features.
@@ -36,17 +37,17 @@ def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
     _need_one(parts, "schema", [dataset.options.get("schema", "") for _, dataset in parts])
     options = {**first.options, "table": _join_tables(parts)}
     features = first.features
-    if options["table"]:  # a target has a default where it may be missing
+    if options["table"]:  # a target that may be missing has a default in its feature
         gaps = (each.features for _, each in parts if '"has_gaps"' in each.options["table"])
         features = next(gaps, features)
     else:
         _need_one(parts, "features", [dataset.features for _, dataset in parts])
     if len({dataset.options.get("check") for _, dataset in parts}) > 1:
-        options["check"] = "header"  # not every image of them was decoded
+        options["check"] = "header"  # not every image was decoded
     if len({dataset.options.get("pixels", "encoded") for _, dataset in parts}) > 1:
-        options["pixels"] = "mixed"  # each record says itself what it holds
+        options["pixels"] = "mixed"  # each record names its own format
     if WEBP in {dataset.options.get("encode") for _, dataset in parts}:
-        options["encode"] = WEBP  # some may need a TensorFlow that decodes them
+        options["encode"] = WEBP  # reading may need a TensorFlow that decodes WEBP
     names = {name for _, dataset in parts for name in dataset.splits}
     splits = {
         name: Split.merge([d.splits[name] for _, d in parts if name in d.splits])
@@ -65,12 +66,12 @@ def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
 
 
 def are_renumbered(labels: Sequence[str], datasets: Sequence[Dataset]) -> bool:
-    """Return whether any record holds another number of its label than ``labels`` gives it."""
+    """Return whether a label's number in ``labels`` may differ from its number in a record."""
     return any(tuple(labels[: len(each.labels)]) != each.labels for each in datasets)
 
 
 def _join_tables(parts: Sequence[tuple[str, Dataset]]) -> str:
-    """Return the columns of tables as one; a target may be missing in some rows of one of them."""
+    """Return the joint columns of tables; targets may be missing if one table allows it."""
     texts = [str(dataset.options.get("table", "")) for _, dataset in parts]
     if not all(texts):
         _need_one(parts, "columns", texts)

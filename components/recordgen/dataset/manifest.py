@@ -1,14 +1,14 @@
-"""What a conversion leaves behind: the names in the output and ``dataset.json``.
+"""The manifest ``dataset.json``, and the names of all files in an output.
 
-OUT/Split-train/data_tfrecord-00000-of-00008   only shards lie in Split-* folders
+OUT/Split-train/data_tfrecord-00000-of-00008   Split-* folders contain only shards
 OUT/dataset.json                               written last: the commit mark
 OUT/labels.txt                                 line number (from 0) = image/class/label
 OUT/rejects.jsonl                              one line per rejected row
-OUT/findings.jsonl                             one line per thing that was changed in another row
-OUT/lint.jsonl                                 one line per thing that is wrong with the data
-OUT/examples.parquet                           one row per example: where it comes from and lies
-OUT/report.html                                all of it for people, see :mod:`recordgen.report`
-OUT/croissant.json, schema.pbtxt               and for other tools, see :mod:`recordgen.standards`
+OUT/findings.jsonl                             one line per change in another row
+OUT/lint.jsonl                                 one line per finding of the checks
+OUT/examples.parquet                           one row per example: its source and its record
+OUT/report.html                                a report for people, see :mod:`recordgen.report`
+OUT/croissant.json, schema.pbtxt               for other tools, see :mod:`recordgen.standards`
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def shard_index(file: str) -> int:
 
 
 def is_shard(name: str) -> bool:
-    """Say whether a file in a split's folder is named as shards are."""
+    """Return whether a file in a split's folder has the name of a shard."""
     return _SHARD_NAME.fullmatch(name) is not None
 
 
@@ -70,13 +70,13 @@ class Shard:
 
     Attributes:
         file: its path inside the output.
-        examples: how many records it holds.
+        examples: number of its records.
         bytes: its size.
-        digest: sha256 (hex) of what its records say, in their order: one line for each, made of
-            the stored image's sha256, the annotation and the uri, with tabs between; of examples
-            written from Python, over the serialised records.
-        label: sharded by label: the text of the one label of all its examples, "" if they have
-            none; else None: labels are mixed.
+        digest: sha256 (hex) over one line per record, in order: the stored image's sha256, the
+            annotation and the uri, separated by tabs. For examples written from Python, sha256
+            over the serialised records.
+        label: with ``shard_by=label``, the label of all its examples ("" if they have none);
+            otherwise None.
     """
 
     file: str
@@ -88,10 +88,10 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class ImageStats:
-    """What a split's images have in common, so that a reader can prepare for it.
+    """Formats and sizes of a split's images, for readers.
 
     Attributes:
-        formats: how many of each ``image/format``.
+        formats: number of images by ``image/format``.
         height: the smallest and the largest, in pixels.
         width: the smallest and the largest, in pixels.
     """
@@ -102,7 +102,7 @@ class ImageStats:
 
     @classmethod
     def of(cls, images: Mapping[tuple[str, int | None, int | None], int]) -> ImageStats | None:
-        """Return what images have in common: how many there are of each (format, height, width).
+        """Return the stats of images, given their number by (format, height, width).
 
         None if a size is unknown, or there are no images.
         """
@@ -115,7 +115,7 @@ class ImageStats:
 
     @classmethod
     def merge(cls, parts: Iterable[ImageStats | None]) -> ImageStats | None:
-        """Return what several sets of images have in common; None if it is not known of one."""
+        """Return the stats of several sets of images together; None if one set is unknown."""
         known = list(parts)
         if not known or None in known:
             return None
@@ -131,7 +131,7 @@ class ImageStats:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> ImageStats | None:
-        """Build it from what JSON has made of it."""
+        """Build the stats from parsed JSON."""
         if data is None:
             return None
         return cls(data["formats"], tuple(data["height"]), tuple(data["width"]))
@@ -142,11 +142,11 @@ class Split:
     """One split.
 
     Attributes:
-        examples: how many there are.
+        examples: number of its examples.
         bytes: size of all shards.
-        labels: how many examples each label has; one with several counts for each of them.
-        shards: the files.
-        images: what the images have in common; None: not known.
+        labels: examples by label; an example with several labels counts for each of them.
+        shards: its files.
+        images: formats and sizes of its images; None if unknown.
         unlabelled: examples without a label.
         assigned: examples whose split was assigned, not named by their row.
     """
@@ -161,7 +161,7 @@ class Split:
 
     @classmethod
     def merge(cls, parts: Sequence[Split]) -> Split:
-        """Return the split that several make together: the shards of one behind the other's."""
+        """Return several splits as one, with their shards one after another."""
         labels: Counter[str] = Counter()
         for part in parts:
             labels.update(part.labels)
@@ -178,20 +178,20 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Where all rows went.
+    """Counts of all rows by their outcome.
 
-    ``read == examples + duplicates + merged + dropped + existing + sum(rejected)``; of a dataset
-    that was appended to, these are the sums over all its runs.
+    ``read == examples + duplicates + merged + dropped + existing + sum(rejected)``. If the dataset
+    was appended to, these are the sums over all runs.
 
     Attributes:
-        read: rows in the import files without blank lines and header lines.
+        read: rows in the import files, without blank lines and header lines.
         examples: rows that became an example.
-        duplicates: further rows of an example, saying the same.
-        merged: further rows of an example, adding labels or boxes to it.
-        adjusted: what was changed to make rows usable, by kind, such as ``boxes_clipped``.
-        dropped: rows without a split, left out by ``missing_split=drop``.
+        duplicates: rows that repeat another row of their example.
+        merged: rows that add labels or boxes to another row's example.
+        adjusted: changes that made rows usable, by kind, such as ``boxes_clipped``.
+        dropped: rows without a split, dropped by ``missing_split=drop``.
         existing: rows whose example was in the dataset that was appended to.
-        assigned: of the examples, those whose split was assigned, not named.
+        assigned: examples whose split was assigned, not named.
         rejected: rejected rows by reason.
     """
 
@@ -229,26 +229,26 @@ class Dataset:
     """The content of ``dataset.json``.
 
     Attributes:
-        task: the AutoML task, a name of :data:`recordgen.tasks.TASKS`; or ``examples``, written
-            from Python.
+        task: the task, a name of :data:`recordgen.tasks.TASKS`; or ``examples`` if they were
+            written from Python.
         recordgen_version: the version that wrote it.
         source: the import files as they were named.
         seed: the seed of order and splits.
-        options: the options that decided what was written.
-        compression: ``none`` or ``gzip``, of the shards.
+        options: the options that affected the output.
+        compression: compression of the shards, ``none`` or ``gzip``.
         label_kind: ``text`` or ``integer`` (:mod:`recordgen.dataset.vocabulary`), or ``none``.
-        labels: the vocabulary; a label's number is its index. ``labels_digest`` beside it is the
-            sha256 (hex) of ``labels.txt``: equal digests, equal numbers.
-        splits: by name, in the order train, eval, test; a split without examples is not there.
-        rows: where all rows went.
-        reencoded: images whose bytes were not passed through, by reason.
-        warnings: what the user should know.
+        labels: the vocabulary; a label's number is its index. The file also holds
+            ``labels_digest``, the sha256 (hex) of ``labels.txt``: equal digests, equal numbers.
+        splits: by name, in the order train, eval, test, without empty splits.
+        rows: counts of all rows.
+        reencoded: re-encoded images by reason.
+        warnings: warnings for the user.
         digest: sha256 (hex) over the shards' digests and names: equal digests, equal records.
-        features: how the features of written examples are stored, by name; empty for images.
-        folder: where relative ``video/uri`` start; empty: records name no files.
-        lint: how many findings ``lint.jsonl`` has, by code.
-        psnr: of the JPEGs and WEBPs that were encoded, how many ``images`` were measured and
-            their ``mean_db`` in decibels; empty: none was.
+        features: specs of the stored features by name; empty for images.
+        folder: folder where relative ``video/uri`` start; empty if records name no files.
+        lint: findings in ``lint.jsonl`` by code.
+        psnr: for encoded JPEGs and WEBPs, the number of measured ``images`` and their ``mean_db``
+            in decibels; empty if none was measured.
     """
 
     task: str
@@ -276,7 +276,7 @@ class Dataset:
 
     @property
     def vocabulary(self) -> Vocabulary | None:
-        """The labels and their numbers; None: there are none."""
+        """The labels and their numbers, or None if there are none."""
         return Vocabulary(self.label_kind, self.labels) if self.labels else None
 
     @property
@@ -312,7 +312,7 @@ class Dataset:
         values = dict(data)
         digest = values.pop("labels_digest", None)
         if digest not in (None, labels_digest(values["labels"])):
-            raise ValueError("labels_digest is not that of labels: one of them was changed")
+            raise ValueError("labels_digest does not match labels: one of them was changed")
         if (found := values.pop("format", None)) != FORMAT:
             raise ValueError(f"format must be {FORMAT!r} (got {found!r})")
         splits = {
@@ -322,7 +322,7 @@ class Dataset:
                 split["labels"],
                 tuple(Shard(**shard) for shard in split["shards"]),
                 ImageStats.from_json(split.get("images")),
-                # Written since examples may have several labels; before, each had one or none.
+                # Older datasets lack it: each of their examples had one label or none.
                 split.get("unlabelled", split["examples"] - sum(split["labels"].values())),
                 split.get("assigned", 0),
             )
@@ -338,7 +338,7 @@ class Dataset:
         return found
 
     def _check(self) -> None:
-        """Check what readers rely on. Raises: ValueError: a person or a program has changed it."""
+        """Raise ValueError if a person or a program changed the file so that readers would fail."""
         if not isinstance(self.task, str) or not isinstance(self.options, Mapping):
             raise ValueError("task must be a name, options an object")
         if not all(isinstance(label, str) for label in self.labels):
@@ -348,20 +348,20 @@ class Dataset:
             for shard in split.shards:
                 counts += [shard.examples, shard.bytes]
                 if _is_outside(shard.file):
-                    raise ValueError(f"the shard {shard.file!r} must lie in the output")
+                    raise ValueError(f"the shard {shard.file!r} must be in the output")
             if not all(type(count) is int and count >= 0 for count in counts):
                 raise ValueError(f"counts of split {name!r} must be whole numbers")
 
 
 def _is_outside(file: object) -> bool:
-    """Return whether a shard's path leads out of the output."""
+    """Return whether a shard's path leads outside the output."""
     if not isinstance(file, str) or file.startswith("/") or "://" in file:
         return True
     return ".." in file.split("/")
 
 
 def record_line(image_sha256: str, annotation: str | None, uri: str) -> bytes:
-    """Return what one record adds to its shard's digest."""
+    """Return the line of one record for its shard's digest."""
     return f"{image_sha256}\t{annotation or ''}\t{uri}\n".encode()
 
 
@@ -373,7 +373,7 @@ def dataset_digest(shards: Sequence[Shard]) -> str:
 
 
 def mean_psnr(*parts: tuple[int, float]) -> dict[str, Any]:
-    """Return the mean PSNR of parts of a dataset, given by images and the sum of their decibels."""
+    """Return the mean PSNR, given (images, sum of their decibels) of each part of a dataset."""
     images = sum(count for count, _ in parts)
     if not images:
         return {}
@@ -381,16 +381,16 @@ def mean_psnr(*parts: tuple[int, float]) -> dict[str, Any]:
 
 
 def write_dataset(root: str, dataset: Dataset) -> None:
-    """Write ``dataset.json`` under ``root``: the commit mark, so call it last."""
+    """Write ``dataset.json`` under ``root``. Call this last: the file is the commit mark."""
     text = json.dumps(dataset.to_json(), indent=2, ensure_ascii=False)
     storage.write_text(storage.join(root, DATASET_FILE), text + "\n")
 
 
 def read_dataset(root: str | os.PathLike[str]) -> Dataset:
-    """Read the dataset that lies in ``root`` (an output, an Examples uri, or a ``dataset.json``).
+    """Read the dataset in ``root`` (an output, an Examples uri, or a ``dataset.json``).
 
     Raises:
-        SourceError: there is no ``dataset.json``, or it is not one of ours.
+        SourceError: there is no ``dataset.json``, or Recordgen did not write it.
     """
     root = os.fspath(root)
     path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
@@ -416,11 +416,11 @@ def read_vocabulary(path: str) -> Vocabulary | None:
         path: the file; or an output folder, an Examples uri or a ``dataset.json``.
 
     Returns:
-        The vocabulary; None: the output has no labels.
+        The vocabulary, or None if the output has no labels.
 
     Raises:
         SourceError: there is neither, or it cannot be read.
-        DataError: the file has a line that is no label, or one label twice.
+        DataError: a line of the file is empty, or two lines hold the same label.
     """
     if path.endswith(DATASET_FILE) or storage.exists(storage.join(path, DATASET_FILE)):
         return read_dataset(path).vocabulary
@@ -428,7 +428,7 @@ def read_vocabulary(path: str) -> Vocabulary | None:
         return parse_labels(storage.read_text(path), path)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as exc:
         raise SourceError(
-            f"{path}: no {LABELS_FILE} and no output is here; vocabulary takes a file with a label "
+            f"{path}: no {LABELS_FILE} and no output is here; give vocabulary a file with a label "
             f"in each line, or the folder of an earlier output"
         ) from exc
     except (OSError, UnicodeDecodeError) as exc:

@@ -17,9 +17,9 @@ TEST = "test"
 #: TFX's Trainer, Evaluator and Transform look for ``train`` and ``eval`` by name.
 SPLITS = (TRAIN, EVAL, TEST)
 
-# Every word that names a split, in a row, a folder's or file's name, or an input split. Vertex
-# AI publishes and exports some ("About data splits for AutoML models"); people call their files and
-# columns by the others.
+# Every word that names a split in a row, in the name of a folder or file, or as an input split.
+# Vertex AI publishes and exports some ("About data splits for AutoML models"); people use the
+# others in names of files and columns.
 _PUBLISHED: Mapping[str, str | None] = {
     "train": TRAIN,
     "training": TRAIN,
@@ -38,18 +38,18 @@ _COMMON: Mapping[str, str | None] = {
 }
 _ML_USE: Mapping[str, str | None] = {**_PUBLISHED, **_COMMON, "": None}
 
-#: The words of ML_USE in lower case, without the empty one; and those that Vertex AI publishes.
+#: The words of ML_USE in lower case, without the empty one; and the words that Vertex AI publishes.
 ML_USE_WORDS = tuple(filter(None, _ML_USE))
 PUBLISHED_WORDS = tuple(_PUBLISHED)
 
-#: The bits of a draw that decide about :class:`EvalFrom`. ``SplitFractions`` goes by the upper
-#: ones, so the two choices are independent.
-SECOND_DRAW = (1 << 32) - 1
+#: The bits of the split hash that decide about :class:`EvalFrom`. ``SplitFractions`` uses the upper
+#: bits, so the two choices are independent.
+MOVE_BITS = (1 << 32) - 1
 
 ML_USE_EXPECTED = "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"
 
-# What the name or the number of a column is made of. A pattern of such signs alone would match the
-# same text in every uri, so no useful pattern is taken for a column.
+# Characters of a column's name or number. A pattern of these only would match the same text in
+# every uri, so no useful pattern is mistaken for a column.
 _COLUMN = re.compile(r"[\w -]+")
 
 # "TSET" and "VALIDTION" are close to a word, "DOG" and "CAT" are not.
@@ -67,7 +67,7 @@ def is_ml_use(text: str) -> bool:
 
 
 def parse_ml_use(text: str) -> str | None:
-    """Return the split that a word of ML_USE names, or None for "assign one".
+    """Return the split that a word of ML_USE names, or None if one is to be assigned.
 
     ``TRAIN``, ``training`` → ``"train"``; ``Validate``, ``val``, ``dev`` → ``"eval"``;
     ``UNASSIGNED`` → None.
@@ -125,7 +125,7 @@ class SplitFractions:
 
     @classmethod
     def parse(cls, text: str) -> SplitFractions:
-        """Parse ``"80,10,10"`` (train, eval, test; trailing splits may be left out).
+        """Parse ``"80,10,10"`` (train, eval, test; trailing splits may be omitted).
 
         Raises:
             UsageError: not one to three whole numbers, or all of them 0.
@@ -183,8 +183,8 @@ class EvalFrom:
 
     @property
     def end(self) -> int:
-        """The first value of :data:`SECOND_DRAW` that stays in the split."""
-        return round(self.percent / 100 * (SECOND_DRAW + 1))
+        """The first value of the bits :data:`MOVE_BITS` that stays in the split."""
+        return round(self.percent / 100 * (MOVE_BITS + 1))
 
     def __str__(self) -> str:
         return f"{self.split}:{self.percent:g}"
@@ -192,12 +192,11 @@ class EvalFrom:
 
 @dataclass(frozen=True, slots=True)
 class GroupBy:
-    """What rows share that must not straddle splits: a patient, a video, a session.
+    """The group of rows that must share a split: a patient, a video or a session.
 
     Attributes:
-        column: name, JSON key or number (from 1) of the column that names a row's group; empty: the
-            uri does.
-        pattern: finds the group in a uri; empty: the column does.
+        column: name, JSON key or number (from 1) of the column that names the group, or empty.
+        pattern: regular expression that finds the group in a uri, or empty.
     """
 
     column: str = ""
@@ -207,11 +206,11 @@ class GroupBy:
     def parse(cls, text: str) -> GroupBy:
         r"""Parse the name of a column, or a regular expression: ``"patient_id"``, ``"(p\d+)/"``.
 
-        Letters, digits, underscores, hyphens and blanks make a column; a text with any other sign
-        is a regular expression.
+        A text of letters, digits, underscores, hyphens and blanks is a column; any other text is a
+        regular expression.
 
         Raises:
-            UsageError: it is not a regular expression either, or one that matches the empty text.
+            UsageError: the expression is invalid, or matches the empty text.
         """
         name = text.strip()
         if _COLUMN.fullmatch(name):
@@ -221,8 +220,8 @@ class GroupBy:
         except re.error as exc:
             raise UsageError(
                 f"group_by must be the name of a column or a regular expression such as "
-                f"'(patient\\d+)/' ({exc}; got {text!r}); a column with other signs than letters, "
-                f"digits, _, - and blanks goes by its number"
+                f"'(patient\\d+)/' ({exc}; got {text!r}); give the number of a column whose name "
+                f"has characters other than letters, digits, _, - and blanks"
             ) from exc
         if pattern.fullmatch(""):
             raise UsageError(

@@ -1,4 +1,4 @@
-"""The label vocabulary: the number of each label text."""
+"""The label vocabulary: label texts and their numbers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 
 
 def _sparse_limit(distinct: int) -> int:
-    """Return the largest vocabulary that whole-number labels may span before it is absurd.
+    """Return the largest vocabulary that whole-number labels may span.
 
-    Ten lines per label in use, and never fewer than 1,000: class ids with gaps (ImageNet
-    subsets, COCO's 90 ids for 80 classes) stay numbers; years, zip codes and database keys
-    become text.
+    This is ten lines per label in use, and at least 1,000: class ids with gaps (ImageNet subsets,
+    COCO's 90 ids for 80 classes) stay numbers; years, zip codes and database keys become text.
     """
     return max(1000, 10 * distinct)
 
@@ -34,7 +33,7 @@ class Vocabulary:
     Attributes:
         kind: ``text`` (sorted texts) or ``integer`` (``names[i] == str(i)``).
         names: one label per line of ``labels.txt``.
-        warnings: what the user should know about the choice.
+        warnings: warnings about the choice of ``kind``.
     """
 
     kind: str
@@ -51,12 +50,12 @@ class Vocabulary:
 
 
 def labels_text(names: Sequence[str]) -> str:
-    """Return the content of ``labels.txt``: a line for each label, by number."""
+    """Return the content of ``labels.txt``: one label per line, by number."""
     return "".join(f"{name}\n" for name in names)
 
 
 def parse_labels(text: str, path: str) -> Vocabulary:
-    """Return the vocabulary that a ``labels.txt`` holds; ``path`` is for messages.
+    """Parse a ``labels.txt``; ``path`` is for messages.
 
     The lines ``cat``, ``dog`` → text, ``cat`` 0, ``dog`` 1; ``0``, ``1`` → whole numbers.
 
@@ -66,11 +65,11 @@ def parse_labels(text: str, path: str) -> Vocabulary:
     lines = text.removeprefix("\ufeff").split("\n")
     names = [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
     if not names:
-        raise DataError(f"{path}: this file is empty; a vocabulary has a label in each line")
+        raise DataError(f"{path}: this file is empty; a vocabulary needs a label in each line")
     first: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         if not name:
-            raise DataError(f"{path}:{number}: a vocabulary has a label in each line (got none)")
+            raise DataError(f"{path}:{number}: a vocabulary needs a label in each line (got none)")
         if name in first:
             raise DataError(
                 f"{path}:{number}: the label {name!r} has a number already, from line "
@@ -96,7 +95,7 @@ _SHOWN = 10
 
 
 def look_alikes(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return the groups of labels that differ only by capitals, blanks or their Unicode form.
+    """Return the groups of labels that differ only in case, blanks or Unicode form.
 
     ``["Cat", "cat", "dog", "hot dog", "hotdog"]`` → ``[("Cat", "cat"), ("hot dog", "hotdog")]``
     """
@@ -113,12 +112,12 @@ def _plain(name: str) -> str:
 def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
     """Add labels to a vocabulary that records already use.
 
-    New text comes behind the old, sorted: ``cat`` 0, ``dog`` 1 and ``{"bee"}`` → ``bee`` 2. Whole
-    numbers stay themselves.
+    New texts follow the old ones, sorted: ``cat`` 0, ``dog`` 1 and ``{"bee"}`` → ``bee`` 2.
+    Whole-number labels keep their values.
 
     Raises:
-        DataError: the known labels are whole numbers, and one of ``labels`` is not, or is too
-            large to be a number of theirs.
+        DataError: the known labels are whole numbers, but one of ``labels`` is not, or is far
+            larger than they are.
     """
     new = sorted(set(labels) - set(known.names))
     if known.kind == "text":
@@ -126,20 +125,20 @@ def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
     odd = next((label for label in new if not _WHOLE_NUMBER.fullmatch(label)), None)
     if odd is not None:
         raise DataError(
-            f"the labels so far are whole numbers, and {odd!r} is not one; convert all rows again, "
+            f"the existing labels are whole numbers, but {odd!r} is not; convert all rows again, "
             f"without --append and --vocabulary"
         )
     size = max([len(known.names), *(int(label) + 1 for label in new)])
     if size > _sparse_limit(len(known.names) + len(new)):
         raise DataError(
-            f"the labels so far are whole numbers up to {len(known.names) - 1}, and {size - 1} is "
-            f"far beyond; convert all rows again, without --append and --vocabulary"
+            f"the existing labels are whole numbers up to {len(known.names) - 1}, but {size - 1} "
+            f"is far larger; convert all rows again, without --append and --vocabulary"
         )
     return Vocabulary("integer", tuple(map(str, range(size))))
 
 
 def join_names(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the labels of several vocabularies, each once, beginning with the longest.
+    """Return the labels of several vocabularies, each once, the largest vocabulary first.
 
     ``("bee", "cat")``, ``("bee", "cat", "ape")``, ``("dog",)`` → ``bee cat ape dog``
     """
@@ -152,15 +151,14 @@ def build_vocabulary(labels: Iterable[str], mode: str = "auto") -> Vocabulary:
 
     Text is sorted by code point: ``{"dog", "cat"}`` → ``cat`` 0, ``dog`` 1. If every label is a
     whole number ≥ 0, the numbers are kept: ``{"0", "7"}`` → eight lines ``0`` … ``7``, and
-    label 7 stays 7. Numbers too sparse for that (see ``_sparse_limit``) are treated as text,
-    with a warning.
+    label 7 stays 7. Sparse numbers (see ``_sparse_limit``) are treated as text, with a warning.
 
     Args:
         labels: label texts, repeated or not.
-        mode: ``auto`` as above, ``text`` or ``integer`` to force either.
+        mode: ``auto`` as above; ``text`` or ``integer`` force one.
 
     Raises:
-        DataError: ``integer`` was asked for and a label is not a whole number ≥ 0.
+        DataError: ``mode`` is ``integer``, and a label is not a whole number ≥ 0 or is too large.
         UsageError: ``mode`` is unknown.
     """
     if mode not in LABEL_MODES:

@@ -1,8 +1,8 @@
-"""The conversion as a graph of steps, whoever carries it out.
+"""The conversion as a graph of steps, independent of the runner.
 
-carrier.py      what a step is, and what must carry it
-graph.py        read → resolve → plan → work on shards, put together
-steps.py        the steps of rows
-in_process.py   carries the steps out here, one after the other
-running.py      carry a graph out, watched
+carrier.py      interfaces of steps and of carriers, which run a graph
+graph.py        the graph: read → resolve → plan → work on shards
+steps.py        its steps
+in_process.py   runs a graph in this process
+running.py      runs a graph and reports its progress
 """

@@ -1,4 +1,4 @@
-"""Steps, and what carries elements from one to the next: this process, or a runner of Beam."""
+"""Interfaces of steps, and of carriers, which run a graph of steps here or on a Beam runner."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
 #: Adds to counters, by the names in :mod:`recordgen.runs.counters`.
 Count = Callable[[Mapping[str, int]], None]
 
-#: What to do where memory is short.
+#: Message of the error of a run that is out of memory.
 OUT_OF_MEMORY = (
-    "out of memory: a process of this run needs more than it may have; give it more, or use fewer "
+    "out of memory: a process of this run needs more than it may use; allow more, or use fewer "
     "--threads, a smaller --decode-memory or fewer workers; --resume keeps the finished shards"
 )
 
 
 class Step:
-    """Turns an element into any number of others.
+    """Turns an element into any number of elements.
 
     Attributes:
-        staging: where a worker elsewhere leaves its error.
-        count: set by :meth:`begin`.
+        staging: staging folder, where a remote worker writes its error.
+        count: adds to counters; set by :meth:`begin`.
     """
 
     staging: Staging
     count: Count
 
     def begin(self, count: Count) -> None:
-        """Prepare for elements, in each process that gets some."""
+        """Prepare for elements; called in each process that gets some."""
         self.count = count
 
     def process(self, element: Any) -> Iterator[Any]:
-        """Yield what becomes of an element."""
+        """Yield the elements that an element becomes."""
         raise NotImplementedError
 
 
@@ -53,37 +53,31 @@ class Each(Step):
 
 
 class Flow(Protocol):
-    """Elements on their way. Each method names what it adds."""
+    """Elements between two steps of a graph. ``name`` is the label of what a method adds."""
 
     def through(self, name: str, step: Step) -> Flow:
-        """Return what a step makes of the elements."""
+        """Return the output of a step for these elements."""
 
     def grouped(self, name: str) -> Flow:
         """Return (key, values) for each key of elements (key, value)."""
 
     def twice(self) -> tuple[Self, Self]:
-        """Return the elements for two that need them."""
+        """Return the elements twice, for two consumers."""
 
     def merged(self, name: str, others: Sequence[Self]) -> Flow:
         """Return these elements and the others."""
 
 
 class Carrier(Protocol):
-    """Carries out a graph of steps."""
+    """Runs a graph of steps."""
 
     def start(self, name: str, elements: Iterable[Any], *, spread: bool = False) -> Flow:
-        """Return the elements that a graph begins with.
-
-        Args:
-            name: what they are.
-            elements: them.
-            spread: whether several workers should share them.
-        """
+        """Return the elements that a graph begins with; ``spread`` shares them among workers."""
 
     def run(self, staging: Staging) -> None:
-        """Carry out all that begins here; errors of workers elsewhere are in ``staging``.
+        """Run the graph; remote workers write their errors to ``staging``.
 
         Raises:
-            RecordgenError: a step has raised it.
+            RecordgenError: a step raised it.
             RunnerError: the carrier failed.
         """

@@ -1,4 +1,4 @@
-"""The graph of a conversion: rows and tasks travel along it, never payloads.
+"""The graph of a conversion. Rows and tasks travel along it, payloads never do.
 
 files ──ReadRows──────▶ (bucket, RowBlock | ReadSummary) ─┐
 shards ─ReadExisting──▶ (bucket, KnownBlock) ─────────────┴─group─▶ ResolveBuckets ─▶ staging
@@ -10,16 +10,16 @@ shards ─ReadExisting──▶ (bucket, KnownBlock) ─────────
                                                        group ─▶ WriteShards ◀───────────┘
                                                                      └─▶ staging
 
-With ``duplicates`` or ``stratify``, all rows together decide before any bucket is resolved:
+With ``duplicates`` or ``stratify``, a step decides about all rows before any bucket is resolved:
 
 (bucket, …) ─SettleBuckets─▶ (ALL, SettledFile | ReadSummary) ─group─▶ DecideTogether
                                                                             │
                    ResolveBuckets ◀─group─ (bucket, SettledFile | ReadSummary)
 
-The rows of a bucket wait in the staging folder until the plan says whose they are.
-What a step must know travels by key, never as a side input, and a step has one output: Dask's
-runner works a side input out anew for each part of the work, and hands all outputs of a step to
-whoever takes one of them. Every step costs a small run a hundredth of a second.
+The rows of a bucket stay in the staging folder until the plan assigns them to shards.
+Data for a step travels by key, never as a side input, and a step has one output: Dask's runner
+computes a side input again for each partition, and passes all outputs of a step to the consumer of
+any of them. Every step adds a hundredth of a second to a small run.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ from recordgen.shards.write import check_shard, write_shard
 from recordgen.sources.source import ROW_BYTES, Source
 from recordgen.tasks import task_for
 
-# A bucket's rows are held in memory together, so small sources have small ones; of large ones, each
-# takes so many bytes of import file.
+# A bucket's rows are in memory together. Buckets are smaller for small sources; otherwise, each
+# holds this many bytes of import file.
 _SMALL_BUCKET_BYTES, _SMALL_BUCKETS = 100_000, 16
 _BUCKET_BYTES = 2_000_000
 _MAX_BUCKETS = 4096
@@ -68,11 +68,11 @@ def plan_rows(
     staging: Staging,
     existing: Existing | None = None,
 ) -> Flow:
-    """Build the planning half.
+    """Build the planning half of the graph.
 
     Returns:
-        (ShardKey, [ShardOutline]) for every shard; with too many rejects so far, nothing. The
-        rows and the whole plan are left in ``staging``.
+        (ShardKey, [ShardOutline]) for every shard, or nothing if there are too many rejects. The
+        rows and the plan are written to ``staging``.
     """
     buckets = _buckets(source, existing)
     folder = existing.folder if existing else storage.folder_of(source.names[0])
@@ -82,16 +82,16 @@ def plan_rows(
     # ImportFile | (RowBatch, …) → (bucket, RowBlock | ReadSummary)
     read = sources.through("ReadRows", ReadRows(options, buckets, folder, staging))
     others: list[Flow] = []
-    if options.missing_split == "drop":  # who drops rows without a split waits for all others
+    if options.missing_split == "drop":  # it depends on whether any row of the run names a split
         read, again = read.twice()
         summaries = again.through("ReadSummaries", Each(_summaries, staging))
         tell = Each(partial(_tell_buckets, buckets=buckets), staging)
         # (ALL, [ReadSummary]) → (bucket, SplitsNamed)
         others.append(summaries.grouped("GatherNamed").through("TellBuckets", tell))
     if existing is not None:
-        there = carrier.start("ListExisting", existing.shards, spread=True)  # ExistingShard
+        shards = carrier.start("ListExisting", existing.shards, spread=True)  # ExistingShard
         known = ReadExisting(options, buckets, folder, staging)
-        others.append(there.through("ReadExisting", known))  # (bucket, KnownBlock)
+        others.append(shards.through("ReadExisting", known))  # (bucket, KnownBlock)
     together = read.merged("RowsAndMore", others) if others else read
     by_bucket = together.grouped("GroupByBucket")
     if options.decides_together:
@@ -112,7 +112,7 @@ def plan_rows(
 
 
 def _base(options: ConvertOptions, existing: Existing | None) -> Base:
-    """Return what the plan adds to: a dataset, or the labels of one."""
+    """Return the dataset or the labels that the plan adds to, if any."""
     if existing is not None:
         return existing.base
     if not options.vocabulary:
@@ -120,21 +120,21 @@ def _base(options: ConvertOptions, existing: Existing | None) -> Base:
     task = task_for(options)
     if not task.has_labels:
         raise UsageError(
-            f"vocabulary={options.vocabulary} numbers labels, and these {task.noun}s have none; "
-            f"leave it out"
+            f"vocabulary={options.vocabulary} numbers labels, but these {task.noun}s have none; "
+            f"remove vocabulary"
         )
     return Base(vocabulary=read_vocabulary(options.vocabulary))
 
 
 def _buckets(source: Source, existing: Existing | None) -> int:
-    """Return the number of buckets, on which the plan does not depend."""
+    """Return the number of buckets, which does not affect the plan."""
     size = source.bytes + (existing.dataset.examples * ROW_BYTES if existing else 0)
     few = min(_SMALL_BUCKETS, size // _SMALL_BUCKET_BYTES)
     return max(1, few, min(_MAX_BUCKETS, size // _BUCKET_BYTES))
 
 
 def write_shards(shards: Flow, options: ConvertOptions, run: Run) -> Flow:
-    """Write every shard into the run's staging folder, or keep it; gives shard names."""
+    """Write every shard into the run's staging folder, or keep it; returns file names."""
     work: Callable[..., ShardResult] = partial(
         write_shard, target=run.staging.root, options=options
     )
@@ -146,13 +146,13 @@ def write_shards(shards: Flow, options: ConvertOptions, run: Run) -> Flow:
 
 
 def check_shards(shards: Flow, options: ConvertOptions, staging: Staging) -> Flow:
-    """Check every shard and write nothing but its result; gives shard names."""
+    """Check every shard and write only its result; returns file names."""
     work = partial(check_shard, options=options)
     return shards.through("CheckShards", WorkOnShards(work, staging))
 
 
 def compare_shards(shards: Flow, options: ConvertOptions, output: str, staging: Staging) -> Flow:
-    """Check every shard, and the file in ``output`` that is its own; gives shard names."""
+    """Check every shard, and compare it with its file in ``output``; returns file names."""
     work = partial(compare_shard, output=output, options=options)
     return shards.through("CompareShards", WorkOnShards(work, staging))
 
@@ -162,7 +162,7 @@ def _summaries(element: Any) -> Iterator[tuple[int, ReadSummary]]:
 
 
 def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed]]:
-    """(ALL, [ReadSummary]) → word to every bucket if any row names a split."""
+    """Tell every bucket if any row names a split. In: (ALL, [ReadSummary])."""
     if any(summary.named for summary in element[1]):
         for bucket in range(buckets):
             yield bucket, SplitsNamed()

@@ -1,9 +1,9 @@
-"""Carries a graph out in this process and thread; threads of their own belong to the steps."""
+"""A carrier that runs a graph in this process and thread; steps may use threads themselves."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, tee
 from typing import Any
 
@@ -13,10 +13,10 @@ from recordgen.runs.staging import Staging
 
 
 class InProcess:
-    """Gives each element to its step when the next step asks for it."""
+    """Runs a graph lazily: each step computes an element when the next step requests it."""
 
     def __init__(self) -> None:
-        self.last: Iterator[Any] = iter(())  # what all others lead to
+        self.last: Iterator[Any] = iter(())  # the end of the graph, which pulls all elements
 
     def start(self, name: str, elements: Iterable[Any], *, spread: bool = False) -> _Elements:
         return _Elements(self, elements)
@@ -27,12 +27,12 @@ class InProcess:
             deque(last, maxlen=0)
         except MemoryError as exc:
             raise RunnerError(OUT_OF_MEMORY) from exc
-        except (OSError, RuntimeError) as exc:  # the machine has no room, or no more threads
+        except (OSError, RuntimeError) as exc:  # such as a full disk, or no more threads
             raise RunnerError(f"the run failed: {type(exc).__name__}: {exc}") from exc
 
 
 class _Elements:
-    """Elements that are made as they are asked for, by one that needs them."""
+    """Elements that are computed on demand, for one consumer."""
 
     def __init__(self, carrier: InProcess, elements: Iterable[Any]) -> None:
         self._carrier, self.elements = carrier, iter(elements)
@@ -54,13 +54,9 @@ class _Elements:
 
 
 def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
-    step.begin(_uncounted)
+    step.begin(lambda amounts: None)  # do not count here: the results hold all counts
     for element in elements:
         yield from step.process(element)
-
-
-def _uncounted(amounts: Mapping[str, int]) -> None:
-    """Count nothing: the results say it all."""
 
 
 def _groups(elements: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, list[Any]]]:
@@ -69,4 +65,4 @@ def _groups(elements: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, list[Any
         found.setdefault(key, []).append(value)
     while found:
         key = next(iter(found))
-        yield key, found.pop(key)  # whoever has dealt with a group can let go of it
+        yield key, found.pop(key)  # frees the memory of a group as soon as it is processed

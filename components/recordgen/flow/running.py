@@ -1,4 +1,4 @@
-"""Carry a graph out, watched, and spare what slows it down."""
+"""Run a graph, report its progress, and limit garbage collection meanwhile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NewCarrier = Callable[[], Carrier]
 def running(
     carrier: Carrier, staging: Staging, progress: Progress | None, options: ConvertOptions
 ) -> Iterator[Carrier]:
-    """Give the carrier to build a graph on, then carry the graph out. Raises: as its ``run``."""
+    """Yield the carrier to build a graph on, then run the graph. Raises: as ``carrier.run``."""
     yield carrier
     with _rare_collections(), watching(staging, progress, TASKS[options.task].noun):
         forget_failures()
@@ -30,12 +30,11 @@ def running(
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Spare the garbage collector what is there to stay: it costs a tenth of planning.
+    """Freeze long-lived objects during a run; collecting them repeatedly takes 10 % of planning.
 
-    Neither a million objects of Beam and its libraries nor the rows, which hold no cycles, need
-    be looked at again and again.
+    Beam and its libraries have a million objects, and rows have no cycles.
     """
-    if not _sparing.acquire(blocking=False):  # another conversion of this process sees to it
+    if not _FREEZING.acquire(blocking=False):  # another conversion of this process does it
         yield
         return
     thresholds = gc.get_threshold()
@@ -46,7 +45,7 @@ def _rare_collections() -> Iterator[None]:
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
-        _sparing.release()
+        _FREEZING.release()
 
 
-_sparing = threading.Lock()
+_FREEZING = threading.Lock()

@@ -1,4 +1,4 @@
-"""The steps of the pipeline; :mod:`recordgen.flow.graph` puts them together."""
+"""The steps of a conversion; :mod:`recordgen.flow.graph` connects them."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ from recordgen.sources.readers import RowReader
 from recordgen.storage.access import Access
 from recordgen.tasks import task_for
 
-# Rows are handed on in blocks, one for each bucket that some of them fall into.
+# Rows are passed on in blocks, one per bucket.
 _BLOCK_ROWS_PER_BUCKET = 1000
 _MAX_BLOCK_ROWS = 200_000
 _BLOCK_CHARACTERS = 16 << 20
 
-#: Findings wait in files of about 2 MB.
+#: Findings per file in the staging folder, about 2 MB.
 FINDINGS_AT_ONCE = 10_000
 
-#: The key of what all buckets say together. Not None: its hash differs from process to process,
-#: and some runners group by that.
+#: The key that groups the summaries of all buckets. Not None: the hash of None differs from process
+#: to process, and some runners group by it.
 ALL = -1
 
-#: Split and number of a shard: plain, so that it encodes to the same bytes everywhere.
+#: Split and number of a shard: plain types, so that the key has the same bytes everywhere.
 ShardKey: TypeAlias = "tuple[str, int]"
 
 
 class PlanningStep(Step):
-    """A step that says how many rows it has read or planned."""
+    """A step that reports how many rows it has read or planned."""
 
     def begin(self, count: Count) -> None:
         super().begin(count)
@@ -74,13 +74,13 @@ class PlanningStep(Step):
 
 
 def summarised(summary: ReadSummary) -> tuple[int, ReadSummary]:
-    """Return a summary and its bucket: all go to one place in the end, and 0 is always there."""
+    """Key a summary with bucket 0, which always exists; MakePlan gets it from there."""
     return 0, summary
 
 
 @dataclass(eq=False)
 class ReadRows(PlanningStep):
-    """ImportFile, or rows of a DataFrame → (bucket, RowBlock), and (0, ReadSummary)."""
+    """Read rows. In: ImportFile | DataFrame rows. Out: (bucket, RowBlock) | (0, ReadSummary)."""
 
     options: ConvertOptions
     buckets: int
@@ -112,7 +112,7 @@ class ReadRows(PlanningStep):
             if len(findings) == FINDINGS_AT_ONCE:
                 yield self._left(findings, next(numbers))
                 findings = []
-        # Also of a source without a row: that nothing was read has to be known.
+        # A source without rows needs a summary, too: the plan must know that nothing was read.
         yield from self._flushed(batches, rejects)
         if findings:
             yield self._left(findings, next(numbers))
@@ -136,7 +136,7 @@ class ReadRows(PlanningStep):
         return batched(located(row, self.folder, access) for row in item.rows)
 
     def _flushed(self, batches: Sequence[RowBatch], rejects: Sequence[Reject]) -> Iterator[Any]:
-        """Yield what was read, the rows by bucket, and its summary."""
+        """Yield the rows by bucket, and the summary of reading them."""
         read = sum(len(batch.lines) for batch in batches) + len(rejects)
         named = any(any(batch.splits) for batch in batches)
         groups: list[str | None] | None = None
@@ -156,18 +156,18 @@ class ReadRows(PlanningStep):
         yield summarised(ReadSummary(read, named, tuple(rejects)))
 
     def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:
-        """Leave findings in the staging folder; memory does not grow with them."""
+        """Write findings to the staging folder, so that memory does not grow with them."""
         file = self.staging.write_findings(findings, number)
         adjusted = Counter(item.code for item in findings)
         return summarised(ReadSummary(adjusted=adjusted, findings=(file,)))
 
 
 def located(row: Row, folder: str, access: Access) -> Row | Reject:
-    """Give a row the one uri that all rows of its payload have, if it may reach that.
+    """Return a row with the normal form of its uri, or a reject if it may not access the payload.
 
-    A relative uri starts at ``folder``, that of the first import file, in whichever import file it
-    stands, so a copy of all files elsewhere gives the same rows. An absolute one becomes relative
-    if it lies below ``folder``. The payload is never opened here.
+    In the result, a relative uri starts at ``folder``, the folder of the first import file,
+    whichever import file holds the row: a copy of all files elsewhere gives the same rows. An
+    absolute uri below ``folder`` becomes relative. The payload is not opened here.
     """
     path = storage.address(row.uri, row.source)
     try:
@@ -180,7 +180,7 @@ def located(row: Row, folder: str, access: Access) -> Row | Reject:
 
 @dataclass(eq=False)
 class ReadExisting(Step):
-    """ExistingShard → (bucket, KnownBlock)."""
+    """Read the rows of existing shards. In: ExistingShard. Out: (bucket, KnownBlock)."""
 
     options: ConvertOptions
     buckets: int
@@ -196,7 +196,11 @@ class ReadExisting(Step):
 
 @dataclass(eq=False)
 class SettleBuckets(PlanningStep):
-    """(bucket, all that is of it) → (ALL, SettledFile | ReadSummary); leaves the settled rows."""
+    """Settle one bucket, and write its rows to the staging folder.
+
+    In: (bucket, [RowBlock | KnownBlock | ReadSummary | SplitsNamed]).
+    Out: (ALL, SettledFile | ReadSummary).
+    """
 
     options: ConvertOptions
     folders: frozenset[str]
@@ -214,7 +218,7 @@ class SettleBuckets(PlanningStep):
 
 
 def settled(parts: Sequence[Any], options: ConvertOptions, folders: frozenset[str]) -> Settled:
-    """Settle the rows of a bucket, given all that is of it."""
+    """Settle the rows of a bucket, given all its messages."""
     known = (unpacked(part.data) for part in parts if isinstance(part, KnownBlock))
     rows = (unpacked(part.data) for part in parts if isinstance(part, RowBlock))
     return settle_bucket(
@@ -230,7 +234,7 @@ def settled(parts: Sequence[Any], options: ConvertOptions, folders: frozenset[st
 
 
 def summaries_in(parts: Iterable[Any]) -> Iterator[tuple[int, ReadSummary]]:
-    """Yield the summaries of reading among what is of a bucket."""
+    """Yield the read summaries among the messages of a bucket."""
     for part in parts:
         if isinstance(part, ReadSummary):
             yield ALL, part
@@ -238,7 +242,10 @@ def summaries_in(parts: Iterable[Any]) -> Iterator[tuple[int, ReadSummary]]:
 
 @dataclass(eq=False)
 class DecideTogether(Step):
-    """(ALL, [SettledFile | ReadSummary]) → (bucket, SettledFile), and (0, ReadSummary)."""
+    """Decide about all rows together.
+
+    In: (ALL, [SettledFile | ReadSummary]). Out: (bucket, SettledFile) | (0, ReadSummary).
+    """
 
     options: ConvertOptions
     staging: Staging
@@ -258,9 +265,10 @@ class DecideTogether(Step):
 
 @dataclass(eq=False)
 class ResolveBuckets(PlanningStep):
-    """(bucket, all that is of it) → (ALL, summary) of any kind; leaves the planned rows.
+    """Resolve one bucket, and write its planned rows to the staging folder.
 
-    What is of a bucket is blocks of rows; or a SettledFile, where all rows together decide.
+    In: (bucket, messages): blocks of rows, or a SettledFile if all rows decide together.
+    Out: (ALL, BucketSummary | BucketFile | ReadSummary).
     """
 
     options: ConvertOptions
@@ -301,7 +309,10 @@ class ResolveBuckets(PlanningStep):
 
 @dataclass(eq=False)
 class MakePlan(Step):
-    """(ALL, all summaries) → (ShardKey, ShardOutline); leaves the plan."""
+    """Make the plan, and write it to the staging folder.
+
+    In: (ALL, [BucketSummary | BucketFile | ReadSummary]). Out: (ShardKey, ShardOutline).
+    """
 
     options: ConvertOptions
     base: Base
@@ -323,7 +334,7 @@ class MakePlan(Step):
         findings = sorted(file for summary in read for file in summary.findings)
         odd_lines = sorted(item for summary in read for item in summary.odd_lines)
         self.staging.write_plan(plan, rejects, findings, odd_lines)
-        # With too many rejects the run fails anyway: do not read a single payload for it.
+        # With too many rejects the run fails anyway, so do not read any payload.
         if not too_many(plan.counts.rejects, plan.counts.read, self.options):
             for outline in cut(plan, files):
                 yield (outline.split, outline.index), outline
@@ -331,7 +342,10 @@ class MakePlan(Step):
 
 @dataclass(eq=False)
 class WorkOnShards(Step):
-    """(ShardKey, [ShardOutline]) → the shard's file name; the rest goes to staging."""
+    """Write or check one shard, and write its result to the staging folder.
+
+    In: (ShardKey, [ShardOutline]). Out: the shard's file name.
+    """
 
     work: Callable[..., ShardResult]
     staging: Staging
@@ -360,5 +374,5 @@ class WorkOnShards(Step):
 
 
 def _block_rows(buckets: int) -> int:
-    """Return how many rows are read before they are handed on, so that blocks are worth it."""
+    """Return how many rows are read before they are passed on: small blocks are not worth it."""
     return max(BATCH_ROWS, min(buckets * _BLOCK_ROWS_PER_BUCKET, _MAX_BLOCK_ROWS))

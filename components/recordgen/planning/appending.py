@@ -1,7 +1,7 @@
-"""Appending: what a dataset that is there already means for the rows of a new run.
+"""Append to an existing dataset.
 
-Its shards stay byte for byte. Rows whose example it holds are left out; the others get shards of
-their own, numbered behind its last one, and new labels numbers of their own behind its last one.
+Its shards stay byte for byte. Rows whose example it holds are skipped; the other rows go into new
+shards. New shards and new labels are numbered after the existing ones.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from recordgen.tasks import TASKS, task_for
 
 
 class ExistingShard(NamedTuple):
-    """One shard that stays: its path, and the split it belongs to."""
+    """The path and the split of a shard that stays."""
 
     path: str
     split: str
@@ -53,8 +53,8 @@ class Existing:
     Attributes:
         dataset: the content of its ``dataset.json``.
         shards: its shards.
-        rejects: what its ``rejects.jsonl`` says.
-        output: where it lies.
+        rejects: the content of its ``rejects.jsonl``.
+        output: folder or URL prefix that holds it.
     """
 
     dataset: Dataset
@@ -64,12 +64,12 @@ class Existing:
 
     @property
     def folders(self) -> frozenset[str]:
-        """The folders of the import files it was made of: their relative uris start there."""
+        """The folders of its import files, where their relative uris start."""
         return frozenset(map(storage.folder_of, self.dataset.source))
 
     @property
     def folder(self) -> str:
-        """The folder in which the relative uris of its records start, of videos."""
+        """The folder where relative uris in its records start (for videos)."""
         return self.dataset.folder or storage.folder_of(self.dataset.source[0])
 
     @property
@@ -81,7 +81,7 @@ class Existing:
 
     @property
     def base(self) -> Base:
-        """What a plan must know of it."""
+        """The number of its shards and its labels, for the plan."""
         shards = {name: len(split.shards) for name, split in self.dataset.splits.items()}
         return Base(shards, self.dataset.vocabulary)
 
@@ -96,37 +96,37 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
     task = task_for(options)
     if not task.can_append:
         raise UsageError(
-            f"a {task.noun} of {task.name} has no uri here, so new ones cannot be told from those "
-            f"that are there; convert all of them anew, with --overwrite"
+            f"a {task.noun} of {task.name} has no uri here, so new ones cannot be distinguished "
+            f"from existing ones; convert all of them again, with --overwrite"
         )
     if not storage.exists(storage.join(output, DATASET_FILE)):
         return None
     if options.decides_together and not options.finds_alike:
         given = "stratify" if options.stratify != "none" else "duplicates"
         raise UsageError(
-            f"{given}={getattr(options, given)} looks at all rows together, and --append adds to "
-            f"rows whose split is decided; leave it out, or convert all of them anew, with "
+            f"{given}={getattr(options, given)} needs all rows together, but --append does not "
+            f"change the splits of existing rows; remove {given}, or convert all rows again, with "
             f"--overwrite"
         )
     dataset = read_dataset(output)
     if dataset.task not in TASKS:
         raise UsageError(
-            f"{output}: holds examples written from Python; only what convert wrote can be "
-            f"appended to"
+            f"{output}: holds examples written from Python; only datasets that convert wrote can "
+            f"be appended to"
         )
     ours = {**recorded_defaults(), **options.recorded()}
     if not options.vocabulary:
-        del ours["vocabulary"]  # labels keep the numbers that they have there
+        del ours["vocabulary"]  # labels keep their existing numbers
     theirs = {**recorded_defaults(), **dataset.options, "task": dataset.task}
     if "near" in (options.split_by, theirs["split_by"]):
         raise UsageError(
-            f"{output}: split_by=near compares all images with one another, and --append does not "
-            f"look at those that are there; convert all of them anew, with --overwrite"
+            f"{output}: split_by=near compares all images with each other, but --append does not "
+            f"read existing ones; convert all of them again, with --overwrite"
         )
     other = [name for name in ours if name not in _MAY_DIFFER and ours[name] != theirs[name]]
     if other:
         raise UsageError(
-            f"{output}: appending needs the options that it was made with: "
+            f"{output}: appending needs the options of the existing dataset: "
             + ", ".join(
                 f"{name} is {theirs[name]!r} there and {ours[name]!r} here" for name in other
             )
@@ -140,7 +140,7 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
 
 
 def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
-    """Return the options with the task of the dataset in ``output``, unless they name one.
+    """Return the options with the task of the dataset in ``output`` if they do not name a task.
 
     Raises:
         SourceError: its ``dataset.json`` cannot be read.
@@ -161,7 +161,7 @@ def _read_rejects(path: str) -> tuple[Reject, ...]:
     return tuple(Reject(**json.loads(line)) for line in lines if line)
 
 
-# They decide which rows become examples, or when a run fails, but not what a row becomes.
+# These options decide which rows become examples, or when a run fails, but do not change examples.
 _MAY_DIFFER = frozenset(
     {"input_format", "header", "columns", "bad_boxes", "max_reject_fraction"}
     | {"allow_scheme", "allow_root", "duplicates", "stratify", "url_secrets"}
@@ -169,12 +169,13 @@ _MAY_DIFFER = frozenset(
 
 
 def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> Iterator[KnownRow]:
-    """Yield what each record of a shard says of its row.
+    """Yield the row of each record of a shard.
 
-    ``folder`` is what new rows are placed by, see :meth:`recordgen.tasks.task.Task.placed_by`.
+    ``folder`` is also used to place new rows, see :meth:`recordgen.tasks.task.Task.placed_by`.
 
     Raises:
-        RecordError: the shard is damaged or gone, or a record is none of ours.
+        RecordError: the shard is damaged or missing, or it has a record that Recordgen did not
+            write.
     """
     place, task = placing(options.seed), task_for(options)
     for number, record in enumerate(_records(shard)):
@@ -182,8 +183,8 @@ def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> It
             said = task.said(parse_example(record))
         except (ValueError, KeyError) as exc:
             raise RecordError(
-                f"{shard.path}: record {number} does not say of which {task.noun} it is ({exc}), "
-                f"so nothing can be appended to it"
+                f"{shard.path}: record {number} does not name its {task.noun} ({exc}), so nothing "
+                f"can be appended to the dataset"
             ) from exc
         if task.by_address and not storage.is_relative(said.uri):
             said = said._replace(uri=storage.from_folder(said.uri, folder, outside=False))
@@ -196,7 +197,7 @@ def _records(shard: ExistingShard) -> Iterator[bytes]:
         yield from read_records(shard.path)
     except OSError as exc:
         raise RecordError(
-            f"{shard.path}: dataset.json names this shard, and it cannot be read "
+            f"{shard.path}: dataset.json names this shard, but it cannot be read "
             f"({exc.strerror or exc}); nothing was appended"
         ) from exc
 
@@ -204,9 +205,9 @@ def _records(shard: ExistingShard) -> Iterator[bytes]:
 def merge_findings(
     output: str, sources: Collection[str], new: Iterable[Finding]
 ) -> Iterator[Finding]:
-    """Yield the findings of the dataset in ``output`` and new ones, by import file and line.
+    """Yield the findings of the dataset in ``output`` and new findings, by import file and line.
 
-    What was found before in ``sources``, which were read now, is left out.
+    Existing findings in ``sources`` are skipped, because this run read these import files again.
 
     Raises:
         SourceError: its ``findings.jsonl`` cannot be read.
@@ -228,7 +229,7 @@ def _read_findings(output: str) -> Iterator[Finding]:
 
 
 def read_facts(existing: Existing) -> list[Columns]:
-    """Return the facts of its examples; of an output that holds no facts, none.
+    """Return the facts of its examples; empty if the output holds no facts.
 
     Raises:
         SourceError: its ``examples.parquet`` cannot be read.
@@ -243,23 +244,23 @@ def read_facts(existing: Existing) -> list[Columns]:
 
 
 def merge(old: Dataset, new: Dataset) -> Dataset:
-    """Return the dataset that both make together: the shards of the one behind the other's."""
+    """Return both datasets as one, with the old shards before the new ones."""
     splits = {
         name: Split.merge([item.splits[name] for item in (old, new) if name in item.splits])
         for name in sorted({*old.splits, *new.splits}, key=split_order)
     }
     shards = [shard for split in splits.values() for shard in split.shards]
     rows = RowCounts.merge([old.rows, new.rows])
-    # Given or not when rows are added: the numbers were settled by the first run.
-    settled = {name: old.options[name] for name in ("vocabulary",) if name in old.options}
+    # The first run decided the numbers of labels, whatever the vocabulary option is now.
+    vocabulary = {name: old.options[name] for name in ("vocabulary",) if name in old.options}
     return replace(
         new,
-        options={**new.options, **settled},
+        options={**new.options, **vocabulary},
         source=tuple(dict.fromkeys((*old.source, *new.source))),
         folder=new.folder and (old.folder or storage.folder_of(old.source[0])),
         splits=splits,
         rows=rows,
-        warnings=(),  # the checks look at both together
+        warnings=(),  # the checks run on both together later
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
         psnr=mean_psnr(
             *(

@@ -1,7 +1,7 @@
-"""Planned rows on their way from buckets to shards: files that lie between the two.
+"""Bucket files: the planned rows of a bucket in the staging folder, where shards read them.
 
-A bucket's rows are left in one file, group after group, each in blocks. Laid end to end in the
-order of buckets, the blocks of a group are its payloads' bytes, of which a shard is a range:
+A bucket's rows are written to one file, group after group, in blocks. If the payloads of a group
+are laid end to end in the order of buckets, each shard is a byte range of them:
 
     planned rows by Group ──encode_bucket──▶ a file, BucketFile
     Plan + BucketFiles ──cut──▶ ShardOutline of every shard
@@ -31,16 +31,17 @@ from recordgen.rows.columns import (
 )
 from recordgen.rows.planned import Group, PlannedRow
 
-# A shard reads whole blocks: of large images it has a thousand, of small ones it takes many blocks.
+# A shard reads whole blocks. A shard of large images has about a thousand rows; a shard of small
+# images reads many blocks.
 _BLOCK_ROWS = 1000
 
 
 class Block(NamedTuple):
-    """Some planned rows of one group, as they lie in their bucket's file.
+    """Some planned rows of one group in a bucket file.
 
     Attributes:
-        length: what they take there, in bytes.
-        bytes: of the rows' payloads.
+        length: size of the rows in the file, in bytes.
+        bytes: size of the rows' payloads.
     """
 
     length: int
@@ -49,12 +50,12 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class BucketFile:
-    """Where the planned rows of a bucket lie.
+    """The contents of a bucket file.
 
     Attributes:
-        bucket: its number.
-        file: its name; each attempt at a bucket writes one of its own.
-        blocks: by group, as they follow each other in the file.
+        bucket: number of the bucket.
+        file: name of the file; each attempt at a bucket writes its own file.
+        blocks: blocks by group, in the order of the file.
     """
 
     bucket: int
@@ -63,13 +64,13 @@ class BucketFile:
 
 
 class ByteRange(NamedTuple):
-    """Blocks of one group that follow each other in a file.
+    """Consecutive blocks of one group in a bucket file.
 
     Attributes:
         file: its name.
         offset: of the first block in the file.
-        length: of all of them, in bytes.
-        start: what lies before their payloads among those of the group, in bytes.
+        length: of all blocks, in bytes.
+        start: size of the group's payloads that come before these, in bytes.
     """
 
     file: str
@@ -80,16 +81,16 @@ class ByteRange(NamedTuple):
 
 @dataclass(frozen=True)
 class ShardOutline:
-    """What the plan says of a shard, and where its rows lie.
+    """One planned shard, and the location of its rows.
 
     Attributes:
         split: its split.
         index: its number in the split.
         count: number of shards in the split.
-        label: the one label of all its rows, as its group has it.
-        group: how its group is cut.
-        byte_ranges: hold its rows, in order, and may hold rows of its neighbours; empty if it has
-            none: a payload larger than a shard leaves others without rows.
+        label: the label of its group.
+        group: the plan of its group.
+        byte_ranges: parts of bucket files that hold its rows, in order, and maybe rows of other
+            shards; empty if the shard has no rows, because a payload is larger than a shard.
     """
 
     split: str
@@ -103,7 +104,7 @@ class ShardOutline:
 def encode_bucket(
     bucket: int, file: str, groups: Mapping[Group, Columns]
 ) -> tuple[bytes, BucketFile]:
-    """Return the content of a bucket's file, and what is where in it."""
+    """Return the content of a bucket file, and the description of its blocks."""
     blocks: dict[Group, list[Block]] = {}
     contents: list[bytes] = []
     for group, columns in groups.items():
@@ -126,7 +127,7 @@ def cut(plan: Plan, files: Iterable[BucketFile]) -> Iterator[ShardOutline]:
             for block in blocks:
                 start = sizes[group]
                 end = sizes[group] = start + block.bytes
-                # The end, too: a row without bytes may stand there.
+                # Include the shard of the end: a row without bytes may be there.
                 for index in range(cut_group.shard_at(start), cut_group.shard_at(end) + 1):
                     found = laid[group].setdefault(index, [])
                     _extend(found, ByteRange(file.file, offset, block.length, start))
@@ -140,7 +141,7 @@ def cut(plan: Plan, files: Iterable[BucketFile]) -> Iterator[ShardOutline]:
 
 
 def _extend(byte_ranges: list[ByteRange], following: ByteRange) -> None:
-    """Add what may follow the last byte range in the same file: one read for both."""
+    """Add a byte range, or extend the last one if they are adjacent: one read for both."""
     if byte_ranges:
         last = byte_ranges[-1]
         if (last.file, last.offset + last.length) == (following.file, following.offset):
@@ -150,11 +151,11 @@ def _extend(byte_ranges: list[ByteRange], following: ByteRange) -> None:
 
 
 def planned_rows(outline: ShardOutline, contents: Iterable[bytes]) -> Columns:
-    """Return the rows of a shard, in order, given what its byte ranges hold.
+    """Return the rows of a shard, in order, given the contents of its byte ranges.
 
-    A row belongs to the shard in which its first byte falls when the group's payloads are laid
-    end to end: shards are contiguous ranges, equal in bytes. Rows that share a place stand in the
-    order of their uris and import files.
+    A row belongs to the shard that contains its first byte if the group's payloads are laid end to
+    end: shards are contiguous ranges, equal in bytes. Rows with the same sort key are in the order
+    of their uris and import files.
     """
     group, index = outline.group, outline.index
     found = []

@@ -1,11 +1,11 @@
-"""What only all rows together decide: copies, near-duplicates, and the shares of each class.
+"""Decisions that need all rows together: copies, near-duplicates, and the shares of each class.
 
-Buckets are resolved one by one. Where an option needs more, each bucket leaves its settled rows in
-a file and hands on a few facts about each of them; one step decides, and each bucket is planned:
+Buckets are resolved one by one. If an option needs all rows, each bucket writes its settled rows to
+a file and passes on a few facts about each row. One step decides, and then each bucket is planned:
 
     settled rows ─facts_of─▶ facts ─decide─▶ decisions ─plan_bucket─▶ planned rows
 
-Pure functions. Rows stand in the same order in all of these.
+Rows have the same order in all of these. Pure functions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen import storage
-from recordgen.dataset.splits import EVAL, SECOND_DRAW, EvalFrom
+from recordgen.dataset.splits import EVAL, MOVE_BITS
 from recordgen.errors import DataError
 from recordgen.options import ConvertOptions
 from recordgen.planning.near import LOOKS, by_content, shared_hashes
@@ -36,13 +36,14 @@ _Numbers = npt.NDArray[np.uint64]
 
 
 def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
-    """Return what :func:`decide` must know of each settled row of a bucket."""
+    """Return the facts about each settled row of a bucket that :func:`decide` needs."""
     facts = {name: rows[name] for name in ("split", "split_hash")}
     if options.stratify == "label":
         labels = task.one_labels(rows["annotation"].combine_chunks())
         facts["label"] = pc.fill_null(labels, "").dictionary_encode()
     if options.finds_copies or options.finds_alike:
-        # Half of a sha256 tells payloads apart as well as a row's place tells rows apart.
+        # 16 bytes of a sha256 distinguish payloads as well as the 16 bytes of sort key and split
+        # hash distinguish rows.
         digests = (digest and digest[:16] for digest in rows["content"].to_pylist())
         facts["content"] = pa.array(digests, pa.binary())
     if options.finds_alike:
@@ -56,7 +57,7 @@ def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
 
 
 def _payload(uri: str, source: str) -> int:
-    """Return a number for the file that a row names, and for how it names that."""
+    """Return a hash of the file that a row names, and of the uri by which the row names it."""
     path = f"{uri}\n{storage.resolve(uri, source)}".encode("utf-8", "surrogateescape")
     return int.from_bytes(hashlib.blake2b(path, digest_size=8).digest(), "big")
 
@@ -66,13 +67,13 @@ def decide(facts: Mapping[int, Columns], options: ConvertOptions) -> Iterator[tu
 
     Args:
         facts: by bucket.
-        options: ``duplicates``, ``split_by``, ``stratify``, and how splits are assigned.
+        options: ``duplicates``, ``split_by``, ``stratify``, and the options that assign splits.
 
     Yields:
-        Each bucket and its decisions: ``kept``: the row is no copy of another one; with
+        Each bucket and its decisions as columns: ``kept`` is false for a copy of another row; with
         ``split_by=near`` also ``split_hash``, which decides the split; with ``stratify`` also
-        ``split``; ``assigned``: the row does not name it; and ``moved``: ``eval_from`` put it
-        there.
+        ``split``, ``assigned`` (the row does not name its split) and ``moved`` (``eval_from`` moved
+        the row).
 
     Raises:
         DataError: there are copies, and ``duplicates=fail`` forbids them.
@@ -103,10 +104,10 @@ def decide(facts: Mapping[int, Columns], options: ConvertOptions) -> Iterator[tu
 
 
 def _first_of_copies(facts: Columns) -> npt.NDArray[np.intp]:
-    """Return for each row the row that stands for it: itself, or the first of its copies.
+    """Return for each row the row that represents it: itself, or the first of its copies.
 
-    Rows that name a split come first, then those with an annotation, then by import file and line.
-    Rows that name the same file in the same way are no copies of each other.
+    Rows that name a split come first, then rows with an annotation, then by import file and line.
+    Rows that name the same file by the same uri are not copies of each other.
     """
     first = np.arange(len(facts))
     sources = facts["source"].combine_chunks()
@@ -139,7 +140,7 @@ def _copies_found(facts: Columns, first: npt.NDArray[np.intp]) -> DataError:
     more = len(pairs) - _COPIES_SHOWN
     return DataError(
         f"duplicates=fail: {len(pairs):,} rows name a file with the same bytes as another row's; "
-        f"remove them, or say duplicates=drop to leave them out:{shown}"
+        f"remove them, or drop them with duplicates=drop:{shown}"
         + (f"\n  and {more:,} more" if more > 0 else "")
     )
 
@@ -150,16 +151,16 @@ def _copies_found(facts: Columns, first: npt.NDArray[np.intp]) -> DataError:
 def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping[str, Any]:
     """Return the split of each row, whether it was assigned, and whether ``eval_from`` moved it.
 
-    The rows of a class stand in the order of their hash, and each split gets the share of them
-    that it is due: so the share is within one example of the one that was asked for.
+    The rows of a class are ordered by their hash and cut into the requested shares, so each split's
+    share of a class is within one example of the requested one.
     """
     fractions, share = options.split_fractions, options.eval_share
     is_named = pc.is_valid(facts["split"]).combine_chunks()
     hashes = facts["split_hash"].to_numpy()
     labels = facts["label"].combine_chunks()
     place = placing(options.seed)
-    draws = [place(f"class {label}") for label in labels.dictionary.to_pylist()]
-    codes = _of_each_name(labels.indices.to_numpy(), labels.dictionary.to_pylist(), hashes)
+    roundings = [place(f"class {label}") for label in labels.dictionary.to_pylist()]
+    codes = _one_per_name(labels.indices.to_numpy(), labels.dictionary.to_pylist(), hashes)
 
     *ends, total = accumulate(fractions.weights)
     is_open = kept & ~np.asarray(is_named, np.bool_)
@@ -168,7 +169,7 @@ def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping
         codes[is_open],
         hashes[is_open],
         lambda code, count: [
-            (count * end << 64) // total + draws[code].sort_key >> 64 for end in ends
+            (count * end << 64) // total + roundings[code].sort_key >> 64 for end in ends
         ],
     )
     names = pa.array(fractions.names, pa.string())
@@ -176,13 +177,15 @@ def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping
     moves = np.zeros(len(facts), np.bool_)
     if share is not None:
         may_move = kept & np.asarray(pc.equal(splits, share.split), np.bool_)
-        # The lower bits first: they are independent of those that assigned the split.
+        # Order by the lower bits first: they are independent of the bits that assigned the split.
         turned = (hashes << np.uint64(32)) | (hashes >> np.uint64(32))
         moves[may_move] = (
             _shares_by_class(
                 codes[may_move],
                 turned[may_move],
-                lambda code, count: [_moving(share, count, draws[code].split_hash)],
+                lambda code, count: [
+                    (count * share.end << 64) // (MOVE_BITS + 1) + roundings[code].split_hash >> 64
+                ],
             )
             == 0
         )
@@ -191,12 +194,13 @@ def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping
     return {"split": splits, "assigned": pc.or_(pc.invert(is_named), moved), "moved": moved}
 
 
-def _of_each_name(
+def _one_per_name(
     codes: npt.NDArray[Any], labels: Sequence[str], hashes: _Numbers
 ) -> npt.NDArray[Any]:
-    """Return one class for all rows of one name, which must share a split: the first by its text.
+    """Return one class for all rows with the same name, which must share a split.
 
-    In a table, several rows may be about one image and have several labels.
+    In a table, several rows may be about one image and have several labels; they get the class of
+    the label that sorts first.
     """
     by_text = np.argsort(np.array(labels, object))
     rank = np.argsort(by_text)
@@ -206,20 +210,15 @@ def _of_each_name(
     return by_text[first[names]] if len(codes) else codes
 
 
-def _moving(share: EvalFrom, count: int, draw: int) -> int:
-    """Return how many of a class's rows move to ``eval``."""
-    return (count * share.end << 64) // (SECOND_DRAW + 1) + draw >> 64
-
-
 def _shares_by_class(
     codes: npt.NDArray[Any], hashes: _Numbers, ends_of: Callable[[int, int], Sequence[int]]
 ) -> npt.NDArray[np.intp]:
-    """Return in which share of its class each row lies, int [n].
+    """Return the share of its class that each row falls into, int [n].
 
     Args:
         codes: the class of each row, int [n].
-        hashes: what orders the rows of a class, uint64 [n]; rows with equal ones stay together.
-        ends_of: (class, number of its rows) → where each share but the last ends among them.
+        hashes: order of the rows of a class, uint64 [n]; rows with equal hashes stay together.
+        ends_of: (class, number of its rows) → the end of each share except the last, in rows.
     """
     shares = np.zeros(len(codes), np.intp)
     order = np.lexsort((hashes, codes))
@@ -227,7 +226,7 @@ def _shares_by_class(
     found, starts, counts = np.unique(codes, return_index=True, return_counts=True)
     for code, start, count in zip(found.tolist(), starts.tolist(), counts.tolist(), strict=True):
         some = hashes[start : start + count]
-        place = np.searchsorted(some, some, side="left")  # equal ones have the first one's place
+        place = np.searchsorted(some, some, side="left")  # equal hashes count as the first of them
         ends = np.array(ends_of(code, count))
         shares[order[start : start + count]] = np.searchsorted(ends, place, side="right")
     return shares

@@ -1,6 +1,6 @@
-r"""Groups: rows that share a patient, a video or a session, and so a split.
+r"""Groups of rows that share a patient, a video or a session, and therefore a split.
 
-    --group-by "(p\d+)/"   scans/p7/1.jpg   →  group "p7", by which the split is assigned
+    --group-by "(p\d+)/"   scans/p7/1.jpg   →  group "p7", which decides the split
     --group-by patient     a row whose column patient is empty  →  a reject: its split is unknown
 
 Pure functions.
@@ -18,9 +18,9 @@ from recordgen.rows.row import RowBatch, is_content_uri
 def with_groups(
     batch: RowBatch, by: GroupBy, share: EvalFrom | None
 ) -> tuple[RowBatch, list[Reject]]:
-    """Return the rows with their groups, and rejects of those that need one and have none.
+    """Return the rows with their groups, and rejects of rows that need a group but have none.
 
-    A row that names its split needs none, unless ``share`` may move it.
+    A row that names its split needs no group, unless ``share`` may move the row.
     """
     groups = batch.groups
     if by.pattern:

@@ -1,6 +1,6 @@
-"""What travels between the steps of the pipeline: rows in blocks, and what steps say of them.
+"""Messages between the steps of a conversion: blocks of rows, files and summaries.
 
-Rows travel as bytes: a runner that groups takes apart and packs again whatever it passes on.
+Rows travel as bytes, because a runner that groups elements unpacks and packs all their objects.
 """
 
 from __future__ import annotations
@@ -15,34 +15,26 @@ from recordgen.rejects import OddLine, Reject
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Placed rows of one bucket.
-
-    Attributes:
-        data: their columns, see :func:`recordgen.rows.columns.packed`.
-    """
+    """Placed rows of one bucket; ``data`` as :func:`recordgen.rows.columns.packed` gives it."""
 
     data: bytes
 
 
 @dataclass(frozen=True)
 class KnownBlock:
-    """Examples of the dataset that is appended to, of one bucket.
-
-    Attributes:
-        data: as :class:`RowBlock` has it.
-    """
+    """Known rows of one bucket, from the dataset that is appended to; like :class:`RowBlock`."""
 
     data: bytes
 
 
 class FindingsFile(NamedTuple):
-    """Some findings of one import file, in order; sorted, such files give the order of all.
+    """A file of findings of one import file, in order; sorted, these files order all findings.
 
     Attributes:
-        source: the import file of the first.
-        line: its line.
-        number: how many such files whoever wrote it has written before.
-        file: its name; each attempt at reading rows writes one of its own.
+        source: import file of the first finding.
+        line: line of the first finding.
+        number: number of this file among the files of its writer, from 0.
+        file: name of the file; each attempt at reading rows writes its own file.
     """
 
     source: str
@@ -53,15 +45,14 @@ class FindingsFile(NamedTuple):
 
 @dataclass(frozen=True)
 class SettledFile:
-    """The settled rows of a bucket, before and after all rows together decide about them.
+    """The settled rows of a bucket, before or after the decision about all rows.
 
     Attributes:
         bucket: its number.
-        file: where the rows lie.
-        settled: all but the rows.
-        facts: what the decision needs, see :func:`recordgen.rows.columns.packed`; empty once it is
-            taken.
-        decided: see :func:`recordgen.planning.decide.decide`, packed as well; empty before.
+        file: name of the file with the rows.
+        settled: everything except the rows.
+        facts: facts for the decision, packed; empty after it.
+        decided: see :func:`recordgen.planning.decide.decide`, packed; empty before the decision.
     """
 
     bucket: int
@@ -73,20 +64,20 @@ class SettledFile:
 
 @dataclass(frozen=True)
 class SplitsNamed:
-    """That some row names a split."""
+    """Tells a bucket that some row of the run names a split."""
 
 
 @dataclass(frozen=True)
 class ReadSummary:
-    """What reading some rows came to.
+    """Counts of some rows that were read.
 
     Attributes:
-        read: how many there were.
-        named: whether any names a split.
-        rejects: those that cannot be used.
-        adjusted: how much was changed to make others usable, by kind.
-        findings: files that say what.
-        odd_lines: what the checks say of lines, whatever became of their rows.
+        read: number of rows.
+        named: whether any row names a split.
+        rejects: rows that cannot be used.
+        adjusted: changes that made other rows usable, by kind.
+        findings: files that list these changes.
+        odd_lines: findings of the checks in lines, whether or not their rows were rejected.
     """
 
     read: int = 0

@@ -1,10 +1,11 @@
 """Near-duplicates: images that look nearly the same share a split.
 
-    pictures ─SeenImages─▶ columns beside the rows ─shared_hashes─▶ one split hash for each group
+    pictures ─SeenImages─▶ columns of the rows ─shared_hashes─▶ one split hash for each group
 
-What is nearly the same is what the checks NEAR_LEAK and NEAR_DUPLICATE take for it; files with the
-same bytes are, too. If a is like b, and b like c, the three are one group. Its split is that of its
-member with the smallest sha256: neither the order of rows nor a runner decides it.
+Images are nearly the same by the rule of the checks NEAR_LEAK and NEAR_DUPLICATE, or if their files
+have the same bytes. If a is like b, and b is like c, all three are one group. The group gets the
+split of its member with the smallest sha256, so that neither the order of rows nor the runner
+matters.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from recordgen.lint.looks import SmallPicture
 from recordgen.lint.pictures import find_alike
 from recordgen.rows.columns import Columns
 
-#: What must be known of an image to compare it with others, as columns.
+#: Columns that are needed to compare an image with others.
 LOOKS = ("perceptual_hash", "signature", "contrast")
 
 
 class SeenImages:
-    """What images of rows look like, in the order of the rows; 76 bytes of each are kept."""
+    """Collects the looks of images in the order of rows, 76 bytes for each image."""
 
     def __init__(self) -> None:
         self._notes = Notes()
 
     def add(self, picture: SmallPicture | None) -> None:
-        """Look at the image of the next row; None: it has none."""
+        """Add the image of the next row, or None if it has none."""
         one = Notes()
         one.add(0, b"", None, picture)
         self._notes.extend(one)
 
     def columns(self) -> Mapping[str, Any]:
-        """Return the columns of :data:`LOOKS`; of rows without an image, nulls."""
+        """Return the columns of :data:`LOOKS`, with nulls for rows without an image."""
         found = self._notes.columns()
         return {name: found[name] for name in LOOKS}
 
@@ -46,11 +47,11 @@ class SeenImages:
 def by_content(
     facts: Columns, *order: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """Return the rows whose content is known, by content, and which are the first of theirs.
+    """Return the rows with known content, sorted by it, and which are the first of equal ones.
 
     Args:
-        facts: n rows with the first 16 bytes of a sha256 as ``content``, null where it is unknown.
-        order: what orders rows of one content, [n] each, the last of them before the others.
+        facts: n rows with the first 16 bytes of a sha256 as ``content``, null if unknown.
+        order: keys that order rows of equal content, [n] each; the last key matters most.
     """
     content = facts["content"].combine_chunks()
     known = np.flatnonzero(np.asarray(pc.is_valid(content)))
@@ -64,15 +65,15 @@ def by_content(
 
 
 def shared_hashes(facts: Columns) -> npt.NDArray[np.uint64]:
-    """Return the split hash of each row, the same one for a group: uint64 [n].
+    """Return the split hash of each row, equal within a group: uint64 [n].
 
     Args:
-        facts: ``split_hash``, the first 16 bytes of the sha256 as ``content`` (null: the row's own
-            hash stays), and the columns of :data:`LOOKS`.
+        facts: ``split_hash``, the first 16 bytes of the sha256 as ``content`` (null if the row
+            keeps its own hash), and the columns of :data:`LOOKS`.
     """
     hashes: npt.NDArray[np.uint64] = facts["split_hash"].to_numpy().copy()
     rows, is_first = by_content(facts)
-    # A row for each different content, by its digest: so the first of a group has the smallest one.
+    # One row per content, sorted by digest, so that the first of a group has the smallest digest.
     firsts = rows[is_first]
     leaders = np.arange(len(firsts))
     seen = np.flatnonzero(np.asarray(facts["perceptual_hash"].is_valid())[firsts])

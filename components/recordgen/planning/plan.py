@@ -1,11 +1,11 @@
-"""How planned rows are cut into shards. Pure functions.
+"""The plan: the shards of each group, and the vocabulary. Pure functions.
 
-What the buckets say of themselves (see :mod:`recordgen.planning.resolve`) is enough to cut every
-group (a split, or with ``shard_by=label`` one label of a split) into shards of equal bytes:
+The summaries of the buckets (see :mod:`recordgen.planning.resolve`) are enough to cut every group
+(a split, or with ``shard_by=label`` one label of a split) into shards of equal bytes:
 
     BucketSummary of every bucket ─make_plan─▶ Plan
 
-Which rows are whose: :mod:`recordgen.planning.bucket_files`.
+:mod:`recordgen.planning.bucket_files` assigns rows to shards.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.rows.planned import Group
 
-# Every group is a file of its own at least, and every bucket counts its rows by group.
+# Every group needs at least one file, and every bucket counts its rows by group.
 _MAX_GROUPS = 10_000
 
 
 @dataclass(frozen=True)
 class BucketSummary:
-    """What a bucket's rows came to; the planned ones are counted by group.
+    """Counts of the rows of a bucket.
 
     Attributes:
         rows: planned rows by group.
         bytes: their payloads' bytes by group.
-        labels: planned rows by label; one with several labels counts for each.
-        counts: what became of the others.
-        rejects: rows left out, and why.
-        moved: planned rows of ``eval`` that ``eval_from`` put there.
+        labels: planned rows by label; a row with several labels counts for each of them.
+        counts: counts of the other rows.
+        rejects: rejected rows.
+        moved: planned rows that ``eval_from`` moved to ``eval``.
     """
 
     rows: Mapping[Group, int]
@@ -49,13 +49,13 @@ class BucketSummary:
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """How one group is cut into shards.
+    """The shards of one group.
 
     Attributes:
-        rows: its rows.
-        bytes: their payloads' bytes.
-        first: the number of its first shard among those of the split.
-        shards: how many shards it is cut into.
+        rows: number of its rows.
+        bytes: bytes of their payloads.
+        first: number of its first shard in the split.
+        shards: number of its shards.
     """
 
     rows: int
@@ -64,18 +64,18 @@ class GroupPlan:
     shards: int
 
     def shard_at(self, offset: int) -> int:
-        """Return the shard in which a byte falls when the payloads are laid end to end."""
+        """Return the shard of a byte offset if the group's payloads are laid end to end."""
         return self.first + min(offset * self.shards // max(self.bytes, 1), self.shards - 1)
 
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """How one split is cut.
+    """The shards of one split.
 
     Attributes:
-        shards: shards of all its groups, and those that were there before.
-        groups: by ``Group.label``, in the order in which their shards are numbered.
-        first: the number of its first new shard: those before it are appended to.
+        shards: number of shards, existing ones included.
+        groups: by ``Group.label``, in the order of their shards.
+        first: number of its first new shard; existing shards come before it.
     """
 
     shards: int
@@ -95,36 +95,26 @@ class SplitPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole plan, small whatever the number of rows.
+    """The whole plan; its size does not depend on the number of rows.
 
     Attributes:
-        splits: by name; splits without rows are not there.
+        splits: by name, without empty splits.
         vocabulary: labels of all planned rows.
-        counts: what became of the rows that are not planned.
+        counts: counts of the rows that are not planned.
     """
 
     splits: Mapping[str, SplitPlan]
     vocabulary: Vocabulary
     counts: RowCounts
 
-    @property
-    def rows(self) -> int:
-        """Rows that will be written unless their payloads are refused."""
-        return sum(split.rows for split in self.splits.values())
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of their payloads."""
-        return sum(split.bytes for split in self.splits.values())
-
 
 @dataclass(frozen=True)
 class Base:
-    """What a plan adds to.
+    """The existing dataset, or its labels, that a plan adds to.
 
     Attributes:
-        shards: how many shards each split has already.
-        vocabulary: the labels whose numbers stand in records already; None: there are none.
+        shards: number of existing shards by split.
+        vocabulary: labels whose numbers are fixed, or None if there are none.
     """
 
     shards: Mapping[str, int] = field(default_factory=dict)
@@ -132,7 +122,7 @@ class Base:
 
 
 def too_many(rejects: int, read: int, options: ConvertOptions) -> bool:
-    """Say whether so many rejects among the rows read fail the run."""
+    """Return whether a run with this number of rejects fails."""
     return rejects > options.max_reject_fraction * read
 
 
@@ -143,18 +133,18 @@ def make_plan(
     options: ConvertOptions,
     base: Base | None = None,
 ) -> Plan:
-    """Cut every group into shards of about ``shard_bytes``, from the buckets' summaries alone.
+    """Cut every group into shards of about ``shard_bytes``.
 
     Args:
         summaries: of all buckets, in any order.
-        read: what reading the import files came to.
+        read: counts of the rows read from the import files.
         options: ``shard_mb``, ``labels`` and ``eval_from``.
-        base: what is there already; None: nothing.
+        base: the existing dataset, if any.
 
     Raises:
         UsageError: ``eval_from`` does not fit the rows, see :func:`check_eval_from`.
-        DataError: the labels do not fit ``options.labels``, or are too many for shards of their
-            own.
+        DataError: the labels do not fit ``options.labels``, or ``shard_by=label`` would make too
+            many groups.
     """
     labels: Counter[str] = Counter()
     rows: Counter[Group] = Counter()
@@ -168,15 +158,16 @@ def make_plan(
         moved += summary.moved
     if len(rows) > _MAX_GROUPS:
         raise DataError(
-            f"shard_by=label gives each label of each split files of its own: {len(rows):,} here, "
-            f"more than the {_MAX_GROUPS:,} allowed; use shard_by=hash"
+            f"shard_by=label writes separate files for each label of each split: {len(rows):,} "
+            f"here, more than the {_MAX_GROUPS:,} allowed; use shard_by=hash"
         )
     base = base or Base()
     if (share := options.eval_share) is not None:
         check_eval_from(share, rows, moved, base)
     groups: dict[str, dict[str | None, GroupPlan]] = {}
     shards: Counter[str] = Counter(base.shards)
-    for group in sorted(rows, key=_numbered):
+    # Shards are numbered by split, then label.
+    for group in sorted(rows, key=lambda group: (split_order(group.split), group.label or "")):
         split, label = group
         cut = max(1, min(rows[group], -(-size[group] // options.shard_bytes)))
         groups.setdefault(split, {})[label] = GroupPlan(
@@ -195,29 +186,28 @@ def make_plan(
 
 
 def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base: Base) -> None:
-    """Check that ``eval`` gets rows from one split alone, and that this split has some.
+    """Check that ``eval`` gets rows from ``share.split`` only, and that this split has rows.
 
-    ``rows`` are those after the move, ``moved`` how many of them it put into ``eval``.
+    Args:
+        share: the value of ``eval_from``.
+        rows: planned rows by group, after the move.
+        moved: number of rows that moved to ``eval``.
+        base: the existing dataset, if any.
 
     Raises:
-        UsageError: other rows are in ``eval``, or none are in the split that gives.
+        UsageError: other rows are in ``eval``, or ``share.split`` has no rows.
     """
     found: Counter[str] = Counter()
     for group, count in rows.items():
         found[group.split] += count
     if others := found[EVAL] - moved:
         raise UsageError(
-            f"eval_from={share} needs an empty split eval, and {others:,} other rows are in it: "
-            f"they name it, or were drawn into it; leave eval_from out, or keep rows that name no "
-            f"split in train with split_fractions=100"
+            f"eval_from={share} needs an empty split eval, but {others:,} other rows name it or "
+            f"were assigned to it; remove eval_from, or assign all rows without a split to train "
+            f"with split_fractions=100"
         )
     if found and not base.shards and not found[share.split] + moved:
         raise UsageError(
-            f"eval_from={share}: no row is in split {share.split!r}; there are "
+            f"eval_from={share}: no row is in split {share.split!r}; the splits are "
             f"{', '.join(sorted(found, key=split_order))}"
         )
-
-
-def _numbered(group: Group) -> tuple[tuple[int, str], str]:
-    """Return where a group's shards come: by split, then label."""
-    return split_order(group.split), group.label or ""

@@ -1,13 +1,13 @@
-"""Which rows are kept, and in which split: a bucket of rows is resolved on its own. Pure functions.
+"""Resolve the rows of a bucket: which rows are kept, and in which split. Pure functions.
 
-A row's place is a hash of (seed, uri). All rows of one uri fall into the same bucket, a range of
-that hash, so nothing outside a bucket decides what becomes of its rows, unless options ask for it
+A row's sort key is a hash of (seed, uri), and a bucket is a range of sort keys. All rows of one uri
+are in the same bucket, so each bucket is resolved on its own, unless options need all rows
 (:mod:`recordgen.planning.decide`):
 
     rows ─placed─▶ bucket ─settle_bucket─▶ Settled ─plan_bucket─▶ rows by Group, BucketSummary
 
-A row that has its place for itself depends on no other one: such rows are planned by columns. Those
-that share a place, duplicates, parts and contradictions among them, are looked at one by one.
+A row with a unique sort key does not depend on other rows: such rows are planned by columns. Rows
+that share a sort key, such as duplicates, parts and contradictions, are examined one by one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from recordgen import storage
 from recordgen.dataset.manifest import RowCounts
-from recordgen.dataset.splits import EVAL, SECOND_DRAW, EvalFrom, SplitFractions
+from recordgen.dataset.splits import EVAL, MOVE_BITS, EvalFrom, SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.planning.near import SeenImages
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-#: rows → what is in the payload of each, or why it is refused
+#: rows → the content of each payload, or the error that refuses it
 AskContents: TypeAlias = Callable[[Sequence[PlacedRow]], Iterable["Content | PayloadError"]]
 
-#: (uris, import files) → the size and version of each payload, or why it is refused
+#: (uris, import files) → the size and version of each payload, or the error that refuses it
 AskInfos: TypeAlias = Callable[[Sequence[str], Sequence[str]], Iterable["FileInfo | PayloadError"]]
 
-# The version of a payload that is part of its row.
+# The version of a payload that is part of its row, and so never changes.
 _IN_THE_ROW = "row"
 
 
@@ -84,17 +84,17 @@ def settle_bucket(
     Args:
         placed: all rows of the bucket, in any order (columns of PlacedRow).
         options: seed, split fractions, eval_from, split_by, shard_by.
-        task: what annotations mean.
-        drop_unnamed: leave out rows without a split.
-        infos: returns the size and version of payloads in storage, or why one is refused; it gets
-            their uris, and the import file that names each.
-        contents: returns what is in each payload, or why it is refused; called only if
-            ``split_by`` or ``duplicates`` ask for it.
-        known: examples of the dataset that is appended to, of this bucket.
-        folders: those of the import files that it was made of.
+        task: the task of the rows.
+        drop_unnamed: drop rows without a split.
+        infos: returns the size and version of payloads in storage, or the errors that refuse them,
+            given their uris and the import files that name them.
+        contents: returns the contents of payloads, or the errors that refuse them; called only if
+            ``split_by`` or ``duplicates`` need it.
+        known: examples of this bucket in the dataset that is appended to.
+        folders: folders of the import files of that dataset.
     """
     share = options.eval_share
-    settled = _settled(in_order(placed), task, known, folders, share)
+    settled = _settle(in_order(placed), task, known, folders, share)
     rejects = settled.rejects
     rows = settled.rows.filter(pc.is_valid(settled.rows["split"])) if drop_unnamed else settled.rows
     settled.counts["dropped"] += len(settled.rows) - len(rows)
@@ -121,12 +121,11 @@ def plan_bucket(
     Args:
         settled: its rows.
         options: split fractions, eval_from, shard_by.
-        task: what annotations mean.
-        decided: what all rows together decided about them, see :mod:`recordgen.planning.decide`;
-            None: each decides about itself.
+        task: the task of the rows.
+        decided: decisions of :func:`recordgen.planning.decide.decide`, if options need all rows.
 
     Returns:
-        Planned rows by group, in their order (columns of PlannedRow); and the summary.
+        Planned rows by group, in order (columns of PlannedRow), and the summary.
     """
     rows, copies = settled.rows, 0
     if decided is not None:
@@ -137,8 +136,7 @@ def plan_bucket(
         rows, decided = rows.filter(kept), decided.filter(kept)
         copies = len(kept) - len(rows)
     if decided is None or options.stratify == "none":
-        found = _in_splits(rows, options.split_fractions, options.eval_share)
-        splits, assigned, moved = found
+        splits, assigned, moved = _in_splits(rows, options.split_fractions, options.eval_share)
     else:
         splits, assigned = decided["split"].combine_chunks(), decided["assigned"]
         moved = pc.sum(decided["moved"]).as_py() or 0
@@ -166,12 +164,12 @@ def plan_bucket(
 
 @dataclass
 class Settled:
-    """Rows of which each is an example, unless its payload is refused.
+    """Rows that become one example each, unless their payload is refused.
 
     Attributes:
-        rows: columns of PlacedRow, and ``assigned``: whether the split is one that another part of
-            the payload has already, and the row did not name; null: nothing is decided. Then
-            ``bytes`` and ``version`` of the payload and, where it was read, ``content``.
+        rows: columns of PlacedRow; ``assigned``: true if the row got its split from a known part of
+            its payload, false if it named the split of that part, null if neither; then ``bytes``
+            and ``version`` of the payload and, if it was read, ``content``.
         rejects: rows that contradict others.
         counts: duplicates, merged, dropped and existing rows, see
             :class:`recordgen.dataset.manifest.RowCounts`.
@@ -182,15 +180,15 @@ class Settled:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def _settled(
+def _settle(
     ordered: Columns,
     task: Task,
     known: Sequence[KnownRow],
     folders: Collection[str],
     share: EvalFrom | None,
 ) -> Settled:
-    """Look at the rows that share their place with another one, or their uri with an example."""
-    shared = _shares_place(ordered, known)
+    """Settle the rows; only rows that share a sort key or a known uri are examined one by one."""
+    shared = _share_key(ordered, known)
     alone = _with_assigned(ordered, [None] * len(ordered))
     if not shared.any():
         return Settled(alone)
@@ -199,7 +197,7 @@ def _settled(
     rows, assigned = settling.settle(list(rows_of(PlacedRow, ordered.filter(pa.array(shared)))))
     settled = _with_assigned(columns_of(PlacedRow, rows), assigned)
     both = pa.concat_tables([found.rows, settled]).unify_dictionaries().combine_chunks()
-    # Rows that share a place stand among the settled ones, in the order in which they were left.
+    # Sort by key; rows that share a key keep the order in which they were settled.
     found.rows = both.take(pa.array(np.argsort(both["sort_key"].to_numpy(), kind="stable")))
     return found
 
@@ -208,10 +206,10 @@ def _with_assigned(columns: Columns, assigned: Sequence[bool | None]) -> Columns
     return columns.append_column("assigned", pa.array(assigned, pa.bool_()))
 
 
-def _shares_place(ordered: Columns, known: Sequence[KnownRow]) -> npt.NDArray[np.bool_]:
-    """Say of each row whether another one has its place, or an example its uri (bool [n]).
+def _share_key(ordered: Columns, known: Sequence[KnownRow]) -> npt.NDArray[np.bool_]:
+    """Return for each row whether it shares its sort key with a row or its uri with ``known``.
 
-    Rows without a uri are examples of their own, also where they say the same.
+    Rows without a uri are separate examples even if they are equal. Shape: bool [n].
     """
     keys = ordered["sort_key"].to_numpy()
     if not len(keys):
@@ -229,10 +227,7 @@ def _shares_place(ordered: Columns, known: Sequence[KnownRow]) -> npt.NDArray[np
 
 
 def _sized(rows: Columns, task: Task, infos: AskInfos, rejects: list[Reject]) -> Columns:
-    """Return the rows whose payloads are not refused, with ``bytes`` and ``version`` of these.
-
-    What stands in a row never changes.
-    """
+    """Return the rows whose payloads are not refused, with their ``bytes`` and ``version``."""
     uris, annotations = rows["uri"].combine_chunks(), rows["annotation"].combine_chunks()
     sizes = task.own_sizes(uris, annotations)
     if not task.names_payloads:
@@ -256,7 +251,7 @@ def _by_row(
     sizes: Sequence[int],
     answers: Iterator[FileInfo | PayloadError],
 ) -> Iterator[FileInfo | PayloadError]:
-    """Yield what each row's payloads come to, given what was said of each."""
+    """Yield one answer for each row, given the answers for all payloads."""
     for uris, size in zip(wanted, sizes, strict=True):
         if len(uris) == 1:
             yield next(answers)
@@ -280,13 +275,13 @@ def _in_splits(
         pa.array(shares_of(hashes, fractions.weights))
     )
     splits = pc.coalesce(rows["split"].combine_chunks(), chosen)
-    beside = rows["assigned"].combine_chunks()
-    assigned = pc.coalesce(beside, pc.is_null(rows["split"]).combine_chunks())
+    with_known = rows["assigned"].combine_chunks()
+    assigned = pc.coalesce(with_known, pc.is_null(rows["split"]).combine_chunks())
     moved = 0
     if share is not None:
-        is_low = pa.array((hashes & np.uint64(SECOND_DRAW)) < share.end)
-        moves = pc.and_(pc.and_(pc.equal(splits, share.split), is_low), pc.is_null(beside))
-        there = pc.and_(pc.is_valid(beside), pc.equal(splits, EVAL))
+        is_low = pa.array((hashes & np.uint64(MOVE_BITS)) < share.end)
+        moves = pc.and_(pc.and_(pc.equal(splits, share.split), is_low), pc.is_null(with_known))
+        there = pc.and_(pc.is_valid(with_known), pc.equal(splits, EVAL))
         splits = pc.if_else(moves, EVAL, splits)
         assigned = pc.or_(assigned, moves)
         moved = pc.sum(pc.or_(moves, there)).as_py() or 0
@@ -296,13 +291,13 @@ def _in_splits(
 def _groups(
     planned: Columns, splits: Any, by_label: Task | None
 ) -> Iterator[tuple[Group, Columns]]:
-    """Yield the rows by split and, if a task says what it is, by their one label."""
+    """Yield the rows by split, and by their label if ``by_label`` is the task of the rows."""
     names = splits.dictionary_encode()
     numbers = names.indices.to_numpy()
     labels: list[str | None] = [None]
     if by_label is not None:
-        said = pc.fill_null(by_label.one_labels(planned["annotation"].combine_chunks()), "")
-        codes = said.dictionary_encode()
+        texts = pc.fill_null(by_label.one_labels(planned["annotation"].combine_chunks()), "")
+        codes = texts.dictionary_encode()
         labels = codes.dictionary.to_pylist()
         numbers = numbers * len(labels) + codes.indices.to_numpy()
     for number, columns in grouped(planned, numbers):
@@ -312,14 +307,14 @@ def _groups(
 
 @dataclass
 class _Settling:
-    """Looks at rows one by one, and notes in ``found`` what becomes of those that are no examples.
+    """Settles rows one by one, and adds the rejects and counts to ``found``.
 
     Attributes:
-        task: what annotations mean.
+        task: the task of the rows.
         known: examples of the dataset that is appended to.
-        folders: those of the import files that it was made of.
-        share: what ``eval_from`` moves.
-        found: gets rejects and counts.
+        folders: folders of the import files of that dataset.
+        share: the value of ``eval_from``.
+        found: receives rejects and counts.
     """
 
     task: Task
@@ -333,34 +328,34 @@ class _Settling:
     ) -> tuple[Sequence[PlacedRow], Sequence[bool | None]]:
         """Return the rows that are examples, and ``assigned`` of each, see :class:`Settled`.
 
-        ``ordered``: those of one place are neighbours.
+        ``ordered`` is sorted by sort key.
         """
-        beside: dict[tuple[str, int], bool] = {}
+        assigned: dict[tuple[str, int], bool] = {}
         if self.known:
-            ordered = self._beside_known_parts(ordered, beside)
+            ordered = self._with_known_parts(ordered, assigned)
         rows: list[PlacedRow] = []
         for _, neighbours in groupby(ordered, key=lambda row: row.sort_key):
             rows += self._distinct(list(neighbours))
         if self.known:
             rows = self._without_known(rows)
-        return rows, [beside.get(_line(row)) for row in rows]
+        return rows, [assigned.get(_line(row)) for row in rows]
 
     def _reject(self, row: PlacedRow, code: RejectCode, message: str) -> None:
         self.found.rejects.append(reject(row, code, message))
 
     def _distinct(self, neighbours: Sequence[PlacedRow]) -> Iterator[PlacedRow]:
-        """Yield one row for each part of each payload; rows without a uri are examples each."""
+        """Yield one row for each part of each payload, and every row without a uri."""
         payloads: dict[str, list[PlacedRow]] = defaultdict(list)
         for row in sorted(neighbours, key=_line):
             if not row.uri:
                 yield row
             elif self.task.by_address:
                 payloads[row.uri].append(row)
-            else:  # one relative uri in two folders is two payloads
+            else:  # the same relative uri in two folders names two payloads
                 payloads[storage.resolve(row.uri, row.source)].append(row)
         for _, rows in sorted(payloads.items()):
             if len({self.task.part(row.annotation) for row in rows}) > 1:
-                # The parts of a payload get the split of the first line, and never straddle two.
+                # All parts of a payload get one split, which the first line with a split names.
                 named, agreeing = _one_split(rows)
                 self._reject_others(rows, named)
                 rows = [
@@ -372,17 +367,17 @@ class _Settling:
                 yield from self._merged(list(same))
 
     def _merged(self, ordered: Sequence[PlacedRow]) -> Sequence[PlacedRow]:
-        """Return the row that stands for all rows of one example, or none: they are all rejected.
+        """Merge the rows of one example into one row, or none if all are rejected.
 
-        The first row (by file, then line) wins; a split that it leaves open is filled from the
-        others, and the task says what their annotations come to. Annotations that contradict each
-        other reject all rows, a split that differs rejects that row.
+        The first row (by file, then line) wins. If it names no split, it gets the split of another
+        row, and the task merges the annotations. Contradictory annotations reject all rows; a
+        different split rejects only its row.
         """
         if len(ordered) == 1:
             return ordered
         named, agreeing = _one_split(ordered)
         try:
-            self.task.merge([row.annotation for row in ordered])  # a contradiction spoils them all
+            self.task.merge([row.annotation for row in ordered])  # a contradiction rejects all rows
             annotation, duplicates = self.task.merge([row.annotation for row in agreeing])
         except AnnotationError as exc:
             lines = ", ".join(f"{row.source}:{row.line}" for row in ordered[:5])
@@ -394,7 +389,7 @@ class _Settling:
         return [ordered[0]._replace(split=named.split, annotation=annotation)]
 
     def _reject_others(self, rows: Iterable[PlacedRow], named: PlacedRow) -> None:
-        """Reject the rows that name another split than the first that names one."""
+        """Reject the rows that name another split than ``named`` does."""
         for row in rows:
             if row.split not in (None, named.split):
                 message = (
@@ -403,13 +398,13 @@ class _Settling:
                 )
                 self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
 
-    def _beside_known_parts(
-        self, rows: Iterable[PlacedRow], beside: dict[tuple[str, int], bool]
+    def _with_known_parts(
+        self, rows: Iterable[PlacedRow], assigned: dict[tuple[str, int], bool]
     ) -> list[PlacedRow]:
-        """Give rows the split in which other parts of their payload are already.
+        """Give rows the split of the known parts of their payload.
 
-        ``beside`` gets the file and line of each such row, and whether its split was assigned;
-        rows that name another split are rejected.
+        ``assigned`` receives the file and line of each such row, and whether its split was
+        assigned. Rows that name another split are rejected.
         """
         parts: dict[str, dict[str, KnownRow]] = defaultdict(dict)
         for item in self.known:
@@ -424,9 +419,9 @@ class _Settling:
             agrees = self._agrees(row.split, first.split)
             is_whole = len({*there, self.task.part(row.annotation)}) == 1
             if is_whole and (row.split is None or not agrees):
-                kept.append(row)  # its example is there, or it contradicts that
+                kept.append(row)  # it is known already, or contradicts a known row
             elif agrees:
-                beside[_line(row)] = row.split != first.split
+                assigned[_line(row)] = row.split != first.split
                 kept.append(row._replace(split=first.split))
             else:
                 message = (
@@ -437,7 +432,7 @@ class _Settling:
         return kept
 
     def _without_known(self, rows: Iterable[PlacedRow]) -> list[PlacedRow]:
-        """Return the rows without an example yet; those that say what theirs says are counted."""
+        """Return the rows that are not known yet; count the known ones, reject contradictions."""
         examples: dict[tuple[str, str], list[KnownRow]] = defaultdict(list)
         for item in self.known:
             examples[item.uri, self.task.part(item.annotation)].append(item)
@@ -463,36 +458,36 @@ class _Settling:
         return storage.is_relative(row.uri) and not self.task.by_address
 
     def _is_elsewhere(self, row: PlacedRow) -> bool:
-        """Say whether a row has the relative uri of an example, and starts at another folder."""
+        """Return whether a relative uri starts at a folder that the known rows do not use."""
         is_other_folder = storage.folder_of(row.source) not in self.folders
         return self._may_start_elsewhere(row) and is_other_folder
 
     def _agrees(self, named: str | None, stored: str) -> bool:
-        """Say whether an example in the split ``stored`` may be of a row that names ``named``."""
-        gave = self.share is not None and (named, stored) == (self.share.split, EVAL)
-        return named in (None, stored) or gave
+        """Return whether a row that names a split may have its example in the split ``stored``."""
+        has_moved = self.share is not None and (named, stored) == (self.share.split, EVAL)
+        return named in (None, stored) or has_moved
 
     def _contradiction(
         self, row: PlacedRow, examples: Sequence[KnownRow]
     ) -> tuple[RejectCode, str] | None:
-        """Return why a row is rejected that says something else than each of its examples."""
-        said, first = row.annotation, examples[0]
+        """Return the reject code and message of a row that contradicts all its known examples."""
+        own, first = row.annotation, examples[0]
         same = [
             item
             for item in examples
-            if said is None or not self.task.contradicts(said, item.annotation)
+            if own is None or not self.task.contradicts(own, item.annotation)
         ]
         if not same:
             code, stored = RejectCode.CONFLICTING_LABELS, first.annotation
-            word = "no label"
+            found = "no label"
             if stored is not None and self.task.labels(stored):
-                word = f"label {self.task.shown(stored)}"
+                found = f"label {self.task.shown(stored)}"
         elif not any(self._agrees(row.split, item.split) for item in same):
             code, first = RejectCode.CONFLICTING_SPLITS, same[0]
-            word = f"split {first.split!r}"
+            found = f"split {first.split!r}"
         else:
             return None
-        return code, f"it is in {first.shard} with {word}, which stays; convert anew to change it"
+        return code, f"it is in {first.shard} with {found}, which stays; convert anew to change it"
 
 
 def _line(row: PlacedRow) -> tuple[str, int]:
@@ -508,7 +503,7 @@ def _one_split(ordered: Sequence[PlacedRow]) -> tuple[PlacedRow, list[PlacedRow]
 def _together(
     uris: Sequence[str], found: Sequence[FileInfo | PayloadError]
 ) -> FileInfo | PayloadError:
-    """Return what several payloads of a row come to."""
+    """Return the total size and the versions of several payloads, or the first error."""
     parts = []
     for uri, info in zip(uris, found, strict=True):
         if isinstance(info, PayloadError):
@@ -521,7 +516,7 @@ def _together(
 def _without_refused(
     rows: Columns, answers: Iterable[_Answer | PayloadError], rejects: list[Reject]
 ) -> tuple[Columns, list[_Answer]]:
-    """Return the rows that no answer refuses, and their answers; refusals become rejects."""
+    """Return the rows whose answers are no errors, and these answers; errors become rejects."""
     found = list(answers)
     kept = [answer for answer in found if not isinstance(answer, PayloadError)]
     if len(kept) == len(found):
@@ -541,10 +536,10 @@ def _with_content(
     rejects: list[Reject],
     looks: SeenImages | None,
 ) -> Columns:
-    """Return the rows with ``content``, the sha256 of their payload, where that is a file or text.
+    """Add the columns ``content``, the sha256 of each payload, and the columns of ``looks``.
 
-    Only rows that name one of the splits ``undecided`` are asked about; None: all are. ``rejects``
-    gets the rows whose payload cannot be read; the columns of ``looks`` stand beside ``content``.
+    ``content`` is known for payloads in files and texts, and only if the row's split is one of
+    ``undecided`` (None for all rows). Rows whose payload cannot be read become ``rejects``.
     """
     items = list(rows_of(PlacedRow, rows))
     is_asked = [undecided is None or row.split in undecided for row in items]
@@ -577,7 +572,7 @@ def _with_content(
 
 
 def _placed_by_content(rows: Columns, seed: int) -> Columns:
-    """Replace the split hash of rows by their content's, where it is known."""
+    """Replace the split hash of rows with the hash of their content, if it is known."""
     place = placing(seed)
     hashes = [
         own if content is None else place(content).split_hash

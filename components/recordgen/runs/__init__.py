@@ -1,10 +1,11 @@
-"""One run on one output: staged, seen, resumed, committed.
+"""A run on an output: staging, progress, commit, resume.
 
-staging.py    the folder beside the output in which a run works
-lease.py      one run at a time
-heartbeat.py  what workers leave there, and progress.py: who looks at it
-commit.py     finished shards → the output, ``dataset.json`` last
-resume.py     shards that an interrupted run finished
-counters.py   the counts of a run
-results.py    what a run hands back
+staging.py    the staging folder
+lease.py      allows one run at a time
+heartbeat.py  progress files that workers write
+progress.py   reports the progress that these files show
+commit.py     opens a run, and moves its shards to the output, ``dataset.json`` last
+resume.py     keeps the shards that an interrupted run finished
+counters.py   names of a run's counts
+results.py    return values of ``convert`` and ``check``
 """

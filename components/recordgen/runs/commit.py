@@ -1,9 +1,9 @@
-"""How a run on an output begins and ends, and what the next one does with what a dead one left.
+"""Open a run on an output, commit it, and clean up after runs that died.
 
-Nothing but the staging folder changes before :func:`commit`, and ``dataset.json`` is written last:
-a run that dies leaves nothing that looks finished. With ``overwrite`` the old dataset stays until
-the new one is complete; a run that dies while its shards are moved leaves neither, but
-all that the next run needs to end what it began or to start anew (:func:`open_run`).
+A run changes only its staging folder until :func:`commit`, and writes ``dataset.json`` last, so a
+run that dies never looks finished. With ``overwrite``, the old dataset stays until the new one is
+complete. A run that dies while it moves its shards leaves no dataset, but the next run can finish
+it or start over (:func:`open_run`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from recordgen.standards.stored_features import label_files
 from recordgen.standards.tfdv_schema import SCHEMA_FILE, schema_text
 from recordgen.tasks import TASKS
 
-# Before the names of files that say why a run has failed beside an older dataset.
+# Prefix of the files that explain a failed run, if the output holds an older dataset.
 _FAILED = "failed-"
 
 _STREAMED = (FINDINGS_FILE, LINT_FILE, EXAMPLES_FILE)
@@ -61,11 +61,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Leftover:
-    """What a run that died has left.
+    """The finished shards of a run that died.
 
     Attributes:
-        staging: its staging folder, with the results of its finished shards.
-        roots: where their files lie: in that folder, and in the output if it died moving them.
+        staging: its staging folder, which holds their results.
+        roots: folders of their files: the staging folder, and the output if the run died while it
+            moved them.
     """
 
     staging: Staging
@@ -74,7 +75,7 @@ class Leftover:
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has begun.
+    """An open run.
 
     Attributes:
         staging: its staging folder.
@@ -94,49 +95,49 @@ def open_run(
     resume: bool = False,
     no_use: tuple[type[BaseException], ...] = (UsageError, DataError),
 ) -> Iterator[Run]:
-    """Begin a run in an empty staging folder.
+    """Open a run with an empty staging folder.
 
     Args:
-        output: folder or URL prefix that is written.
-        overwrite: a dataset that is there will be replaced.
-        append: a dataset that is there will be added to.
-        resume: go on where interrupted runs have stopped; otherwise what they left is removed.
-        no_use: errors that make the staged files useless; they are removed.
+        output: folder or URL prefix to write.
+        overwrite: replace an existing dataset.
+        append: add to an existing dataset.
+        resume: keep the finished shards of interrupted runs; otherwise they are removed.
+        no_use: errors that make the staged files useless, so that they are removed.
 
     Raises:
-        OutputExistsError: the output holds a dataset and ``overwrite`` was not asked for, or
-            files of our names that no run of ours left.
-        OutputBusyError: another run is at work there.
+        OutputExistsError: the output holds a dataset that may not be replaced, or files with our
+            names that no run of ours left.
+        OutputBusyError: another run writes to the output.
         StorageError: the output cannot be written.
     """
     _check_output(output, overwrite=overwrite, append=append)
-    # Shards of a resumed run stay useful, whatever the data are.
+    # The finished shards of a resumed run stay useful after a DataError, too.
     with _begun(output, (UsageError,) if resume else no_use) as (staging, dead):
         finished = _has_dataset(output)
         if finished and not (overwrite or append):
             raise OutputExistsError(f"{output}: another run has just finished here")
-        leave = _keep if resume else _start_anew
-        yield Run(staging, tuple(leave(output, dead, finished=finished)))
+        leftovers = _keep if resume else _start_anew
+        yield Run(staging, tuple(leftovers(output, dead, finished=finished)))
 
 
 def _keep(output: str, dead: Iterable[Staging], *, finished: bool) -> Iterator[Leftover]:
-    """Yield interrupted runs with finished shards, and remove the others."""
+    """Yield the interrupted runs that have finished shards, and remove the others."""
     for left in dead:
         if not left.count_results():
             storage.remove(left.root)
             continue
-        lease.end(left.lease)  # should it be alive after all, it must not commit
+        lease.end(left.lease)  # if it is alive after all, it must not commit
         moved = (output,) if left.moving and not finished else ()
         yield Leftover(left, (left.root, *moved))
 
 
 def _start_anew(output: str, dead: Collection[Staging], *, finished: bool) -> Sequence[Leftover]:
-    """Remove what interrupted runs have left."""
+    """Remove the files of interrupted runs."""
     shards = sum(left.count_results() for left in dead)
     if shards:
         _log.warning(
-            "%s: starting anew; %d finished shards of an interrupted run are removed, which "
-            "--resume would have kept",
+            "%s: starting over; %d finished shards of an interrupted run are removed (--resume "
+            "would have kept them)",
             masked(output),
             shards,
         )
@@ -159,22 +160,23 @@ def commit(
     kept: Collection[str] = (),
     staged: Mapping[str, str] | None = None,
 ) -> None:
-    """Move the shards to their places, write what stands beside them, ``dataset.json`` last.
+    """Move the shards to the output, then write the other files, ``dataset.json`` last.
 
-    What an older run left is removed first, its commit mark before all else; other files stay.
+    The files of an older dataset are removed first, its ``dataset.json`` before all others. Other
+    tools' files stay.
 
     Args:
         staging: holds the new shards.
-        output: gets them.
+        output: folder or URL prefix to write.
         dataset: the whole dataset.
-        texts: what stands beside it, by the file's name, see :func:`texts_beside`.
-        streams: further files by name, not held in memory; without content there is no file.
-        kept: files of its shards that lie in ``output`` already: the commit mark that names them
-            stays until the new one replaces it.
-        staged: where each new shard lies; None: in the staging folder, under its own name.
+        texts: contents of further files by name, see :func:`texts_beside`.
+        streams: contents of files that are not held in memory, by name; no file if empty.
+        kept: existing shard files that stay: the old ``dataset.json``, which names them, also stays
+            until the new one replaces it.
+        staged: path of each new shard; by default, its file in the staging folder.
 
     Raises:
-        RunnerError: another run has taken this one for dead.
+        RunnerError: another run took over.
         StorageError: storage failed.
     """
     lease.check_held(staging.lease)
@@ -184,7 +186,7 @@ def commit(
     for name in failed if kept else (DATASET_FILE, *failed):
         storage.remove(storage.join(output, name))
     _clear_shards(output, kept)
-    # From the note on, what lies in the output is this run's and not one's that died moving.
+    # From here on, shards in the output belong to this run, and not to a run that died moving them.
     for other in _runs(output):
         if other != staging:
             storage.remove(other.root)
@@ -198,7 +200,7 @@ def commit(
     new = (file for file in files if file not in kept)
     list(map_in_order(move, new, threads=STORAGE_THREADS))
     for name in _texts_of_all_tasks() - set(texts):
-        storage.remove(storage.join(output, name))  # of the dataset that this one replaces
+        storage.remove(storage.join(output, name))  # left by the replaced dataset
     for name, text in texts.items():
         _put(staging, output, name, [text.encode()])
     for name in _STREAMED:
@@ -207,7 +209,7 @@ def commit(
 
 
 def texts_beside(dataset: Dataset, rejects: Iterable[Reject], report: str) -> dict[str, str]:
-    """Return the files beside the shards of a converted dataset, in the order of writing."""
+    """Return the contents of the text files of a converted dataset, in the order of writing."""
     labels = label_files(dataset)
     return {
         **labels,
@@ -225,17 +227,16 @@ def _texts_of_all_tasks() -> set[str]:
 
 
 def put_dataset(staging: Staging, output: str, dataset: Dataset) -> None:
-    """Write ``dataset.json``: the commit mark. Raises: StorageError."""
+    """Write ``dataset.json``, the commit mark. Raises: StorageError."""
     write_dataset(staging.root, dataset)
     storage.move(staging.path(DATASET_FILE), storage.join(output, DATASET_FILE))
 
 
 def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:
-    """Write the rejects or the findings that fail a run.
+    """Write the rejects or the findings that made a run fail.
 
     Returns:
-        Where they were written: under ``name``, or with ``failed-`` before it beside a dataset
-        that was to be overwritten.
+        The path of the file: ``name``, or ``failed-`` and ``name`` if there is an older dataset.
     """
     path = storage.join(output, f"{_FAILED}{name}" if _has_dataset(output) else name)
     with storage.replacing(path) as file:
@@ -249,23 +250,23 @@ def _has_dataset(output: str) -> bool:
 
 
 def count_unfinished(output: str) -> int:
-    """Return how many finished shards unfinished runs have left. Raises: StorageError."""
+    """Return the number of finished shards of unfinished runs. Raises: StorageError."""
     return sum(staging.count_results() for staging in _runs(output))
 
 
 def check_appendable(output: str) -> None:
-    """Check that no interrupted run was about to commit the first dataset of an output.
+    """Check that no run was interrupted while it committed the first dataset of an output.
 
     Raises:
-        OutputExistsError: a run was.
+        OutputExistsError: a run was interrupted there.
         StorageError: storage failed.
     """
     if _has_dataset(output):
         return
     if any(run.moving for run in _runs(output)):
         raise OutputExistsError(
-            f"{output}: an interrupted run was moving a dataset to its place here; finish it with "
-            f"its own command and --resume before you append"
+            f"{output}: a run was interrupted while it moved its dataset here; finish it with its "
+            f"own command and --resume before you append"
         )
 
 
@@ -278,7 +279,7 @@ def _check_output(output: str, *, overwrite: bool, append: bool) -> None:
             f"{output}: there is a {DATASET_FILE} already; {ways_on(output)}"
             + (" (with --resume if a run was interrupted)" if dead else "")
         )
-    # Files without their dataset.json are ours only if a run died while it put them there.
+    # Without a dataset.json, files with our names are ours only if a run died while it moved them.
     if any(run.moving or run.replacing for run in dead):
         return
     for name in (LABELS_FILE, REPORT_FILE, *_split_dirs(output)):
@@ -289,7 +290,7 @@ def _check_output(output: str, *, overwrite: bool, append: bool) -> None:
 
 
 def ways_on(output: str) -> str:
-    """Say what can be done about a finished dataset that is in the way."""
+    """Return the remedies, as text, if a finished dataset is in the way."""
     try:
         task = TASKS.get(read_dataset(output).task)
         appendable = task is not None and task.names_payloads
@@ -300,16 +301,15 @@ def ways_on(output: str) -> str:
 
 @contextmanager
 def _naming_removal(output: str, staging: Staging) -> Iterator[None]:
-    """Say of a failure that somebody removed the run's files, if that is why it failed."""
+    """Raise RunnerError instead of another error if somebody has removed the run's files."""
     try:
         yield
     except (StorageError, RunnerError) as exc:
         with suppress(StorageError):
             if not storage.exists(staging.lease):
                 raise RunnerError(
-                    f"{output}: the run's files there were removed while it was at work, by hand "
-                    f"or by another run that had taken this one for dead; nothing was committed; "
-                    f"run it again"
+                    f"{output}: the files of this run were removed while it ran, by hand or by "
+                    f"another run that took over; nothing was committed; run it again"
                 ) from exc
         raise
 
@@ -318,31 +318,31 @@ def _naming_removal(output: str, staging: Staging) -> Iterator[None]:
 def _begun(
     output: str, no_use: tuple[type[BaseException], ...]
 ) -> Iterator[tuple[Staging, list[Staging]]]:
-    """Give a staging folder to this process alone, and the folders of runs that died.
+    """Yield a staging folder for this process only, and the folders of runs that died.
 
-    After success all of them are removed, after an error of ``no_use`` the new one; after any
-    other they stay for a run that goes on.
+    After success, all of them are removed. After an error of ``no_use``, the new one is removed.
+    After any other error, all stay for ``resume``.
     """
     staging = Staging(storage.join(output, STAGING, uuid4().hex[:12]))
     over = [staging]
     try:
-        # An output that cannot be written is known now, not after an hour.
+        # If the output cannot be written, fail now and not after an hour.
         with lease.held(staging.lease):
-            # Looking only now: of two runs that begin together, at least one sees the other.
+            # Check after taking the lease: if two runs begin together, at least one sees the other.
             dead = _dead_runs(output, staging)
             with _naming_removal(output, staging):
                 yield staging, dead
         over += dead
     except no_use:
-        with suppress(StorageError):  # what ended the run says more
-            if not staging.moving:  # else it says whose the files in the output are
+        with suppress(StorageError):  # the error that ended the run matters more
+            if not staging.moving:  # the note "moving" shows that files in the output are ours
                 _remove(output, over)
         raise
     _remove(output, over)
 
 
 def _dead_runs(output: str, staging: Staging) -> list[Staging]:
-    """Return the other runs that have not ended well. Raises: OutputBusyError if one lives."""
+    """Return the interrupted runs. Raises: OutputBusyError if another run is alive."""
     others = [other for other in _runs(output) if other != staging]
     for other in others:
         holder = lease.living_holder(other.lease)
@@ -368,15 +368,16 @@ def _remove(output: str, runs: Iterable[Staging]) -> None:
 
 
 def _put(staging: Staging, output: str, name: str, content: Iterable[bytes]) -> None:
-    """Write a file of the output part by part; where there are none, there is no file.
+    """Write a file of the output part by part; remove it if there are no parts.
 
-    What a kill leaves half written lies in the staging folder.
+    The file is written in the staging folder first, so a kill leaves no incomplete file in the
+    output.
     """
     parts = iter(content)
     first = next(parts, None)
     path = storage.join(output, name)
     if first is None:
-        storage.remove(path)  # of the dataset that this one replaces
+        storage.remove(path)  # left by the replaced dataset
         return
     with storage.replacing(staging.path(name)) as file:
         for part in chain([first], parts):
@@ -385,7 +386,7 @@ def _put(staging: Staging, output: str, name: str, content: Iterable[bytes]) -> 
 
 
 def _clear_shards(output: str, kept: Collection[str] = ()) -> None:
-    """Remove the shards in split folders but those to be kept; other files stay."""
+    """Remove the shards in split folders except ``kept``; other files stay."""
     for folder in _split_dirs(output):
         path = storage.join(output, folder)
         names = [name for name, _ in storage.list_dir(path)]

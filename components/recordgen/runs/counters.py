@@ -1,7 +1,7 @@
-"""What a run counts: one name for each, in Beam's metrics, in the JSON log and in the results.
+"""Names of a run's counts, the same in Beam's metrics, in the JSON log and in the results.
 
 ``rows_read == rows_planned + rows_rejected + rows_duplicate + rows_merged + rows_dropped +
-rows_existing``, and ``rows_planned == examples_written + payloads_rejected`` once all is done.
+rows_existing``, and at the end ``rows_planned == examples_written + payloads_rejected``.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ NAMESPACE = "recordgen"
 ROWS_READ = "rows_read"
 #: Rows that become examples unless their payload is refused.
 ROWS_PLANNED = "rows_planned"
-#: Rows refused while planning; their payload was not opened.
+#: Rows rejected while planning; their payload was not opened.
 ROWS_REJECTED = "rows_rejected"
-#: Rows that say what another row says.
+#: Rows that repeat another row.
 ROWS_DUPLICATE = "rows_duplicate"
 #: Rows that add something to another row's example.
 ROWS_MERGED = "rows_merged"
-#: Rows without a split, left out on request.
+#: Rows without a split, dropped by ``missing_split=drop``.
 ROWS_DROPPED = "rows_dropped"
 #: Rows whose example is in the dataset that is appended to.
 ROWS_EXISTING = "rows_existing"
-#: Examples written; of a check: those that would be.
+#: Examples written; for a check, the examples that a conversion would write.
 EXAMPLES_WRITTEN = "examples_written"
 #: Planned rows whose payload was refused.
 PAYLOADS_REJECTED = "payloads_rejected"
-#: Bytes of the payloads dealt with, refused ones included.
+#: Bytes of the processed payloads, including refused ones.
 PAYLOAD_BYTES = "payload_bytes"
 #: Bytes of the shards written.
 SHARD_BYTES = "shard_bytes"
 
 
 def total_counts(plan: StagedPlan, results: Sequence[ShardResult] = ()) -> dict[str, int]:
-    """Return what a run came to, by the names above; without results, if it only planned."""
+    """Return the counts of a run by the names above; without results if it only planned."""
     return {
         ROWS_READ: plan.read,
         ROWS_PLANNED: plan.rows,
@@ -60,7 +60,7 @@ def total_counts(plan: StagedPlan, results: Sequence[ShardResult] = ()) -> dict[
 
 
 def dataset_numbers(dataset: Dataset) -> dict[str, int]:
-    """Return the numbers of a dataset that pipelines show, by the names that their steps share."""
+    """Return the numbers of a dataset that pipelines display, by the names that all steps use."""
     rows = dataset.rows
     return {
         "rows": rows.read,

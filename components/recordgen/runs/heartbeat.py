@@ -1,4 +1,4 @@
-"""Progress files that workers write into the staging folder."""
+"""Heartbeats: progress files that workers write into the staging folder."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from recordgen import storage
 from recordgen.errors import StorageError
 
-#: Seconds between two signs of life in a local staging folder; a far one gets fewer.
+#: Seconds between heartbeats in a local staging folder; remote folders get fewer.
 LOCAL_HEARTBEAT_SECONDS = 0.5
 _REMOTE_HEARTBEAT_SECONDS = 10.0
 
 
 class Heartbeat:
-    """Writes a worker's counts into a file now and then: it works on every runner."""
+    """Writes a worker's counts into a file at intervals, which works on every runner."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class Heartbeat:
         self._total = (0, 0, 0)
 
     def add(self, *counts: int) -> None:
-        """Add to what was counted since the start, and report it like :meth:`beat`."""
+        """Add to the counts since the start, and report the sums like :meth:`beat`."""
         first, second, third = map(sum, zip(self._total, counts, strict=True))
         self._total = (first, second, third)
         self.beat(*self._total)
@@ -42,5 +42,5 @@ class Heartbeat:
         self._write(examples, rejects, size, done=True)
 
     def _write(self, *counts: Any, done: bool) -> None:
-        with suppress(StorageError):  # heartbeats only inform; the work does not need them
+        with suppress(StorageError):  # heartbeats only inform: a run works without them
             storage.write_text(self._path, json.dumps([*counts, done]))

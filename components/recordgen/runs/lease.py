@@ -1,13 +1,13 @@
-"""Which process writes into an output, and whether it is alive: a file that it keeps fresh.
+"""The lease of a run: a file that names the process which writes an output, and that it refreshes.
 
     run.json   {"recordgen": "0.1.0", "host": "a", "system": "a153f0df-…/pid:[4026531836]",
                 "pid": 731, "started": "198549", "seen": "2026-11-21T09:30:38.123456+00:00"}
-    run.json   {"recordgen": "0.1.0"}                     that run has ended
+    run.json   {"recordgen": "0.1.0"}                     the run has ended
 
-A process of this system that was killed is known to be gone at once: there is no process of its
-number, or it started at another time. Of one on another machine or in another container all that
-can be seen is the file: if ``seen`` does not change for half a minute, it is taken for dead. No two
-clocks are compared.
+A killed process on this system is detected at once: no process has its number, or the process with
+its number started at another time. A process on another machine or in another container is judged
+by the file only: if ``seen`` does not change for half a minute, the process is considered dead.
+Two clocks are never compared.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ class Holder:
     """The process that works on a run.
 
     Attributes:
-        host: its machine's name.
-        system: which running kernel and which numbering of processes ``pid`` belongs to; empty:
-            the system does not tell.
-        pid: its number there.
-        started: when it started, in the kernel's ticks: numbers are used again.
-        seen: when it last said that it works.
+        host: name of its machine.
+        system: boot id of the kernel and pid namespace of ``pid``; empty if unknown.
+        pid: process id.
+        started: start time in the kernel's ticks, because process ids are reused.
+        seen: time of its last heartbeat.
     """
 
     host: str
@@ -60,7 +59,7 @@ class Holder:
 
 @contextmanager
 def held(path: str) -> Iterator[None]:
-    """Say in the file ``path`` that this process works here, for as long as the block runs.
+    """Hold the lease ``path`` with this process while the block runs.
 
     Raises:
         StorageError: the file cannot be written.
@@ -74,34 +73,35 @@ def held(path: str) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-        with suppress(StorageError):  # what ended the block says more
+        with suppress(StorageError):  # the error that ended the block matters more
             if _is_mine(_read(path)):
                 end(path)
 
 
 def end(path: str) -> None:
-    """Say in the file ``path`` that its run has ended. Raises: StorageError."""
+    """Write to the lease ``path`` that its run has ended. Raises: StorageError."""
     _write(path, None)
 
 
 def check_held(path: str) -> None:
-    """Check that no other run has taken this process for dead and ended its run.
+    """Check that this process still holds the lease ``path``.
 
     Raises:
-        RunnerError: another run has.
+        RunnerError: another run took over.
         StorageError: storage failed.
     """
     if not _is_mine(_read(path)):
         raise RunnerError(
-            f"{path}: another run has taken this one for dead and gone on in its place, because "
-            f"it gave no sign of life for {_WATCH_SECONDS:.0f} s; nothing was committed"
+            f"{path}: another run took over, because this one sent no heartbeat for "
+            f"{_WATCH_SECONDS:.0f} s; nothing was committed"
         )
 
 
 def living_holder(path: str) -> Holder | None:
-    """Return the process that works on the run of the file ``path``; None: it ended or died.
+    """Return the process that holds the lease ``path``; None if it has ended or died.
 
-    Takes half a minute if that process belongs to another machine or container, and is dead.
+    If the process is on another machine or in another container, and dead, this takes half a
+    minute.
 
     Raises:
         StorageError: storage failed.
@@ -113,7 +113,7 @@ def living_holder(path: str) -> Holder | None:
     if running is not None:
         return holder if running else None
     _log.warning(
-        "%s: an unfinished run (%s); waiting %.0f s for a sign of life",
+        "%s: an unfinished run (%s); waiting %.0f s for a heartbeat",
         masked(path),
         holder,
         _WATCH_SECONDS,
@@ -134,7 +134,7 @@ def _beat(path: str, done: threading.Event) -> None:
                 return
             _write(path, _this_process())
         except (OSError, StorageError):
-            continue  # the next sign of life may get through
+            continue  # the next heartbeat may succeed
 
 
 def _read(path: str) -> Holder | None:
@@ -143,7 +143,7 @@ def _read(path: str) -> Holder | None:
         del data["recordgen"]
         return Holder(**data) if data else None
     except (FileNotFoundError, KeyError, TypeError, ValueError):
-        return None  # what a crash of the machine has left of it says nothing
+        return None  # the file is missing, or damaged by a crash of the machine
 
 
 def _write(path: str, holder: Holder | None) -> None:
@@ -168,7 +168,7 @@ def _is_mine(holder: Holder | None) -> bool:
 
 
 def _is_running(holder: Holder) -> bool | None:
-    """Say whether a process is running; None: this cannot be told from here."""
+    """Return whether a process is running, or None if this system cannot know."""
     if not holder.system or (holder.host, holder.system) != (socket.gethostname(), _system()):
         return None
     started = _started(holder.pid)
@@ -176,7 +176,7 @@ def _is_running(holder: Holder) -> bool | None:
 
 
 def _system() -> str:
-    """Return which running kernel this is, and which of its numberings of processes."""
+    """Return the boot id of this kernel and the pid namespace of this process."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
@@ -185,7 +185,7 @@ def _system() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """Return when a process started; empty: it does not exist; None: unknown."""
+    """Return when a process started; empty if it does not exist, None if unknown."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -194,9 +194,9 @@ def _started(pid: int) -> str | None:
         pass  # the process exists and belongs to another user
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            # proc(5): pid (name) state …; field 22 is the start. A name may hold anything.
+            # proc(5): pid (name) state …; field 22 is the start. A name may contain ")".
             fields = file.read().rpartition(")")[2].split()
     except OSError:
         return None
-    # A killed process stays a zombie until its parent has asked how it ended.
+    # A killed process stays a zombie (Z, X) until its parent has read its exit status.
     return "" if fields[0] in "ZX" else fields[19]

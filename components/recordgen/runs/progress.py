@@ -1,7 +1,6 @@
-"""How far a run is: snapshots of the staging folder, handed to whoever wants to show them.
+"""The progress of a run, read from the heartbeats in its staging folder.
 
-Workers leave heartbeats there, so this works on every runner: Beam's own metrics would come late
-or, from some runners, only when all is done.
+This works on every runner. Beam's own metrics come late or, on some runners, only at the end.
 """
 
 from __future__ import annotations
@@ -17,30 +16,30 @@ from recordgen import storage
 from recordgen.errors import RecordgenError
 from recordgen.runs.staging import StagedPlan, Staging
 
-# Far away, workers report every ten seconds, and every look costs requests.
+# In a remote staging folder, workers report every ten seconds, and every poll costs requests.
 _LOCAL_POLL_SECONDS = 0.5
 _REMOTE_POLL_SECONDS = 5.0
 
-# Heartbeats lag behind the work: over less time than this they make no honest speed.
+# Heartbeats lag behind the work: over a shorter time than this, the speed would be wrong.
 _PACE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """How far a run is.
+    """The progress of a run at one moment.
 
     Attributes:
-        rows: rows to write; while they are planned, those planned so far.
-        bytes: bytes of their payloads; 0 while rows are planned.
+        rows: rows to write; during planning, rows planned so far.
+        bytes: bytes of their payloads; 0 during planning.
         examples: examples written so far.
-        rejects: rows rejected so far, while planning and while writing.
-        done_bytes: payload bytes dealt with so far.
+        rejects: rows rejected so far, in planning and in writing.
+        done_bytes: payload bytes processed so far.
         rows_read: rows read from the import files so far.
-        rows_rejected: of ``rejects``, those rejected while planning.
+        rows_rejected: the part of ``rejects`` that planning rejected.
         seconds: since the run began.
-        examples_per_s: examples per second of writing; None: not known yet.
-        seconds_left: until all payloads are dealt with, judged by their bytes; None: not known yet.
-        noun: what an example is called.
+        examples_per_s: examples written per second; None if not known yet.
+        seconds_left: estimate by payload bytes; None if not known yet.
+        noun: the word for an example, such as ``image``.
     """
 
     rows: int
@@ -57,34 +56,34 @@ class Snapshot:
 
     @property
     def payloads_rejected(self) -> int:
-        """Of ``rejects``, those whose payload was refused."""
+        """The part of ``rejects`` whose payload was refused."""
         return self.rejects - self.rows_rejected
 
 
 class Progress(Protocol):
-    """Is told how far a run is, from a thread of its own, about twice a second."""
+    """Receives the progress of a run, in a separate thread, about twice a second."""
 
     def planning(self) -> None:
-        """Rows are being read and planned."""
+        """Called when rows begin to be read and planned."""
 
     def writing(self, snapshot: Snapshot) -> None:
-        """The plan is made; payloads are being read, checked and written."""
+        """Called after planning, while payloads are read, checked and written."""
 
     def finished(self) -> None:
-        """The runner is done, well or not."""
+        """Called at the end, whether the run succeeded or failed."""
 
 
 @runtime_checkable
 class PlanningProgress(Progress, Protocol):
-    """A Progress that is also told how far planning is: a million rows take a while."""
+    """A Progress that also receives the progress of planning: a million rows take a while."""
 
     def planning_rows(self, snapshot: Snapshot) -> None:
-        """So many rows were read and planned so far."""
+        """Called while rows are read and planned."""
 
 
 @contextmanager
 def watching(staging: Staging, progress: Progress | None, noun: str) -> Iterator[None]:
-    """Report to ``progress`` while the block runs; ``noun``: what an example is called."""
+    """Report to ``progress`` while the block runs; ``noun`` is the word for an example."""
     if progress is None:
         yield
         return
@@ -113,7 +112,7 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
             plan = plan or staging.read_plan()
             if plan is None:
                 if isinstance(progress, PlanningProgress):
-                    read, planned, rejected = staging.read_planning_heartbeats()
+                    read, planned, rejected = staging.read_heartbeats({}, "planning")
                     progress.planning_rows(
                         Snapshot(
                             rows=planned,
@@ -127,7 +126,7 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
                 continue
             examples, rejects, size = staging.read_heartbeats(finished)
         except (OSError, RecordgenError):
-            continue  # what cannot be read now is read next time; the run itself is not affected
+            continue  # try again at the next poll; the run itself is not affected
         now = time.monotonic()
         examples_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
         rejected = len(plan.rejects)
@@ -149,7 +148,7 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
 
 
 class Pace:
-    """How fast payloads are dealt with since the first look: what was done before is no speed."""
+    """The speed since the first poll: work that was done before it does not count."""
 
     def __init__(self) -> None:
         self._first: tuple[float, int, int] | None = None
@@ -157,12 +156,12 @@ class Pace:
     def at(
         self, now: float, examples: int, done_bytes: int, all_bytes: int
     ) -> tuple[float | None, float | None]:
-        """Return (images per second, seconds left), None as long as nothing can be said.
+        """Return (examples per second, seconds left), each None if not known yet.
 
         Args:
-            now: the time in seconds, on any clock that only goes forward.
+            now: time of a monotonic clock, in seconds.
             examples: examples written so far.
-            done_bytes: payload bytes dealt with so far.
+            done_bytes: payload bytes processed so far.
             all_bytes: bytes of all payloads.
         """
         if self._first is None:

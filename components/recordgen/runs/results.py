@@ -1,4 +1,4 @@
-"""What a run hands back."""
+"""The return values of ``check`` and ``convert``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from recordgen.sources.detect import Detection
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """A finished check: what a conversion would give.
+    """The result of a check: what a conversion would write.
 
     Attributes:
-        dataset: what ``dataset.json`` would hold; its shards have no bytes.
-        rejects: the rows that are left out, as in ``rejects.jsonl``.
-        findings: what is changed in rows, the first 10,000; ``rows.adjusted`` counts all.
+        dataset: the content that ``dataset.json`` would have; its shards have no bytes.
+        rejects: rejected rows, as in ``rejects.jsonl``.
+        findings: the first 10,000 changes in rows; ``rows.adjusted`` counts all.
         seconds: wall-clock time.
-        counts: what was counted, by the names in :mod:`recordgen.runs.counters`.
-        detection: how the source was read.
-        lint: what is wrong with the data, as in ``lint.jsonl``.
+        counts: counts by the names in :mod:`recordgen.runs.counters`.
+        detection: detected format, task and columns of the source.
+        lint: findings of the checks, as in ``lint.jsonl``.
     """
 
     dataset: Dataset
@@ -36,14 +36,12 @@ class CheckResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionResult(CheckResult):
-    """A finished conversion: also the attributes of :class:`CheckResult`, of what was written.
+    """The result of a conversion, with the attributes of :class:`CheckResult`.
 
     Attributes:
         output: the folder or URL prefix that was written.
-        kept_shards: shards of an interrupted run that were kept; None: there was nothing to go
-            on with, or it was not asked for.
-        unchanged: the finished dataset that was there is what would have been written; nothing
-            was.
+        kept_shards: shards of an interrupted run that were kept; None if nothing was resumed.
+        unchanged: the output held the same dataset already, so nothing was written.
     """
 
     output: str

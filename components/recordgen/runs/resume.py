@@ -1,7 +1,7 @@
-"""Shards that are there already: kept if they are what would be written now, byte for byte.
+"""Keep existing shards if this run would write the same bytes.
 
-The fingerprint in a shard's result says what it was made of, see :meth:`ShardTask.fingerprint`;
-the file itself is read to its end before it is trusted.
+The fingerprint in a shard's result identifies its input, see :meth:`ShardTask.fingerprint`. The
+file itself is read to its end before it is trusted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from recordgen.shards.task import OnProgress, ShardResult, ShardTask
 from recordgen.shards.write import check_shard, write_shard
 from recordgen.tasks import Task, task_for
 
-# Faults of the storage, not of the payload: they may be fixed while the payload stays the same.
+# Failures of the storage, not of the payload: a retry may succeed with the same payload.
 _MAY_PASS = frozenset(
     {
         RejectCode.MISSING_FILE.value,
@@ -48,16 +48,16 @@ def keep_or_write_shard(
     options: ConvertOptions,
     on_progress: OnProgress | None = None,
 ) -> ShardResult:
-    """Take a shard over from a run that died, or else write it.
+    """Take over a shard from a run that died, or write it.
 
-    Its file is moved before it is looked at: a worker of the run that died, but still writes,
-    does not reach it any more.
+    The file is moved before it is checked, so that a worker of the other run that still writes
+    can no longer change it.
 
     Raises:
-        StorageError: storage failed; says nothing about the data.
+        StorageError: storage failed; the data may be fine.
     """
     fingerprint = task.fingerprint(vocabulary, options)
-    # This run's own first: a second attempt finds what the first one has taken over.
+    # This run's own folder first: a second attempt finds the shard that the first one took over.
     for left in (Leftover(staging, (staging.root,)), *leftovers):
         found = left.staging.find_result(task.split, task.index, fingerprint)
         if not fingerprint or found is None or _may_change(found):
@@ -68,7 +68,7 @@ def keep_or_write_shard(
             kept=found.kept or left.staging != staging,
             facts=renumbered(found.facts, task.rows.columns),
         )
-        # The result goes first: wherever the file is when this run dies, too, the next finds both.
+        # Write the result before moving the file: if this run dies, too, the next one finds both.
         staging.write_result(result, task.index)
         path = staging.path(result.shard.file)
         sources = [storage.join(root, result.shard.file) for root in left.roots]
@@ -92,10 +92,10 @@ def compare_shard(
     """Check a shard's payloads, and that its file in ``output`` holds them.
 
     Returns:
-        What writing it would give; its file has no bytes if the one that is there is another.
+        The result of writing it; without bytes if the file in ``output`` differs.
 
     Raises:
-        StorageError: storage failed; says nothing about the data.
+        StorageError: storage failed; the data may be fine.
     """
     result = check_shard(task, vocabulary=vocabulary, options=options, on_progress=on_progress)
     path = storage.join(output, result.shard.file)
@@ -106,7 +106,7 @@ def compare_shard(
 
 
 def is_intact(path: str, shard: Shard, task: Task) -> bool:
-    """Say whether a file holds what its shard should: by size, checksums and digest of records.
+    """Return whether a file is a whole shard, by its size, checksums and digest of records.
 
     Raises:
         StorageError: storage failed.
@@ -125,12 +125,12 @@ def is_intact(path: str, shard: Shard, task: Task) -> bool:
 
 
 def _may_change(result: ShardResult) -> bool:
-    # A reject without a uri does not say whose it is.
+    # A reject without a uri cannot be matched with its row.
     return any(item.code in _MAY_PASS or not item.uri for item in result.rejects)
 
 
 def _moved(source: str, target: str) -> bool:
-    """Move a file if it is there. Raises: StorageError."""
+    """Move a file if it exists. Raises: StorageError."""
     try:
         storage.move(source, target)
     except StorageError:

@@ -1,23 +1,22 @@
-"""The staging folder of a run: what its workers and its launcher tell each other in files.
+"""The staging folder of a run, where its launcher and its workers exchange files.
 
-    OUT/.recordgen-staging/RUN/run.json                who runs, and that it still does
+    OUT/.recordgen-staging/RUN/run.json                the lease, :mod:`recordgen.runs.lease`
                                plan.json               the plan and its rejects
-                               findings/….jsonl        what was changed in rows
+                               findings/….jsonl        changes in rows
                                vocabulary.json         the labels, which workers need
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
-                               facts/train-00000.arrow    what the checks need of its rows
-                               settled/00000-…         settled rows of a bucket, until all are
-                               rows/00000-…            planned rows of a bucket, for the shards
-                               planning/….json         rows that a worker has read or planned
-                               progress/train-00000.json  how far a worker is
-                               error.json              why a worker gave up
-                               replacing               what was in OUT is being removed
-                               moving                  shards are on their way to OUT
+                               facts/train-00000.arrow    facts of its rows for the checks
+                               settled/00000-…         settled rows of a bucket
+                               rows/00000-…            planned rows of a bucket
+                               planning/….json         heartbeat of a worker that reads or plans
+                               progress/train-00000.json  heartbeat of a worker on a shard
+                               error.json              error of a worker
+                               replacing               the old dataset in OUT is being removed
+                               moving                  shards are being moved to OUT
 
-Every run has a folder of its own, so that workers of one that died, but still write, do no harm.
-How a run begins and ends, and what becomes of the folders of dead ones:
-:mod:`recordgen.runs.commit`.
+Every run has its own folder, so a dead run whose workers still write cannot damage another one.
+:mod:`recordgen.runs.commit` creates and removes the folders.
 """
 
 from __future__ import annotations
@@ -61,31 +60,31 @@ _T = TypeVar("_T")
 
 STAGING = ".recordgen-staging"
 
-# Object stores answer in tens of milliseconds, so ask for many files at once.
+# Object stores answer in tens of milliseconds, so request many files at once.
 STORAGE_THREADS = 32
 
-# What the launcher gets of a Plan as it is.
+# Counts of a Plan that go into plan.json.
 _COUNTED = ("read", "duplicates", "merged", "adjusted", "dropped", "existing")
 
 
 @dataclass(frozen=True)
 class StagedPlan:
-    """What the planning step left for the launcher: sizes, vocabulary, counts, rejects.
+    """The part of a plan that the launcher needs: sizes, vocabulary, counts, rejects.
 
     Attributes:
-        splits: by name: planned ``rows`` and ``bytes``; ``first`` and ``shards``, the number of the
-            first new shard and the one behind the last.
+        splits: by name: planned ``rows`` and ``bytes``; ``first``, the number of the first new
+            shard, and ``shards``, the number after the last one.
         vocabulary: labels of all planned rows.
         read: rows in the import files.
-        duplicates: rows that say what another row says.
+        duplicates: rows that repeat another row.
         merged: rows that add something to another row's example.
-        adjusted: what was changed to make rows usable, by kind.
-        dropped: rows left out for want of a split.
+        adjusted: changes that made rows usable, by kind.
+        dropped: rows without a split that ``missing_split=drop`` dropped.
         existing: rows whose example is in the dataset that is appended to.
         rejects: rows rejected while planning.
-        findings: files that say what was changed in rows, in order.
-        odd_lines: what the checks say of lines of import files, by file and line.
-        detection: how the source was read, where the launcher adds it.
+        findings: files that list the changes in rows, in order.
+        odd_lines: findings of the checks in lines of import files, by file and line.
+        detection: detected format, task and columns of the source, if the launcher added it.
     """
 
     splits: Mapping[str, Mapping[str, int]]
@@ -103,7 +102,7 @@ class StagedPlan:
 
     @property
     def rows(self) -> int:
-        """Rows that were planned."""
+        """Planned rows."""
         return sum(split["rows"] for split in self.splits.values())
 
     @property
@@ -114,7 +113,7 @@ class StagedPlan:
 
 @dataclass(frozen=True)
 class Staging:
-    """The paths and records of one run's staging folder; workers and the launcher share it."""
+    """The staging folder of one run, shared by workers and launcher."""
 
     root: str
 
@@ -124,27 +123,27 @@ class Staging:
 
     @property
     def lease(self) -> str:
-        """The file that says who runs, see :mod:`recordgen.runs.lease`."""
+        """The path of the lease, see :mod:`recordgen.runs.lease`."""
         return self.path("run.json")
 
     def write_findings(self, findings: Sequence[Finding], number: int) -> FindingsFile:
-        """Leave what was changed in some rows for the launcher.
+        """Write changes in rows for the launcher.
 
         Args:
             findings: in order, at least one.
-            number: how many such files came before of the same rows.
+            number: number of this file among the files of the same rows, from 0.
         """
         name = f"{uuid.uuid4().hex}.jsonl"
         storage.write_text(self.path("findings", name), "".join(to_lines(findings)))
         return FindingsFile(findings[0].source, findings[0].line, number, name)
 
     def read_findings(self, plan: StagedPlan) -> Iterator[Finding]:
-        """Yield what was changed in rows, by import file and line; one file is held at a time.
+        """Yield the changes in rows, by import file and line; one file is in memory at a time.
 
-        Raises: StorageError: they are not to be seen.
+        Raises: StorageError if a file cannot be read.
         """
         for name in plan.findings:
-            text = _seen(storage.read_text, self.path("findings", name))
+            text = _read_shared(storage.read_text, self.path("findings", name))
             yield from (Finding(**json.loads(line)) for line in text.split("\n") if line)
 
     def write_plan(
@@ -154,7 +153,7 @@ class Staging:
         findings: Iterable[FindingsFile] = (),
         odd_lines: Sequence[OddLine] = (),
     ) -> None:
-        """Leave the plan for the launcher, and its vocabulary for workers."""
+        """Write the plan for the launcher, and its vocabulary for workers."""
         vocabulary = json.dumps(asdict(plan.vocabulary), ensure_ascii=False)
         storage.write_text(self.path("vocabulary.json"), vocabulary)
         parts = ("rows", "bytes", "first", "shards")
@@ -182,48 +181,48 @@ class Staging:
         return StagedPlan(vocabulary=self.read_vocabulary(), **data)
 
     def read_vocabulary(self) -> Vocabulary:
-        """Return the labels of all planned rows. Raises: StorageError: they are not to be seen."""
-        data = json.loads(_seen(storage.read_text, self.path("vocabulary.json")))
+        """Return the labels of all planned rows. Raises: StorageError if they cannot be read."""
+        data = json.loads(_read_shared(storage.read_text, self.path("vocabulary.json")))
         return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
 
     def write_settled(self, bucket: int, rows: Columns) -> str:
-        """Leave the settled rows of a bucket until it is planned; return their file."""
+        """Write the settled rows of a bucket until it is planned; return the file's name."""
         name = f"{bucket:05d}-{uuid.uuid4().hex}"
         storage.write_bytes(self.path("settled", name), packed(rows))
         return name
 
     def read_settled(self, name: str) -> Columns:
-        """Return what :meth:`write_settled` left. Raises: StorageError: it is not to be seen."""
+        """Return the settled rows of a bucket. Raises: StorageError if they cannot be read."""
         return _read_columns(self.path("settled", name))
 
     def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
-        """Leave the planned rows of a bucket, by group, for the shards."""
-        # A name of its own: whoever tries again may find other sizes, and needs other blocks.
+        """Write the planned rows of a bucket, by group, for the shards."""
+        # A unique name: another attempt may see other payload sizes, and write other blocks.
         content, file = encode_bucket(bucket, f"{bucket:05d}-{uuid.uuid4().hex}", groups)
         if content:
             storage.write_bytes(self.path("rows", file.file), content)
         return file
 
     def read_rows(self, outline: ShardOutline) -> PlannedRows:
-        """Return the rows of a shard. Raises: StorageError: they are not to be seen."""
+        """Return the rows of a shard. Raises: StorageError if they cannot be read."""
         return PlannedRows(planned_rows(outline, map(self._read_range, outline.byte_ranges)))
 
     def _read_range(self, byte_range: ByteRange) -> bytes:
         read = partial(storage.read_range, start=byte_range.offset, length=byte_range.length)
-        return _seen(read, self.path("rows", byte_range.file))
+        return _read_shared(read, self.path("rows", byte_range.file))
 
     def write_result(self, result: ShardResult, index: int) -> None:
-        """Leave what became of a shard; its result comes last."""
+        """Write the facts of a shard, then its result."""
         storage.write_bytes(
             self._facts_path(result.split, index), packed(without_empty(result.facts))
         )
         storage.write_text(self._result_path(result.split, index), result.to_json())
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
-        """Return what became of a shard, if that is there and was the task of the fingerprint."""
+        """Return the result of a shard if there is one and its task has the same fingerprint."""
         try:
             text = storage.read_text(self._result_path(split, index))
-            # Another version of Recordgen may have left another kind of result.
+            # Another version of Recordgen may have written another kind of result.
             if json.loads(text).get("fingerprint") != fingerprint:
                 return None
         except (FileNotFoundError, ValueError):
@@ -235,9 +234,9 @@ class Staging:
         return replace(ShardResult.from_json(text), facts=facts)
 
     def read_facts(self, results: Sequence[ShardResult]) -> Iterator[Columns]:
-        """Yield what the checks need of all examples, given the results of all shards, by shard.
+        """Yield the facts of each shard for the checks, given the results of all shards.
 
-        Raises: StorageError: they are not to be seen.
+        Raises: StorageError if they cannot be read.
         """
         paths = [self._facts_path(each.split, shard_index(each.shard.file)) for each in results]
         read = map_in_order(_read_columns, paths, threads=STORAGE_THREADS)
@@ -252,7 +251,7 @@ class Staging:
         return len(self._result_names())
 
     def read_results(self) -> list[ShardResult]:
-        """Return what became of all shards, by split and index."""
+        """Return the results of all shards, by split and index."""
         paths = [self.path("results", name) for name in self._result_names()]
         texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
         return list(map(ShardResult.from_json, texts))
@@ -265,7 +264,7 @@ class Staging:
         return [name for name in names if name.endswith(".json")]
 
     def start_replacing(self) -> None:
-        """Note that from now on the output may hold a part of an older dataset."""
+        """Record that from now on the output may hold a part of an older dataset."""
         storage.write_text(self.path("replacing"), "")
 
     @property
@@ -274,21 +273,21 @@ class Staging:
         return storage.exists(self.path("replacing"))
 
     def start_moving(self) -> None:
-        """Note that from now on the run's shards may lie at their places in the output."""
+        """Record that from now on the output may hold shards of this run."""
         storage.write_text(self.path("moving"), "")
 
     @property
     def moving(self) -> bool:
-        """Whether shards of the run may lie at their places in the output."""
+        """Whether the output may hold shards of this run."""
         return storage.exists(self.path("moving"))
 
     def write_error(self, error: RecordgenError) -> None:
-        """Leave the reason for which a worker gives up: runners lose an error's type."""
+        """Write a worker's error for the launcher: runners lose the type of an error."""
         data = {"type": type(error).__name__, "message": str(error)}
         storage.write_text(self.path("error.json"), json.dumps(data, ensure_ascii=False))
 
     def read_error(self) -> RecordgenError | None:
-        """Return the reason that a worker left, if any."""
+        """Return the error that a worker wrote, if any."""
         try:
             data = json.loads(storage.read_text(self.path("error.json")))
         except FileNotFoundError:
@@ -297,25 +296,24 @@ class Staging:
         return kind(data["message"])
 
     def heartbeat(self, split: str, index: int) -> Heartbeat:
-        """Return the heartbeat of the worker on a shard."""
+        """Return the heartbeat of a worker on a shard."""
         return Heartbeat(self.path("progress", f"{split}-{index:05d}.json"))
 
     def planning_heartbeat(self) -> Heartbeat:
-        """Return the heartbeat of one more worker that reads or plans rows."""
+        """Return the heartbeat of another worker that reads or plans rows."""
         return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"))
-
-    def read_planning_heartbeats(self) -> tuple[int, int, int]:
-        """Return (rows read, planned, rejected) so far; work that a runner repeats counts twice."""
-        return self.read_heartbeats({}, folder="planning")
 
     def read_heartbeats(
         self, finished: dict[str, tuple[int, int, int]], folder: str = "progress"
     ) -> tuple[int, int, int]:
-        """Return (examples, rejects, payload bytes) of all shards so far.
+        """Return the sums of heartbeats so far.
+
+        Of ``progress``, they are examples, rejects and payload bytes; of ``planning``, rows read,
+        planned and rejected, where work that a runner repeats counts twice.
 
         Args:
-            finished: counts of finished shards by file, kept from call to call.
-            folder: where the heartbeats are.
+            finished: counts of finished heartbeats by file, kept between calls.
+            folder: folder of the heartbeats.
         """
         counts = []
         names = [
@@ -337,16 +335,16 @@ class Staging:
 
 
 def _read_columns(path: str) -> Columns:
-    [columns] = unpacked(_seen(storage.read_bytes, path))
+    [columns] = unpacked(_read_shared(storage.read_bytes, path))
     return columns
 
 
-def _seen(read: Callable[[str], _T], path: str) -> _T:
-    """Read a file that must be there; say why it may not be. Raises: StorageError."""
+def _read_shared(read: Callable[[str], _T], path: str) -> _T:
+    """Read a file that another process wrote. Raises: StorageError if it is missing."""
     try:
         return read(path)
     except FileNotFoundError as exc:
         raise StorageError(
-            f"{path} is not to be seen from {socket.gethostname()}: launcher and workers need an "
-            f"output that they share, such as a bucket"
+            f"{path} is not visible on {socket.gethostname()}: launcher and workers need a shared "
+            f"output, such as a bucket"
         ) from exc

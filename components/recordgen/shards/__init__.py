@@ -1,6 +1,6 @@
-"""A shard: its rows → examples, in order, in one file.
+"""A shard: rows → examples, in order, in one file.
 
-task.py   what a worker gets, and what it hands back
-rows.py   payloads fetched and checked, many at once
-write.py  examples → the file, or → nowhere when they are only checked
+task.py   ShardTask and ShardResult: the input and output of a worker
+rows.py   fetches and checks payloads, many at once
+write.py  writes the examples into the file, or only checks them
 """

@@ -1,4 +1,4 @@
-"""The rows of a shard, made into examples: in order, many at once."""
+"""The planned rows of a shard, and the examples built from them in order."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ from recordgen.rows.planned import PlannedRow, requested_uris, with_uri
 from recordgen.tasks import task_for
 from recordgen.tasks.task import BuiltBatch, Payloads, Task
 
-# Threads take a batch at a time: handing over each row by itself costs more than reading it.
+# Payload bytes of a batch. Threads take a batch at a time: passing single rows costs more than
+# reading them.
 _BATCH_BYTES = 2_000_000
 
-# The last batches are small; those of tasks that take thousands of rows stay worth it.
+# The last batches are small, but never smaller than this share of a full batch: tasks whose batches
+# hold thousands of rows gain nothing from tiny ones.
 _SMALLEST_SHARE = 16
 
-# Batches under way while payloads that are far away are fetched.
+# Batches in flight while payloads are fetched from remote storage.
 _BATCHES_FROM_AFAR = 64
 
-# Rows of small payloads are many: they need not all be tuples at once.
+# A shard of small payloads has many rows; this many are turned into tuples at once.
 _ROWS_AT_ONCE = 1000
 
 
@@ -38,23 +40,23 @@ class PlannedRows:
     """The planned rows of a shard, in the order in which they are written.
 
     Attributes:
-        columns: see :class:`recordgen.rows.planned.PlannedRow`.
+        columns: the columns of :class:`recordgen.rows.planned.PlannedRow`.
     """
 
     columns: Columns
 
     @property
     def payload_bytes(self) -> int:
-        """What the payloads take."""
+        """Total size of the payloads."""
         return PlannedBatch(self.columns).payload_bytes
 
     def identity(
         self, vocabulary: Vocabulary, options: ConvertOptions
     ) -> Iterator[bytes | memoryview] | None:
-        """Return what decides, beside the options, what becomes of the rows.
+        """Return everything besides the options that affects the examples of the rows.
 
-        Import files and lines are left out, which only rejects name. None: storage cannot tell a
-        payload from one that replaced it.
+        Import files and lines are not part of it: only rejects name them. None if storage cannot
+        distinguish a payload from its replacement.
         """
         task = task_for(options)
         if not all(starmap(_are_versioned, self._stored(task))):
@@ -74,8 +76,8 @@ class PlannedRows:
             yield json.dumps(paths).encode()
 
     def _numbers(self, task: Task, vocabulary: Vocabulary) -> Sequence[object]:
-        """Return what decides about the numbers of labels."""
-        if not task.names_payloads:  # small rows: looking for their labels costs more than it saves
+        """Return the numbers of the labels that the rows use."""
+        if not task.names_payloads:  # small rows: finding their labels costs more than it saves
             return vocabulary.names
         labels: set[str] = set()
         for batch in self._in_turn():
@@ -83,19 +85,19 @@ class PlannedRows:
         return [(label, vocabulary.index(label)) for label in sorted(labels)]
 
     def _in_turn(self, count: int = _ROWS_AT_ONCE) -> Iterator[PlannedBatch]:
-        """Yield the rows in parts: Arrow's arrays hold no more than 2 GB of text each."""
+        """Yield the rows in parts: an Arrow array holds at most 2 GB of text."""
         for start in range(0, len(self.columns), count):
             yield PlannedBatch(self.columns.slice(start, count))
 
     def _stored(self, task: Task) -> Iterator[tuple[Columns, Sequence[Sequence[str]]]]:
-        """Yield the rows in parts, and of each row the uris of its payloads in storage."""
+        """Yield the rows in parts, with the uris of each row's payloads in storage."""
         if task.names_payloads:
             for batch in self._in_turn():
                 uris, annotations = (values_of(batch.columns[n]) for n in ("uri", "annotation"))
                 yield batch.columns, task.stored_uris(uris, annotations)
 
     def _paths(self, task: Task) -> Iterator[Sequence[Sequence[str]]]:
-        """Yield the paths of those payloads."""
+        """Yield the paths of each row's payloads in storage."""
         for columns, uris in self._stored(task):
             sources = values_of(columns["source"])
             yield [
@@ -104,7 +106,7 @@ class PlannedRows:
             ]
 
     def renumbered(self, rejects: Sequence[Reject]) -> Sequence[Reject]:
-        """Return rejects of the same payloads with the import files and lines of these rows."""
+        """Give rejects of the same payloads the import files and lines of these rows."""
         if not rejects:
             return rejects
         rows = {
@@ -142,9 +144,10 @@ class PlannedRows:
             )
 
     def _batches(self, threads: int, batch_rows: int) -> Iterator[PlannedBatch]:
-        """Cut the rows into batches of at most so many and, but for a single one, so many bytes.
+        """Cut the rows into batches of at most ``batch_rows`` rows and ``_BATCH_BYTES`` bytes.
 
-        The last ones are small, so that no thread is left with work when the others have none.
+        A larger payload is a batch of its own. The last batches are small, so that all threads
+        finish at about the same time.
         """
 
         def at_most(left: int) -> int:
@@ -162,7 +165,7 @@ class PlannedRows:
 
 
 def _are_versioned(columns: Columns, uris: Sequence[Sequence[str]]) -> bool:
-    """Say whether storage can tell each payload from one that replaced it."""
+    """Return whether storage can distinguish each payload from its replacement."""
     return all(
         all(each for _, each in json.loads(version)) if len(mine) > 1 else version or not mine
         for version, mine in zip(values_of(columns["version"]), uris, strict=True)
@@ -170,9 +173,9 @@ def _are_versioned(columns: Columns, uris: Sequence[Sequence[str]]) -> bool:
 
 
 def payload_rows(batch: PlannedBatch, task: Task) -> list[Sequence[PlannedRow]]:
-    """Return, of each row, a row for each payload in storage that it needs.
+    """Return for each row one row per payload in storage, with the payload's uri, size and version.
 
-    It has that payload's uri, size and version. Of a task whose rows name none: nothing.
+    Empty if the task's rows name no payloads.
     """
     if not task.names_payloads:
         return []
@@ -182,7 +185,7 @@ def payload_rows(batch: PlannedBatch, task: Task) -> list[Sequence[PlannedRow]]:
 
 
 def requested(rows: Sequence[PlannedRow]) -> Sequence[PlannedRow]:
-    """Return the rows of one row's payloads with the URLs to request, which may hold secrets."""
+    """Give the payloads of one row the URLs to request, which may hold secrets."""
     if not rows or rows[0].addresses is None:
         return rows
     uris = requested_uris([row.uri for row in rows], rows[0].addresses)

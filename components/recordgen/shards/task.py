@@ -1,4 +1,4 @@
-"""What a worker gets to make a shard, and what it hands back."""
+"""The task of a worker, one shard, and its result."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from recordgen.tasks import task_for
 from recordgen.tasks.task import BuiltBatch
 from recordgen.version import __version__
 
-# What makes bytes of pixels, and gzip of bytes: other versions may make others.
+# Libraries that encode pixels and gzip: another version may produce other bytes.
 _ENCODERS = (PIL.__version__, simplejpeg.__version__, zlib.ZLIB_RUNTIME_VERSION)
 
 
-#: Called now and then with (examples, rejects, payload bytes) of the shard so far.
+#: Called repeatedly with (examples, rejects, payload bytes) of the shard so far.
 OnProgress = Callable[[int, int, int], None]
 
 
@@ -37,10 +37,10 @@ class ShardTask:
 
     Attributes:
         split: its split.
-        label: the one label of all its rows, if it is sharded by label; see :class:`Shard`.
+        label: with ``shard_by=label``, the label that all its rows share; see :class:`Shard`.
         index: its number in the split.
         count: number of shards in the split.
-        rows: what it is made of.
+        rows: its rows.
     """
 
     split: str
@@ -54,16 +54,16 @@ class ShardTask:
         return shard_file(self.split, self.index, self.count, compression)
 
     def fingerprint(self, vocabulary: Vocabulary, options: ConvertOptions) -> str:
-        """Return the sha256 (hex) of all that decides what becomes of the shard.
+        """Return the sha256 (hex) of everything that affects the shard.
 
-        Equal fingerprints, equal bytes and results. Empty if storage cannot tell a payload from one
-        that replaced it: then nothing is known.
+        Equal fingerprints mean equal bytes and results. Empty if storage cannot distinguish a
+        payload from its replacement.
         """
-        # How many rejects a run may have decides whether it succeeds, but not what is written.
+        # The allowed number of rejects decides whether a run succeeds, but not what is written.
         recorded = {**options.recorded(), "max_reject_fraction": None}
         place = [self.split, self.label, self.index, self.count]
-        # Facts that were noted for fewer checks would hide what a later run looks for, and images
-        # that were too slow must get the time that a later run allows.
+        # Facts that were recorded for fewer checks would hide findings from a later run, and
+        # images that took too long must get the time that a later run allows.
         extra = [options.lint.needs_looks, options.lint.needs_rows, options.image_seconds]
         known = [__version__, _ENCODERS, recorded, place, *extra]
         said = hashlib.sha256(json.dumps(known).encode())
@@ -77,21 +77,22 @@ class ShardTask:
 
 @dataclass(frozen=True)
 class ShardResult:
-    """What became of a ShardTask.
+    """The result of a ShardTask.
 
     Attributes:
         split: the split's name.
         shard: file, counts and digest (no bytes if only checked).
-        labels: examples by label; one with several counts for each of them.
+        labels: examples by label; an example with several labels counts for each of them.
         assigned: examples whose split was assigned, not named.
-        reencoded: images whose bytes were not passed through, by reason.
+        reencoded: re-encoded images, by reason.
         rejects: rows whose payload was refused.
-        images: what the images have in common; None: not known, or there are none.
-        fingerprint: the task's, see :meth:`ShardTask.fingerprint`.
-        kept: it is the work of an earlier run.
+        images: formats and sizes of the images; None if unknown, or without images.
+        fingerprint: see :meth:`ShardTask.fingerprint`.
+        kept: whether the shard was written by an earlier run.
         unlabelled: examples without a label.
         changes: see :class:`recordgen.tasks.task.BuiltBatch`.
-        facts: what the checks need of its planned rows; None: not read. It travels by itself.
+        facts: facts of its planned rows for the checks; None if not read. They are stored
+            separately.
     """
 
     split: str
@@ -117,7 +118,7 @@ class ShardResult:
 
     @classmethod
     def from_json(cls, text: str) -> ShardResult:
-        """Parse what :meth:`to_json` gave."""
+        """Parse the output of :meth:`to_json`."""
         values: dict[str, Any] = json.loads(text)
         values["shard"] = Shard(**values["shard"])
         values["rejects"] = tuple(Reject(*item) for item in values["rejects"])
@@ -126,7 +127,7 @@ class ShardResult:
 
 
 class ShardStats:
-    """Counts what passes on its way to the file, and keeps the rejects aside."""
+    """Counts the examples of a shard on their way to the file, and collects its rejects."""
 
     def __init__(self, on_progress: OnProgress | None, options: ConvertOptions) -> None:
         self._task = task_for(options)
@@ -136,7 +137,7 @@ class ShardStats:
         self._on_progress = on_progress
 
     def add(self, built: BuiltBatch) -> None:
-        """Count the examples of some rows."""
+        """Count a batch of examples."""
         found = self._sum
         found.examples += built.examples
         found.assigned += built.assigned
@@ -154,7 +155,7 @@ class ShardStats:
             self._on_progress(found.examples, len(found.rejects), found.payload_bytes)
 
     def result(self, task: ShardTask, file: str, size: int, fingerprint: str) -> ShardResult:
-        """Return what was counted."""
+        """Return the counts as a ShardResult."""
         found = self._sum
         return ShardResult(
             task.split,

@@ -1,7 +1,7 @@
-"""Shards: the unit of work. One worker turns the rows of one shard into one file.
+"""Write or check one shard, the unit of work of a worker.
 
-``write_shard(task) -> ShardResult`` is all that a runner has to carry. Threads fetch, check and
-serialise; the calling thread writes in the task's order, so the bytes do not depend on timing.
+Threads fetch, check and serialise. The calling thread writes in the task's order, so the bytes do
+not depend on timing.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def write_shard(
 ) -> ShardResult:
     """Write one shard under the folder ``target``.
 
-    The file is written under another name and renamed: it is there whole or not at all, and a
-    second attempt replaces it with the same bytes.
+    The file is written under a temporary name and renamed, so it is never incomplete. A second
+    attempt replaces it with the same bytes.
 
     Raises:
-        StorageError: storage failed; says nothing about the data.
+        StorageError: storage failed; the data may be fine.
     """
     stats = ShardStats(on_progress, options)
     file = task.file(options.compression)
@@ -46,7 +46,7 @@ def check_shard(
     options: ConvertOptions,
     on_progress: OnProgress | None = None,
 ) -> ShardResult:
-    """Do all that :func:`write_shard` does, but write nothing."""
+    """Check one shard as :func:`write_shard` does, but write nothing."""
     stats = ShardStats(on_progress, options)
     for _ in _frames(task, stats, vocabulary, options):
         pass
