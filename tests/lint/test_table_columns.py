@@ -208,12 +208,12 @@ def test_targets_that_hardly_differ_are_not_judged() -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(1, 20))
-def test_the_sample_is_drawn_by_contents(contents: Sequence[int], count: int) -> None:
+def test_contents_decide_the_sample(contents: Sequence[int], count: int) -> None:
     """Rows in another order give the same sample; it has all rows, or as many as requested."""
 
     def sampled(order: Sequence[int]) -> list[int]:
-        rows, is_drawn = Notes.of(np.array(order, np.uint64), []).kept(count)
-        assert is_drawn.all()
+        rows, is_sampled = Notes.of(np.array(order, np.uint64), []).kept(count)
+        assert is_sampled.all()
         return sorted(np.array(order)[rows].tolist())
 
     assert sampled(contents) == sampled(contents[::-1])

@@ -227,7 +227,7 @@ def stop_on_findings(lint: Lint, output: str) -> None:
         first = next(item for item in lint.findings() if item.code in lint.fatal)
         path = leave_failed(output, LINT_FILE, lint.lines())
         raise LintError(
-            f"findings that fail_on names: {counts}, such as {first}; nothing was committed: mend "
+            f"findings that fail_on names: {counts}, such as {first}; nothing was committed: fix "
             f"the data, or remove the code from fail_on and run it again with --resume; see {path}"
         )
 

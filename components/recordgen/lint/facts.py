@@ -1,7 +1,7 @@
-"""What is known of each example, as columns of Arrow.
+"""Facts about each example, as columns of Arrow.
 
-A shard notes facts of all its planned rows, in their order (:class:`Notes`); the launcher puts
-those of all shards together (:class:`Facts`).
+A shard collects facts about all its planned rows, in their order (:class:`Notes`); the launcher
+concatenates the facts of all shards (:class:`Facts`).
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from recordgen.rows.row import is_content_uri
 
 Columns = Any  # pa.Table; Arrow's stubs differ from version to version
 
-#: So many rows of each split of a table are kept as they are, for checks of its columns.
+#: Rows kept per split of a table, for checks of its columns.
 SAMPLE_ROWS = 10_000
 
-#: What a row says, as planned rows have it (:class:`recordgen.rows.planned.PlannedRow`).
-SAID = ("source", "line", "uri", "annotation")
+#: The columns that planned rows and facts share (:class:`recordgen.rows.planned.PlannedRow`).
+SHARED_COLUMNS = ("source", "line", "uri", "annotation")
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
-# How many pictures are looked at together: 64 at once take a fifth of the time of 64 one by one.
-_AT_ONCE = 64
+# Pictures measured at once: 64 at once take a fifth of the time of 64 one by one.
+_PICTURES_AT_ONCE = 64
 
-# Texts cost much less than pictures, so it takes more of them.
+# Texts cost much less than pictures, so more of them are measured at once.
 _TEXTS_AT_ONCE = 256
 
-# Of images alone; what an image looks like, only if it was looked at.
+# Only images have these columns, and the second group only if checks look at the pictures.
 _IMAGE = {"format": _TEXT, "height": pa.int32(), "width": pa.int32(), "gray": pa.bool_()}
 _LOOK = {
     "perceptual_hash": pa.uint64(),
@@ -55,8 +55,8 @@ _LOOK = {
     "colourfulness": pa.float32(),
 }
 
-# Of texts alone, only if they were looked at. What two of them share is estimated from
-# ``signature``, which has the same size as that of images: a column of its own would take its space
+# Only texts have these columns, if checks read them. The similarity of two texts is estimated from
+# ``signature``, which has the same size for texts and images: a second column would take its space
 # in every dataset.
 _READ = {
     "characters": pa.int32(),
@@ -76,9 +76,9 @@ _ALL = pa.schema(
     }
 )
 
-# The rows of tables that are kept as they are, and whether as a part of the sample. Only checks
-# need them, so examples.parquet has neither.
-_KEPT = {"row": pa.string(), "is_drawn": pa.bool_()}
+# Whole rows of tables, and whether they belong to the sample. Only checks need them, so
+# examples.parquet has neither column.
+_KEPT = {"row": pa.string(), "is_sampled": pa.bool_()}
 
 _WITH_ROWS = pa.schema({field.name: field.type for field in _ALL} | _KEPT)
 
@@ -90,7 +90,7 @@ _LINTED = pa.schema({field.name: field.type for field in _EXAMPLES} | _KEPT)
 
 
 class _Batch(NamedTuple):
-    """Rows that were noted together, see :meth:`Notes.of`."""
+    """Notes about several rows, see :meth:`Notes.of`."""
 
     contents: npt.NDArray[np.uint64]
     annotations: Columns | None
@@ -98,22 +98,22 @@ class _Batch(NamedTuple):
 
 
 class Notes:
-    """What was noted of planned rows, in their order.
+    """Facts about planned rows, in their order.
 
-    A batch of rows takes notes, and a shard puts those of its batches together: to make columns of
-    each batch would take longer than to look at its images.
+    Each batch of rows makes notes, and a shard concatenates them. Columns of Arrow are made once
+    per shard: making them for each batch would take longer than measuring its images.
     """
 
     def __init__(self) -> None:
-        self._batches: list[_Batch] = []  # rows that were noted together come first
+        self._batches: list[_Batch] = []  # come before the rows of the lists below
         self._contents: list[int] = []
         self._refused: list[int] = []
         self._images: dict[int, tuple[str, int | None, int | None, bool | None]] = {}
-        self._seen: list[int] = []  # the rows whose image was looked at
-        self._pictures: list[SmallPicture] = []  # those that are not measured yet
+        self._seen: list[int] = []  # the rows that have a picture
+        self._pictures: list[SmallPicture] = []  # not measured yet
         self._measured: list[PictureFacts] = []
-        self._read: list[int] = []  # the rows whose text was looked at
-        self._texts: list[SeenText] = []  # those that are not measured yet
+        self._read: list[int] = []  # the rows that have a text
+        self._texts: list[SeenText] = []  # not measured yet
         self._measured_texts: list[TextFacts] = []
 
     @classmethod
@@ -127,10 +127,10 @@ class Notes:
         """Return the notes of rows without images.
 
         Args:
-            contents: of each row 64 bits of a digest of what a trainer sees of its payload.
-            refused: the places of those that became no example.
-            annotations: what rows say of their payloads; None: the rows as planned say it.
-            odd: the places of rows that are kept for checks of columns.
+            contents: 64 bits of a digest of what a trainer sees of each payload.
+            refused: indexes of the rows that became no example.
+            annotations: the annotations, if they differ from the planned rows'.
+            odd: indexes of the rows that checks of columns need.
         """
         notes = cls()
         notes._refused = list(refused)
@@ -157,11 +157,11 @@ class Notes:
 
         Args:
             sort_key: see :class:`recordgen.rows.planned.PlannedRow`.
-            content: a digest of what a trainer sees of its payload; None: it is all in the row.
+            content: a digest of what a trainer sees of its payload; None if the sort key is one.
             image: format, height and width.
-            picture: the image in small; None: nobody looks at it.
-            text: the text; None: nobody looks at it.
-            is_gray: the image has one channel; None: not known.
+            picture: the small image; None if no check needs it.
+            text: the text; None if no check needs it.
+            is_gray: whether the image has one channel; None if unknown.
         """
         row = len(self)
         self._contents.append(sort_key if content is None else content_of(content))
@@ -175,7 +175,7 @@ class Notes:
             self._texts.append(text)
 
     def extend(self, more: Notes) -> None:
-        """Add the notes of the rows that follow; none of theirs is measured yet."""
+        """Append notes that were not measured yet."""
         start = len(self)
         if more._batches:
             self._batches += [*self._rest(), *more._batches]
@@ -187,10 +187,10 @@ class Notes:
         self._pictures += more._pictures
         self._read += [start + row for row in more._read]
         self._texts += more._texts
-        self._measure(_AT_ONCE, _TEXTS_AT_ONCE)
+        self._measure(_PICTURES_AT_ONCE, _TEXTS_AT_ONCE)
 
     def _measure(self, pictures: int = 1, texts: int = 1) -> None:
-        """Measure what was seen, if there are at least so many."""
+        """Measure the pictures and texts if there are at least this many."""
         if len(self._pictures) >= pictures:
             self._measured.append(measured(look_at(self._pictures)))
             self._pictures = []
@@ -202,31 +202,31 @@ class Notes:
         return sum(len(batch.contents) for batch in self._batches) + len(self._contents)
 
     def _rest(self) -> Sequence[_Batch]:
-        """Return the rows that were noted one by one since the last batch."""
+        """Return the rows that were added one by one since the last batch."""
         contents = np.array(self._contents, np.uint64)
         return [_Batch(contents, None, np.zeros(0, np.intp))] if self._contents else []
 
     @property
     def annotations(self) -> Columns | None:
-        """What rows say of their payloads, if that was noted."""
+        """The annotations, if the notes have any."""
         noted = [batch.annotations for batch in self._batches if batch.annotations is not None]
         return pa.chunked_array(noted, pa.string()) if noted else None
 
     def kept(self, count: int) -> tuple[Rows, npt.NDArray[np.bool_]]:
-        """Return the rows that are kept as they are, and which of them are a sample.
+        """Return the indexes of rows to keep whole, and which of them are the sample.
 
         Args:
-            count: the size of the sample, at most.
+            count: the largest size of the sample.
         """
         contents, is_refused = self._all_contents()
-        drawn = _sample(contents, ~is_refused, count)
+        sampled = _sample(contents, ~is_refused, count)
         starts = np.cumsum([0, *(len(batch.contents) for batch in self._batches)])
         odd = [start + batch.odd for start, batch in zip(starts, self._batches, strict=False)]
-        rows = np.unique(np.concatenate([drawn, *odd]).astype(np.intp))
-        return rows, np.isin(rows, drawn)
+        rows = np.unique(np.concatenate([sampled, *odd]).astype(np.intp))
+        return rows, np.isin(rows, sampled)
 
     def _all_contents(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-        """Return the contents of all rows, and which of them became no example."""
+        """Return the contents of all rows, and whether each became no example."""
         parts = [batch.contents for batch in (*self._batches, *self._rest())]
         contents = np.concatenate([np.zeros(0, np.uint64), *parts])
         is_refused = np.zeros(len(contents), np.bool_)
@@ -281,7 +281,7 @@ class Notes:
 
 
 def _places(rows: Sequence[int], count: int) -> Any:
-    """Return for each of ``count`` rows its place among some of them; null: it is none of these."""
+    """Return for each of ``count`` rows its index in ``rows``, null if it is not there."""
     places = np.full(count, -1)
     places[rows] = np.arange(len(rows))
     return pa.array(places, mask=places < 0)
@@ -293,9 +293,9 @@ def content_of(digest: bytes) -> int:
 
 
 def _sample(contents: npt.NDArray[np.uint64], is_there: npt.NDArray[np.bool_], count: int) -> Rows:
-    """Return ``count`` of the rows that are there, drawn by their contents alone.
+    """Sample ``count`` of the rows that are there; only their contents decide which.
 
-    Rows of one content are drawn independently of each other, as are all others.
+    Rows with equal contents are sampled independently of each other.
     """
     rows = np.flatnonzero(is_there)
     if len(rows) <= count:
@@ -305,7 +305,7 @@ def _sample(contents: npt.NDArray[np.uint64], is_there: npt.NDArray[np.bool_], c
     starts = np.maximum.accumulate(
         np.where(np.append(True, ordered[1:] != ordered[:-1]), np.arange(len(ordered)), 0)
     )
-    nth = (np.arange(len(ordered)) - starts).astype(np.uint64)  # of those with this content
+    nth = (np.arange(len(ordered)) - starts).astype(np.uint64)  # among equal contents
     lots = mixed(ordered + mixed(nth + np.uint64(1)))
     return np.sort(rows[order[np.argsort(lots, kind="stable")[:count]]])
 
@@ -317,39 +317,39 @@ def together(
 
     Args:
         rows: its planned rows.
-        notes: what was noted of them, in their order.
-        annotations: what each row says, as far as the checks need it; None: no row says anything,
-            or the notes have it.
-        sample: how many rows are kept as they are, beside those that the notes name.
+        notes: the notes about them, in their order.
+        annotations: the annotations that checks need; None if there are none, or the notes have
+            them.
+        sample: rows to keep whole, in addition to those that the notes name.
     """
     noted = notes.annotations if annotations is None else pa.array(annotations, pa.string())
     if noted is None:
         noted = pa.nulls(len(rows), pa.string())
-    said = rows.select(SAID[:-1]).append_column(SAID[-1], noted)
+    found = rows.select(SHARED_COLUMNS[:-1]).append_column(SHARED_COLUMNS[-1], noted)
     facts = notes.columns()
     for name in facts.column_names:
-        said = said.append_column(name, facts[name])
-    places, is_drawn = np.full(len(rows), -1), np.zeros(0, np.bool_)
+        found = found.append_column(name, facts[name])
+    places, is_sampled = np.full(len(rows), -1), np.zeros(0, np.bool_)
     texts = pa.array([], pa.string())
     if sample:
-        kept, is_drawn = notes.kept(sample)
+        kept, is_sampled = notes.kept(sample)
         places[kept] = np.arange(len(kept))
         texts = rows["annotation"].take(pa.array(kept)).combine_chunks()
     taken = pa.array(places, mask=places < 0)
-    said = said.append_column("row", texts.take(taken))
-    said = said.append_column("is_drawn", pa.array(is_drawn).take(taken))
-    return said.cast(_WITH_ROWS)
+    found = found.append_column("row", texts.take(taken))
+    found = found.append_column("is_sampled", pa.array(is_sampled).take(taken))
+    return found.cast(_WITH_ROWS)
 
 
 def without_empty(facts: Columns) -> Columns:
-    """Return the facts of a shard without columns that hold nothing, as most do of a table's."""
+    """Return the facts of a shard without empty columns: tables have values in few of them."""
     return facts.select(
         [name for name in facts.column_names if facts[name].null_count < len(facts)]
     )
 
 
 def whole(facts: Columns) -> Columns:
-    """Return what :func:`without_empty` was given."""
+    """Undo :func:`without_empty`."""
     return pa.Table.from_arrays(
         [
             facts[field.name]
@@ -362,12 +362,12 @@ def whole(facts: Columns) -> Columns:
 
 
 def of_shard(split: str, file: str, facts: Columns) -> Columns:
-    """Return the facts of a shard's examples, with what says where they are.
+    """Return the facts of a shard's examples, with split, shard and record.
 
     Args:
         split: the shard's split.
         file: the shard's path inside the output.
-        facts: of its planned rows, in the order of its records.
+        facts: facts about its planned rows, in the order of its records.
     """
     made = facts
     if facts["content"].null_count:
@@ -380,13 +380,13 @@ def of_shard(split: str, file: str, facts: Columns) -> Columns:
 
 def renumbered(facts: Columns, rows: Columns) -> Columns:
     """Return the facts of the same payloads with the import files and lines of ``rows``."""
-    for at, name in enumerate(SAID[:2]):
+    for at, name in enumerate(SHARED_COLUMNS[:2]):
         facts = facts.set_column(at, name, rows[name])
     return facts.cast(_WITH_ROWS)
 
 
 def _taken(columns: Columns, rows: Any) -> Columns:
-    """Return some rows; columns without any value, as most of a table's are, are not looked at."""
+    """Return some rows. Empty columns, of which tables have many, are made anew."""
     taken = [
         pa.nulls(len(rows), column.type) if column.null_count == len(column) else column.take(rows)
         for column in columns.columns
@@ -398,11 +398,11 @@ class Facts:
     """The facts of all examples, by import file and line.
 
     Attributes:
-        columns: a row for each example, as ``examples.parquet`` has it, and rows that are kept.
+        columns: a row per example, as in ``examples.parquet``, and the rows that are kept whole.
     """
 
     def __init__(self, parts: Iterable[Columns]) -> None:
-        """Take the facts of some examples: what :func:`of_shard` gave, or an older ``columns``."""
+        """Concatenate facts from :func:`of_shard`, or ``columns`` of other facts."""
         columns = pa.concat_tables([_LINTED.empty_table(), *parts]).unify_dictionaries()
         sources = columns["source"].combine_chunks()
         ranks = np.argsort(np.argsort(sources.dictionary.to_pylist() or [""]))
@@ -415,7 +415,7 @@ class Facts:
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """The splits, train first."""
+        """Names of the splits, train first."""
         return sorted(set(self._splits.dictionary.to_pylist()), key=split_order)
 
     @cached_property
@@ -436,33 +436,33 @@ class Facts:
 
     @cached_property
     def annotations(self) -> npt.NDArray[np.int32]:
-        """A number for each different annotation; -1: the row has none."""
+        """A number for each distinct annotation, -1 for rows without one."""
         codes = self.columns["annotation"].combine_chunks().dictionary_encode().indices
         return codes.fill_null(-1).to_numpy()
 
     @cached_property
     def kept(self) -> tuple[Rows, Columns, npt.NDArray[np.bool_]]:
-        """The rows of a table that are kept as they are: examples, texts, whether in the sample."""
+        """The rows kept whole: their indexes, their texts, and whether each is in the sample."""
         rows = np.flatnonzero(np.asarray(self.columns["row"].is_valid()))
         kept = self.columns.select(list(_KEPT)).take(pa.array(rows)).combine_chunks()
-        return rows, kept["row"].combine_chunks(), np.asarray(kept["is_drawn"])
+        return rows, kept["row"].combine_chunks(), np.asarray(kept["is_sampled"])
 
     @cached_property
     def looks(self) -> tuple[Rows, PictureFacts]:
-        """The examples whose image was looked at, and what their images look like."""
+        """Indexes of the examples whose image was measured, and the measures."""
         rows = np.flatnonzero(self.columns["perceptual_hash"].is_valid().to_numpy())
         return rows, picture_facts(self.columns.select(list(_LOOK)).take(pa.array(rows)))
 
     @cached_property
     def signatures(self) -> tuple[Rows, Signatures]:
-        """The examples whose text was looked at and has words, and their signatures."""
+        """Indexes of the examples whose text was measured and has words, and their signatures."""
         is_text = self.columns["characters"].is_valid().to_numpy()
         rows = np.flatnonzero(self.columns["signature"].is_valid().to_numpy() & is_text)
         joined = b"".join(self.columns["signature"].take(pa.array(rows)).to_pylist())
         return rows, np.frombuffer(joined, np.uint8).reshape(-1, SIGNATURE_BYTES)
 
     def similarity(self, row: int, other: int) -> float | None:
-        """Estimate how much two texts share, 0 to 1; None: one was not looked at."""
+        """Estimate the similarity of two texts, 0 to 1; None if one was not measured."""
         rows, signatures = self.signatures
         one, two = places = np.searchsorted(rows, [row, other])
         if places.max() >= len(rows) or [*rows[places]] != [row, other]:
@@ -470,20 +470,20 @@ class Facts:
         return float(similarity(signatures[one : one + 1], signatures[two : two + 1])[0])
 
     def annotation(self, row: int) -> str | None:
-        """Return what a row says of its payload."""
+        """Return the annotation of a row."""
         return self._value("annotation", row)
 
     def place(self, row: int) -> str:
-        """Return where a row stands and what it names: ``train.csv:7 (a.jpg, split train)``."""
-        said = self._said(row)
-        name = "" if is_content_uri(said["uri"]) else said["uri"]
+        """Return a row as messages name it: ``train.csv:7 (a.jpg, split train)``."""
+        origin = self._origin(row)
+        name = "" if is_content_uri(origin["uri"]) else origin["uri"]
         inside = ", ".join(filter(None, (name, f"split {self.split(row)}")))
-        return f"{said['source']}:{said['line']} ({inside})"
+        return f"{origin['source']}:{origin['line']} ({inside})"
 
     def payload(self, row: int) -> tuple[str, str]:
         """Return the uri of an example's payload, and the import file that names it."""
-        said = self._said(row)
-        return said["uri"], said["source"]
+        origin = self._origin(row)
+        return origin["uri"], origin["source"]
 
     def split(self, row: int) -> str:
         """Return the split of an example."""
@@ -492,17 +492,17 @@ class Facts:
     def finding(
         self, code: str, level: str, row: int, message: str, other: int | None = None
     ) -> LintFinding:
-        """Return a finding about an example, and the one that it was compared with."""
-        said = self._said(row)
+        """Return a finding about an example, which may name another example."""
+        origin = self._origin(row)
         found = LintFinding(
-            code, level, said["source"], said["line"], said["uri"], self.split(row), message
+            code, level, origin["source"], origin["line"], origin["uri"], self.split(row), message
         )
         if other is None:
             return found
-        there = self._said(other)
+        there = self._origin(other)
         return found._replace(other_source=there["source"], other_line=there["line"])
 
-    def _said(self, row: int) -> Mapping[str, Any]:
+    def _origin(self, row: int) -> Mapping[str, Any]:
         return {name: self._value(name, row) for name in ("source", "line", "uri")}
 
     def _value(self, name: str, row: int) -> Any:
@@ -510,13 +510,13 @@ class Facts:
 
     @cached_property
     def _arrays(self) -> Mapping[str, Any]:
-        """Columns in one piece: to look into many pieces takes a hundred times as long."""
+        """Contiguous columns: finding a row in many chunks takes a hundred times as long."""
         names = ("source", "line", "uri", "split", "annotation")
         return {name: self.columns[name].combine_chunks() for name in names}
 
 
 def picture_facts(seen: Columns) -> PictureFacts:
-    """Return what images look like, given some of its columns; the measures of others are empty."""
+    """Return the measures of images that are in the columns; other measures are empty."""
     unknown = dict.fromkeys(PictureFacts._fields, np.zeros(0, np.float32))
     known = {name: seen[name].to_numpy() for name in seen.column_names if name != "signature"}
     joined = b"".join(seen["signature"].to_pylist())
@@ -536,7 +536,7 @@ def to_parquet(facts: Facts) -> bytes:
 
 
 def from_parquet(data: bytes) -> Columns:
-    """Return what :func:`to_parquet` was given. Raises: ValueError: it is something else."""
+    """Read the content of ``examples.parquet``. Raises: ValueError: it is something else."""
     columns = parquet.read_table(io.BytesIO(data)).cast(_EXAMPLES)
     for name, kind in _KEPT.items():
         columns = columns.append_column(name, pa.nulls(len(columns), kind))
