@@ -238,10 +238,10 @@ ERRORS = [
     ([{"x": 1j}], "record 0: feature 'x': cannot store a value of type complex; what can be"),
     ([{"x": 1}, {"x": object()}], "record 1: feature 'x': cannot store a value of type object"),
     ([{"x": {1}}], "cannot store a value of type set"),
-    ([{"x": Tensor()}], "of type Tensor; give what its numpy() returns"),
-    ([{"x": Series()}], "of type Series; give np.asarray of it"),
+    ([{"x": Tensor()}], "of type Tensor; give the result of its numpy()"),
+    ([{"x": Series()}], "of type Series; give np.asarray(value)"),
     ([{"x": datetime.date(2026, 1, 1)}], "of type date"),
-    ([{"x": np.timedelta64(1, "s")}], "of type timedelta64; what can be stored"),
+    ([{"x": np.timedelta64(1, "s")}], "of type timedelta64; give whole numbers"),
     ([{"x": np.datetime64("2026-01-01")}], "of type datetime64"),
     ([{"x": np.array([1, "a"], object)}], "cannot store an array of object; convert it with"),
     ([{"x": np.array(["2026"], "M8[D]")}], "cannot store an array of datetime64[D]; convert it"),
@@ -290,8 +290,8 @@ MISFITS = [
      "float32 array of shape (2, 3)", "resize or pad it to one shape"),
     ([F8_2, F8_3], 1, "float64 array of shape (2,) as in record 0",
      "float64 array of shape (3,)", "resize or pad it to one shape"),
-    ([1, [1, 2]], 1, "int64 scalar as in record 0", "int64 list of 2", "give a list, if only of"),
-    ([[1, 2], 1], 1, "int64 list of 2 as in record 0", "int64 scalar", "give a list, if only of"),
+    ([1, [1, 2]], 1, "int64 scalar as in record 0", "int64 list of 2", "give a list in every"),
+    ([[1, 2], 1], 1, "int64 list of 2 as in record 0", "int64 scalar", "give a list in every"),
     ([1, []], 1, "int64 scalar as in record 0", "[]", "give None where there is no value"),
     ([1, NO_KEY], 1, "int64 scalar as in record 0", "no such key", "give None where there is no"),
     ([NO_KEY, 1], 0, "int64 scalar as in record 1", "no such key", "give None where there is no"),
@@ -325,14 +325,17 @@ def test_errors(tmp_path: Path, examples: list[Any], words: str) -> None:
 
 def test_no_examples(tmp_path: Path) -> None:
     """Nothing to write is an error, not an empty dataset."""
-    with pytest.raises(NothingToConvertError, match="not a single example"):
+    with pytest.raises(NothingToConvertError, match="there are no examples"):
         recordgen.write(iter(()), tmp_path / "out")
     assert tree_bytes(tmp_path) == {}
 
 
 # arguments, words of the message
 WRONG = [
-    ({"examples": {"x": [1]}}, "examples must be an iterable of dicts, one for each (got a dict)"),
+    (
+        {"examples": {"x": [1]}},
+        "examples must be an iterable of dicts, one per example (got a dict)",
+    ),
     ({"examples": 7}, "(got a int)"),
     ({"examples": "text"}, "(got a str)"),
     ({"shards": 0}, "shards must be a whole number above 0 (got 0)"),
@@ -553,7 +556,7 @@ def test_other_outputs_are_not_touched(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="compression must be none as in the other splits"):
         recordgen.write([{"x": 1}], out, split="eval", compression="gzip")
     (out / "Split-eval").mkdir()
-    with pytest.raises(OutputExistsError, match="there is a Split-eval already"):
+    with pytest.raises(OutputExistsError, match="the folder Split-eval exists already"):
         recordgen.write([{"x": 1}], out, split="eval")
     text = (out / "dataset.json").read_text().replace('"examples",', '"image_classification",', 1)
     (out / "dataset.json").write_text(text)
@@ -562,7 +565,7 @@ def test_other_outputs_are_not_touched(tmp_path: Path) -> None:
         with pytest.raises(OutputExistsError, match="of the task image_classification already"):
             recordgen.write([{"x": 1}], out, overwrite=overwrite)
     (tmp_path / "foreign" / "Split-train").mkdir(parents=True)
-    with pytest.raises(OutputExistsError, match="there is a Split-train already"):
+    with pytest.raises(OutputExistsError, match="the folder Split-train exists already"):
         recordgen.write([{"x": 1}], tmp_path / "foreign")
     assert tree_bytes(out) == before
 

@@ -179,7 +179,7 @@ def test_no_image_and_no_label(tmp_path: Path) -> None:
     for options, message in (
         (
             {"label_mode": "int"},
-            "label_mode is for a target of classes, and the target of this table is not",
+            "label_mode is for a target of classes, and this table has none",
         ),
         ({"labels": ["a"]}, "labels is for a target of classes"),
         ({"weights": "balanced"}, "weights is for a target of classes"),
@@ -191,7 +191,7 @@ def test_no_image_and_no_label(tmp_path: Path) -> None:
 def test_files_without_a_description(tmp_path: Path) -> None:
     """Nobody says what columns there are."""
     recordgen.write(iter([{"x": 1.0}]), str(tmp_path / "out"))
-    with pytest.raises(UsageError, match=r"no dataset.json says which columns.*feature_spec"):
+    with pytest.raises(UsageError, match=r"no dataset.json lists the columns.*feature_spec"):
         recordgen.input_fn(tmp_path / "out", task="declared", columns=["x"])
 
 
@@ -201,7 +201,7 @@ def test_files_without_a_description(tmp_path: Path) -> None:
         ({"columns": ["size"]}, r"columns: there is no column 'size'; there are front, back, age"),
         ({"columns": ["breed"]}, "columns: there is no column 'breed'; there are"),
         ({"columns": []}, "columns must be a list of names"),
-        ({"extras": ["age"]}, r"extras .* all are handed out, or those that columns="),
+        ({"extras": ["age"]}, r"extras .* have all columns, or the columns that columns="),
         ({"resize": "random_crop"}, "resize must be one of stretch, fit, center_crop"),
         ({"vectors": "dense"}, "vectors must be one of padded, ragged"),
         ({"dtype": "int8"}, "dtype must be one of float32, float16"),

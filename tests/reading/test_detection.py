@@ -524,8 +524,8 @@ def reread(tmp_path_factory):
         # what is wrong in a record of others, what is said
         ({"image/object/bbox/xmax": [40.0, 20.0]}, "must be in shares of their image, from 0 to 1"),
         ({"image/object/bbox/xmax": [float("nan"), 0.5]}, "must be in shares of their image"),
-        ({"image/object/bbox/xmax": [0.5]}, "has not one number for each box"),
-        ({"image/object/class/label": [1, 2, 0]}, "has not one number for each box"),
+        ({"image/object/bbox/xmax": [0.5]}, "not all have one value for each box"),
+        ({"image/object/class/label": [1, 2, 0]}, "not all have one value for each box"),
     ],
     ids=str,
 )
@@ -570,7 +570,7 @@ def test_boxes_that_nobody_asked_for(tmp_path):
         (dict(label_mode="int"), "label_mode='int' is for labels of whole images.* leave it"),
         (dict(label_mode=None), "label_mode=None is for labels of whole images"),
         (dict(weights="balanced"), "weights need one label per example: not boxes"),
-        (dict(task="image_classification"), "dataset.json says 'object_detection'; leave task out"),
+        (dict(task="image_classification"), "dataset.json says 'object_detection'; remove task"),
         (dict(map_example=print), "map_example needs examples of one shape: give max_boxes"),
         (dict(labels=["rde"]), "labels: no class 'rde'; did you mean 'red'"),
         (dict(extras=["image/object/class/text"]), "has a value for each box, .*recordgen.read"),

@@ -240,7 +240,7 @@ def test_input_context(pets):
         assert max(len(images) for images, *_ in dataset) == 2
         found += ids(dataset)
     assert sorted(found) == sorted(ids(eval_dataset(pets, **WITH_IDS)))
-    with pytest.raises(UsageError, match="shard and input_context say the same; give one"):
+    with pytest.raises(UsageError, match="shard and input_context both select a share; give one"):
         input_fn(pets, input_context=context, shard=(0, 2))
 
 

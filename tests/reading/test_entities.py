@@ -170,13 +170,13 @@ def test_records_of_others(out: str, tmp_path: Path) -> None:
 # options, message
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"buckets": "many"}, "buckets must be one of auto"),
-    ({"buckets": (8, 4)}, r"buckets must be lengths that grow \(got \(8, 4\)\)"),
-    ({"buckets": ()}, "buckets must be lengths that grow"),
+    ({"buckets": (8, 4)}, r"buckets must be increasing lengths \(got \(8, 4\)\)"),
+    ({"buckets": ()}, "buckets must be increasing lengths"),
     ({"sequence_length": 0}, "sequence_length must be at least 1"),
     ({"tokenizer": "words"}, "tokenizer must be a function"),
     ({"extras": ["image/height"]}, "extras must be one of text, source_id"),
     ({"map_example": print}, "give sequence_length"),
-    ({"task": "image_multi_label"}, "but dataset.json says 'text_entities'; leave task out"),
+    ({"task": "image_multi_label"}, "but dataset.json says 'text_entities'; remove task"),
     (
         {"image_size": (8, 8)},
         r"image_size does not apply to these examples \(text_entities\); leave",

@@ -287,7 +287,7 @@ def test_schemes_that_only_we_can_read(tmp_path):
     """fsspec reads more kinds of storage than TensorFlow does; that is said, with a remedy."""
     write_records(tmp_path / "a.rec", map(pet, range(3)))
     fsspec.filesystem("memory").put(str(tmp_path / "a.rec"), "/data/a.rec")
-    with pytest.raises(UsageError, match=r"TensorFlow reads no memory:// here; copy the files"):
+    with pytest.raises(UsageError, match=r"TensorFlow cannot read memory:// here; copy the files"):
         eval_dataset("memory://data/a.rec", **SIZE)
 
 

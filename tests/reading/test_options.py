@@ -66,7 +66,7 @@ from recordgen.registry import OWN
         (dict(augment=True), r"augment must be 'photo', an Augmentation\(…\) or None \(got True\)"),
         (dict(augment={"flip": True}), "augment must be 'photo', an Augmentation"),
         (dict(labels="cat"), r"labels must be several names, .* write \['cat'\]"),
-        (dict(labels=[]), "labels must name at least one class; None reads all of them"),
+        (dict(labels=[]), "labels must name at least one class; None reads all classes"),
         (dict(labels=[1]), r"labels must be a list of names, each a text \(got \[1\]\)"),
         (dict(labels=3), "labels must be a list of names"),
         (dict(vocabulary="abc"), "vocabulary must be several names"),

@@ -321,7 +321,7 @@ def test_weights_need_counts():
     ("labels", "files", "message"),
     [
         # labels of the split, its shards, what is said
-        ([], MIXED, r"no labelled example \(400 unlabelled\); label_mode=None reads those"),
+        ([], MIXED, r"no labelled example \(400 unlabelled\); label_mode=None reads them"),
         ([], (ShardFile("a", 0, 0),), "split 'train' has no examples"),
     ],
 )
@@ -379,14 +379,14 @@ def test_all_images_are_read_for_their_boxes(options):
         (
             ours(),
             dict(box_format="xyxy"),
-            r"box_format is for boxes, and .* \(image_classification\); leave it out$",
+            r"box_format is for boxes, and .* \(image_classification\); remove it$",
         ),
         (ours(), dict(max_boxes=3), "max_boxes is for boxes"),
         (ours(task="image_multi_label"), dict(boxes="ragged"), "boxes is for boxes"),
         (
             ShardSet(MIXED),
             dict(min_visible=0.5),
-            "min_visible is for boxes.*; leave it out, or give task='object_detection'",
+            "min_visible is for boxes.*; remove it, or give task='object_detection'",
         ),
     ],
 )

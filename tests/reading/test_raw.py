@@ -174,7 +174,7 @@ def test_a_tensorflow_without_webps(
     with pytest.raises(UsageError) as caught:
         read(outputs[name])
     assert str(caught.value) == (
-        f"the images are WEBPs, and TensorFlow {tf.__version__} decodes none; use a newer "
+        f"the images are WEBPs, which TensorFlow {tf.__version__} cannot decode; use a newer "
         f"TensorFlow (2.21 decodes them), or convert the images with --encode jpeg"
     )
 

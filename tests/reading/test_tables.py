@@ -70,7 +70,7 @@ def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
         ({"columns": "age"}, "columns must be a list of names"),
         ({"weights": "balanced"}, "weights: the column 'w' has the weight of each row"),
         ({"defaults": {"size": 1}}, "defaults: there is no column 'size'"),
-        ({"defaults": {"age": 0.5}}, "column 'age' is int64, and 0.5 is not of it"),
+        ({"defaults": {"age": 0.5}}, r"column 'age' holds int64 \(got 0.5\)"),
         ({"image_size": (8, 8)}, r"image_size does not apply to these examples \(tabular\); leave"),
     ]
     for options, message in wrong:
@@ -91,7 +91,7 @@ def test_label_modes(folder: Path) -> None:
     assert list(in_order(output, label_mode=None)) == ["age", "balance", "job"]
     wrong = [
         (output, "binary", r"needs two classes \(got 3: \['maybe', 'no', 'yes'\]\)"),
-        (converted(folder, "none", weight_column="w"), "int", "table is not there; leave"),
+        (converted(folder, "none", weight_column="w"), "int", "table has none; remove"),
     ]
     for source, mode, message in wrong:
         with pytest.raises(UsageError, match=message):
@@ -144,5 +144,5 @@ def test_shards_without_their_dataset(folder: Path, tmp_path: Path) -> None:
     output = converted(folder, "classes", target_column="y", weight_column="w")
     [shard] = Path(output).glob("Split-test/*")
     (tmp_path / shard.name).write_bytes(shard.read_bytes())
-    with pytest.raises(UsageError, match=r"no dataset\.json says which columns"):
+    with pytest.raises(UsageError, match=r"no dataset\.json lists the columns"):
         recordgen.input_fn([str(tmp_path / shard.name)], task="tabular", batch_size=1)

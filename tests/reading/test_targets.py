@@ -258,7 +258,7 @@ def test_label_outside_the_vocabulary_of_foreign_records(tmp_path):
     """It shows only while reading; the error names it and what to do."""
     source = write_records(tmp_path / "a.rec", map(pet, range(8)))
     dataset = eval_dataset(source, vocabulary=["ant", "cat", "dog"], **SIZE)
-    message = r"outside the vocabulary; add them, or leave them out with labels=.*\[owl\]"
+    message = r"outside the vocabulary; add them, or exclude them with labels=.*\[owl\]"
     with pytest.raises(RecordError, match=f"record 3.*{message}"):
         list(dataset)
 

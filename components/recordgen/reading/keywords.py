@@ -1,4 +1,4 @@
-"""The keyword arguments of the reading functions, so that type checkers know them.
+"""The keyword arguments of the reading functions, for type checkers.
 
 The option classes in :mod:`recordgen.reading.options` document and check each of them.
 """
