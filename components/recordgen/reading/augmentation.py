@@ -108,8 +108,7 @@ def _mirrored(images: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
     if images.shape.rank == 3:
         return tf.cond(chosen, lambda: tf.reverse(images, [1]), lambda: images)
     as_is, turned = tf.where(~chosen)[:, 0], tf.where(chosen)[:, 0]
-    # uint8 takes a fourth of the time of float32. TensorFlow mirrors the middle one of three axes
-    # faster.
+    # uint8 takes a fourth of float32's time; TensorFlow mirrors the middle of three axes faster.
     rows = tf.reshape(tf.gather(images, turned), (-1, *images.shape[2:]))
     parts = [tf.gather(images, as_is), tf.reshape(tf.reverse(rows, [1]), (-1, *images.shape[1:]))]
     places = [tf.cast(as_is, tf.int32), tf.cast(turned, tf.int32)]

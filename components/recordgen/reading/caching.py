@@ -31,8 +31,8 @@ _WHAT = {
     PICTURES: "decoded pictures (uint8), before they are cropped",
 }
 
-# Assumed for pictures of unknown or different sizes: their area relative to the part with the shape
-# of the returned images, which is that of 3:2 photos for a square image size.
+# Assumed for pictures of unknown or different sizes: their area, relative to the part with the
+# returned images' shape. It is true for 3:2 photos and a square image size.
 _SHAPE = 1.5
 
 # A smaller share of decoded images is not worth two ways of reading.

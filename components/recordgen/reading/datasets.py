@@ -247,10 +247,10 @@ def steps_per_epoch(
 
     100 examples in batches of 32 → 4; with ``drop_remainder=True`` 3.
 
-    Counts come from ``dataset.json``. Other tools' files, and a selection by ``predicate``,
-    ``labels`` and ``shard`` together, are counted by reading records, without decoding images. The
-    user's cache folder keeps the count, unless there is a ``predicate``. It takes the arguments of
-    :func:`input_fn`; ``image_size`` is ignored.
+    Counts come from ``dataset.json``. If it does not have them (other tools' files, ``predicate``,
+    several ``labels`` of examples with any number of labels), records are read and counted, without
+    decoding images. The user's cache folder keeps the count, unless there is a ``predicate``. It
+    takes the arguments of :func:`input_fn`; ``image_size`` is ignored.
 
     Raises:
         UsageError: there are too few examples for one whole batch.

@@ -113,8 +113,8 @@ class BoxTargets:
             numbers = tf.identity(self.numbers.numbers(parsed))
         is_inside = tf.reduce_all((corners >= -_OUTSIDE) & (corners <= 1 + _OUTSIDE), 1)
         message = (
-            "boxes must be in shares of their image, from 0 to 1; divide pixels by the image's "
-            "height and width (ymin, xmin, ymax, xmax):"
+            "boxes must be in shares of their image, from 0 to 1; divide pixels by its height and "
+            "width (got ymin, xmin, ymax, xmax):"
         )
         shown = [message, tf.boolean_mask(corners, ~is_inside)]
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_inside), shown)]):

@@ -52,7 +52,7 @@ class Augmentation:
     """Random changes of training images, new for each image; pixels stay in their range.
 
     All are off by default, because it depends on the data which changes keep a label true: a
-    mirrored photo is a photo, but a mirrored digit is no digit.
+    mirrored photo is a photo, but a mirrored digit or traffic sign is not.
 
     Attributes:
         flip: mirror every other image left to right.

@@ -282,8 +282,7 @@ def _cycle_length(options: RecordOptions, files: int, is_fixed: bool) -> int:
         return min(options.tuning.cycle_length, files)
     if not options.shuffle:
         return 1  # one file after the other keeps the order of the shards
-    # Workers that take turns must see one order, but the order with AUTOTUNE depends on the
-    # machine.
+    # Workers that take turns must see one order, but AUTOTUNE's depends on the machine.
     return min(files, _OPEN_SHARDS) if is_fixed else AUTOTUNE
 
 

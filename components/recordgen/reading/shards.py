@@ -150,7 +150,7 @@ def find_shards(
         return _named(paths)
     if source.endswith(DATASET_FILE):
         return _split_of([_read(source)], split)
-    # A local folder's name may look like a pattern. Object stores are not asked for such names.
+    # A local folder's name may look like a pattern; in object stores this is not checked.
     is_pattern = not _MAGIC.isdisjoint(source)
     if is_pattern and not (storage.is_local(source) and storage.exists(source)):
         return _named([source])

@@ -107,7 +107,7 @@ class ExampleSchema:
         return column
 
     def _widen(self, column: _Column, number: int, what: Stored | str) -> None:
-        """Let a column accept a new type or shape, or a gap. Raises: DataError: it must not."""
+        """Let a column accept a new type, shape or gap. Raises: DataError: it is not allowed."""
         if isinstance(what, str) or not what.dtype:
             gap = what if isinstance(what, str) else "[]"
             column.gaps.setdefault(gap, number)
