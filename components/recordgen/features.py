@@ -180,8 +180,7 @@ TEXT_MULTI_LABEL: Mapping[str, FeatureSpec] = {
     CLASS_LABEL: FeatureSpec("int64", shape=None),
 }
 
-#: Entities in texts: lists with one value per token, and lists with one value per entity, in the
-#: order of the text.
+#: Entities in texts: lists with one value per token, and lists with one value per entity, by place.
 TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
     **_TEXT,
     TOKENS: FeatureSpec("bytes", shape=None),
@@ -193,8 +192,7 @@ TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
     ENTITY_LABEL: FeatureSpec("int64", shape=None),
 }
 
-#: Video classification: one segment per example, in seconds; an infinite end is the end of the
-#: video.
+#: Video classification: one segment per example, in seconds; infinity is the end of the video.
 VIDEO_CLASSIFICATION: Mapping[str, FeatureSpec] = {
     VIDEO_URI: FeatureSpec("bytes", None),
     VIDEO_SOURCE_ID: FeatureSpec("bytes", None),

@@ -29,8 +29,7 @@ class ClassPlan:
         mode: ``int``, ``binary``, ``categorical``, ``multi_hot`` or None; or :data:`BOX_MODE`.
         names: the classes in their order; None if unknown.
         numbers: the number of each stored label, -1 for a skipped label; None: as stored.
-        by_text: whether numbers are looked up by the label's text, because stored numbers may
-            differ.
+        by_text: whether numbers are looked up by text, because stored numbers may differ.
         wanted: the only labels that are read, sorted; None: all.
         filters: whether each record must be checked, because some are skipped.
         counts: examples of each class that is read; None if unknown.

@@ -113,8 +113,7 @@ class RecordOptions:
         map_batch: a function of whole batches; takes and returns their parts.
         on_error: what to do with records that cannot be read, such as images that do not decode:
             ``fail``; ``skip`` them, with a warning that counts them and names file and record; or
-            a function that is called with the text of this warning, or with the source id of an
-            image.
+            a function that is called with the warning's text, or with the source id of an image.
         tuning: threads, buffers and other settings of speed and memory.
     """
 

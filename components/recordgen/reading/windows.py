@@ -63,10 +63,7 @@ def crop_view(window: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
 
 
 def fit_view(view: tf.Tensor, size: tf.Tensor, target: tuple[int, int]) -> tf.Tensor:
-    """Return the view of a target into which an image that shows ``view`` is fitted.
-
-    ``size`` (int32 [..., 2]) is the image's height and width in pixels.
-    """
+    """Return the view of a target into which an image of ``size`` that shows ``view`` is fitted."""
     start, inner = fitted_window(size, target)
     extent = view[..., 2:] * floats(target) / floats(inner)
     return tf.concat([view[..., :2] - extent * floats(start) / floats(target), extent], -1)
