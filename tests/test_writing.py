@@ -562,7 +562,7 @@ def test_other_outputs_are_not_touched(tmp_path: Path) -> None:
         with pytest.raises(OutputExistsError, match="task image_classification exists already"):
             recordgen.write([{"x": 1}], out, overwrite=overwrite)
     (tmp_path / "foreign" / "Split-train").mkdir(parents=True)
-    with pytest.raises(OutputExistsError, match="Split-train.* already"):
+    with pytest.raises(OutputExistsError, match=r"Split-train.* already"):
         recordgen.write([{"x": 1}], tmp_path / "foreign")
     assert tree_bytes(out) == before
 

@@ -567,7 +567,7 @@ def test_boxes_that_nobody_asked_for(tmp_path):
     ("options", "message"),
     [
         # options, message
-        (dict(label_mode="int"), "label_mode='int' is for labels of whole images.* leave it"),
+        (dict(label_mode="int"), "label_mode='int' is for labels of whole images.* remove it"),
         (dict(label_mode=None), "label_mode=None is for labels of whole images"),
         (dict(weights="balanced"), "weights need one label per example: not boxes"),
         (dict(task="image_classification"), "dataset.json says 'object_detection'; remove task"),
