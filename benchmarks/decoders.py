@@ -1,11 +1,11 @@
-"""What the fast decoder costs in pixels and gains in time, against TensorFlow's default.
+"""Compare the fast decoder with TensorFlow's default: difference of pixels, and time.
 
     python -m benchmarks.decoders --data DIR [--limit 64]
 
-The JPEGs in DIR, whole and at several sizes: the difference between pixels (levels of 255) as
-``decoder="exact"`` and ``decoder="fast"`` make them, and beside it that of ``tf.io.decode_jpeg``
-and ``tf.image.resize`` without options, as tutorials have it. Times are CPU milliseconds per image
-in one thread.
+The JPEGs in DIR are decoded whole and at several sizes. The output has the difference of pixels
+(levels of 255) from ``decoder="exact"``, for ``decoder="fast"`` and for ``tf.io.decode_jpeg`` and
+``tf.image.resize`` without options, as in tutorials. Times are CPU milliseconds per image in one
+thread.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def main() -> None:
 
 def _difference(one: npt.ArrayLike, other: npt.ArrayLike) -> npt.NDArray[np.float16]:
     difference = np.abs(np.asarray(one, np.float32) - np.asarray(other, np.float32))
-    # Every channel comes into the sample.
+    # 7 is no multiple of 3, so the sample has every channel.
     sample: npt.NDArray[np.float16] = difference.astype(np.float16).ravel()[::7]
     return sample
 

@@ -1,40 +1,40 @@
-"""How near reading comes to the limit of the decoder, and how far ahead of what else there is.
+"""Compare the speed of reading with the limit of the decoder and with other pipelines.
 
     python -m benchmarks.read --data DIR --rounds 3 --json
 
-DIR holds images (in one folder per class, or all in one), or is a Recordgen output. They are
-converted once; then, in one run, interleaved:
+DIR holds images (in one folder per class, or all in one), or is a Recordgen output. The images are
+converted once; then these contenders run in turn, in one process:
 
-    limit      the same bytes, already in memory, through tf.io.decode_jpeg in Dataset.map on all
-               cores, with the flags and the scale that ours takes, and nothing else
+    limit      tf.io.decode_jpeg in Dataset.map on all cores, on the same bytes in memory, with the
+               flags and the scale of Recordgen's decoder, and nothing else
     limit_batched  the same through tf.map_fn on batches: cheaper per call, for small images
     recordgen  recordgen.train_dataset, one shuffled pass without augmentation
     naive      the tutorials' pipeline: list_files, interleave, shuffle, map, batch
     tuned      the same with AUTOTUNE wherever tf.data's guide has it, and prefetch
-    records    the records, shuffled and batched: what is done in turn, however many cores there are
+    records    the records, shuffled and batched: the part that is sequential on any number of cores
     keras      keras.utils.image_dataset_from_directory on the image files
-    recordgen_autotune  recordgen with tf.data's autotuner, as the other pipelines have it
+    recordgen_autotune  recordgen with tf.data's autotuner, like the other pipelines
     recordgen_max_side  with --max-side PX: recordgen on records converted with that option
     recordgen_short_side  with --stored: recordgen on records of --short-side 256
     recordgen_raw     with --stored: recordgen on raw pixels of the image size
     recordgen_memory  the second pass with cache="memory"
     recordgen_file    the second pass with a cache in a file
     recordgen_skip    with on_error="skip"
-    foreign, foreign_skip  the same records as those of another tool: nothing is known of them
+    foreign, foreign_skip  the same records without dataset.json, like another tool's files
     recordgen_crops   with resize="random_crop"
     recordgen_crops_memory  the same, the second pass with cache="memory"
-    recordgen_photo   with augment="photo": the same crops, mirrored, in other light
-    recordgen_colour  the same, and in other colours
+    recordgen_photo   with augment="photo": the same crops, mirrored, with different light
+    recordgen_colour  the same with different colours
     recordgen_RandAugment, …_RandomErasing, …_MixUp, …_CutMix  the crops of recordgen_crops, changed
                       in map_batch by the layer of Keras (3.8 or later) that the name ends with
 
-Rates are images per second of a whole pass; beside them, per image, the CPU time and how often a
-thread waited. Compare them within a run only, because machines drift. Run it under ``taskset -c 0``
-to see what one core gives.
+The output has images per second over a whole pass and, per image, the CPU time and the number of
+times that a thread waited. Compare figures of one run only, because machines drift. Run it under
+``taskset -c 0`` to measure one core.
 
-    --memory   the resident memory of a process that reads some epochs, after each of them
-    --train    a small CNN: seconds a step with its input in memory, of reading alone, and of both;
-               one core for the model and one for reading, so that neither takes the other's
+    --memory   resident memory of a process after each of several epochs of reading
+    --train    a small CNN: seconds per step with input in memory, of reading only, and of both;
+               the model and reading have one core each, so that they do not compete
 """
 
 from __future__ import annotations
@@ -57,11 +57,10 @@ from typing import Any
 SUFFIXES = {".jpg", ".jpeg", ".png", ".gif", ".bmp"}
 WARM_UP_BATCHES = 2
 
-# Contenders that read images which were converted with other options.
+# Contenders that read images converted with other options.
 STORED = ("recordgen_max_side", "recordgen_short_side", "recordgen_raw")
 
-
-# Layers of Keras, and what they must be told of pixels from 0 to 1.
+# Layers of Keras, and their arguments for pixels from 0 to 1.
 KERAS_LAYERS: Mapping[str, Mapping[str, Any]] = {
     "RandAugment": {"value_range": (0, 1)},
     "RandomErasing": {"value_range": (0, 1)},
@@ -72,13 +71,13 @@ KERAS_LAYERS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What all contenders read.
+    """The input of all contenders.
 
     Attributes:
         folder: image files, one folder per class.
         records: the converted images.
         stored: the images converted with other options, by the contender that reads them.
-        count: how many images.
+        count: the number of images.
         image_size: height and width in pixels.
         batch_size: images per batch.
     """
@@ -91,7 +90,7 @@ class Setting:
     batch_size: int
 
 
-# --- contenders: each returns a dataset whose one pass is timed ---------------------------------
+# --- contenders: each returns datasets; one pass over them is timed -----------------------------
 
 
 def limit(setting: Setting) -> list[Any]:
@@ -122,7 +121,7 @@ def limit_batched(setting: Setting) -> list[Any]:
 def recordgen(
     setting: Setting, stored: str = "", *, again: bool = False, **options: Any
 ) -> list[Any]:
-    """Return what ours reads; ``again``: its second pass."""
+    """Return Recordgen's dataset; with ``again``, after its first pass."""
     dataset = _ours(setting, setting.stored[stored] if stored else setting.records, **options)
     if again:
         for _ in dataset:
@@ -183,7 +182,7 @@ def keras(setting: Setting) -> list[Any]:
 
 
 def keras_layer(setting: Setting, layer: str) -> list[Any]:
-    """Return what ours reads, changed by a layer of Keras in ``map_batch``."""
+    """Return Recordgen's dataset with a layer of Keras in ``map_batch``."""
     from keras import layers
 
     change = getattr(layers, layer)(**KERAS_LAYERS[layer])
@@ -253,7 +252,7 @@ def _parsed(setting: Setting) -> Callable[[Any], Any]:
 
 
 def _in_memory(setting: Setting) -> list[tuple[int, Any]]:
-    """Return the encoded images as datasets by the ratio at which ours decodes them."""
+    """Return the encoded images as datasets by the ratio at which Recordgen decodes them."""
     import tensorflow as tf
 
     by_ratio: dict[int, list[bytes]] = defaultdict(list)
@@ -288,7 +287,7 @@ def _decoded(data: Any, ratio: int) -> Any:
 
 
 def measure(name: str, setting: Setting) -> tuple[float, float, float]:
-    """Return images per second of one pass, and per image: CPU milliseconds, and waits."""
+    """Return images per second of one pass, and CPU milliseconds and waits per image."""
     datasets = CONTENDERS[name](setting)
     for dataset in datasets:
         for _ in dataset.take(WARM_UP_BATCHES):
@@ -303,7 +302,7 @@ def measure(name: str, setting: Setting) -> tuple[float, float, float]:
 
 
 def _waits() -> int:
-    """Return how often a thread of this process has slept: for a lock, for work or for a file."""
+    """Return how often a thread of this process has waited for a lock, for work or for a file."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 
@@ -333,7 +332,7 @@ def _line(which: str, name: str, rate: float, cpu_ms: float, waits: float) -> st
 
 
 def memory(setting: Setting, epochs: int) -> list[float]:
-    """Return the resident memory (MB) of a process after each of some epochs of reading."""
+    """Return the resident memory (MB) of a process after each of several epochs of reading."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_read_epochs, (setting, epochs))
 
@@ -350,7 +349,7 @@ def _read_epochs(setting: Setting, epochs: int) -> list[float]:
 
 
 def training(setting: Setting, rounds: int) -> dict[str, float]:
-    """Return seconds a step of reading alone, of training alone, and of both (medians)."""
+    """Return seconds per step of reading only, of training only, and of both (medians)."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_train, (setting, rounds))
 
@@ -406,7 +405,7 @@ def _train(setting: Setting, rounds: int) -> dict[str, float]:
 
 
 def prepare(data: Path, work: Path, args: argparse.Namespace) -> Setting:
-    """Bring the images into one folder per class and convert them."""
+    """Link the images into one folder per class, and convert them."""
     from recordgen import convert
     from recordgen.report.inspection import inspect
 
@@ -427,10 +426,10 @@ def prepare(data: Path, work: Path, args: argparse.Namespace) -> Setting:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(path.resolve())
         lines.append(f"TRAIN,{target},{label}\n")
-        path.read_bytes()  # every contender finds the files in the page cache
+        path.read_bytes()  # so that every contender finds the files in the page cache
     source = work / "images.csv"
     source.write_text("".join(lines))
-    # Several shards, as there are in real data sets, also where the images are small.
+    # Several shards, as in real datasets, even if the images are small.
     size = sum(path.stat().st_size for path in files)
     shard_mb = min(128.0, size / 8e6)
     convert(str(source), str(work / "records"), shard_mb=shard_mb)
@@ -484,9 +483,9 @@ def main() -> None:
         nargs="?",
         const=3,
         metavar="EPOCHS",
-        help="also memory over some epochs (default: 3)",
+        help="also measure memory over some epochs (default: 3)",
     )
-    parser.add_argument("--train", action="store_true", help="also training a small CNN")
+    parser.add_argument("--train", action="store_true", help="also train a small CNN")
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     needing = {*STORED} - {*storages(args)}

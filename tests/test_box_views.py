@@ -1,4 +1,4 @@
-"""Rows whose boxes moved with a crop or bars: which ones may be those of a record."""
+"""Rows whose boxes moved with a crop or bars: which rows may belong to a record."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _side = st.integers(1, 300)
 def test_what_was_stored_is_no_contradiction(
     boxes: list[Box], size: tuple[int, int], target: tuple[int, int], way: int, resize: Resize
 ) -> None:
-    """Of any image at any size, turned in any way; also some of its boxes alone."""
+    """Stored boxes match their row for any image, size and orientation, and any of its boxes."""
     options = make_options(
         {"task": "object_detection", "size": f"{target[0]}x{target[1]}", "resize": resize}
     )
@@ -52,21 +52,21 @@ def test_what_was_stored_is_no_contradiction(
 
 LOW, MIDDLE = Box("cat", 0.125, 0.25, 0.375, 0.5), Box("dog", 0.375, 0.5, 0.75, 0.75)
 
-# Which boxes a row has in place of LOW; whether a record of both, in bars or cropped, denies them.
+# A box instead of LOW in a row; whether a record of LOW and MIDDLE, in bars or cropped, denies it.
 OTHERS = [
     (LOW._replace(label="dog"), True, True),
     (LOW._replace(ymax=0.55), True, True),
     (LOW._replace(xmax=0.44), True, True),
-    (LOW._replace(xmin=0.0), True, False),  # the crop has cut it off
+    (LOW._replace(xmin=0.0), True, False),  # the crop cut it off
     (LOW._replace(label="dog", xmin=0.0, xmax=0.2), True, False),
-    (LOW._replace(ymax=0.505), False, True),  # less than a pixel along the axis that was scaled
+    (LOW._replace(ymax=0.505), False, True),  # less than a pixel along the scaled axis
     (LOW._replace(xmax=0.3755), True, False),
 ]
 
 
 @pytest.mark.parametrize(("box", "in_bars", "in_crop"), OTHERS, ids=range(len(OTHERS)))
 def test_what_cannot_be_stored(box: Box, *, in_bars: bool, in_crop: bool) -> None:
-    """A record of an image of 160×80 says which label, and within a pixel where."""
+    """A record of an image of 160×80 shows labels, and places to within a pixel."""
     for target, resize, denies in (("160x160", "fit", in_bars), ("80x80", "center_crop", in_crop)):
         given = {"task": "object_detection", "size": target, "box_orientation": "upright"}
         options = make_options({**given, "resize": resize})

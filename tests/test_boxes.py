@@ -1,4 +1,4 @@
-"""Boxes that a record holds: what was written is read, and other writers' are understood."""
+"""Boxes in a record: written boxes are read, and records of other writers are understood."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOX = st.tuples(st.sampled_from(LABELS), SHARE, SHARE, SHARE, SHARE)
 
 @given(st.lists(BOX, min_size=1, max_size=9))
 def test_what_was_written_is_read(boxes: list[tuple[str, float, float, float, float]]) -> None:
-    """The boxes that a task writes come back in their order, corners in order."""
+    """Boxes that a task writes are read in their order, with sorted corners."""
     values = ObjectDetection().to_features(json.dumps(boxes), Vocabulary("text", LABELS))
     record = parse_example(b"".join(serialize_example(values)))
     assert stored_boxes(record) == [
@@ -35,7 +35,7 @@ def test_what_was_written_is_read(boxes: list[tuple[str, float, float, float, fl
 
 
 def record_of(*corners: Sequence[Any], **more: Sequence[Any]) -> Mapping[str, Sequence[Any]]:
-    """Return a record with the corners xmin, ymin, xmax, ymax, and perhaps text and label."""
+    """Return a record with the corners xmin, ymin, xmax, ymax, and optionally text and label."""
     names = {"text": features.IMAGE_OBJECT_TEXT, "label": features.IMAGE_OBJECT_LABEL}
     return {
         **dict(zip(features.BBOX, corners, strict=False)),
@@ -59,11 +59,11 @@ OTHERS = [
 
 @pytest.mark.parametrize(("record", "boxes"), OTHERS)
 def test_records_of_others(record: Mapping[str, Sequence[Any]], boxes: Sequence[StoredBox]) -> None:
-    """Labels may be left out, and what reaches outside is cut at the image's edge."""
+    """Labels may be missing, and boxes are clipped to the image."""
     assert stored_boxes(record) == boxes
 
 
-# record, words of the message
+# record, part of the message
 WRONG = [
     (record_of(*CORNERS, label=[1, 2]), "1 image/object/bbox/ymax.*2 image/object/class/label"),
     (record_of(*CORNERS[:3]), "1 image/object/bbox/xmax, 0 image/object/bbox/ymax"),
@@ -77,6 +77,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("record", "words"), WRONG)
 def test_what_is_no_box(record: Mapping[str, Sequence[Any]], words: str) -> None:
-    """Features that do not go together are refused with what was found."""
+    """Features that do not fit together are refused; the message shows them."""
     with pytest.raises(ValueError, match=words):
         stored_boxes(record)

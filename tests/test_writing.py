@@ -1,4 +1,4 @@
-"""write: any examples come back as they were given, whatever the workers, or there is an error."""
+"""write: any examples are read as they were written, whatever the workers, or there is an error."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TF_DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 
 
 def records_of(output: Path | str, split: str = "train") -> list[bytes]:
-    """Return the records in the order in which they were given: record i lies in shard i % n."""
+    """Return the records in their original order: record i is in shard i % n."""
     found = recordgen.read_dataset(str(output)).splits[split]
     shards = [list(read_records(f"{output}/{shard.file}")) for shard in found.shards]
     return [
@@ -51,7 +51,7 @@ def records_of(output: Path | str, split: str = "train") -> list[bytes]:
 
 
 def read_back(output: Path | str, split: str = "train") -> list[dict[str, Any]]:
-    """Read with tf.io.parse_example by what dataset.json says, as NumPy arrays."""
+    """Read with tf.io.parse_example by the specs in dataset.json, as NumPy arrays."""
     specs = recordgen.read_dataset(str(output)).features
     wanted = {}
     for name, spec in specs.items():
@@ -72,7 +72,7 @@ def read_back(output: Path | str, split: str = "train") -> list[dict[str, Any]]:
     return found
 
 
-# what is given, its dtype and shape, what is read back
+# given value, dtype and shape, read value
 VALUES = [
     (0, "int64", (), 0),
     (-5, "int64", (), -5),
@@ -120,7 +120,7 @@ VALUES = [
 def test_values_come_back(
     tmp_path: Path, value: Any, dtype: str, shape: Any, expected: Any
 ) -> None:
-    """Each kind of value has its dtype and shape in dataset.json and is read back by them."""
+    """Each kind of value has its dtype and shape in dataset.json, and is read with them."""
     result = recordgen.write([{"x": value}] * 2, tmp_path / "out")
     assert result.dataset.features == {"x": FeatureSpec(dtype, shape=shape)}
     for values in read_back(tmp_path / "out"):
@@ -150,7 +150,7 @@ _columns = st.one_of(
 @settings(max_examples=60)
 @given(st.lists(_columns, min_size=1, max_size=4), st.integers(1, 5))
 def test_tensorflow_reads_what_was_written(columns: list[list[Any]], shards: int) -> None:
-    """tf.io.parse_example gives back all examples by the specs of dataset.json."""
+    """tf.io.parse_example reads all examples by the specs of dataset.json."""
     for column in columns:
         assume(any(isinstance(value, np.ndarray) or value not in (None, []) for value in column))
     rows = [{f"f{n}": value for n, value in enumerate(row)} for row in zip(*columns, strict=True)]
@@ -163,7 +163,7 @@ def test_tensorflow_reads_what_was_written(columns: list[list[Any]], shards: int
         for name, value in given_.items():
             expected = value.encode() if isinstance(value, str) else value
             if isinstance(values[name], np.ndarray) and np.ndim(expected) == 0:
-                # A scalar that is left out elsewhere is read as a list.
+                # A scalar that is missing in other records is read as a list.
                 expected = [] if value is None else [expected]
             assert_same(values[name], expected)
 
@@ -198,7 +198,7 @@ SPECS = [
     ("values", "spec"), [item[1:] for item in SPECS], ids=[i[0] for i in SPECS]
 )
 def test_specs(tmp_path: Path, values: list[Any], spec: FeatureSpec) -> None:
-    """The spec says what all records have in common; dataset.json keeps it."""
+    """The spec describes all records; dataset.json keeps it."""
     result = recordgen.write([{"x": value} for value in values], tmp_path / "out")
     assert result.dataset.features == {"x": spec}
     assert recordgen.read_dataset(str(tmp_path / "out")) == result.dataset
@@ -206,7 +206,7 @@ def test_specs(tmp_path: Path, values: list[Any], spec: FeatureSpec) -> None:
 
 
 def test_what_is_left_out_is_not_there(tmp_path: Path) -> None:
-    """None and a list's missing key leave the feature out; 0 and b"" are values."""
+    """For None and a list's missing key, the record lacks the feature; 0 and b"" are values."""
     recordgen.write([{"a": 0, "b": b"", "l": [1]}, {"a": None, "b": b""}], tmp_path / "out")
     assert [parse_example(record) for record in records_of(tmp_path / "out")] == [
         {"a": [0], "b": [b""], "l": [1]},
@@ -215,39 +215,39 @@ def test_what_is_left_out_is_not_there(tmp_path: Path) -> None:
 
 
 def test_list_without_key_first(tmp_path: Path) -> None:
-    """A list's key may also be missing in the first records."""
+    """The key of a list may be missing in the first records."""
     result = recordgen.write([{"a": 0}, {"a": 0, "l": ["x"]}], tmp_path / "out")
     assert result.dataset.features["l"] == TEXTS
 
 
 class Tensor:
-    """What a tensor looks like from outside."""
+    """An object that looks like a tensor."""
 
     def numpy(self) -> None: ...
 
 
 class Series:
-    """What a Series looks like from outside."""
+    """An object that looks like a Series."""
 
     def __array__(self) -> None: ...
 
 
-# examples, words of the message
+# examples, part of the message
 ERRORS = [
-    ([{"x": {"a": 1}}], "record 0: feature 'x': cannot store a value of type dict; give each"),
-    ([{"x": 1j}], "record 0: feature 'x': cannot store a value of type complex; what can be"),
+    ([{"x": {"a": 1}}], "record 0: feature 'x': cannot store a value of type dict; make each"),
+    ([{"x": 1j}], "record 0: feature 'x': cannot store a value of type complex; give whole"),
     ([{"x": 1}, {"x": object()}], "record 1: feature 'x': cannot store a value of type object"),
     ([{"x": {1}}], "cannot store a value of type set"),
-    ([{"x": Tensor()}], "of type Tensor; give what its numpy() returns"),
-    ([{"x": Series()}], "of type Series; give np.asarray of it"),
+    ([{"x": Tensor()}], "of type Tensor; give the result of its numpy()"),
+    ([{"x": Series()}], "of type Series; give np.asarray(value)"),
     ([{"x": datetime.date(2026, 1, 1)}], "of type date"),
-    ([{"x": np.timedelta64(1, "s")}], "of type timedelta64; what can be stored"),
+    ([{"x": np.timedelta64(1, "s")}], "of type timedelta64; give whole numbers"),
     ([{"x": np.datetime64("2026-01-01")}], "of type datetime64"),
     ([{"x": np.array([1, "a"], object)}], "cannot store an array of object; convert it with"),
     ([{"x": np.array(["2026"], "M8[D]")}], "cannot store an array of datetime64[D]; convert it"),
     ([{"x": np.zeros(1, "c8")}], "cannot store an array of complex64"),
     ([{"x": np.ma.masked_array([1])}], "a masked array would lose its mask"),
-    ([{"x": [1, "a"]}], "cannot store a list of int, str; a list must be of one type"),
+    ([{"x": [1, "a"]}], "cannot store a list of int, str; give a list of one type"),
     ([{"x": [1, None]}], "cannot store a list of NoneType, int"),
     ([{"x": [{"a": 1}]}], "cannot store a list of dict"),
     ([{"x": [np.zeros(1, "u1"), np.zeros(1, "i1")]}], "of ndarray of int8, ndarray of uint8;"),
@@ -276,7 +276,7 @@ F4_2x2, F4_2x3 = np.zeros((2, 2), "f4"), np.zeros((2, 3), "f4")
 F8_2, F8_3 = np.zeros(2), np.zeros(3)
 NO_KEY = object()
 
-# values of the feature x, the record, what it must be, what it is, the remedy begins with
+# values of the feature x, the record, expected, got, the beginning of the remedy
 MISFITS = [
     ([1, 0.5], 1, "int64 scalar as in record 0", "float32 scalar", "give float(value) from"),
     ([None, 0.5, 1], 2, "float32 scalar as in record 1", "int64 scalar", "give float(value) in"),
@@ -290,8 +290,8 @@ MISFITS = [
      "float32 array of shape (2, 3)", "resize or pad it to one shape"),
     ([F8_2, F8_3], 1, "float64 array of shape (2,) as in record 0",
      "float64 array of shape (3,)", "resize or pad it to one shape"),
-    ([1, [1, 2]], 1, "int64 scalar as in record 0", "int64 list of 2", "give a list, if only of"),
-    ([[1, 2], 1], 1, "int64 list of 2 as in record 0", "int64 scalar", "give a list, if only of"),
+    ([1, [1, 2]], 1, "int64 scalar as in record 0", "int64 list of 2", "give a list in every"),
+    ([[1, 2], 1], 1, "int64 list of 2 as in record 0", "int64 scalar", "give a list in every"),
     ([1, []], 1, "int64 scalar as in record 0", "[]", "give None where there is no value"),
     ([1, NO_KEY], 1, "int64 scalar as in record 0", "no such key", "give None where there is no"),
     ([NO_KEY, 1], 0, "int64 scalar as in record 1", "no such key", "give None where there is no"),
@@ -305,7 +305,7 @@ MISFITS = [
 def test_misfits(
     tmp_path: Path, values: list[Any], record: int, expected: str, got: str, remedy: str
 ) -> None:
-    """A record that is unlike those before it is an error that says how, and what to do."""
+    """A record that differs from those before it is an error with the difference and the remedy."""
     given_ = [{"y": 0} | ({} if value is NO_KEY else {"x": value}) for value in values]
     with pytest.raises(DataError) as caught:
         recordgen.write(given_, tmp_path / "out")
@@ -316,7 +316,7 @@ def test_misfits(
 
 @pytest.mark.parametrize(("examples", "words"), ERRORS)
 def test_errors(tmp_path: Path, examples: list[Any], words: str) -> None:
-    """What cannot be stored is an error that names record and feature, and nothing is left."""
+    """The error of a value that cannot be stored names record and feature, and nothing is left."""
     with pytest.raises(DataError) as caught:
         recordgen.write(examples, tmp_path / "out")
     assert words in str(caught.value)
@@ -324,15 +324,15 @@ def test_errors(tmp_path: Path, examples: list[Any], words: str) -> None:
 
 
 def test_no_examples(tmp_path: Path) -> None:
-    """Nothing to write is an error, not an empty dataset."""
-    with pytest.raises(NothingToConvertError, match="not a single example"):
+    """No examples are an error, not an empty dataset."""
+    with pytest.raises(NothingToConvertError, match="there are no examples"):
         recordgen.write(iter(()), tmp_path / "out")
     assert tree_bytes(tmp_path) == {}
 
 
-# arguments, words of the message
+# arguments, part of the message
 WRONG = [
-    ({"examples": {"x": [1]}}, "examples must be an iterable of dicts, one for each (got a dict)"),
+    ({"examples": {"x": [1]}}, "an iterable of dicts, one per example (got a dict)"),
     ({"examples": 7}, "(got a int)"),
     ({"examples": "text"}, "(got a str)"),
     ({"shards": 0}, "shards must be a whole number above 0 (got 0)"),
@@ -347,7 +347,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "words"), WRONG)
 def test_wrong_arguments(tmp_path: Path, arguments: dict[str, Any], words: str) -> None:
-    """A wrong argument is found before anything is written."""
+    """A wrong argument is an error before anything is written."""
     with pytest.raises(UsageError) as caught:
         recordgen.write(**{"examples": [{"x": 1}], "output": tmp_path / "out", **arguments})
     assert words in str(caught.value)
@@ -355,7 +355,7 @@ def test_wrong_arguments(tmp_path: Path, arguments: dict[str, Any], words: str) 
 
 
 def examples(count: int, start: int = 0) -> Iterator[dict[str, Any]]:
-    """Small and large values of every kind, each different."""
+    """Return small and large values of every kind, all different."""
     for n in range(start, start + count):
         random = np.random.default_rng(n)
         yield {
@@ -372,7 +372,7 @@ def examples(count: int, start: int = 0) -> Iterator[dict[str, Any]]:
 def test_same_bytes_whatever_the_workers(
     tmp_path: Path, shards: int | None, compression: str
 ) -> None:
-    """The number of workers decides how fast it is, nothing else."""
+    """The number of workers does not affect the bytes."""
     for workers in (1, 4):
         recordgen.write(
             examples(300),
@@ -385,7 +385,7 @@ def test_same_bytes_whatever_the_workers(
 
 
 def test_layout_and_dataset(tmp_path: Path) -> None:
-    """Names, counts, sizes and digests in dataset.json are those of the files."""
+    """Names, counts, sizes and digests in dataset.json match the files."""
     result = recordgen.write(examples(100), tmp_path / "out", shards=3)
     names = [f"Split-train/data_tfrecord-0000{n}-of-00003" for n in range(3)]
     assert sorted(tree_bytes(tmp_path / "out")) == [
@@ -408,7 +408,7 @@ def test_layout_and_dataset(tmp_path: Path) -> None:
 
 
 def test_dataset_without_features(tmp_path: Path) -> None:
-    """A dataset.json that says nothing of features, as converted ones do, is read and kept so."""
+    """A dataset.json without features, such as a converted one, is read and kept without them."""
     recordgen.write([{"x": 1}], tmp_path / "out")
     path = tmp_path / "out" / "dataset.json"
     values = json.loads(path.read_text())
@@ -430,14 +430,14 @@ def test_gzip_has_the_same_digests(tmp_path: Path) -> None:
 
 
 def test_never_an_empty_shard(tmp_path: Path) -> None:
-    """Fewer examples than shards give as many shards as examples."""
+    """With fewer examples than shards, there are as many shards as examples."""
     shards = recordgen.write(examples(2), tmp_path / "out", shards=8).dataset.splits["train"].shards
     assert [shard.examples for shard in shards] == [1, 1]
     assert shards[1].file == "Split-train/data_tfrecord-00001-of-00002"
 
 
 def test_more_shards_when_these_are_full(tmp_path: Path) -> None:
-    """Without a number of shards, eight more are begun when the open ones hold enough."""
+    """Without ``shards``, eight more are opened when the open ones are full."""
     record = serialize_example({"x": bytes(1000)})
     staging = Staging(str(tmp_path))
     with ShardedWriter(
@@ -450,7 +450,7 @@ def test_more_shards_when_these_are_full(tmp_path: Path) -> None:
 
 
 def test_arrays_may_be_reused(tmp_path: Path) -> None:
-    """A generator may fill the same array again and again."""
+    """A generator may reuse the same array."""
 
     def reusing() -> Iterator[dict[str, Any]]:
         raw, floats = np.zeros(5000, np.uint8), np.zeros(5000, np.float32)
@@ -464,7 +464,7 @@ def test_arrays_may_be_reused(tmp_path: Path) -> None:
 
 
 def test_splits_are_added_and_replaced(tmp_path: Path) -> None:
-    """A second split leaves the first alone; overwrite replaces one split only."""
+    """A second split does not change the first; overwrite replaces only one split."""
     out = tmp_path / "out"
     recordgen.write(examples(20), out)
     train = tree_bytes(out / "Split-train")
@@ -476,7 +476,7 @@ def test_splits_are_added_and_replaced(tmp_path: Path) -> None:
     assert parse_example(records_of(out, "eval")[3])["label"] == [103]
 
     before = tree_bytes(out)
-    with pytest.raises(OutputExistsError, match=r"a split 'eval' already.*overwrite=True"):
+    with pytest.raises(OutputExistsError, match=r"the split 'eval' exists already.*overwrite=True"):
         recordgen.write(examples(3), out, split="eval")
     assert tree_bytes(out) == before
 
@@ -493,7 +493,7 @@ def test_splits_are_added_and_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("splits", [["train"], ["eval", "train"]], ids=["alone", "beside"])
 def test_other_files_stay(splits: list[str], tmp_path: Path) -> None:
-    """What is overwritten is ours: shards, and files about an older dataset."""
+    """overwrite removes only Recordgen's files: shards, and files about the older dataset."""
     out = tmp_path / "out"
     for split in splits:
         recordgen.write(examples(9), out, split=split)
@@ -505,7 +505,7 @@ def test_other_files_stay(splits: list[str], tmp_path: Path) -> None:
     assert len(list((out / "Split-train").glob("data_tfrecord-*"))) == 1
 
 
-# the first split's examples, the second's, words of the message
+# examples of the first and the second split, part of the message
 UNLIKE = [
     ([{"x": 1}], [{"x": 1, "y": 2}], "record 0: there is no feature 'y' in"),
     ([{"x": 1, "y": 2}], [{"x": 1}], "record 0: feature 'y' must be int64 scalar as in"),
@@ -522,7 +522,7 @@ UNLIKE = [
 def test_splits_have_the_same_features(
     tmp_path: Path, first: list[Any], second: list[Any], words: str
 ) -> None:
-    """A split whose features differ is refused at the record that differs."""
+    """A split with different features is refused at the record that differs."""
     out = tmp_path / "out"
     recordgen.write(first, out)
     before = tree_bytes(out)
@@ -534,7 +534,7 @@ def test_splits_have_the_same_features(
 
 
 def test_a_split_may_be_less_varied(tmp_path: Path) -> None:
-    """Where one split's lists vary, another's may be of one length, scalar or not there at all."""
+    """A list that varies in one split may be of one length, a scalar or missing in another."""
     out = tmp_path / "out"
     recordgen.write([{"x": [1], "y": 1, "z": [b""]}, {"x": [1, 2], "y": None, "z": []}], out)
     found = recordgen.write([{"x": [3], "y": 2}], out, split="eval").dataset.features
@@ -547,22 +547,22 @@ def test_a_split_may_be_less_varied(tmp_path: Path) -> None:
 
 
 def test_other_outputs_are_not_touched(tmp_path: Path) -> None:
-    """A dataset of another task, other compression and foreign folders are refused."""
+    """A dataset of another task, another compression and other folders are refused."""
     out = tmp_path / "out"
     recordgen.write([{"x": 1}], out)
     with pytest.raises(UsageError, match="compression must be none as in the other splits"):
         recordgen.write([{"x": 1}], out, split="eval", compression="gzip")
     (out / "Split-eval").mkdir()
-    with pytest.raises(OutputExistsError, match="there is a Split-eval already"):
+    with pytest.raises(OutputExistsError, match="the folder Split-eval exists already"):
         recordgen.write([{"x": 1}], out, split="eval")
     text = (out / "dataset.json").read_text().replace('"examples",', '"image_classification",', 1)
     (out / "dataset.json").write_text(text)
     before = tree_bytes(out)
     for overwrite in (False, True):
-        with pytest.raises(OutputExistsError, match="of the task image_classification already"):
+        with pytest.raises(OutputExistsError, match="task image_classification exists already"):
             recordgen.write([{"x": 1}], out, overwrite=overwrite)
     (tmp_path / "foreign" / "Split-train").mkdir(parents=True)
-    with pytest.raises(OutputExistsError, match="there is a Split-train already"):
+    with pytest.raises(OutputExistsError, match=r"Split-train.* already"):
         recordgen.write([{"x": 1}], tmp_path / "foreign")
     assert tree_bytes(out) == before
 
@@ -572,7 +572,7 @@ def test_other_outputs_are_not_touched(tmp_path: Path) -> None:
 def test_an_interrupted_run_leaves_what_was_there(
     tmp_path: Path, error: BaseException, compression: str
 ) -> None:
-    """An exception of the iterable comes out as it is; the output is as before."""
+    """An exception of the iterable is passed on unchanged; the output stays as before."""
 
     def failing() -> Iterator[dict[str, Any]]:
         yield from examples(200)
@@ -593,7 +593,7 @@ def test_an_interrupted_run_leaves_what_was_there(
 
 
 def test_a_killed_run_is_not_finished(tmp_path: Path) -> None:
-    """A run that was killed left no dataset and no split; the next one needs no overwrite."""
+    """A killed run leaves no dataset and no split; the next run needs no overwrite."""
     code = (
         "import os, recordgen\n"
         "def dying():\n"
@@ -615,7 +615,7 @@ def test_a_killed_run_is_not_finished(tmp_path: Path) -> None:
 
 
 def test_what_a_run_moved_before_it_died_is_replaced(tmp_path: Path) -> None:
-    """Shards without their dataset.json are nobody's after a run that died, failures in between."""
+    """After a killed and a failed run, shards without a dataset.json can be overwritten."""
     out = tmp_path / "out"
     stale = out / "Split-train" / "data_tfrecord-00000-of-00009"
     stale.parent.mkdir(parents=True)
@@ -632,7 +632,7 @@ def test_what_a_run_moved_before_it_died_is_replaced(tmp_path: Path) -> None:
 
 
 def test_interrupt_by_a_signal(tmp_path: Path) -> None:
-    """Ctrl-C ends a script that has no main guard, and nothing is left."""
+    """Ctrl-C ends a script without a main guard, and nothing is left."""
     script = tmp_path / "script.py"
     script.write_text(
         "import itertools, recordgen, signal\n"
@@ -660,7 +660,7 @@ def test_interrupt_by_a_signal(tmp_path: Path) -> None:
 
 
 def test_from_standard_input(tmp_path: Path) -> None:
-    """It works where there is no file to import again: a notebook, python - < script."""
+    """write works if there is no file to import again: a notebook, python - < script."""
     code = f"import recordgen; recordgen.write([{{'x': 1}}] * 100, {str(tmp_path / 'out')!r})"
     done = run_python("-W", "ignore", "-", input=code)
     assert (done.returncode, done.stderr) == (0, "")
@@ -668,7 +668,7 @@ def test_from_standard_input(tmp_path: Path) -> None:
 
 
 def test_other_storage(tmp_path: Path) -> None:
-    """Any file system that fsspec knows can be written to, with the same bytes."""
+    """All file systems of fsspec can be written to, with the same bytes."""
     url = "memory://write-test/out"
     try:
         recordgen.write(examples(50), url)
@@ -696,7 +696,7 @@ def test_storage_errors(tmp_path: Path) -> None:
 
 
 def test_inspect_shows_them(tmp_path: Path) -> None:
-    """Records, and the command line, show the features of any example."""
+    """inspect, as a function and as a command, shows the features of any example."""
     out = str(tmp_path / "out")
     recordgen.write([{"x": 1, "l": [1, 2], "t": "text", "e": b""}] * 2, out, shards=1)
     assert [record.features for record in inspect(out)] == [

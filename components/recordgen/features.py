@@ -1,7 +1,7 @@
 """Feature names and specs: the contract between writing and reading.
 
-The names of images' features are the ones that TensorFlow's own image code uses (Object Detection
-API, tf_slim, TF Model Garden), so that other readers find what they look for.
+Features of images have the names that TensorFlow's own image code uses (Object Detection API,
+tf_slim, TF Model Garden), so that other readers find them.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ VIDEO_SEGMENT_END = "video/segment/end"
 VIDEO_CLASS_TEXT = "video/class/text"
 VIDEO_CLASS_LABEL = "video/class/label"
 
-#: ``image/format`` of an image that is stored as its pixels: uint8 [height, width, 3], RGB, in C
-#: order. Its record has ``image/channels``, too.
+#: ``image/format`` of an image that is stored as pixels: uint8 [height, width, 3], RGB, in C order.
+#: Its record also has ``image/channels``.
 RAW = "raw"
 RAW_CHANNELS = 3
 
@@ -57,14 +57,13 @@ WEBP = "webp"
 #: The corners of boxes.
 BBOX = (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YMAX)
 
-#: What ``image/class/label`` and ``class/label`` read as when a record has no label.
+#: The value of ``image/class/label`` and ``class/label`` for a record without a label.
 NO_LABEL = -1
 
-
-#: What the three list kinds of ``tf.train.Feature`` hold.
+#: The types of the three lists of ``tf.train.Feature``.
 LIST_DTYPES = ("bytes", "float32", "int64")
 
-#: Arrays of these lie in a record as their raw bytes: one value of a bytes_list.
+#: Arrays of these types are stored as raw bytes: one value of a bytes_list.
 RAW_DTYPES = (
     "bool",
     "float16",
@@ -85,10 +84,11 @@ class FeatureSpec:
 
     Attributes:
         dtype: ``bytes``, ``int64`` or ``float32``: the values of a list; or one of
-            :data:`RAW_DTYPES`: an array as its bytes, little-endian, in C order.
-        default: what a reader gets for a record without the feature; None: every record has it,
-            or, where ``shape`` is None, a list of no values.
-        shape: () for a scalar, the shape of an array or list; None: a list whose length varies.
+            :data:`RAW_DTYPES`: an array as bytes, little-endian, in C order.
+        default: the value for a record without the feature; None if every record has it, or if
+            ``shape`` is None and the value is an empty list.
+        shape: () for a scalar, the shape of an array or list, or None for a list whose length
+            varies.
     """
 
     dtype: str
@@ -96,7 +96,7 @@ class FeatureSpec:
     shape: tuple[int, ...] | None = ()
 
     def __eq__(self, other: object) -> bool:
-        # As text, in which a default of NaN is itself.
+        # Compare as text: a default of NaN is not equal to itself.
         return isinstance(other, FeatureSpec) and repr(self) == repr(other)
 
     def __hash__(self) -> int:
@@ -107,14 +107,14 @@ class FeatureSpec:
         shape = None if self.shape is None else list(self.shape)
         default = self.default.decode() if isinstance(self.default, bytes) else self.default
         if isinstance(default, float) and not math.isfinite(default):
-            default = str(default)  # JSON has no such numbers
+            default = str(default)  # JSON has no NaN and no infinity
         return {"dtype": self.dtype, "shape": shape} | (
             {} if default is None else {"default": default}
         )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> FeatureSpec:
-        """Build a spec from what :meth:`to_json` gave."""
+        """Build a spec from the result of :meth:`to_json`."""
         default, shape = data.get("default"), data["shape"]
         if data["dtype"] == "float32" and isinstance(default, str):
             default = float(default)
@@ -125,7 +125,7 @@ class FeatureSpec:
         )
 
 
-#: What every example of an image has.
+#: The features of every example with an image.
 IMAGE: Mapping[str, FeatureSpec] = {
     IMAGE_ENCODED: FeatureSpec("bytes", None),
     IMAGE_FORMAT: FeatureSpec("bytes", None),
@@ -160,7 +160,7 @@ OBJECT_DETECTION: Mapping[str, FeatureSpec] = {
     IMAGE_OBJECT_LABEL: FeatureSpec("int64", shape=None),
 }
 
-# What every example of a text has.
+# The features of every example with a text.
 _TEXT: Mapping[str, FeatureSpec] = {
     TEXT: FeatureSpec("bytes", None),
     TEXT_SOURCE_ID: FeatureSpec("bytes", None),
@@ -180,7 +180,7 @@ TEXT_MULTI_LABEL: Mapping[str, FeatureSpec] = {
     CLASS_LABEL: FeatureSpec("int64", shape=None),
 }
 
-#: Entities in texts: lists with one value per token, and with one value per entity, by place.
+#: Entities in texts: lists with one value per token, and lists with one value per entity, by place.
 TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
     **_TEXT,
     TOKENS: FeatureSpec("bytes", shape=None),
@@ -192,7 +192,7 @@ TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
     ENTITY_LABEL: FeatureSpec("int64", shape=None),
 }
 
-#: Video classification: one segment per example, in seconds; an infinite end is the video's.
+#: Video classification: one segment per example, in seconds; infinity is the end of the video.
 VIDEO_CLASSIFICATION: Mapping[str, FeatureSpec] = {
     VIDEO_URI: FeatureSpec("bytes", None),
     VIDEO_SOURCE_ID: FeatureSpec("bytes", None),
@@ -202,7 +202,7 @@ VIDEO_CLASSIFICATION: Mapping[str, FeatureSpec] = {
     VIDEO_CLASS_LABEL: FeatureSpec("int64", NO_LABEL),
 }
 
-#: Features with useful statistics; those of pixel bytes and unique keys are useless.
+#: Features with useful statistics: not pixel bytes and unique keys.
 STATISTICS_ALLOWLIST = (
     IMAGE_FORMAT,
     IMAGE_HEIGHT,
@@ -218,18 +218,18 @@ STATISTICS_ALLOWLIST = (
     TAGS_TEXT,
     ENTITY_TEXT,
     ENTITY_LABEL,
-    # Not the ends of segments: an infinite one leaves no mean.
+    # Not the ends of segments: with an infinite end there is no mean.
     VIDEO_SEGMENT_START,
     VIDEO_CLASS_TEXT,
     VIDEO_CLASS_LABEL,
 )
 
-# Endings of features that hold pixel bytes and unique keys, for images in columns.
-_UNTELLING = ("/encoded", "/source_id", "/sha256")
+# Endings of features with pixel bytes and unique keys, for images in columns.
+_WITHOUT_STATISTICS = ("/encoded", "/source_id", "/sha256")
 
 
 def statistics_features(task: str, declared: Iterable[str] = ()) -> list[str] | None:
-    """Return the features of a task with useful statistics; None: all features.
+    """Return the features of a task with useful statistics; None for all features.
 
     Args:
         task: a name of :data:`recordgen.tasks.TASKS`.
@@ -238,5 +238,5 @@ def statistics_features(task: str, declared: Iterable[str] = ()) -> list[str] | 
     if task == "tabular":
         return None
     if task == "declared":
-        return [name for name in declared if not name.endswith(_UNTELLING)]
+        return [name for name in declared if not name.endswith(_WITHOUT_STATISTICS)]
     return list(STATISTICS_ALLOWLIST)

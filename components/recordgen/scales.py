@@ -1,12 +1,12 @@
-"""The range of pixels that a model expects: training and serving scale by the same definition.
+"""The range of pixels that a model expects: one definition for both training and serving.
 
 >>> scale_of("-1..1")
 PixelScale(factor=2.0, offset=-1.0, is_bgr=False)
 >>> scale_of("MobileNetV2") == scale_of("-1..1")
 True
 
-A pretrained network of ``keras.applications`` answers well only on pixels in the range on which it
-was trained; in another it runs, and answers badly without an error.
+A pretrained network of ``keras.applications`` needs pixels in the range on which it was trained;
+with any other range it gives bad answers without an error.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Channels = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class PixelScale:
-    """What becomes of RGB pixels from 0 to 1: times ``factor``, plus ``offset``.
+    """A linear change of RGB pixels from 0 to 1: times ``factor``, plus ``offset``.
 
     Attributes:
-        factor: one for all channels, or one for each.
-        offset: the same.
-        is_bgr: the channels come out as blue, green, red; so ``factor`` and ``offset`` have them.
+        factor: one number for all channels, or one for each.
+        offset: one number for all channels, or one for each.
+        is_bgr: whether the result, ``factor`` and ``offset`` have the order blue, green, red.
     """
 
     factor: float | Channels
@@ -39,8 +39,8 @@ class PixelScale:
         """Scale images.
 
         Args:
-            images: RGB, float [..., 3]: a tensor, or a symbolic one of Keras.
-            white: the value of white in them, 1 or 255; black is 0.
+            images: RGB, float [..., 3]: a tensor, or a symbolic tensor of Keras.
+            white: the images' value of white, 1 or 255; black is 0.
 
         Returns:
             The same shape and type.
@@ -55,7 +55,7 @@ class PixelScale:
         return images + np.asarray(self.offset, np.float32) if self.offset else images
 
 
-# Channel means and standard deviations of ImageNet, as the authors of the weights took them.
+# Channel means and standard deviations of ImageNet, as used by the authors of the weights.
 _CAFFE_MEANS = (103.939, 116.779, 123.68)
 _TORCH_MEANS, _TORCH_DEVIATIONS = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -72,13 +72,13 @@ _TORCH = PixelScale(
     ),
 )
 
-#: The scale that is meant where none is named: of float pixels ``0..1``, of ``uint8`` ``0..255``.
+#: The default scale: ``0..1`` for float pixels, ``0..255`` for ``uint8``.
 AUTO = "auto"
 
 RANGES: Mapping[str, PixelScale] = {"0..1": _UNIT, "0..255": _LEVELS, "-1..1": _SIGNED}
 
 _FAMILIES = {
-    # Keras builds the scaling into these.
+    # These models scale by themselves.
     "ConvNeXtBase ConvNeXtLarge ConvNeXtSmall ConvNeXtTiny ConvNeXtXLarge": _LEVELS,
     "EfficientNetB0 EfficientNetB1 EfficientNetB2 EfficientNetB3 EfficientNetB4": _LEVELS,
     "EfficientNetB5 EfficientNetB6 EfficientNetB7": _LEVELS,
@@ -120,11 +120,11 @@ def scale_for(name: str, dtype: str) -> PixelScale:
     """Return the scale for pixels of a type; ``auto`` is 0..1 for floats, 0..255 for ``uint8``.
 
     Raises:
-        UsageError: the name is unknown, or the scale needs fractions and the type has none.
+        UsageError: the name is unknown, or the scale needs floats and the type is ``uint8``.
     """
     if dtype == "uint8" and name != AUTO and scale_of(name) != _LEVELS:
         raise UsageError(
             f"scale={name!r} needs a dtype of floats (got 'uint8'); choose dtype='float32', or "
-            f"leave scale out and scale in the model"
+            f"remove scale, and scale in the model"
         )
     return _LEVELS if dtype == "uint8" else scale_of(name)

@@ -1,7 +1,7 @@
-"""What a column of a declared table may hold, by TFRecorder's names.
+"""The types of columns in a declared table, with TFRecorder's names.
 
 ``Schema({"split": types.SplitKey, "photo": types.ImageUri, "age": types.IntegerInput})`` and
-``Schema({"split": "split", "photo": "image", "age": "int"})`` say the same.
+``Schema({"split": "split", "photo": "image", "age": "int"})`` are equal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from recordgen.errors import UsageError, did_you_mean
 from recordgen.records.float32 import as_float32
 
-# What is written, by kind: dtype of the feature, and what a value must be.
+# By kind: the dtype of the feature, and what a value must be.
 _KINDS: Mapping[str, tuple[str, str]] = {
     "split": ("", "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"),
     "image": ("bytes", "the path or URL of an image"),
@@ -39,12 +39,12 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.ASCII
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """What a column holds.
+    """The type of a column.
 
     Attributes:
         kind: ``split``, ``image``, ``text``, ``int``, ``float``, ``floats``, ``label``,
             ``int_label``, ``float_label``, ``weight`` or ``ignored``.
-        length: how many numbers each value of ``floats`` has; None: that varies.
+        length: how many numbers each value of ``floats`` has; None if that varies.
     """
 
     kind: str
@@ -57,7 +57,7 @@ class ColumnType:
         ``"floats[3]"``, ``types.FloatVector``, ``"FloatInput"``, ``int`` → a type
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: there is no such type.
         """
         if isinstance(given, ColumnType):
             return given
@@ -72,34 +72,35 @@ class ColumnType:
                 return _OTHER_NAMES[given]
         known = [*_KINDS, *_OTHER_NAMES, "floats[N]"]
         hint = did_you_mean(given, known, f"; there are {', '.join(_KINDS)}")
-        raise UsageError(f"no type of a column is called {given!r}{hint}")
+        raise UsageError(f"unknown column type {given!r}{hint}")
 
     def __str__(self) -> str:
         return self.kind if self.length is None else f"{self.kind}[{self.length}]"
 
     @property
     def dtype(self) -> str:
-        """Of its feature; empty: it becomes none."""
+        """The dtype of the column's feature; empty if it has no feature."""
         return _KINDS[self.kind][0]
 
     @property
     def is_label(self) -> bool:
-        """Whether its values are numbered by a vocabulary."""
+        """Whether a vocabulary numbers the values."""
         return self.kind in ("label", "int_label")
 
     def parse(self, value: Any) -> Any:
-        """Return a value as an annotation holds it: a text, a number, or a list of numbers.
+        """Return a value in the form of an annotation: a text, a number, or a list of numbers.
 
-        Blanks around a value do not count, but in a text, which is taken as it stands.
+        Blanks around a value are ignored, except in a text, which is not changed.
 
         Args:
-            value: a field of a CSV, or what a DataFrame holds.
+            value: a field of a CSV, or a value of a DataFrame.
 
         Returns:
-            The value; None: it is missing, an empty field or nothing but blanks.
+            The value; None if it is missing, empty or only blanks.
 
         Raises:
-            ValueError: it is none of this type; says what was expected, and what was found.
+            ValueError: the value does not have this type; the message has the expected type and the
+                value.
         """
         blank = value.strip() if isinstance(value, str) and self.kind != "text" else value
         if blank is None or (isinstance(blank, str) and not blank):
@@ -111,12 +112,12 @@ class ColumnType:
 
     @property
     def expected(self) -> str:
-        """What a value must be, for messages."""
+        """A description of valid values, for messages."""
         expected = _KINDS[self.kind][1]
         return expected if self.length is None else f"{self.length} {expected}"
 
     def _parsed(self, value: Any) -> Any:
-        """Return what a value stands for; None: it is none of this type."""
+        """Return a parsed value; None if it does not have this type."""
         if self.kind == "floats":
             numbers = _floats(value)
             return None if self.length not in (None, len(numbers or ())) else numbers
@@ -159,20 +160,19 @@ _OTHER_NAMES: Mapping[str, ColumnType] = {
 
 
 def _text(value: Any) -> str | None:
-    """Return a single value as text; None: it is none."""
+    """Return a value as text; None if it is missing or not a single value."""
     if value is None or isinstance(value, bytes | list | tuple | dict | set):
         return None
     return str(_plain(value))
 
 
 def _without_fraction(value: Any) -> Any:
-    """Return 3 for 3.0, which pandas makes of it in a column with gaps."""
+    """Return 3 for 3.0: pandas stores whole numbers as floats if the column has gaps."""
     plain = _plain(value)
     return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
 
 
 def _plain(value: Any) -> Any:
-    """Return Python's number for NumPy's."""
     return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
@@ -184,7 +184,7 @@ def _float(text: str | None) -> float | None:
 
 
 def _floats(value: Any) -> list[float] | None:
-    """Return a list of numbers, or text of one: ``[0.1, 0.2]``, ``0.1 0.2``, ``0.1,0.2``."""
+    """Parse a list of numbers or its text: ``[0.1, 0.2]``, ``0.1 0.2``, ``0.1,0.2``."""
     if hasattr(value, "tolist"):  # NumPy's arrays and numbers
         value = value.tolist()
     if isinstance(value, list | tuple):

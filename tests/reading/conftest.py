@@ -13,16 +13,15 @@ from tests.conftest import encoded, noise
 
 
 def case_name(value):
-    """Name a parameter the same way in each process, as pytest-xdist asks: without addresses."""
+    """Return a parameter's name without addresses: pytest-xdist needs the same in each process."""
     return re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
 @pytest.fixture(scope="session")
 def source(tmp_path_factory):
-    """200 one-coloured images in several shards; image n has red n and label n.
+    """Write 200 one-coloured images and their import file; image n has red n and label n.
 
-    160 in train, 40 in eval; numbers are their labels, so every record can be told from every
-    other by what a reader returns.
+    160 are in train, 40 in eval. A reader can recognise every record by its label.
     """
     folder = tmp_path_factory.mktemp("source")
     rows = []
@@ -60,7 +59,7 @@ def any_output(request):
 
 @pytest.fixture(scope="session")
 def partly_labelled(source, tmp_path_factory):
-    """Twelve train records, of which seven have a label; eval has none with one."""
+    """Convert twelve train records, seven of them with a label, and eval without labels."""
     rows = [f"TRAIN,{n}.png{f',{n}' if n < 7 else ''}\n" for n in range(12)]
     rows += [f"VALIDATION,{n}.png\n" for n in range(20, 24)]
     (source / "partly.csv").write_text("".join(rows))
@@ -73,7 +72,7 @@ CLASSES = ("ant", "cat", "dog", "owl")
 
 
 def example(features):
-    """Serialise a tf.train.Example; values are lists, or single values, of one kind."""
+    """Serialise a tf.train.Example; each value is a list of one kind, or a single value."""
     message = tf.train.Example()
     for name, value in features.items():
         values = value if isinstance(value, list) else [value]
@@ -86,7 +85,8 @@ def example(features):
             feature.int64_list.value.extend(values)
         else:
             feature.float_list.value.extend(values)
-    return message.SerializeToString(deterministic=True)  # else the order differs by process
+    # Without this, the order of the features differs between processes.
+    return message.SerializeToString(deterministic=True)
 
 
 def write_records(path, records):
@@ -98,7 +98,7 @@ def write_records(path, records):
 
 
 def pet(number, **more):
-    """Return what another program may have written: image ``number``, of class number % 4."""
+    """Return a record as another program may write it: image ``number``, of class number % 4."""
     return example(
         {
             "image/encoded": encoded(noise(seed=number), "JPEG"),
@@ -111,7 +111,7 @@ def pet(number, **more):
 
 
 def ids(dataset, batches=None):
-    """Return the source ids (the last part of what is read), in their order."""
+    """Return the source ids (the last part of each batch), in their order."""
     return [
         item.decode()
         for *_, extras in itertools.islice(dataset, batches)
@@ -151,7 +151,7 @@ def pets_by_label(pets_csv, tmp_path_factory):
 
 @pytest.fixture
 def counts_cache(tmp_path, monkeypatch):
-    """An empty cache folder of the user, where counts are remembered."""
+    """An empty cache folder of the user, for remembered counts."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder

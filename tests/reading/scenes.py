@@ -1,4 +1,4 @@
-"""Datasets of scenes: rectangles of pure colours on black, so that pixels tell where boxes are."""
+"""Datasets of scenes: rectangles of pure colours on black, so that pixels show where boxes are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLOURS = ("red", "green", "blue")
 
 @dataclass(frozen=True)
 class Scene:
-    """An image of some size with rectangles: by channel (top, left, bottom, right) in pixels."""
+    """An image of any size with rectangles: by channel (top, left, bottom, right) in pixels."""
 
     number: int
     size: tuple[int, int]
@@ -29,7 +29,7 @@ class Scene:
 
     @classmethod
     def drawn(cls, number, size, kind="PNG", colours=(0, 1, 2)):
-        """Return a scene whose rectangles lie in columns of their own, at random heights."""
+        """Return a scene whose rectangles have separate columns and random heights."""
         random = np.random.default_rng(number)
         height, width = size
         column = width // 3
@@ -52,7 +52,7 @@ class Scene:
 
     @property
     def features(self):
-        """What an example of the scene holds."""
+        """The features of the scene's example."""
         height, width = self.size
         more = {"quality": 100, "subsampling": 0} if self.kind == "JPEG" else {}
         found = {
@@ -111,7 +111,7 @@ def write_split(root, examples, *, split="train", shards=1, labels=COLOURS, imag
 
 
 def write_scenes(root, scenes, *, knows_images=False, **more):
-    """Write scenes as a dataset; with what the images have in common, or without."""
+    """Write scenes as a dataset, with or without statistics of the images."""
     kinds = [((scene.kind.lower(), *scene.size), 1) for scene in scenes]
     images = ImageStats.merge([ImageStats.of({kind: count}) for kind, count in kinds])
     examples = [scene.features for scene in scenes]
@@ -119,9 +119,9 @@ def write_scenes(root, scenes, *, knows_images=False, **more):
 
 
 def shown(image, channel):
-    """Return where an image (float [height, width, 3] in [0, 1]) is of a colour, or None.
+    """Return the box of a colour in an image (float [height, width, 3] in [0, 1]), or None.
 
-    Left, top, right and bottom in pixels; where a row or column is half of the colour, it counts.
+    Left, top, right and bottom in pixels; a row or column counts if half of it has the colour.
     """
     is_there = np.asarray(image)[..., channel] >= 0.5
     if not is_there.any():

@@ -10,7 +10,7 @@ from recordgen.reading.augmentation import changed, draw_changes, shown_views
 
 SEED = (3, 4)
 
-# Rec. 601, as tf.image.rgb_to_grayscale has it.
+# Rec. 601, as in tf.image.rgb_to_grayscale.
 GRAY = np.array([0.299, 0.587, 0.114])
 
 
@@ -20,12 +20,12 @@ def images(count=64, height=8, width=6, low=0.0, high=1.0):
 
 
 def augmented(before, seed=SEED, **how):
-    """Return images in [0, 1] after the changes that are named, and no others."""
+    """Return images in [0, 1] after only the given changes."""
     return changed(tf.constant(before, tf.float32) * 255, drawn(before, seed, **how)).numpy()
 
 
 def drawn(before, seed=SEED, **how):
-    """Return the changes that are named, and no others."""
+    """Return only the given changes."""
     count, *size, _ = before.shape
     return draw_changes(Augmentation(**how), count, size, tf.constant(seed, tf.int64))
 
@@ -35,7 +35,7 @@ def gray(pixels):
 
 
 def test_mirroring_says_nothing_of_the_colour():
-    """Whether an image is mirrored and where its hue turns are drawn apart."""
+    """Mirroring and the turn of the hue are independent."""
     before = np.zeros((400, 2, 2, 3), np.float32)
     before[..., 0] = 0.5  # red, so that a turn shows as green or as blue
     before[:, :, 0] += 0.1  # the left is brighter
@@ -47,7 +47,7 @@ def test_mirroring_says_nothing_of_the_colour():
 
 
 def test_nothing_changes_nothing():
-    """All at zero, images come out as they went in."""
+    """Without options, images are unchanged."""
     np.testing.assert_allclose(augmented(images()), images(), atol=1e-6)
 
 
@@ -65,7 +65,7 @@ def test_nothing_changes_nothing():
     ids=str,
 )
 def test_same_seed_same_changes(how):
-    """The seed decides all; pixels stay in [0, 1]; shapes are known."""
+    """The result depends only on the seed; pixels stay in [0, 1]; shapes are known."""
     first = augmented(images(), **how)
     np.testing.assert_array_equal(first, augmented(images(), **how))
     assert not np.array_equal(first, augmented(images(), (3, 5), **how))
@@ -76,14 +76,14 @@ def test_same_seed_same_changes(how):
 
 
 def test_each_image_in_its_own_way():
-    """Two images that are alike are not, afterwards."""
+    """Two equal images differ afterwards."""
     alike = tf.repeat(images(1), 8, axis=0)
     after = augmented(alike, brightness=0.5)
     assert len({image.tobytes() for image in after}) == 8
 
 
 def test_flip():
-    """About half of the images are mirrored left to right, the others are untouched."""
+    """About half of the images are mirrored left to right; the others are unchanged."""
     before = images(200).numpy()
     after = augmented(before, flip=True)
     is_same = np.isclose(after, before, atol=1e-6).all((1, 2, 3))
@@ -93,7 +93,7 @@ def test_flip():
 
 
 def test_brightness():
-    """One number is added to all channels: up to the share, to either side."""
+    """One number is added to all channels, positive or negative and at most the share."""
     before = images(500, low=0.3, high=0.7)
     added = augmented(before, brightness=0.2) - before
     np.testing.assert_allclose(added, np.broadcast_to(added[:, :1, :1, :1], added.shape), atol=1e-5)
@@ -115,7 +115,7 @@ def test_contrast():
 
 
 def test_saturation():
-    """Distances from gray grow or shrink by up to the share; the gray stays."""
+    """Distances from gray grow or shrink by up to the share; gray stays."""
     before = images(500, low=0.4, high=0.6).numpy()
     after = augmented(before, saturation=0.5)
     np.testing.assert_allclose(gray(after), gray(before), atol=1e-5)
@@ -126,7 +126,7 @@ def test_saturation():
 
 
 def test_hue():
-    """Colours turn and their gray stays; a gray image stays as it is."""
+    """Colours turn and their gray value stays; gray images do not change."""
     before = images(100, low=0.4, high=0.6).numpy()
     after = augmented(before, hue=0.5)
     np.testing.assert_allclose(gray(after), gray(before), atol=1e-2)
@@ -136,7 +136,7 @@ def test_hue():
 
 
 def test_crop():
-    """What is left is a window of at least 1 - share per side, resized to the whole."""
+    """The result is a window of at least 1 - share per side, resized to the whole image."""
     x = np.broadcast_to(np.linspace(0, 1, 50)[None, :, None], (50, 50, 3))
     before = np.stack([x] * 300).astype(np.float32)
     after = augmented(before, crop=0.4)
@@ -148,7 +148,7 @@ def test_crop():
 
 @pytest.mark.parametrize("how", [dict(crop=0.6), dict(flip=True, crop=0.3)], ids=str)
 def test_views_say_where_pixels_come_from(how):
-    """Each pixel shows the place of its image that the views name: to a hundredth of a pixel."""
+    """Each pixel shows the place of its image that the view gives, to a hundredth of a pixel."""
     count, height, width = 50, 12, 20
     y = np.broadcast_to(((np.arange(height) + 0.5) / height)[:, None], (height, width))
     x = np.broadcast_to((np.arange(width) + 0.5) / width, (height, width))
@@ -169,7 +169,7 @@ def test_views_say_where_pixels_come_from(how):
 @pytest.mark.parametrize("dtype", [tf.float32, tf.uint8])
 @pytest.mark.parametrize("names", [["flip"], ["crop"], ["contrast"], ["hue"], []], ids=str)
 def test_one_by_one_is_as_all_at_once(names, dtype):
-    """A single image changes by its own changes as it does in its batch."""
+    """A single image changes as the same image in a batch."""
     how = dict(brightness=0.2, contrast=0.2, saturation=0.3, hue=0.2, flip=True, crop=0.3)
     how = {name: how[name] for name in names or how}
     batch = tf.cast(images(20) * 255, dtype)
@@ -179,7 +179,7 @@ def test_one_by_one_is_as_all_at_once(names, dtype):
 
 
 def test_nothing_is_changed_unless_asked(pets):
-    """Training sees images as evaluation does; ``Augmentation()`` has nothing on either."""
+    """Training and evaluation see the same images, also with an empty ``Augmentation()``."""
     options = dict(batch_size=40, image_size=(8, 8), seed=1, extras=["image/source_id"])
 
     def by_id(dataset):
@@ -194,7 +194,7 @@ def test_nothing_is_changed_unless_asked(pets):
 
 
 def test_photo_is_a_word_for_what_is_usual(pets):
-    """A random window, mirrored or not, with a little other light."""
+    """``photo`` means a random window, mirrored or not, with slightly different light."""
     options = dict(batch_size=40, image_size=(8, 8), seed=1)
     by_hand = Augmentation(flip=True, brightness=0.1, contrast=0.1)
     expected = list(train_dataset(pets, resize="random_crop", augment=by_hand, **options))
@@ -226,7 +226,7 @@ def test_every_epoch_is_changed_anew(pets):
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_augmented_pixels_stay_in_range(pets, dtype):
-    """Extreme changes are clipped, also as uint8, where they would wrap around."""
+    """Extreme changes are clipped, also in uint8, where they could wrap around."""
     strong = Augmentation(flip=True, brightness=1, contrast=1, saturation=1, hue=0.5, crop=0.5)
     dataset = train_dataset(
         pets, batch_size=40, image_size=(8, 8), seed=1, augment=strong, dtype=dtype
@@ -241,7 +241,7 @@ def test_augmented_pixels_stay_in_range(pets, dtype):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        # a wrong value, what is said
+        # a wrong value, the message
         (dict(brightness=1.1), r"brightness must be from 0 to 1 \(got 1.1\)"),
         (dict(contrast=-0.1), r"contrast must be from 0 to 1 \(got -0.1\)"),
         (dict(saturation="x"), r"saturation must be from 0 to 1 \(got 'x'\)"),

@@ -25,7 +25,7 @@ def corners(draw, least=0, most=6):
 
 
 def in_tf_data(function, *arguments):
-    """Return what a function gives inside of tf.data."""
+    """Return the result of a function inside tf.data."""
     dataset = tf.data.Dataset.from_tensors(arguments).map(function)
     return next(iter(dataset)).numpy()
 
@@ -33,7 +33,7 @@ def in_tf_data(function, *arguments):
 @pytest.mark.parametrize(
     ("view", "expected"),
     [
-        # what is shown (top, left, height, width), where a box from 0.5, 0.25 to 0.75, 0.5 is then
+        # the shown part (top, left, height, width), the box 0.5, 0.25 to 0.75, 0.5 in it
         ((0, 0, 1, 1), (0.5, 0.25, 0.75, 0.5)),
         ((0.5, 0, 0.5, 1), (0, 0.25, 0.5, 0.5)),
         ((0, 0.25, 1, 0.25), (0.5, 0, 0.75, 1)),
@@ -42,14 +42,14 @@ def in_tf_data(function, *arguments):
     ],
 )
 def test_moved(view, expected):
-    """A box keeps its place among the pixels."""
+    """A box stays at its place among the pixels."""
     box = tf.constant([(0.5, 0.25, 0.75, 0.5)])
     np.testing.assert_allclose(boxes.moved(box, tf.constant([view], tf.float32)), [expected])
 
 
 @given(found=corners(), view=corners(1, 1))
 def test_moving_back(found, view):
-    """What was moved into a view is moved back by the view of the whole in it."""
+    """Boxes in a view return to their place with the inverse view."""
     top, left, bottom, right = view[0]
     height, width = bottom - top, right - left
     there = np.float32([top, left, height, width])
@@ -62,7 +62,7 @@ def test_moving_back(found, view):
 
 @given(found=corners(), data=st.data())
 def test_mirrored(found, data):
-    """Only the chosen ones move, to the other side; twice is as before."""
+    """Only the chosen boxes are mirrored; mirroring twice restores them."""
     chosen = data.draw(arrays.arrays(bool, len(found)))
     once = boxes.mirrored(tf.constant(found), tf.constant(chosen)).numpy()
     np.testing.assert_array_equal(once[~chosen], found[~chosen])
@@ -75,7 +75,7 @@ def test_mirrored(found, data):
 @pytest.mark.parametrize(
     ("box", "share"),
     [
-        # top, left, bottom, right; which share of the area is inside
+        # top, left, bottom, right; the share of the area inside
         ((0, 0, 1, 1), 1),
         ((-0.25, 0, 0.25, 1), 0.5),
         ((-0.25, -0.25, 0.25, 0.25), 0.25),
@@ -84,7 +84,7 @@ def test_mirrored(found, data):
     ],
 )
 def test_are_visible(box, share):
-    """A box is left out if less of it remains than is asked for."""
+    """A box is visible if at least the requested share of its area is inside."""
     box = tf.constant([box], tf.float32)
     assert boxes.are_visible(box, share).numpy().all()
     assert not boxes.are_visible(box, min(1, share + 0.01)).numpy().all() or share == 1
@@ -93,7 +93,7 @@ def test_are_visible(box, share):
 @pytest.mark.parametrize(
     "box",
     [
-        # outside, at the edge, without height, without width, turned around twice
+        # outside, at the edge, without height, without width, with swapped corners
         (1.5, 0, 2, 1),
         (0, 1, 1, 2),
         (0.5, 0, 0.5, 1),
@@ -102,13 +102,13 @@ def test_are_visible(box, share):
     ],
 )
 def test_nothing_is_not_visible(box):
-    """A box without area inside the image is left out, also if nothing is asked for."""
+    """A box without area inside the image is never visible, even with a share of 0."""
     assert not boxes.are_visible(tf.constant([box], tf.float32), 0.0).numpy().any()
 
 
 @given(found=corners(), least=shares)
 def test_what_is_visible_lies_inside(found, least):
-    """Clipped, boxes lie in the image and keep the share of their area that is asked for."""
+    """Clipped visible boxes lie in the image and keep the requested share of their area."""
     kept = found[boxes.are_visible(tf.constant(found), least).numpy()]
     inside = boxes.clipped(tf.constant(kept)).numpy()
     assert ((inside >= 0) & (inside <= 1)).all()
@@ -122,7 +122,7 @@ def test_what_is_visible_lies_inside(found, least):
 
 @given(found=corners(0, 12), most=st.integers(1, 4), data=st.data())
 def test_are_largest(found, most, data):
-    """Of each image the largest are chosen; of equal ones the first."""
+    """The largest boxes of each image are chosen; among equal ones the first."""
     images = sorted(
         data.draw(st.lists(st.integers(0, 3), min_size=len(found), max_size=len(found)))
     )
@@ -137,7 +137,7 @@ def test_are_largest(found, most, data):
 
 
 def test_eager_and_inside_tf_data():
-    """A graph computes what eager mode computes, also of no boxes."""
+    """A graph computes the same as eager mode, also without boxes."""
     random = np.random.default_rng(0)
     for count in (0, 9):
         found = np.sort(random.uniform(-0.5, 1.5, (count, 2, 2)), 1).astype(np.float32)
@@ -158,10 +158,10 @@ def test_eager_and_inside_tf_data():
 @pytest.mark.parametrize("box_format", BOX_FORMATS)
 @given(found=corners())
 def test_formats_are_those_of_keras(box_format, found):
-    """Keras converts what is handed out to the same corners."""
+    """Keras converts the formatted boxes to the same corners."""
     height, width = 30, 50
     given = boxes.formatted(tf.constant(found), box_format, (height, width)).numpy()
-    if box_format == "rel_center_xywh":  # Keras takes height for width there
+    if box_format == "rel_center_xywh":  # Keras swaps height and width here
         given, box_format = given * [width, height, width, height], "center_xywh"
     expected = found[:, [1, 0, 3, 2]] * [width, height, width, height]
     back = keras.utils.bounding_boxes.convert_format(

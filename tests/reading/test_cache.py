@@ -21,7 +21,7 @@ from tests.reading.conftest import ids, pet, write_records
 SMALL = dict(batch_size=5, image_size=(4, 6))  # images are smaller than the records
 LARGE = dict(batch_size=5, image_size=(40, 60))  # records are smaller than the images
 ORDERED = Tuning(deterministic=True)
-# What is kept of the 40 images of split train.
+# The stages of caching for the 40 images of split train.
 STAGES = pytest.mark.parametrize(
     ("size", "stages"),
     [
@@ -33,13 +33,13 @@ STAGES = pytest.mark.parametrize(
 
 
 def stages_of(plan):
-    """Return what a plan keeps."""
+    """Return the cache stages of a plan."""
     return [part.cache.stage for part in plan.parts or (plan,)]
 
 
 @pytest.fixture
 def copy(pets, tmp_path):
-    """A copy of the pets that may be destroyed."""
+    """A copy of the pets whose files may be removed."""
     return shutil.copytree(pets, tmp_path / "copy")
 
 
@@ -60,7 +60,7 @@ def by_id(batches):
 @STAGES
 @pytest.mark.parametrize("where", ["memory", "file"])
 def test_the_second_epoch_comes_from_the_cache(copy, tmp_path, size, stages, where):
-    """With the shards gone after the first epoch, the second is complete, and changed anew."""
+    """Without shards, the second epoch is complete and has new changes."""
     cache = "memory" if where == "memory" else tmp_path / "kept" / "train"
     assert stages_of(reading_plan(str(copy), cache=cache, **size)) == stages
     dataset = iter(
@@ -83,7 +83,7 @@ def test_the_second_epoch_comes_from_the_cache(copy, tmp_path, size, stages, whe
 
 
 def test_without_a_cache_the_shards_are_read_again(copy):
-    """What the test above shows is due to the cache."""
+    """Without a cache, the second epoch needs the shards."""
     dataset = eval_dataset(copy, **LARGE)
     assert len(list(dataset)) == 4
     remove_shards(copy)
@@ -93,7 +93,7 @@ def test_without_a_cache_the_shards_are_read_again(copy):
 
 @STAGES
 def test_cached_is_what_is_read(pets, tmp_path, size, stages):
-    """The cache changes neither images nor order, in the first epoch and in the second."""
+    """The cache changes neither images nor order, in the first and the second epoch."""
     how = dict(split="train", dtype="uint8")
     plain = [images.numpy() for images, _ in eval_dataset(pets, **how, **LARGE)]
     for cache in ("memory", str(tmp_path / "kept")):
@@ -105,8 +105,8 @@ def test_cached_is_what_is_read(pets, tmp_path, size, stages):
 
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_each_example_comes_once_an_epoch(pets, shuffle):
-    """Where some images are kept, and others are decoded again: from the cache, or read anew."""
-    # In free order a batch of the second epoch may come before the last one of the first.
+    """An epoch has each example once, also if only some images or records are cached."""
+    # Without a fixed order, a batch of the second epoch may overtake the last of the first.
     options = dict(extras=["image/source_id"], cache="memory", tuning=ORDERED, **LARGE)
     for room in (60_000, 150_000, 10_000):
         dataset = eval_dataset(
@@ -126,7 +126,7 @@ def test_seeded_parts_are_the_same_each_time(pets):
 
 
 def test_what_does_not_fit_is_not_kept(copy, caplog):
-    """The log says so, and each epoch reads the files."""
+    """If nothing fits, the log says so, and each epoch reads the files."""
     dataset = eval_dataset(copy, cache="memory", cache_bytes=5_000, **LARGE)
     assert "cache: nothing: the records need" in caplog.text
     assert len(list(dataset)) == 4
@@ -136,7 +136,7 @@ def test_what_does_not_fit_is_not_kept(copy, caplog):
 
 
 def test_a_disk_with_less_room_than_the_cache_needs(pets, tmp_path, monkeypatch):
-    """It is refused before anything is written; a cache that is there has its room already."""
+    """A full disk is an error before anything is written; an existing cache needs no more space."""
     options = dict(split="train", cache=str(tmp_path / "kept"), **LARGE)
     disk_usage = shutil.disk_usage
     full = disk_usage(tmp_path)._replace(free=1_000)
@@ -154,7 +154,7 @@ def test_a_disk_with_less_room_than_the_cache_needs(pets, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("how", [dict(cache="memory"), dict(cache="file")], ids=str)
 def test_crops_of_kept_pictures(pets, tmp_path, how):
-    """Pictures that need not be reduced give the very crops that they give without a cache."""
+    """Crops of cached pictures that are not reduced equal the crops without a cache."""
     crops = dict(resize="random_crop", seed=1, tuning=Tuning(decoder="exact"), **LARGE)
     plain = [images.numpy() for images, _ in eval_dataset(pets, epochs=2, **crops)]
     if how["cache"] == "file":
@@ -165,7 +165,7 @@ def test_crops_of_kept_pictures(pets, tmp_path, how):
 
 
 def test_kept_pictures_are_reduced(tmp_path):
-    """Their largest crops are `crop_margin` times the size; a crop shows what it does without."""
+    """The largest crops of pictures are `crop_margin` times the size, and crops look the same."""
     image = noise(8, 6, 1).resize((160, 120), Image.Resampling.BICUBIC)
     data = encoded(image, "PNG")
     (tmp_path / "a.png").write_bytes(data)
@@ -188,14 +188,14 @@ def test_kept_pictures_are_reduced(tmp_path):
 
 
 def test_without_cache_bytes_a_seed_decides_what_is_cropped(pets):
-    """How much memory is free must not change what a seed promises."""
+    """With a seed, the free memory does not affect the result."""
     options = dict(cache="memory", resize="random_crop", **LARGE)
     assert reading_plan(pets, **options).cache.stage == "pictures"
     assert reading_plan(pets, seed=1, **options).cache.stage == "records"
 
 
 def test_free_memory(tmp_path):
-    """Of the machine, or of the control group."""
+    """The free memory is the machine's, or the control group's if that is less."""
     (tmp_path / "meminfo").write_text("MemTotal: 99 kB\nMemAvailable:      20 kB\n")
     machine = str(tmp_path / "meminfo")
     assert free_memory(machine, str(tmp_path)) == 20_480
@@ -209,7 +209,7 @@ def test_free_memory(tmp_path):
 
 
 def test_random_crops_are_drawn_after_the_cache(pets):
-    """Windows are drawn anew in each epoch."""
+    """Random crops are new in each epoch."""
     dataset = train_dataset(
         pets,
         cache="memory",
@@ -227,7 +227,7 @@ def test_random_crops_are_drawn_after_the_cache(pets):
 
 
 def test_a_file_is_used_by_the_same_reading(copy, tmp_path):
-    """Made by one dataset, it is read by the next, which needs no shards."""
+    """A second dataset reads the file of the first, and needs no shards."""
     cache = str(tmp_path / "kept")
     options = dict(cache=cache, extras=["image/source_id"], **SMALL)
     first = ids(eval_dataset(copy, **options))
@@ -249,7 +249,7 @@ OTHERS = [
 
 
 def test_a_file_is_not_used_by_another_reading(pets, tmp_path):
-    """Each reading gives through the cache what it gives without, whatever was cached before."""
+    """Each reading has the same results with and without a cache, whatever was cached before."""
     cache = str(tmp_path / "kept")
     for other in [{}, *OTHERS]:
         options = {**SMALL, "dtype": "uint8", **other}
@@ -262,9 +262,9 @@ def test_a_file_is_not_used_by_another_reading(pets, tmp_path):
 
 
 def test_a_file_cannot_tell_predicates_apart(pets):
-    """Two conditions may have one name, such as two lambdas; memory is theirs alone."""
+    """Two predicates may have the same name, such as two lambdas, so a file cannot be shared."""
     options = dict(predicate=lambda record: record["image/class/label"] > 1, **SMALL)
-    with pytest.raises(UsageError, match=r"cannot tell one predicate .*; use cache='memory'"):
+    with pytest.raises(UsageError, match=r"does not depend on the predicate.*; use cache='memory'"):
         eval_dataset(pets, cache="kept", **options)
     dataset = eval_dataset(pets, cache="memory", **options)
     plain = [labels.numpy().tolist() for _, labels in eval_dataset(pets, **options)]
@@ -272,7 +272,7 @@ def test_a_file_cannot_tell_predicates_apart(pets):
 
 
 def test_a_file_that_is_being_filled(pets, tmp_path):
-    """Another reader may be at it, or have died: the error says what to remove."""
+    """If another reader fills the file or has died, the error says what to remove."""
     options = dict(cache=str(tmp_path / "kept"), **SMALL)
     filling = iter(eval_dataset(pets, **options))
     next(filling)
@@ -281,7 +281,7 @@ def test_a_file_that_is_being_filled(pets, tmp_path):
 
 
 def test_a_replaced_shard_is_read_again(tmp_path):
-    """A cache of files that have changed since is none."""
+    """A cache of files that have changed since is not used."""
     source, cache = tmp_path / "a.rec", str(tmp_path / "kept")
     spec = {"image/source_id": tf.TensorSpec((), tf.string)}
 
@@ -310,7 +310,7 @@ IN_ORDER = "print(*{'cat', 'dog', 'owl'})"
 
 @pytest.mark.slow
 def test_a_file_is_found_by_another_process(pets, tmp_path, monkeypatch):
-    """Its name does not depend on the order of a set, which differs from process to process."""
+    """The file's name does not depend on the order of a set, which differs between processes."""
     wanted, kept = {"cat", "dog", "owl"}, tmp_path / "kept"
     for seed in map(str, range(100)):
         monkeypatch.setenv("PYTHONHASHSEED", seed)
@@ -327,7 +327,7 @@ def test_a_file_is_found_by_another_process(pets, tmp_path, monkeypatch):
 
 
 def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
-    """A file that is not complete is removed with its reader, and made anew by the next."""
+    """An incomplete file is removed with its reader, and the next reader makes a new one."""
     options = dict(cache=str(tmp_path / "kept"), extras=["image/source_id"], **SMALL)
     dataset = eval_dataset(pets, **options)
     assert len(ids(dataset, 1)) == 5
@@ -337,7 +337,7 @@ def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
 
 
 def test_what_was_skipped_is_not_forgotten(tmp_path):
-    """A cache that was filled without the bad images is none for who wants to hear of them."""
+    """A cache that was filled without the bad images is not used by ``on_error="fail"``."""
     source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/encoded": [b"junk"]})])
     options = dict(**SMALL, cache=str(tmp_path / "cache"))
     assert len(by_label_counts(eval_dataset(source, on_error="skip", **options))) == 1
@@ -346,7 +346,7 @@ def test_what_was_skipped_is_not_forgotten(tmp_path):
 
 
 def test_order_of_a_file_cache(pets, tmp_path):
-    """Evaluation is in the order of the shards, whoever filled a cache before."""
+    """Evaluation keeps the order of the shards, even if a shuffled reading filled a cache."""
     options = dict(**SMALL, split="train", cache=str(tmp_path / "cache"))
     extras = dict(extras=["image/source_id"])
     in_order = ids(eval_dataset(pets, **SMALL, split="train", **extras))

@@ -38,7 +38,7 @@ def values(iterator, batches):
     ids=case_name,
 )
 def test_a_restored_iterator_goes_on(pets, tmp_path, read, options):
-    """Saved in the middle of an epoch: the rest, exactly, of this epoch and of the next two."""
+    """After a checkpoint in the middle of an epoch, the same batches follow, for two epochs."""
     iterator = iter(read(pets, **SIZE, **options))
     values(iterator, 2)
     path = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved"))
@@ -54,7 +54,7 @@ def test_a_restored_iterator_goes_on(pets, tmp_path, read, options):
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_foreign_records(tmp_path, on_error):
-    """Also where each image has to be tried."""
+    """Other tools' records continue, too, also if each image is tried."""
     source = write_records(tmp_path / "a.rec", map(pet, range(40)))
     options = dict(**SIZE, seed=1, epochs="endless", on_error=on_error, extras=["image/source_id"])
     iterator = iter(train_dataset(source, **options))
@@ -65,7 +65,7 @@ def test_foreign_records(tmp_path, on_error):
     assert ids(restored, 10) == ids(iterator, 10)
 
 
-# Prints what comes first, and what comes after a checkpoint.
+# Prints the first batches, and the batches after a checkpoint.
 GO_ON = textwrap.dedent("""
     import json, sys
     import tensorflow as tf
@@ -94,9 +94,9 @@ GO_ON = textwrap.dedent("""
 
 @pytest.mark.slow
 def test_a_new_process_goes_on(pets, tmp_path):
-    """A seed gives the same order and the same changes in every process; so does a checkpoint."""
+    """Order and changes are equal in every process with the same seed or checkpoint."""
     options = dict(**SIZE, **SEEDED, extras=["image/source_id"])
-    tf.random.set_seed(5)  # has no say: the other process sets none
+    tf.random.set_seed(5)  # has no effect: the other process does not set it
     iterator = iter(train_dataset(pets, **options))
 
     def following(count):

@@ -1,4 +1,4 @@
-"""Declared columns as batches: no image, several, and one beside other columns."""
+"""Declared columns as batches: no image, several images, and one next to other columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCHEMA = {
 
 @pytest.fixture(scope="module")
 def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
-    """Eight rows of two images each: gray ones, as light as the row's number says."""
+    """Eight rows of two gray images each, whose light is the row's number."""
     folder = tmp_path_factory.mktemp("images")
     rows = []
     for number in range(8):
@@ -69,7 +69,7 @@ def in_order(output: str, **options: Any) -> Any:
 
 
 def test_columns_and_label(several: str) -> None:
-    """Each column by its name, decoded; labels as numbers; rows without one are left out."""
+    """Images are decoded and labels numbered; rows without a label are skipped."""
     columns, label = in_order(several, image_size=(4, 5))
     assert list(columns) == ["front", "back", "age", "price", "place", "marks", "note"]
     ages = [0, 1, 2, 4, 5]
@@ -86,7 +86,7 @@ def test_columns_and_label(several: str) -> None:
 
 
 def test_options(several: str) -> None:
-    """What is wanted of the columns, and in which form."""
+    """Options select columns and their form."""
     columns, label, weights = in_order(
         several,
         columns=["age", "marks", "back"],
@@ -117,7 +117,7 @@ def test_options(several: str) -> None:
 
 
 def test_keras_learns_from_the_batches(several: str) -> None:
-    """The names of columns are those of a model's inputs, and shapes are known in advance."""
+    """Columns are named like the model's inputs, and shapes are known in advance."""
     data = recordgen.train_dataset(
         several, batch_size=4, image_size=(4, 5), columns=["front", "place"], cache="memory", seed=1
     )
@@ -135,7 +135,7 @@ def test_keras_learns_from_the_batches(several: str) -> None:
 
 
 def test_one_image_and_others(frame: pd.DataFrame, tmp_path: Path) -> None:
-    """Where columns are named, an image is one among them; a number is the target as it is."""
+    """With ``columns``, one image is a column; a number is the target as it is."""
     schema = {**SCHEMA, "back": "ignored", "price": "float_label", "breed": "text"}
     recordgen.convert(frame, tmp_path / "out", schema=schema)
     columns, price = in_order(
@@ -149,7 +149,7 @@ def test_one_image_and_others(frame: pd.DataFrame, tmp_path: Path) -> None:
 
 
 def test_predicates_beside_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
-    """A predicate sees every column but the image, as it does beside several."""
+    """A predicate sees every column but the image, as with several images."""
     recordgen.convert(frame, tmp_path / "out", schema={**SCHEMA, "back": "ignored"})
     data = recordgen.eval_dataset(
         tmp_path / "out",
@@ -167,7 +167,7 @@ def test_predicates_beside_one_image(frame: pd.DataFrame, tmp_path: Path) -> Non
 
 
 def test_no_image_and_no_label(tmp_path: Path) -> None:
-    """The columns alone; labels are not there to be asked for."""
+    """Without labels, batches have only columns, and label options are errors."""
     rows = pd.DataFrame({"use": ["TRAIN"] * 3, "x": [1, 2, 3], "text": ["a", "b", "c"]})
     recordgen.convert(rows, tmp_path / "out", schema={"use": "split", "x": "int", "text": "text"})
     batch = next(iter(recordgen.input_fn(tmp_path / "out", batch_size=3)))
@@ -179,7 +179,7 @@ def test_no_image_and_no_label(tmp_path: Path) -> None:
     for options, message in (
         (
             {"label_mode": "int"},
-            "label_mode is for a target of classes, and the target of this table is not",
+            "label_mode is for a target of classes, and this table has none",
         ),
         ({"labels": ["a"]}, "labels is for a target of classes"),
         ({"weights": "balanced"}, "weights is for a target of classes"),
@@ -189,9 +189,9 @@ def test_no_image_and_no_label(tmp_path: Path) -> None:
 
 
 def test_files_without_a_description(tmp_path: Path) -> None:
-    """Nobody says what columns there are."""
+    """Without columns in dataset.json, reading declared columns is an error."""
     recordgen.write(iter([{"x": 1.0}]), str(tmp_path / "out"))
-    with pytest.raises(UsageError, match=r"no dataset.json says which columns.*feature_spec"):
+    with pytest.raises(UsageError, match=r"no dataset.json lists the columns.*feature_spec"):
         recordgen.input_fn(tmp_path / "out", task="declared", columns=["x"])
 
 
@@ -201,23 +201,23 @@ def test_files_without_a_description(tmp_path: Path) -> None:
         ({"columns": ["size"]}, r"columns: there is no column 'size'; there are front, back, age"),
         ({"columns": ["breed"]}, "columns: there is no column 'breed'; there are"),
         ({"columns": []}, "columns must be a list of names"),
-        ({"extras": ["age"]}, r"extras .* all are handed out, or those that columns="),
+        ({"extras": ["age"]}, r"extras .* have all columns, or the columns that columns="),
         ({"resize": "random_crop"}, "resize must be one of stretch, fit, center_crop"),
         ({"vectors": "dense"}, "vectors must be one of padded, ragged"),
         ({"dtype": "int8"}, "dtype must be one of float32, float16"),
         ({"image_size": 0}, "image_size must be height and width"),
-        ({"augment": None}, r"augment does not apply to these examples \(declared\); leave"),
+        ({"augment": None}, r"augment does not apply to these examples \(declared\); remove"),
         ({"map_example": lambda *x: x}, "vectors of 'marks' may have any length"),
     ],
 )
 def test_wrong_options(several: str, options: dict[str, Any], message: str) -> None:
-    """Said before anything is read."""
+    """A wrong option is an error before anything is read."""
     with pytest.raises(UsageError, match=message):
         recordgen.input_fn(several, batch_size=1, **options)
 
 
 def test_a_damaged_image_that_was_not_checked(tmp_path: Path) -> None:
-    """What was passed through unread fails where it is read."""
+    """A damaged image that the conversion did not check fails when it is read."""
     (tmp_path / "good.png").write_bytes(encoded(noise(), "PNG"))
     (tmp_path / "bad.png").write_bytes(encoded(noise(), "PNG")[:60])
     sides = [str(tmp_path / name) for name in ("good.png", "bad.png")]

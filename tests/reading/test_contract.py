@@ -1,4 +1,4 @@
-"""One contract for all tasks: what ``load`` gives, tried on the sample of each."""
+"""One contract for all tasks: the results of ``load`` for the sample of each task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.golden import ROOT, SAMPLES
 
 METERS = {"split": "split", "day": "image", "night": "image", "note": "text", "verdict": "label"}
 
-# task: options of the conversion of its sample, and of load; those that are not listed need none
+# task: options of converting its sample, and of load; tasks that need none are not listed
 OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "image_classification": ({}, {"image_size": 8}),
     "image_multi_label": ({}, {"image_size": 8}),
@@ -28,7 +28,7 @@ FILES = {**SAMPLES, "declared": "declared/meters.csv"}
 
 @pytest.mark.parametrize("task", TASKS)
 def test_load_is_alike_for_all_tasks(task: str, tmp_path: Path) -> None:
-    """Finite batches of inputs and targets, the names of classes, and splits by any word."""
+    """All tasks have finite batches of inputs and targets, class names, and splits by any name."""
     options, how = OPTIONS.get(task, ({}, {}))
     out = tmp_path / "out"
     converted = convert(ROOT / "examples" / FILES[task], out, **options).dataset
@@ -48,7 +48,7 @@ def test_load_is_alike_for_all_tasks(task: str, tmp_path: Path) -> None:
 
 
 def test_the_task_of_declared_images_may_be_named(tmp_path: Path) -> None:
-    """One column of images and one label are read as labelled images, with the task or without."""
+    """A column of images and a column of labels are read as labelled images, also with ``task``."""
     rows = []
     for number, kind in enumerate(("cat", "dog")):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))

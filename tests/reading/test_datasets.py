@@ -37,12 +37,12 @@ def labels_of(dataset, batches=None):
 
 
 def test_the_fixture_has_several_shards(any_output):
-    """What follows is about more than one file."""
+    """The tests below need more than one file."""
     assert len(find_shards(any_output, "train").files) > 2
 
 
 def test_eval_gives_every_record_once_in_order(any_output):
-    """One complete pass, twice the same, the short batch at the end included."""
+    """Each pass is complete and has the same order, with a short last batch."""
     dataset = eval_dataset(any_output, batch_size=7, image_size=SIZE)
     first = labels_of(dataset)
     assert sorted(first) == EVAL
@@ -52,7 +52,7 @@ def test_eval_gives_every_record_once_in_order(any_output):
 
 
 def test_elements(output):
-    """Images are float32 in [0, 1] of the size asked for, and belong to their labels."""
+    """Images are float32 in [0, 1], have the requested size, and match their labels."""
     dataset = train_dataset(output, batch_size=8, image_size=SIZE, augment=None)
     assert dataset.element_spec == (
         tf.TensorSpec((None, 4, 6, 3), tf.float32),
@@ -65,7 +65,7 @@ def test_elements(output):
 
 
 def test_train_sees_every_record_once_per_epoch(any_output):
-    """Finite by default: an epoch is a permutation, and another one each time."""
+    """By default a dataset is finite: an epoch is a permutation, different each time."""
     dataset = train_dataset(any_output, batch_size=40, image_size=SIZE)
     first, second = labels_of(dataset), labels_of(dataset)
     assert sorted(first) == sorted(second) == TRAIN
@@ -74,8 +74,8 @@ def test_train_sees_every_record_once_per_epoch(any_output):
 
 
 def test_endless_epochs_have_full_batches(output):
-    """Batches run on into the next epoch: 160 records in batches of 64 leave no short batch."""
-    # Otherwise threads may give a batch of the second epoch before one of the first.
+    """Batches continue in the next epoch: 160 records in batches of 64 leave no short batch."""
+    # Otherwise threads may return a batch of the second epoch before one of the first.
     in_order = Tuning(deterministic=True)
     dataset = train_dataset(
         output, batch_size=64, image_size=SIZE, epochs="endless", tuning=in_order
@@ -90,7 +90,7 @@ def test_endless_epochs_have_full_batches(output):
 
 @pytest.mark.parametrize("read", [train_dataset, eval_dataset, input_fn, recordgen.read])
 def test_epochs_are_finite_by_default(output, read):
-    """One rule for all doors: one pass, unless the word for endless is said."""
+    """All functions read one pass, unless ``epochs`` is ``"endless"``."""
     options = {"split": "train", "batch_size": 40}
     options |= {} if read is recordgen.read else {"image_size": SIZE}
     assert read(output, **options).cardinality() == 4 == len(list(read(output, **options)))
@@ -102,7 +102,7 @@ def test_epochs_are_finite_by_default(output, read):
 
 
 def test_sources_are_equivalent(any_output):
-    """A folder, its dataset.json and the shards' pattern are the same data."""
+    """A folder, its dataset.json and the pattern of the shards are the same data."""
     by_folder = labels_of(eval_dataset(any_output, batch_size=16, image_size=SIZE))
     by_file = labels_of(eval_dataset(f"{any_output}/dataset.json", batch_size=16, image_size=SIZE))
     by_pattern = labels_of(
@@ -113,7 +113,7 @@ def test_sources_are_equivalent(any_output):
 
 @pytest.mark.parametrize("as_pattern", [False, True], ids=["dataset.json", "pattern"])
 def test_unlabelled_records_are_left_out(partly_labelled, as_pattern):
-    """A record without a label teaches nothing; the batches around it stay whole."""
+    """Records without a label are skipped; the other batches stay full."""
     source = [f"{partly_labelled}/Split-train/*"] if as_pattern else partly_labelled
     assert sorted(
         labels_of(eval_dataset(source, batch_size=5, image_size=SIZE, split="train"))
@@ -123,7 +123,7 @@ def test_unlabelled_records_are_left_out(partly_labelled, as_pattern):
 
 
 def test_steps_per_epoch(output, partly_labelled):
-    """Batches of labelled examples, as many as the dataset has."""
+    """Steps are the number of batches of labelled examples."""
     assert steps_per_epoch(output, 32) == 5
     assert steps_per_epoch(output, 33) == 5
     assert steps_per_epoch(output, 33, drop_remainder=True) == 4
@@ -132,7 +132,7 @@ def test_steps_per_epoch(output, partly_labelled):
 
 
 def test_parsing_spec_reads_all_that_is_written(any_output):
-    """The write/read contract: every feature of the specification comes back from a record."""
+    """Every feature of the task can be read from a record."""
     shards = find_shards(any_output, "eval")
     compression = "GZIP" if shards.files[0].path.endswith(".gz") else ""
     record = next(iter(tf.data.TFRecordDataset(shards.files[0].path, compression)))
@@ -150,7 +150,7 @@ def test_parsing_spec_reads_all_that_is_written(any_output):
 
 @pytest.mark.parametrize("encode", [tf.io.encode_png, tf.io.encode_jpeg])
 def test_decode_eager_and_in_graph(encode):
-    """The same pixels in eager mode and inside tf.data, for images of several sizes and depths."""
+    """Eager mode and tf.data return the same pixels, for images of several sizes and depths."""
     encoded = [
         encode(tf.fill((9, 5, channels), tf.constant(200, tf.uint8))).numpy() for channels in (1, 3)
     ]
@@ -165,7 +165,7 @@ def test_decode_eager_and_in_graph(encode):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        # what is asked for, the error, what it says
+        # arguments, error, message
         (dict(batch_size=0), UsageError, r"batch_size must be at least 1 \(got 0\)"),
         (dict(image_size=(0, 5)), UsageError, r"image_size must be .* \(got \(0, 5\)\)"),
         (dict(split="test"), DataError, r"no split 'test' here, only train, eval"),
@@ -173,14 +173,14 @@ def test_decode_eager_and_in_graph(encode):
     ],
 )
 def test_errors(output, read, arguments, error, message):
-    """What is wrong is said where the dataset is made, not when it is read."""
+    """Errors are raised when the dataset is made, not when it is read."""
     given = {"source": output, "batch_size": 4, "image_size": SIZE, **arguments}
     with pytest.raises(error, match=message):
         read(given.pop("source"), **given)
 
 
 def test_batch_larger_than_the_data(output):
-    """A batch that cannot be filled from one epoch is a mistake, with the number that fits."""
+    """If an epoch cannot fill one batch, the error has the largest possible size."""
     with pytest.raises(UsageError, match=r"not be above .* 160 \(got 161\)"):
         train_dataset(output, batch_size=161, image_size=SIZE, drop_remainder=True)
     with pytest.raises(UsageError, match=r"not be above .* 160 \(got 161\)"):
@@ -189,7 +189,7 @@ def test_batch_larger_than_the_data(output):
 
 
 def test_input_fn_reads_as_the_split_is_for(output):
-    """Training is one pass in any order; evaluation one in that of the shards."""
+    """Training is one shuffled pass; evaluation has the order of the shards."""
     training = input_fn(output, batch_size=32, image_size=SIZE)
     assert training.options().deterministic is False
     assert input_fn(output, split="Training", image_size=SIZE).options().deterministic is False
@@ -200,7 +200,7 @@ def test_input_fn_reads_as_the_split_is_for(output):
 
 
 def test_paths_are_sources_too(pets):
-    """A pathlib.Path, of a folder or in a list."""
+    """A source may be a pathlib.Path, of a folder or in a list."""
     expected = labels_of(eval_dataset(pets, image_size=SIZE))
     assert labels_of(eval_dataset(Path(pets), image_size=SIZE)) == expected
     shards = sorted(Path(pets, "Split-eval").iterdir())
@@ -209,7 +209,7 @@ def test_paths_are_sources_too(pets):
 
 
 def test_patterns_find_the_counts_beside_them(output):
-    """TFX's train_files: a list of patterns, whose dataset.json says how many and which classes."""
+    """Patterns such as TFX's train_files use the counts and classes of dataset.json."""
     files = [f"{output}/Split-train/*"]
     assert steps_per_epoch(files, 32) == 5
     one_hot = train_dataset(files, batch_size=8, image_size=SIZE, label_mode="categorical")
@@ -217,10 +217,10 @@ def test_patterns_find_the_counts_beside_them(output):
 
 
 def test_load(pets):
-    """All splits at once: training shuffled, anew in each pass, and finite, the others in order."""
+    """load returns all splits: training shuffled in each pass and finite, the others in order."""
     found = load(pets, batch_size=16, image_size=SIZE)
     assert sorted(found) == ["eval", "train"]
-    # Without a seed a batch may overtake another.
+    # Without a seed one batch may overtake another.
     assert sorted(len(labels) for _, labels in found["train"]) == [8, 16, 16]
     assert labels_of(found["train"]) != labels_of(found["train"])
     assert labels_of(found["eval"]) == labels_of(eval_dataset(pets, image_size=SIZE))
@@ -232,7 +232,7 @@ def test_load(pets):
 
 @pytest.mark.parametrize("name", ["eval", "val", "validation", "VALIDATION", "dev"])
 def test_every_word_for_a_split(pets, name):
-    """All doors know the words that import files know; ``in`` and ``get`` do, too."""
+    """All functions know the same names of splits as import files; so do ``in`` and ``get``."""
     found = load(pets, image_size=SIZE)
     assert name in found
     assert found[name] is found.get(name) is found["eval"]
@@ -243,7 +243,7 @@ def test_every_word_for_a_split(pets, name):
 
 @pytest.mark.parametrize("name", ["test", "TEST", "holdout"])
 def test_missing_split(pets, name):
-    """The error lists the splits that are there, and is a KeyError where a key is."""
+    """The error lists the existing splits, and is also a KeyError."""
     found = load(pets, image_size=SIZE)
     assert name not in found
     assert found.get(name) is None
@@ -255,7 +255,7 @@ def test_missing_split(pets, name):
 
 
 def test_class_names(pets, topics_of_two, partly_labelled):
-    """What load returns has them, and so has each dataset, as Keras's have."""
+    """The result of load and each dataset have class names, like Keras's datasets."""
     names = ["ant", "cat", "dog", "owl"]
     found = load(pets, image_size=SIZE)
     assert found.class_names == found["train"].class_names == found["val"].class_names == names
@@ -280,7 +280,7 @@ def topics_of_two(tmp_path_factory):
 @pytest.mark.parametrize(
     ("mode", "spec"),
     [
-        # Keras's word, what labels are
+        # label mode, spec of labels
         ("int", tf.TensorSpec((None,), tf.int64)),
         ("categorical", tf.TensorSpec((None, 2), tf.float32)),
         ("binary", tf.TensorSpec((None, 1), tf.float32)),
@@ -288,7 +288,7 @@ def topics_of_two(tmp_path_factory):
     ],
 )
 def test_label_modes_of_keras(topics_of_two, mode, spec):
-    """The words of image_dataset_from_directory mean what they mean there."""
+    """Label modes mean the same as in image_dataset_from_directory."""
     data = eval_dataset(topics_of_two, split="train", label_mode=mode)
     if mode is None:
         assert data.element_spec == tf.TensorSpec((None,), tf.string)
@@ -300,13 +300,13 @@ def test_label_modes_of_keras(topics_of_two, mode, spec):
 
 
 def test_binary_needs_two_classes(pets):
-    """Four classes are no zeros and ones."""
+    """Binary labels need exactly two classes."""
     with pytest.raises(UsageError, match=r"'binary' needs two classes \(got 4: \['ant', 'cat'"):
         eval_dataset(pets, image_size=SIZE, label_mode="binary")
 
 
 def test_load_of_declared_columns(tmp_path):
-    """As of every other task: batches of inputs and targets, with the same options."""
+    """Declared columns have batches of inputs and targets, with the same options as other tasks."""
     for number, name in enumerate("abcd"):
         (tmp_path / f"{name}.png").write_bytes(encoded(noise(4, 4, number), "PNG"))
     schema = {"use": "split", "photo": "image", "age": "int", "kind": "label"}
@@ -327,7 +327,7 @@ def test_load_of_declared_columns(tmp_path):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        # what is called, what it says
+        # call, message
         (lambda out: load(out, split="train"), "load reads all splits"),
         (lambda out: load([out]), r"source must be an output or its dataset\.json"),
         (lambda out: input_fn(None), r"source must be a path, or several patterns \(got None\)"),
@@ -346,20 +346,20 @@ def test_load_of_declared_columns(tmp_path):
     ],
 )
 def test_wrong_calls(pets, call, message):
-    """Whatever is wrong with a call is said in our words."""
+    """Wrong arguments are errors of Recordgen."""
     with pytest.raises(UsageError, match=message):
         call(pets)
 
 
 def test_source_with_odd_names(pets, tmp_path):
-    """A folder may be named like a pattern, and a pattern may have a slash too many."""
+    """A folder may be named like a pattern, and a pattern may have one slash too many."""
     folder = shutil.copytree(pets, tmp_path / "o[1]")
     assert len(labels_of(eval_dataset(str(folder), image_size=SIZE))) == 20
     assert reading_plan(f"{pets}//Split-eval/*", split="eval").examples == 20
 
 
 def test_steps_are_those_of_the_dataset(pets):
-    """With the short last batch, or without."""
+    """Steps equal the dataset's length, with a short last batch and without."""
     assert steps_per_epoch(pets, 16, split="eval") == 2
     assert eval_dataset(pets, batch_size=16, image_size=SIZE).cardinality() == 2
     assert steps_per_epoch(pets, 64, split="eval") == 1
@@ -370,14 +370,14 @@ def test_steps_are_those_of_the_dataset(pets):
 
 
 def test_load_weighs_and_augments_only_training(pets):
-    """What is for training does not change how a model is judged."""
+    """``weights`` and ``augment`` do not affect the evaluation."""
     found = load(pets, batch_size=40, image_size=SIZE, weights="balanced", augment="photo")
     assert len(found["train"].element_spec) == 3
     assert len(found["eval"].element_spec) == 2
 
 
 def test_load_leaves_out_a_split_without_labels(partly_labelled, caplog):
-    """A split of unlabelled images is no reason to refuse the others; it is said."""
+    """load skips a split without labels, with a warning, and returns the others."""
     assert list(load(partly_labelled, batch_size=4, image_size=SIZE)) == ["train"]
     assert "split 'eval' has no labelled example" in caplog.text
     found = load(partly_labelled, batch_size=4, image_size=SIZE, label_mode=None)
@@ -385,7 +385,7 @@ def test_load_leaves_out_a_split_without_labels(partly_labelled, caplog):
 
 
 def test_load_of_written_examples(tmp_path):
-    """What recordgen.write wrote is loaded as dicts of its features."""
+    """An output of recordgen.write is loaded as dicts of its features."""
     out = str(tmp_path / "out")
     for split in ("train", "eval"):
         write([{"x": number} for number in range(3)], out, split=split, shards=1)
@@ -399,7 +399,7 @@ def test_load_of_written_examples(tmp_path):
 
 @pytest.mark.parametrize("augment", [None, "photo"])
 def test_half_precision(pets, augment):
-    """float16 has the pixels of float32, rounded."""
+    """float16 pixels are float32 pixels, rounded."""
     options = dict(batch_size=40, image_size=7, seed=1, augment=augment)
     full, half = (
         next(iter(train_dataset(pets, dtype=dtype, **options)))[0]
@@ -414,7 +414,7 @@ def test_half_precision(pets, augment):
     [("stretch", None), ("fit", None), ("center_crop", None), ("stretch", "photo")],
 )
 def test_uint8_agrees_with_float32(pets, resize, augment):
-    """The same pixels, rounded: one type for speed, the other for precision."""
+    """uint8 pixels are float32 pixels, rounded."""
     options = dict(batch_size=40, image_size=(7, 9), resize=resize, augment=augment, seed=1)
     floats, whole = (
         next(iter(train_dataset(pets, dtype=dtype, **options)))[0] for dtype in ("float32", "uint8")
@@ -440,14 +440,14 @@ def test_uint8_agrees_with_float32(pets, resize, augment):
     ids=case_name,
 )
 def test_knobs_change_speed_only(pets, read, knobs):
-    """However it is read, an epoch has every example once."""
+    """Whatever the tuning, an epoch has every example once."""
     options = dict(batch_size=8, image_size=SIZE, split="train", extras=["image/source_id"])
     dataset = read(pets, **knobs, **options)
     assert sorted(ids(dataset)) == sorted(ids(eval_dataset(pets, **options)))
 
 
 def test_knobs_reach_tf_data(pets):
-    """tf.data is told what was asked for."""
+    """Tuning sets the options of tf.data."""
     found = train_dataset(
         pets,
         batch_size=8,
@@ -460,14 +460,14 @@ def test_knobs_reach_tf_data(pets):
 
 
 def test_seed_decides_order_and_augmentation(pets):
-    """A seed gives the same pixels in the same order, whatever TensorFlow's own seed is."""
+    """A seed gives the same pixels in the same order, whatever TensorFlow's global seed is."""
     found = []
     for seed, of_tensorflow in ((1, None), (1, 5), (1, 6), (2, 5)):
         tf.random.set_seed(of_tensorflow)
         dataset = train_dataset(
             pets, batch_size=40, image_size=SIZE, seed=seed, augment=Augmentation(crop=0.5)
         )
-        # Another order each time, but the same ones.
+        # Orders differ between epochs, but not between runs.
         epochs = [images.numpy() for _ in range(2) for images, _ in dataset]
         assert not np.array_equal(*epochs)
         found.append(np.stack(epochs))
@@ -477,7 +477,7 @@ def test_seed_decides_order_and_augmentation(pets):
 
 
 def test_map_functions(pets):
-    """map_example changes one example, before batching; map_batch a batch; shapes stay known."""
+    """map_example changes single examples before batching, map_batch batches; shapes stay known."""
 
     def larger(image, label):
         return tf.image.resize(image, (2, 2)), label + 100
@@ -497,7 +497,7 @@ def test_map_functions(pets):
 
 
 def test_functions_of_the_user_may_branch_on_tensors(pets):
-    """AutoGraph rewrites them, though it passes over ours."""
+    """AutoGraph rewrites the user's functions, though not Recordgen's."""
 
     def is_cat(record):
         wanted = False
@@ -522,7 +522,7 @@ def test_functions_of_the_user_may_branch_on_tensors(pets):
 
 
 def test_a_condition_that_nothing_meets(pets):
-    """It ends, even if it is to repeat without end."""
+    """A predicate that rejects everything gives an empty dataset, even with endless epochs."""
     none = dict(predicate=lambda _: tf.constant(False), image_size=SIZE)
     assert list(train_dataset(pets, epochs="endless", seed=1, **none)) == []
 
@@ -537,7 +537,7 @@ def model():
 
 @pytest.mark.parametrize("weights", [None, "balanced"])
 def test_fit_on_endless_data(pets, weights):
-    """With steps_per_epoch there is always enough, and Keras does not complain."""
+    """With steps_per_epoch the data suffice, and Keras does not warn."""
     training = train_dataset(
         pets, batch_size=16, image_size=SIZE, weights=weights, epochs="endless"
     )
@@ -548,14 +548,14 @@ def test_fit_on_endless_data(pets, weights):
             steps_per_epoch=steps_per_epoch(pets, 16),
             validation_data=eval_dataset(pets, batch_size=16, image_size=SIZE),
             epochs=3,
-            shuffle=False,  # of arrays; newer Keras warns of its own default
+            shuffle=False,  # shuffle is for arrays; newer Keras warns about its own default
             verbose=0,
         )
     assert len(history.history["val_loss"]) == 3
 
 
 def test_fit_on_finite_data(pets):
-    """What load gives is as long as it says, in every epoch."""
+    """The datasets of load have the declared length in every epoch."""
     data = load(pets, batch_size=16, image_size=SIZE)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -570,7 +570,7 @@ def test_fit_on_finite_data(pets):
 
 
 def test_truncated_shard(pets, tmp_path):
-    """A shard that is not as long as dataset.json says is named before training starts."""
+    """If a shard's size differs from dataset.json, an error names it before training starts."""
     copy = shutil.copytree(pets, tmp_path / "copy")
     shard = next((copy / "Split-train").iterdir())
     size = shard.stat().st_size
@@ -583,7 +583,7 @@ def test_truncated_shard(pets, tmp_path):
         train_dataset(copy, image_size=SIZE)
 
 
-# Reads epochs of training and prints how much memory the process has after each, in MB.
+# Reads epochs of training and prints the memory of the process after each, in MB.
 EPOCHS = textwrap.dedent("""
     import json, sys
     from recordgen import train_dataset
@@ -604,9 +604,9 @@ EPOCHS = textwrap.dedent("""
 
 @pytest.mark.slow
 def test_memory_stays_flat(tmp_path):
-    """Hundreds of epochs later there is no more in memory than after the first ones.
+    """After hundreds of epochs the process has as much memory as after the first ones.
 
-    4000 images of 49 kB, as float32, pass from one measurement to the next: 200 MB, of which 10
+    4000 images of 49 kB, as float32, pass between two measurements: 200 MB, of which at most 10
     may stay.
     """
     source = write_records(tmp_path / "a.rec", map(pet, range(100)))

@@ -16,7 +16,7 @@ RESIZES = ("stretch", "fit", "center_crop", "random_crop")
 
 
 def photo(height, width):
-    """Return pixels as a photo has them: smooth colours, and light in waves and with edges."""
+    """Return pixels like those of a photo: smooth colours, and light with waves and edges."""
     y, x = np.mgrid[:height, :width] / max(height, width)
     light = np.sin(30 * x * y) + np.sin(25 * (x + y)) + (x > 0.4) + (y > x)
     pixels = np.stack([np.sin(5 * x + 3 * y), np.cos(6 * y), np.sin(4 * x)], -1) + light[..., None]
@@ -40,7 +40,7 @@ def difference(found, expected):
 @pytest.mark.parametrize(
     ("resize", "size", "place"),
     [
-        # policy, size of the image (target: 10×20), place of the ratio in 1, 2, 4, 8
+        # resize, size of the image (target: 10×20), index of the ratio in 1, 2, 4, 8
         ("stretch", (10, 20), 0),
         ("stretch", (5, 5), 0),
         ("stretch", (19, 400), 0),
@@ -58,7 +58,7 @@ def difference(found, expected):
     ],
 )
 def test_scale(resize, size, place):
-    """The largest ratio at which the image still covers the size; fitting, its tight side."""
+    """The ratio is the largest at which the image covers the size; with ``fit``, one side of it."""
     decoder = ImageDecoder((10, 20), resize)
     assert int(decoder._scale(tf.constant(size))) == place
 
@@ -66,7 +66,7 @@ def test_scale(resize, size, place):
 @pytest.mark.parametrize("times", [1, 1.5, 2, 3, 4, 6, 8, 12, 20])
 @pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
 def test_large_images_look_as_if_decoded_whole(times, sized):
-    """However much larger a JPEG is, what the decoder's scaling changes is hardly to be seen."""
+    """The decoder's scaling changes a large JPEG by less than 2 levels in the mean."""
     height, width = int(48 * times), int(64 * times)
     data = jpeg(height, width)
     sizes = tf.constant([[height, width]], tf.int64) if sized else None
@@ -76,7 +76,7 @@ def test_large_images_look_as_if_decoded_whole(times, sized):
 
 
 def shares(old, new):
-    """Return which share of each old pixel lies in each new one: [new, old], rows sum to 1."""
+    """Return the share of each new pixel that each old one covers: [new, old]; rows sum to 1."""
     edges = np.arange(new + 1)[:, None] * old / new
     ends = np.minimum(edges[1:], np.arange(1, old + 1))
     return np.clip(ends - np.maximum(edges[:-1], np.arange(old)), 0, None) * new / old
@@ -84,12 +84,12 @@ def shares(old, new):
 
 @pytest.mark.parametrize(
     "size",
-    # the target is 24x32: the same, a little larger, much larger, smaller, one side of each
+    # the target is 24x32: equal, slightly larger, much larger, smaller, one side of each
     [(24, 32), (25, 33), (31, 63), (47, 35), (100, 999), (5, 7), (24, 100), (60, 9)],
     ids=str,
 )
 def test_a_smaller_pixel_is_the_mean_of_what_it_covers(size):
-    """Each side that shrinks is averaged, by NumPy's count; each that grows is interpolated."""
+    """Sides that shrink are averaged, as by NumPy; sides that grow are interpolated."""
     pixels = np.asarray(noise(size[1], size[0]))
     rows, columns = (shares(old, min(old, new)) for old, new in zip(size, (24, 32), strict=True))
     means = np.einsum("ih,hwc,jw->ijc", rows, pixels, columns)
@@ -102,9 +102,9 @@ def test_a_smaller_pixel_is_the_mean_of_what_it_covers(size):
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
 @pytest.mark.parametrize("side", [336, 440, 500, 670, 880, 900])
 def test_fine_patterns_turn_gray(kind, side):
-    """A checkerboard of single pixels is gray at a smaller size, whatever the factor.
+    """A checkerboard of single pixels becomes gray at a smaller size, whatever the factor.
 
-    Looking at only some of its pixels gives a noise of 40 levels.
+    Sampling only some of its pixels would give a noise of 40 levels.
     """
     board = np.indices((side, side)).sum(0) % 2 * 255
     more = {"quality": 100, "subsampling": 0} if kind == "JPEG" else {}
@@ -116,7 +116,7 @@ def test_fine_patterns_turn_gray(kind, side):
 @pytest.mark.parametrize("size", [(48, 64), (200, 170), (33, 47), (7, 300)])
 @pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
 def test_exact_is_tensorflows_own(size, sized):
-    """``exact`` is decode_jpeg with its defaults, then resize with antialias: to the last bit."""
+    """``exact`` equals decode_jpeg with its defaults and resize with antialias, to the last bit."""
     data = jpeg(*size, quality=80)
     sizes = tf.constant([size], tf.int64) if sized else None
     found = ImageDecoder((48, 64), decoder="exact").decode(tf.constant([data]), sizes)
@@ -126,7 +126,7 @@ def test_exact_is_tensorflows_own(size, sized):
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 @pytest.mark.parametrize("times", [1, 2, 5, 9])
 def test_center_crop_is_cut_from_the_middle(times, decoder):
-    """Decoding only the window gives what cutting it out of the whole image gives."""
+    """Decoding only a window gives the same pixels as cutting it out of the whole image."""
     height, width = 40 * times, 90 * times
     data = jpeg(height, width)
     found = ImageDecoder((40, 40), "center_crop", decoder).decode(tf.constant([data]))
@@ -138,10 +138,10 @@ def test_center_crop_is_cut_from_the_middle(times, decoder):
 
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 def test_random_crop_is_a_window(decoder):
-    """What is returned is a window of the image: of some place, but of nothing else.
+    """A random crop is a window of the image, of a random place, and nothing else.
 
-    Red grows from left to right and green from top to bottom, so that the corners say where the
-    window lies: it is at least 8 % of the area, stretched by a third at most.
+    Red grows from left to right and green from top to bottom, so that the corners show the window.
+    It is at least 8 % of the area, stretched by a third at most.
     """
     height, width = 240, 320
     y, x = np.mgrid[:height, :width]
@@ -162,7 +162,7 @@ def test_random_crop_is_a_window(decoder):
 
 
 def test_random_crop_depends_on_the_seed():
-    """The same seed cuts the same windows, another one others, and each image its own."""
+    """Windows depend only on the seed, and differ between images."""
     data = tf.constant([jpeg(60, 60)] * 2)
     crop = ImageDecoder((20, 20), "random_crop")
     first, again, other = (
@@ -176,7 +176,7 @@ def test_random_crop_depends_on_the_seed():
 @pytest.mark.parametrize(
     ("size", "rows", "columns"),
     [
-        # size of a white image, rows and columns of it in a target of 20×30
+        # size of a white image, its rows and columns in a target of 20×30
         ((40, 40), slice(0, 20), slice(5, 25)),
         ((10, 60), slice(7, 12), slice(0, 30)),
         ((20, 30), slice(0, 20), slice(0, 30)),
@@ -185,7 +185,7 @@ def test_random_crop_depends_on_the_seed():
 )
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_fit_keeps_the_shape(size, rows, columns, kind):
-    """All of the image is there, undistorted, in the middle of black bars."""
+    """The whole image is shown undistorted, in the middle of black bars."""
     white = encoded(Image.new("RGB", size[::-1], "white"), kind)
     found = ImageDecoder((20, 30), "fit").decode(tf.constant([white]))[0].numpy()
     expected = np.zeros((20, 30, 3))
@@ -199,9 +199,9 @@ def test_fit_keeps_the_shape(size, rows, columns, kind):
     ("kind", "decoder", "levels"), [("JPEG", "fast", 3), ("JPEG", "exact", 3), ("PNG", "fast", 1)]
 )
 def test_views_say_where_pixels_come_from(kind, levels, decoder, resize, is_prepared):
-    """Each pixel shows the place of its image that the views name, whatever the scale.
+    """Each pixel shows the place of its image that the view gives, whatever the scale.
 
-    Red grows from left to right and green from top to bottom, so that a pixel says where it was.
+    Red grows from left to right and green from top to bottom, so that a pixel shows its place.
     """
     height, width = 24, 32
     for size in [(24, 32), (23, 37), (61, 90), (107, 131), (101, 420), (207, 263), (391, 523)]:
@@ -220,11 +220,11 @@ def test_views_say_where_pixels_come_from(kind, levels, decoder, resize, is_prep
             for channel, start, extent, side in ((1, top, high, 0), (0, left, wide, 1)):
                 along = image[..., channel] if side == 0 else image[..., channel].T
                 before = (np.arange(len(along)) + 0.5) / len(along) * extent
-                # At an edge there is no neighbour to tell what is half a pixel beyond.
+                # At an edge, the pixels beyond it are missing for the interpolation.
                 half = 0.51 / size[side]
                 is_inside = (before > half) & (before < extent - half)
                 is_inside &= (start + before > half) & (start + before < 1 - half)
-                place = along[is_inside].max(1)  # of what lies beside black bars
+                place = along[is_inside].max(1)  # the maximum ignores black bars
                 a_quarter_pixel = 0.25 * extent / len(along)
                 np.testing.assert_allclose(
                     place, (start + before)[is_inside], atol=a_quarter_pixel + levels / 255
@@ -232,7 +232,7 @@ def test_views_say_where_pixels_come_from(kind, levels, decoder, resize, is_prep
 
 
 def kinds():
-    """Return one image of every kind, all of the same pixels, with what they should decode to."""
+    """Return one image of every kind with the same pixels, and the pixels that it decodes to."""
     color = Image.fromarray(photo(48, 64))
     gray = color.convert("L")
     as_gray = np.asarray(gray.convert("RGB"))
@@ -263,7 +263,7 @@ def animated(first):
 @pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
 @pytest.mark.parametrize("image_size", [(48, 64), (24, 32)])
 def test_all_kinds_in_one_batch(decoder, sized, image_size):
-    """Formats and depths mix; each image comes out as it is, in RGB."""
+    """Formats and depths may be mixed in a batch; each image is decoded to RGB."""
     names, data, pixels = zip(*kinds(), strict=True)
     sizes = tf.constant([(48, 64)] * len(data), tf.int64) if sized else None
     found = ImageDecoder(image_size, decoder=decoder).decode(tf.constant(data), sizes)
@@ -275,7 +275,7 @@ def test_all_kinds_in_one_batch(decoder, sized, image_size):
 @pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 def test_odd_sizes(resize, decoder):
-    """Images of one pixel, of one row or one column come out in the size that was asked for."""
+    """Images of one pixel, one row or one column are resized to the requested size."""
     sizes = [(1, 1), (1, 1000), (1000, 1), (2, 3), (3, 2), (17, 13), (640, 5)]
     color = (200, 100, 50)
     images = [
@@ -296,7 +296,7 @@ def test_odd_sizes(resize, decoder):
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 def test_a_batch_decodes_as_its_images_do(resize, decoder):
-    """Neighbours in a batch make no difference, whatever their sizes; nor does a known size."""
+    """An image decodes in the same way alone, in a batch, and with a known size."""
     sizes = [(48, 64), (24, 32), (96, 128), (100, 30), (24, 32)]
     data = [jpeg(*size) for size in sizes]
     decode = ImageDecoder((24, 32), resize, decoder).decode
@@ -313,7 +313,7 @@ def test_a_batch_decodes_as_its_images_do(resize, decoder):
 @pytest.mark.parametrize(
     "sizes",
     [
-        # of all images; the target is 24×32: ready, one scale, several, far too wide, too small
+        # sizes of all images; the target is 24×32: ready, one scale, several, very wide, small
         [(24, 32), (24, 32)],
         [(96, 128), (100, 140)],
         [(30, 40), (96, 128)],
@@ -323,7 +323,7 @@ def test_a_batch_decodes_as_its_images_do(resize, decoder):
     ids=str,
 )
 def test_what_images_have_in_common_changes_nothing(resize, decoder, sizes):
-    """Prepared for a data set's sizes, a decoder gives what one gives that looks at each image."""
+    """Statistics of the images do not change the result."""
     heights, widths = zip(*sizes, strict=True)
     stats = ImageStats(
         {"jpeg": len(sizes)}, (min(heights), max(heights)), (min(widths), max(widths))
@@ -339,7 +339,7 @@ def test_what_images_have_in_common_changes_nothing(resize, decoder, sizes):
 @pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 def test_eager_and_inside_tf_data(resize, decoder):
-    """A graph computes what eager mode computes, and knows the shape beforehand."""
+    """A graph computes the same as eager mode, and its shape is known."""
     data = [jpeg(50, 70), encoded(noise(40, 30), "PNG"), jpeg(9, 12)]
     decoding = ImageDecoder((9, 12), resize, decoder)
     seed = tf.constant([5, 6], tf.int64)
@@ -352,7 +352,7 @@ def test_eager_and_inside_tf_data(resize, decoder):
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"nothing", jpeg(20, 20)[:100], b"\x89PNG\r\n"])
 def test_bytes_that_are_no_image(data):
-    """They end the decoding."""
+    """Bytes that are no image raise an error."""
     good = jpeg(20, 20)
     decoder = ImageDecoder((4, 5))
     with pytest.raises(tf.errors.InvalidArgumentError):
@@ -366,7 +366,7 @@ def test_image_sizes():
 
 
 def test_decode_images_scales_to_one():
-    """The public function returns what a model trains on: RGB in [0, 1]."""
+    """The public function returns what models train on: RGB in [0, 1]."""
     white = encoded(Image.new("RGB", (9, 7), "white"), "PNG")
     np.testing.assert_allclose(decode_images(tf.constant([white]), (3, 4)), np.ones((1, 3, 4, 3)))
     bars = decode_images(tf.constant([white]), (7, 18), resize="fit").numpy()

@@ -1,4 +1,4 @@
-"""Boxes of a detection dataset, as they are handed out with their images."""
+"""The boxes of a detection dataset in batches, with their images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.reading.scenes import Scene, shown, write_scenes, write_split
 SIZE = (40, 60)
 KINDS = ("PNG", "JPEG")
 
-# Of images: the target's own, smaller, odd, and such that JPEGs are decoded at 1/2, 1/4 and 1/8.
+# Image sizes: the target's, smaller, odd, and sizes at which JPEGs are decoded at 1/2, 1/4 and 1/8.
 SIZES = [(40, 60), (31, 47), (90, 61), (97, 131), (101, 301), (323, 243), (170, 260), (403, 621)]
 
 
@@ -48,13 +48,13 @@ def mixed(scenes, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def unchecked(scenes, tmp_path_factory):
-    """The same, but nobody has made sure that they decode."""
+    """The same scenes, converted without decoding them."""
     root = tmp_path_factory.mktemp("unchecked")
     return write_scenes(root, scenes, options={"check": "header"})
 
 
 def misses(dataset):
-    """Return by how many pixels the edges of the boxes miss those of the colours (float [n])."""
+    """Return the distances in pixels between edges of boxes and of their colours (float [n])."""
     found = []
     for images, boxes in dataset:
         for image, corners, labels, count in zip(
@@ -70,7 +70,7 @@ def misses(dataset):
                 elif place is not None:
                     found.append(np.inf)
                 elif box is not None:
-                    # What is narrower may not make a pixel half of its colour.
+                    # A narrower box may not give any pixel half of its colour.
                     found.append(min(box[2] - box[0], box[3] - box[1]))
     return np.array(found)
 
@@ -79,7 +79,7 @@ def check(dataset):
     found = misses(dataset)
     assert len(found) > 40
     assert found.max() <= 1.1
-    # Half a pixel at most is lost because pixels are counted, a quarter in the mean.
+    # Counting whole pixels loses half a pixel at most, a quarter in the mean.
     assert found.mean() < 0.35
 
 
@@ -89,12 +89,12 @@ OPTIONS = dict(batch_size=8, image_size=SIZE, split="train", box_format="xyxy", 
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop", "random_crop"])
 def test_boxes_lie_where_the_colours_are(mixed, resize, decoder):
-    """Whatever becomes of an image, each box encloses its colour in what is returned."""
+    """Whatever the resizing, each box encloses its colour in the returned image."""
     check(eval_dataset(mixed, resize=resize, tuning=Tuning(decoder=decoder), seed=3, **OPTIONS))
 
 
 def test_boxes_of_kept_pictures(mixed):
-    """They move with crops of pictures that a cache keeps."""
+    """Boxes move with crops of pictures from a cache."""
     check(
         eval_dataset(
             mixed, resize="random_crop", cache="memory", cache_bytes=10_000_000, seed=3, **OPTIONS
@@ -104,7 +104,7 @@ def test_boxes_of_kept_pictures(mixed):
 
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop", "random_crop"])
 def test_boxes_of_unchecked_images(unchecked, resize):
-    """So it does where the sizes of images are read from them, not from their records."""
+    """Boxes match if image sizes are read from the images, not from their records."""
     check(eval_dataset(unchecked, resize=resize, seed=3, **OPTIONS))
 
 
@@ -118,7 +118,7 @@ def test_boxes_of_unchecked_images(unchecked, resize):
     ids=str,
 )
 def test_augmentation_moves_boxes(mixed, how, resize):
-    """Boxes are mirrored and cropped as their images are."""
+    """Boxes are mirrored and cropped like their images."""
     augment = Augmentation(**how)
     check(eval_dataset(mixed, resize=resize, augment=augment, seed=3, **OPTIONS))
 
@@ -134,7 +134,7 @@ def test_augmentation_moves_boxes(mixed, how, resize):
     ],
 )
 def test_images_that_are_alike(tmp_path, resize, size):
-    """What a dataset says of all its images at once changes nothing of where boxes lie."""
+    """Statistics of the images do not affect the boxes."""
     scenes = [Scene.drawn(number, size, "JPEG") for number in range(16)]
     root = write_scenes(tmp_path, scenes, knows_images=True)
     check(eval_dataset(root, resize=resize, **OPTIONS))
@@ -142,7 +142,7 @@ def test_images_that_are_alike(tmp_path, resize, size):
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """Scenes 0 to 11 with number % 4 rectangles, as large as they are read; in two shards."""
+    """Scenes 0 to 11 with number % 4 rectangles, in the size of reading and in two shards."""
     scenes = [Scene.drawn(n, SIZE, colours=range(n % 4)) for n in range(12)]
     return write_scenes(tmp_path_factory.mktemp("plain"), scenes, shards=2, knows_images=True)
 
@@ -192,7 +192,7 @@ def same(found, wanted):
 
 
 def test_padded(plain):
-    """Boxes are padded with -1 to the largest number of a batch; count says how many there are."""
+    """Boxes are padded with -1 to the largest number in a batch; count is the number of boxes."""
     dataset = eval_dataset(plain, **IDS)
     assert dataset.element_spec[1] == {
         "boxes": tf.TensorSpec((None, None, 4), tf.float32),
@@ -211,7 +211,7 @@ def test_padded(plain):
 
 
 def test_a_batch_without_objects(tmp_path):
-    """Images without objects are read like others, with room for one box that is none."""
+    """Images without objects are examples, too; a batch of them has room for one box."""
     root = write_scenes(tmp_path, [Scene(n, SIZE, {}) for n in range(4)])
     [(images, boxes)] = eval_dataset(root, **READ)
     assert images.shape == (4, *SIZE, 3)
@@ -234,7 +234,7 @@ def test_ragged(plain):
 
 @pytest.mark.parametrize("boxes", ["padded", "ragged"])
 def test_max_boxes(plain, boxes):
-    """The largest are kept, in their order; padded, the shape is known."""
+    """The largest boxes are kept, in their order; with padding, the shape is known."""
     dataset = eval_dataset(plain, max_boxes=2, boxes=boxes, drop_remainder=True, **IDS)
     if boxes == "padded":
         assert dataset.element_spec[1]["boxes"] == tf.TensorSpec((4, 2, 4), tf.float32)
@@ -254,7 +254,7 @@ def test_max_boxes(plain, boxes):
 
 
 def test_formats(plain):
-    """Keras's own conversion takes what is handed out back to the default."""
+    """Keras converts the returned boxes back to the default format."""
     height, width = SIZE
     box_format = "center_xywh"
     for (_, given), (_, default) in zip(
@@ -269,8 +269,8 @@ def test_formats(plain):
 
 
 def test_min_visible(tmp_path):
-    """Of a box that is cut off, the part inside is handed out, or nothing."""
-    # The middle square of a wide image shows half of the red box, and a fifth of the green one.
+    """A cut box is returned with the part inside, or dropped."""
+    # The middle square of a wide image shows half of the red box and a fifth of the green box.
     size = (20, 60)
     rectangles = {0: (5, 15, 15, 25), 1: (5, 36, 15, 86 - 40), 2: (0, 0, 20, 10)}
     scene = Scene(0, size, {**rectangles, 1: (5, 38, 15, 48)})
@@ -294,7 +294,7 @@ def test_min_visible(tmp_path):
 @pytest.mark.parametrize(
     ("options", "classes", "numbers"),
     [
-        # what is asked for, the classes that are read, and their numbers
+        # options, the classes that are read, their numbers
         (dict(labels=["green", "blue"]), [1, 2], [1, 2]),
         (dict(vocabulary=["blue", "green", "red"]), [0, 1, 2], [2, 1, 0]),
         (dict(vocabulary=["x", "blue"], labels=["blue"]), [2], [1]),
@@ -303,7 +303,7 @@ def test_min_visible(tmp_path):
 )
 @pytest.mark.parametrize("is_ours", [True, False])
 def test_classes(plain, options, classes, numbers, is_ours, tmp_path):
-    """Only boxes of wanted classes are read, with the numbers asked for; images stay."""
+    """Only boxes of the requested classes are read, with the requested numbers; images stay."""
     source = plain
     if not is_ours:
         source = f"{shutil.copytree(plain, tmp_path / 'x')}/Split-train/*"
@@ -322,7 +322,7 @@ def test_classes(plain, options, classes, numbers, is_ours, tmp_path):
 @pytest.mark.parametrize(
     ("stage", "place", "boxes"),
     [
-        # each of each with each of the others
+        # each stage with each place and each form
         ("images", "memory", "ragged"),
         ("images", "file", "padded"),
         ("records", "memory", "padded"),
@@ -330,7 +330,7 @@ def test_classes(plain, options, classes, numbers, is_ours, tmp_path):
     ],
 )
 def test_cached(plain, tmp_path, stage, place, boxes):
-    """Boxes come from the cache as they were, and are augmented anew in each epoch."""
+    """Cached boxes are unchanged, and are augmented anew in each epoch."""
     size = (8, 12) if stage == "images" else (80, 120)
     cache = "memory" if place == "memory" else str(tmp_path / "cache")
     options = dict(batch_size=4, image_size=size, cache=cache, boxes=boxes, split="train")
@@ -348,7 +348,7 @@ def test_cached(plain, tmp_path, stage, place, boxes):
 
 
 def test_unchecked_images_that_do_not_decode_are_skipped(tmp_path, caplog):
-    """Each image keeps its own boxes when others are left out."""
+    """If images are skipped, the others keep their own boxes."""
     examples = [Scene.drawn(n, SIZE, colours=range(n % 4)).features for n in range(12)]
     for n in (0, 5, 7):
         examples[n]["image/encoded"] = b"no image"
@@ -358,14 +358,14 @@ def test_unchecked_images_that_do_not_decode_are_skipped(tmp_path, caplog):
 
 
 def test_workers_share_the_examples(plain):
-    """The shares of the workers add up."""
+    """The workers together read every example."""
     found = [read(eval_dataset(plain, shard=(n, 3), **IDS)) for n in range(3)]
     same({**found[0], **found[1], **found[2]}, expected())
     assert sum(map(len, found)) == 12
 
 
 def test_a_seed_decides_all(plain):
-    """The same seed gives the same batches, crops and flips; another one others."""
+    """Batches, crops and flips depend only on the seed."""
     how = Augmentation(flip=True, crop=0.3)
 
     def batches(seed):
@@ -381,7 +381,7 @@ def test_a_seed_decides_all(plain):
 
 
 def test_going_on_where_it_stopped(plain, tmp_path):
-    """A saved iterator goes on with the very same images and boxes."""
+    """A restored iterator continues with the same images and boxes."""
     options = dict(augment=Augmentation(flip=True, crop=0.3), seed=7, **READ)
     batches = iter(train_dataset(plain, **options))
     next(batches)
@@ -403,7 +403,7 @@ def test_predicate(plain):
 
 
 def test_map_batch(plain):
-    """A function takes the batch's parts; here it gives Keras what its layers take."""
+    """map_batch gets a batch's parts; here it returns what Keras's layers expect."""
     flip = keras.layers.RandomFlip("horizontal", bounding_box_format="xyxy", seed=1)
     dataset = eval_dataset(
         plain,
@@ -427,7 +427,7 @@ def test_map_batch(plain):
 )
 @pytest.mark.parametrize("is_training", [True, False])
 def test_map_example(plain, options, is_training):
-    """A function takes one example's parts, and they are batched as they were."""
+    """map_example gets one example's parts; the results are batched in the same form."""
 
     def scaled(images, boxes, extras):
         return images, {**boxes, "boxes": boxes["boxes"] * 2}, extras
@@ -443,7 +443,7 @@ def test_map_example(plain, options, is_training):
 
 
 def test_load_and_steps(plain):
-    """All splits come, also one without any box; every image counts."""
+    """load returns all splits, also one without any box; steps count every image."""
     assert steps_per_epoch(plain, 5) == 3
     assert steps_per_epoch(plain, 5, labels=["blue"]) == 3
     assert steps_per_epoch(plain, 5, shard=(1, 2)) == 2
@@ -452,21 +452,21 @@ def test_load_and_steps(plain):
 
 
 def test_load_takes_splits_without_objects(tmp_path):
-    """Images without objects are examples too."""
+    """A split without objects is loaded."""
     scenes = [Scene(n, SIZE, {}) for n in range(3)]
     root = write_scenes(tmp_path, scenes, counts={}, split="test")
     assert [len(images) for images, _ in load(root, batch_size=4)["test"]] == [3]
 
 
 def test_uint8(plain):
-    """Whole numbers for pixels leave the boxes as they are."""
+    """Pixels as whole numbers do not change the boxes."""
     dataset = eval_dataset(plain, dtype="uint8", **IDS)
     assert dataset.element_spec[0].dtype == tf.uint8
     same(read(dataset), expected())
 
 
 def test_read_gives_the_features(plain):
-    """recordgen.read knows the features of boxes as lists."""
+    """recordgen.read returns the features of boxes as lists."""
     [batch] = read_examples(plain, batch_size=12)
     assert sorted(batch["image/object/class/label"].row_lengths().numpy()) == sorted(
         n % 4 for n in range(12)
@@ -483,7 +483,7 @@ def scene_features(count=8):
 
 
 def test_files_of_others(tmp_path):
-    """Where the caller says so, boxes are read; the first record may be without objects."""
+    """With ``task``, boxes of other tools' files are read, even if the first record has none."""
     source = as_others(tmp_path, scene_features())
     found = read(eval_dataset(source, task="object_detection", **IDS))
     same(found, expected(range(8)))
@@ -498,7 +498,7 @@ def test_files_of_others(tmp_path):
 
 
 def test_what_recordgen_write_wrote(tmp_path):
-    """Boxes in a dataset of recordgen.write are read where the caller says so."""
+    """With ``task``, boxes of an output of recordgen.write are read."""
     features = [Scene.drawn(n, SIZE).features for n in range(4)]
     write(iter(features), str(tmp_path / "any"))
     found = read(eval_dataset(str(tmp_path / "any"), task="object_detection", **IDS))
@@ -507,7 +507,7 @@ def test_what_recordgen_write_wrote(tmp_path):
 
 @pytest.fixture(scope="module")
 def reread(tmp_path_factory):
-    """Writes examples into the file of a dataset, and reads it."""
+    """Return a function that writes examples into the file of a dataset, and reads it."""
     folder = tmp_path_factory.mktemp("others")
     dataset = eval_dataset(as_others(folder, scene_features(4)), task="object_detection", **READ)
 
@@ -521,16 +521,16 @@ def reread(tmp_path_factory):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        # what is wrong in a record of others, what is said
+        # changes to a record of another tool, message
         ({"image/object/bbox/xmax": [40.0, 20.0]}, "must be in shares of their image, from 0 to 1"),
         ({"image/object/bbox/xmax": [float("nan"), 0.5]}, "must be in shares of their image"),
-        ({"image/object/bbox/xmax": [0.5]}, "has not one number for each box"),
-        ({"image/object/class/label": [1, 2, 0]}, "has not one number for each box"),
+        ({"image/object/bbox/xmax": [0.5]}, "not all have one value for each box"),
+        ({"image/object/class/label": [1, 2, 0]}, "not all have one value for each box"),
     ],
     ids=str,
 )
 def test_wrong_boxes_end_the_reading(reread, change, message):
-    """Numbers that are no boxes are refused while they are read, not trained on."""
+    """Invalid boxes are an error while reading."""
     examples = scene_features(4)
     examples[2].update(change)
     with pytest.raises(RecordError, match=f": record 2.*{message}"):
@@ -540,14 +540,14 @@ def test_wrong_boxes_end_the_reading(reread, change, message):
 @pytest.mark.parametrize(
     ("missing", "options", "message"),
     [
-        # a feature that is not there, what is asked for, what is said
+        # a missing feature, options, message
         ("bbox/ymax", {}, "record 0 has no feature 'image/object/bbox/ymax', only .* need all of"),
         ("class/label", {}, r"no feature 'image/object/class/label', .*vocabulary=\[…\] numbers"),
         ("class/text", dict(labels=["red"]), "record 0 has no feature 'image/object/class/text'"),
     ],
 )
 def test_missing_features(tmp_path, missing, options, message):
-    """The first record with objects says what is missing, before anything is read."""
+    """A feature that the first record with objects lacks is an error before anything is read."""
     examples = scene_features()[1:]
     for item in examples:
         item.pop(f"image/object/{missing}", None)
@@ -557,7 +557,7 @@ def test_missing_features(tmp_path, missing, options, message):
 
 
 def test_boxes_that_nobody_asked_for(tmp_path):
-    """Files of others with boxes and no labels say how boxes are read."""
+    """For other tools' files with boxes and no labels, the error says how to read boxes."""
     source = as_others(tmp_path, scene_features()[1:])
     with pytest.raises(DataError, match=r"no feature 'image/class/label'.*task='object_detection'"):
         eval_dataset(source, **READ)
@@ -566,11 +566,11 @@ def test_boxes_that_nobody_asked_for(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        # what is asked for, what is said
-        (dict(label_mode="int"), "label_mode='int' is for labels of whole images.* leave it"),
+        # options, message
+        (dict(label_mode="int"), "label_mode='int' is for labels of whole images.* remove it"),
         (dict(label_mode=None), "label_mode=None is for labels of whole images"),
         (dict(weights="balanced"), "weights need one label per example: not boxes"),
-        (dict(task="image_classification"), "dataset.json says 'object_detection'; leave task out"),
+        (dict(task="image_classification"), "dataset.json says 'object_detection'; remove task"),
         (dict(map_example=print), "map_example needs examples of one shape: give max_boxes"),
         (dict(labels=["rde"]), "labels: no class 'rde'; did you mean 'red'"),
         (dict(extras=["image/object/class/text"]), "has a value for each box, .*recordgen.read"),
@@ -578,6 +578,6 @@ def test_boxes_that_nobody_asked_for(tmp_path):
     ids=str,
 )
 def test_options_that_do_not_go_with_boxes(plain, options, message):
-    """What has no meaning for boxes is refused, with the remedy."""
+    """Options that do not apply to boxes are refused, with the remedy."""
     with pytest.raises(UsageError, match=message):
         eval_dataset(plain, **READ, **options)

@@ -1,4 +1,4 @@
-"""Several workers: what each of them reads, tried in real processes and on two devices."""
+"""The shares of several workers, in real processes and on two devices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.reading.conftest import ids, pet, write_records
 SIZE = dict(batch_size=4, image_size=(4, 6))
 WITH_IDS = dict(**SIZE, extras=["image/source_id"])
 
-# One pass of a shuffled worker over each source; prints the ids that it read.
+# One pass of a shuffled worker over each source; prints the ids of the records.
 WORKER = textwrap.dedent("""
     import json, sys
     from recordgen import train_dataset
@@ -45,7 +45,7 @@ WORKER = textwrap.dedent("""
 
 
 def in_processes(sources, count):
-    """Return for each source what each of ``count`` workers read, each in its own process."""
+    """Return for each source the ids that each of ``count`` workers read in its own process."""
     found = []
     for index in range(count):
         done = WITH_TENSORFLOW.run("-c", WORKER, json.dumps([sources, index, count]))
@@ -56,7 +56,7 @@ def in_processes(sources, count):
 
 @pytest.mark.slow
 def test_two_processes_read_every_record_once(pets, tmp_path):
-    """Workers share nothing but their arguments, and yet no record is read twice or missed."""
+    """Workers share nothing but their arguments, and no record is read twice or missed."""
     one_file = [write_records(tmp_path / "a.rec", map(pet, range(50)))]
     expected = [
         sorted(ids(eval_dataset(pets, split="train", **WITH_IDS))),
@@ -70,7 +70,7 @@ def test_two_processes_read_every_record_once(pets, tmp_path):
 
 @pytest.fixture(scope="module")
 def many_pets(pets_csv, tmp_path_factory):
-    """The pets in 1, 3 and 7 shards of unequal size, by their number."""
+    """The pets in 1, 3 and 7 shards of unequal size, by the number of shards."""
     found = {}
     for megabytes in (1, 0.014, 0.005):
         out = str(tmp_path_factory.mktemp("many") / "out")
@@ -99,7 +99,7 @@ def shares_of(source, count, **options):
 @pytest.mark.parametrize(
     "options",
     [
-        # shares are pieces of files, or turns where records are filtered
+        # shares are pieces of files; if records are filtered, workers take turns
         dict(shuffle=True),
         dict(shuffle=True, seed=1, cache="memory", tuning=Tuning(cycle_length=2)),
         dict(shuffle=True, predicate=lambda record: record["image/class/label"] != 2),
@@ -107,7 +107,7 @@ def shares_of(source, count, **options):
     ids=["shuffled", "cached", "filtered"],
 )
 def test_no_example_is_missing_or_repeated(many_pets, options):
-    """Whatever the number of shards and of workers, shares are disjoint, complete and equal."""
+    """For any number of shards and workers, shares are disjoint, complete and equal."""
     assert set(many_pets) == {1, 3, 7}
     for (files, source), count in itertools.product(many_pets.items(), (2, 5)):
         [expected] = shares_of(source, 1, **options)
@@ -120,7 +120,7 @@ def test_no_example_is_missing_or_repeated(many_pets, options):
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize(("files", "count"), [(1, 2), (5, 2), (5, 7)])
 def test_files_without_a_dataset(tmp_path, files, count, suffix):
-    """Other tools' files are shared exactly, too, whether their records are counted or not."""
+    """Shares of other tools' files are exact, whether their records are counted or not."""
     sizes = [range(3 * n * n, 3 * (n + 1) ** 2) for n in range(files)]
     paths = [
         write_records(tmp_path / f"{n}.rec{suffix}", map(pet, of)) for n, of in enumerate(sizes)
@@ -134,7 +134,7 @@ def test_files_without_a_dataset(tmp_path, files, count, suffix):
 @pytest.mark.parametrize(
     ("files", "options", "message"),
     [
-        # shards, how they are read; what tf.data says if it cannot divide them
+        # number of shards, options; tf.data's message if it cannot divide them
         (1, dict(seed=1), None),
         (7, {}, None),
         (1, {}, "not enough for the required 2 shards"),
@@ -143,7 +143,7 @@ def test_files_without_a_dataset(tmp_path, files, count, suffix):
     ids=str,
 )
 def test_what_tf_distribute_divides_by_itself(many_pets, files, options, message):
-    """A dataset that is handed to a strategy as a whole is complete; or refused, not wrong."""
+    """If a strategy divides a dataset by itself, the result is complete, or an error."""
 
     def share(index):
         dataset = train_dataset(many_pets[files], **options, **WITH_IDS)
@@ -167,7 +167,7 @@ def test_what_tf_distribute_divides_by_itself(many_pets, files, options, message
 
 
 def test_what_a_worker_reads_is_not_shared_again(pets):
-    """A strategy for several hosts gives each of them shards of its own, unless we have."""
+    """A strategy for several hosts divides a dataset unless it is already a share."""
     for shard, policy in (((0, 1), "FILE"), ((1, 2), "OFF")):
         options = train_dataset(pets, shard=shard, **SIZE).options()
         assert options.experimental_distribute.auto_shard_policy.name == policy
@@ -175,7 +175,7 @@ def test_what_a_worker_reads_is_not_shared_again(pets):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_subset_of_classes_for_several_workers(pets_by_label, count):
-    """Workers share the files of the wanted classes, and none misses one."""
+    """Workers share the files of the requested classes, and each gets a part of each class."""
     options = dict(labels=["cat", "dog"], **WITH_IDS)
     whole = ids(eval_dataset(pets_by_label, split="train", labels=["cat", "dog"], **WITH_IDS))
     found = [
@@ -185,9 +185,9 @@ def test_subset_of_classes_for_several_workers(pets_by_label, count):
 
 
 def test_workers_mix_classes(tmp_path):
-    """With more classes than open files, the files come in another order in each epoch.
+    """With more classes than open files, the order of the files differs between epochs.
 
-    It is the same order for all workers: else some records would be read twice and others never.
+    All workers use the same order: otherwise some records would be read twice and others never.
     """
     rows = []
     for number in range(80):
@@ -211,7 +211,7 @@ def test_workers_mix_classes(tmp_path):
 
 @pytest.mark.parametrize("options", [{}, dict(labels=["cat", "owl"])], ids=str)
 def test_counts_of_workers(pets, options):
-    """Each worker's examples and steps are those that it really reads."""
+    """Counts and steps of a worker match the examples that it reads."""
     for index in range(3):
         options = dict(shard=(index, 3), **options)
         examples = len(ids(train_dataset(pets, **options, **WITH_IDS)))
@@ -223,7 +223,7 @@ def test_counts_of_workers(pets, options):
 
 
 def test_input_context(pets):
-    """The context names worker and batch size: that of all replicas together is given."""
+    """The input context gives the share; the batch size is that of all replicas together."""
     found = []
     for worker in range(2):
         context = tf.distribute.InputContext(
@@ -240,12 +240,12 @@ def test_input_context(pets):
         assert max(len(images) for images, *_ in dataset) == 2
         found += ids(dataset)
     assert sorted(found) == sorted(ids(eval_dataset(pets, **WITH_IDS)))
-    with pytest.raises(UsageError, match="shard and input_context say the same; give one"):
+    with pytest.raises(UsageError, match="shard and input_context both select a share; give one"):
         input_fn(pets, input_context=context, shard=(0, 2))
 
 
-# Two replicas in one process. Prints for each way the numbers of the images that both saw in one
-# epoch, and how many came at once; then of how many epochs a model's training has told.
+# Two replicas in one process. Prints for each method the images that both saw in one epoch and the
+# largest batch of a replica; then the number of epochs in the history of a model.
 MIRRORED = textwrap.dedent("""
     import json, sys
     import tensorflow as tf
@@ -289,7 +289,7 @@ MIRRORED = textwrap.dedent("""
 
 @pytest.mark.slow
 def test_mirrored_strategy(pets):
-    """Two replicas share the examples, half of the batch each, and a model trains on them."""
+    """Two replicas share the examples, half of each batch each, and a model trains on them."""
     done = WITH_TENSORFLOW.run("-c", MIRRORED, json.dumps([pets]))
     assert done.returncode == 0, done.stderr
     expected = [sorted(ids(eval_dataset(pets, **WITH_IDS))), 4]

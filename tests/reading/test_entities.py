@@ -1,4 +1,4 @@
-"""Tokens and tags in batches: padded, masked, by length where the order is free, none lost."""
+"""Batches of tokens and tags: padded, masked, complete, and sorted by length when shuffled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LENGTHS = {"train": 103, "eval": 11}
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Texts of 1 to 40 tokens, number first; every third token is a city."""
+    """Texts of 1 to 40 tokens; every third token is a city."""
     folder = tmp_path_factory.mktemp("entities")
     draw = np.random.default_rng(0)
     for split, count in LENGTHS.items():
@@ -36,7 +36,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def texts(batch: Any) -> list[tuple[bytes, ...]]:
-    """Return the tokens of a batch's texts, having checked that mask and tags agree with them."""
+    """Check that mask and tags agree with the tokens of a batch; return the tokens of each text."""
     inputs, tags = batch[:2]
     tokens, mask = inputs["tokens"].numpy(), inputs["mask"].numpy()
     assert tokens.shape == mask.shape == tags.shape
@@ -62,7 +62,7 @@ def test_evaluation_keeps_the_order(out: str) -> None:
         assert extras["entity/start"].row_lengths().numpy().min() >= 1
 
 
-# buckets, drop_remainder, examples that one pass gives
+# buckets, drop_remainder, examples in one pass
 PASSES = [("auto", False, 103), ("auto", True, 100), (None, True, 100), ((8, 16, 32), False, 103)]
 
 
@@ -70,7 +70,7 @@ PASSES = [("auto", False, 103), ("auto", True, 100), (None, True, 100), ((8, 16,
 def test_a_pass_has_as_many_batches_as_is_said(
     out: str, buckets: Any, drop_remainder: bool, examples: int
 ) -> None:
-    """Buckets or not: every text once, all batches but the last full, as steps_per_epoch says."""
+    """A pass has every text once; all batches but the last are full, as steps_per_epoch says."""
     options = {"buckets": buckets, "drop_remainder": drop_remainder, "seed": 1}
     data = recordgen.train_dataset(out, batch_size=4, **options)
     batches = list(data)
@@ -86,7 +86,7 @@ def test_a_pass_has_as_many_batches_as_is_said(
 
 
 def test_texts_of_like_length_come_together(out: str) -> None:
-    """With buckets there is less padding; order and batches differ from pass to pass."""
+    """With buckets there is less padding; order and batches differ between passes."""
 
     def padding(**options: Any) -> int:
         data = recordgen.train_dataset(out, batch_size=8, seed=2, **options)
@@ -103,7 +103,7 @@ def test_texts_of_like_length_come_together(out: str) -> None:
 
 
 def test_training_does_not_leave_out_the_longest(out: str) -> None:
-    """What a short last batch would have held is drawn before texts are sorted."""
+    """The texts of a dropped last batch are chosen before sorting, so long texts are not lost."""
     longest = max(map(len, all_texts(recordgen.train_dataset(out, batch_size=1))))
     missing = 0
     for seed in range(6):
@@ -113,7 +113,7 @@ def test_training_does_not_leave_out_the_longest(out: str) -> None:
 
 
 def test_numbers_in_place_of_tokens(out: str) -> None:
-    """A lookup adapted to train numbers its tokens; 0 is padding, 1 what it has not seen."""
+    """A lookup adapted to train numbers tokens; 0 is padding, 1 an unknown token."""
     lookup = recordgen.token_lookup(out)
     names = np.array(lookup.get_vocabulary(), object)
     train = recordgen.load(out, batch_size=16, tokenizer=lookup, seed=0)["train"]
@@ -128,7 +128,7 @@ def test_numbers_in_place_of_tokens(out: str) -> None:
 
 
 def test_fixed_shapes(out: str) -> None:
-    """Cut and padded to one length, every shape is known, and single examples can be mapped."""
+    """With a sequence length, every shape is known, and single examples can be mapped."""
     data = recordgen.train_dataset(
         out,
         batch_size=4,
@@ -146,7 +146,7 @@ def test_fixed_shapes(out: str) -> None:
 
 
 def test_workers_share_the_texts(out: str) -> None:
-    """Each text is one worker's."""
+    """Workers share the texts without overlap."""
     parts = [
         all_texts(recordgen.eval_dataset(out, split="train", batch_size=4, shard=(index, 3)))
         for index in range(3)
@@ -156,7 +156,7 @@ def test_workers_share_the_texts(out: str) -> None:
 
 
 def test_records_of_others(out: str, tmp_path: Path) -> None:
-    """Files without dataset.json are read as entities if one says so, and looked at first."""
+    """With ``task``, other tools' files are read as entities, after a check of the first record."""
     [file, *_] = sorted(Path(out).glob("Split-eval/*"))
     (tmp_path / "a.tfrecord").write_bytes(file.read_bytes())
     data = recordgen.eval_dataset(str(tmp_path / "*.tfrecord"), task="text_entities", batch_size=4)
@@ -170,22 +170,22 @@ def test_records_of_others(out: str, tmp_path: Path) -> None:
 # options, message
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"buckets": "many"}, "buckets must be one of auto"),
-    ({"buckets": (8, 4)}, r"buckets must be lengths that grow \(got \(8, 4\)\)"),
-    ({"buckets": ()}, "buckets must be lengths that grow"),
+    ({"buckets": (8, 4)}, r"buckets must be increasing lengths \(got \(8, 4\)\)"),
+    ({"buckets": ()}, "buckets must be increasing lengths"),
     ({"sequence_length": 0}, "sequence_length must be at least 1"),
     ({"tokenizer": "words"}, "tokenizer must be a function"),
     ({"extras": ["image/height"]}, "extras must be one of text, source_id"),
     ({"map_example": print}, "give sequence_length"),
-    ({"task": "image_multi_label"}, "but dataset.json says 'text_entities'; leave task out"),
+    ({"task": "image_multi_label"}, "but dataset.json says 'text_entities'; remove task"),
     (
         {"image_size": (8, 8)},
-        r"image_size does not apply to these examples \(text_entities\); leave",
+        r"image_size does not apply to these examples \(text_entities\); remove",
     ),
 ]
 
 
 @pytest.mark.parametrize(("options", "message"), WRONG)
 def test_wrong_options(out: str, options: dict[str, Any], message: str) -> None:
-    """A wrong option is named before anything is read."""
+    """A wrong option is an error before anything is read."""
     with pytest.raises(UsageError, match=message):
         recordgen.train_dataset(out, **options)

@@ -1,4 +1,4 @@
-"""Files that others wrote: what is found out about them, and what is said when they are bad."""
+"""Other tools' files: counting, checks of the first record, and errors of bad files."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def path(request, tmp_path):
 
 
 def bad_pet(number):
-    """Every fifth image does not decode."""
+    """Return a pet; the image of every fifth does not decode."""
     return pet(number, **({} if number % 5 else {"image/encoded": b"no image"}))
 
 
 @pytest.mark.parametrize("as_list", [False, True])
 def test_eval_reads_them_in_order(path, as_list):
-    """A path, or a list such as TFX's train_files, plain or compressed."""
+    """The source may be a path or a list such as TFX's train_files, plain or compressed."""
     assert ids(eval_dataset([path] if as_list else path, **WITH_IDS)) == NAMES
 
 
 def test_patterns_and_paths(tmp_path):
-    """Matches come in the order of their names, files of several patterns once."""
+    """Matches are sorted by name; a file that matches several patterns is read once."""
     for number in (1, 0, 2):
         write_records(tmp_path / f"{number}.rec", [pet(number)])
     (tmp_path / "folder.rec").mkdir()
@@ -49,7 +49,7 @@ def test_patterns_and_paths(tmp_path):
 
 
 def test_empty_files_beside_others(tmp_path):
-    """Programs that write in parallel leave empty shards."""
+    """Empty shards, which programs that write in parallel leave, are skipped."""
     for suffix in ("", ".gz"):
         files = [
             write_records(tmp_path / f"0.rec{suffix}", []),
@@ -61,7 +61,7 @@ def test_empty_files_beside_others(tmp_path):
 
 
 def test_they_are_counted_once(path, counts_cache, monkeypatch):
-    """The second time, nothing is read to count them; when they change they are counted again."""
+    """Files are counted once, and counted again when they change."""
     assert steps_per_epoch(path, 3) == 7
     assert steps_per_epoch(path, 3, drop_remainder=True) == 6
     kept = sorted((counts_cache / "recordgen" / "counts").iterdir())
@@ -83,7 +83,7 @@ def test_they_are_counted_once(path, counts_cache, monkeypatch):
 
 
 def test_counting_works_without_a_cache_folder(path, tmp_path, monkeypatch):
-    """Where nothing can be written, it is counted each time."""
+    """Without a writable cache folder, files are counted each time."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert steps_per_epoch(path, 3) == steps_per_epoch(path, 3) == 7
@@ -92,7 +92,7 @@ def test_counting_works_without_a_cache_folder(path, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        # what is read, how many batches of two
+        # options, number of batches of two
         ({}, 8),
         (dict(label_mode=None), 10),
         (dict(labels=["cat"]), 2),
@@ -107,14 +107,14 @@ def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected)
     unlabelled = {"image/class/label": [], "image/class/text": []}
     records = [pet(n, **({} if n < 15 else unlabelled)) for n in range(20)]
     source = write_records(tmp_path / "a.rec", records)
-    for _ in range(2):  # counted, and remembered
+    for _ in range(2):  # counted, then remembered
         assert steps_per_epoch(source, 2, **options) == expected
     batches = list(eval_dataset(source, batch_size=2, image_size=(4, 6), **options))
     assert len(batches) == expected
 
 
 def test_images_that_do_not_decode_end_the_reading(tmp_path):
-    """The error names them, and what to do."""
+    """The error names the image and the remedy."""
     source = write_records(tmp_path / "a.rec", map(bad_pet, range(20)))
     message = r"a\.rec: record 0 \(pet 0\): its image does not decode; .* on_error='skip'"
     with pytest.raises(RecordError, match=message):
@@ -123,12 +123,12 @@ def test_images_that_do_not_decode_end_the_reading(tmp_path):
 
 @pytest.mark.parametrize(("label_mode", "cache"), [("int", None), (None, "memory")])
 def test_images_that_do_not_decode_are_skipped(tmp_path, caplog, label_mode, cache):
-    """A warning counts and names those that are missing; only drop_remainder fills batches up."""
+    """Each skipped image has a numbered warning; only drop_remainder fills batches up."""
     source = write_records(tmp_path / "a.rec", map(bad_pet, range(20)))
     options = dict(on_error="skip", label_mode=label_mode, cache=cache, **WITH_IDS)
     dataset = eval_dataset(source, **options)
     assert ids(dataset) == [f"pet {n}" for n in range(20) if n % 5]
-    # Batches are decoded at the same time, so the reports come in any order.
+    # Batches are decoded in parallel, so the warnings may have any order.
     warnings = [it.getMessage() for it in caplog.records if it.levelno == logging.WARNING]
     matches = [
         re.fullmatch(r"skipped (\d): .*a.rec: record (\d+) \(pet \2\): its .* decode", text)
@@ -141,7 +141,7 @@ def test_images_that_do_not_decode_are_skipped(tmp_path, caplog, label_mode, cac
 
 
 def test_a_function_gets_the_ids(tmp_path):
-    """The user's own report of what was skipped."""
+    """The user's function gets the ids of skipped images."""
     source = write_records(tmp_path / "a.rec", map(bad_pet, range(20)))
     found = []
     list(eval_dataset(source, on_error=found.append, **SIZE))
@@ -150,7 +150,7 @@ def test_a_function_gets_the_ids(tmp_path):
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_our_own_unchecked_images(tmp_path, on_error):
-    """Converted without decoding them, images can be bad in our own files too."""
+    """Images that were converted without decoding may be bad, too."""
     for name in "abcdef":
         (tmp_path / f"{name}.jpg").write_bytes(_image(b"no image" if name == "c" else None))
     rows = [f"TRAIN,{name}.jpg,x\n" for name in "abcdef"]
@@ -182,7 +182,7 @@ def flipped(data):
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
-        # file, what happened to it, what is said
+        # file, damage, message
         ("a.rec", cut, "a.rec: truncated in the record at offset [1-9]"),
         ("a.rec", lambda data: data[:5], "a.rec: truncated in the record at offset 0"),
         ("a.rec", lambda data: b"some text, no record", "offset 0; not a TFRecord file?"),
@@ -192,7 +192,7 @@ def flipped(data):
     ],
 )
 def test_damaged_files(tmp_path, name, damage, message):
-    """Counting says which file is damaged, and where."""
+    """Counting finds a damaged file, and the error says where."""
     path = write_records(tmp_path / name, map(pet, range(20)))
     with open(path, "rb") as file:
         data = file.read()
@@ -208,9 +208,9 @@ def test_damaged_files(tmp_path, name, damage, message):
 
 @pytest.mark.parametrize("damage", [cut, flipped])
 def test_damaged_gzip_ends_the_reading(tmp_path, damage):
-    """Without counting, a compressed file's damage shows when the reader gets there.
+    """A compressed file is not counted, so its damage is found while reading.
 
-    The file is large enough that the look at its first record does not reach the damage.
+    The file is so large that the check of the first record does not reach the damage.
     """
     path = write_records(tmp_path / "a.rec.gz", [pet(n) for n in range(20)] * 40)
     with open(path, "rb") as file:
@@ -224,7 +224,7 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
 @pytest.mark.parametrize(
     ("record", "options", "error", "message"),
     [
-        # the first record, what is asked for, the error, what it says
+        # the first record, options, error, message
         (
             {"x": 1, "y": 2},
             {},
@@ -252,14 +252,14 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
     ],
 )
 def test_records_without_what_is_needed(tmp_path, record, options, error, message):
-    """Found in the first record, before training starts."""
+    """A missing feature is found in the first record, before training starts."""
     path = write_records(tmp_path / "a.rec", [example(record)])
     with pytest.raises(error, match=message):
         eval_dataset(path, **SIZE, **options)
 
 
 def test_records_that_are_no_examples(tmp_path):
-    """A TFRecord file may hold anything."""
+    """A TFRecord file with other content is an error."""
     path = write_records(tmp_path / "a.rec", [b"\xff\xff\xff"])
     with pytest.raises(RecordError, match=r"a\.rec: record 0: "):
         eval_dataset(path, **SIZE)
@@ -268,7 +268,7 @@ def test_records_that_are_no_examples(tmp_path):
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
-        # source, the error, what it says
+        # source, error, message
         ("nothing/*.rec", SourceError, r"no shard matches nothing/\*.rec"),
         ("nothing", SourceError, "nothing: no dataset.json here"),
         ([], SourceError, "no shard matches an empty list"),
@@ -278,21 +278,21 @@ def test_records_that_are_no_examples(tmp_path):
     ],
 )
 def test_no_files(source, error, message):
-    """Which pattern matched nothing."""
+    """The error names the pattern without a match."""
     with pytest.raises(error, match=message):
         eval_dataset(source, **SIZE)
 
 
 def test_schemes_that_only_we_can_read(tmp_path):
-    """fsspec reads more kinds of storage than TensorFlow does; that is said, with a remedy."""
+    """For storage that fsspec can read and TensorFlow cannot, the error has the remedy."""
     write_records(tmp_path / "a.rec", map(pet, range(3)))
     fsspec.filesystem("memory").put(str(tmp_path / "a.rec"), "/data/a.rec")
-    with pytest.raises(UsageError, match=r"TensorFlow reads no memory:// here; copy the files"):
+    with pytest.raises(UsageError, match=r"TensorFlow cannot read memory:// here; copy the files"):
         eval_dataset("memory://data/a.rec", **SIZE)
 
 
 def test_images_written_with_recordgen_write(tmp_path):
-    """What recordgen.write wrote as image/encoded are images too."""
+    """Images in an output of recordgen.write are read."""
     examples = [
         {"image/encoded": _image(None), "image/class/label": n, "image/source_id": f"pet {n}"}
         for n in range(6)
@@ -305,6 +305,6 @@ def test_images_written_with_recordgen_write(tmp_path):
 
 
 def test_read_without_a_specification(path):
-    """Nothing is known of the features; the first record's are named."""
+    """Without a specification, the error lists the features of the first record."""
     with pytest.raises(UsageError, match=r"give feature_spec=.*image/class/label, image/class/te"):
         read(path)

@@ -18,14 +18,14 @@ from recordgen.errors import DataError, RecordError
 from recordgen.reading.shards import find_shards
 from recordgen.tasks.tags import tag_names
 
-#: The labels of each dataset; ``two`` goes on with ``one``, ``alone`` numbers its own by itself.
+#: The labels of each dataset; ``two`` extends the vocabulary of ``one``, ``alone`` has its own.
 SPANS = {"one": ("bee", "cat"), "two": ("cat", "ape"), "alone": ("ape", "dog")}
 SPLITS = {"TRAIN": 3, "VALIDATION": 1}
 TASKS = ("text_classification", "text_entities", "object_detection", "video_classification")
 
 
 def import_file(folder: Path, span: str, task: str) -> str:
-    """Write rows of a span: what is read back from an example begins with its label."""
+    """Write the import file of a span: each example, when read, begins with its label."""
     lines = []
     for split, count in SPLITS.items():
         for label in SPANS[span]:
@@ -67,7 +67,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[st
 
 
 def labels_read(data: tf.data.Dataset, task: str) -> Iterator[tuple[str, str]]:
-    """Yield what each example begins with, and the name of the label that was read."""
+    """Yield the beginning of each example and the name of its label."""
     names = tag_names(data.class_names) if task == "text_entities" else data.class_names
     for inputs, target, *extras in data:
         if task == "text_classification":
@@ -96,12 +96,12 @@ def labels_read(data: tf.data.Dataset, task: str) -> Iterator[tuple[str, str]]:
 def test_labels_by_name(
     outputs: Callable[[str], dict[str, str]], task: str, spans: tuple[str, ...], names: list[str]
 ) -> None:
-    """Each example has the number of its own label, whatever number its record holds."""
+    """Each example has the number of its label, whatever number its record holds."""
     found = outputs(task)
     more: dict[str, Any] = {}
     if task == "object_detection":
         more = {"extras": ["image/source_id"], "image_size": 4}
-    # As TFX's Trainer names them, and as people do.
+    # Patterns as in TFX's Trainer, then folders.
     patterns = [f"{found[span]}/Split-train/*" for span in spans]
     data = train_dataset(patterns, batch_size=4, **more)
     assert data.class_names == names
@@ -116,7 +116,7 @@ def test_labels_by_name(
 
 
 def test_raw_records(outputs: Callable[[str], dict[str, str]]) -> None:
-    """``read`` gives numbers as they are stored, so they must mean the same everywhere."""
+    """``read`` returns stored numbers, so it refuses datasets that number labels differently."""
     found = outputs("text_classification")
     stable = list(read([found["one"], found["two"]]))
     assert {(e["class/text"].numpy(), int(e["class/label"])) for e in stable} == {
@@ -132,7 +132,7 @@ def test_raw_records(outputs: Callable[[str], dict[str, str]]) -> None:
 
 
 def test_what_cannot_be_one(outputs: Callable[[str], dict[str, str]]) -> None:
-    """Other tasks, and parts of splits of datasets that number their labels differently."""
+    """Different tasks, and parts of splits with different numbers of labels, are refused."""
     texts, boxes = outputs("text_classification"), outputs("object_detection")
     with pytest.raises(DataError, match=r"differ in task, so they cannot be read as one"):
         train_dataset([texts["one"], boxes["one"]])
@@ -148,7 +148,7 @@ def test_what_cannot_be_one(outputs: Callable[[str], dict[str, str]]) -> None:
 
 
 def test_the_longest_vocabulary_comes_first() -> None:
-    """The order of the datasets matters only where none goes on with another."""
+    """The order of the datasets matters only if none extends the vocabulary of another."""
     assert join_names([("a",), ("c", "a", "b"), ("d", "b")]) == ("c", "a", "b", "d")
     assert join_names([("d", "b"), ("a",), ("c", "a", "b")]) == ("c", "a", "b", "d")
     assert join_names([("b",), ("a",)]) == ("b", "a")

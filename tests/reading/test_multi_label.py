@@ -15,7 +15,7 @@ from recordgen.reading.shards import find_shards
 from tests.reading.conftest import case_name, example, ids, write_records
 from tests.reading.scenes import COLOURS, Scene, write_split
 
-# Of example n; the last has none.
+# By example; the last has none.
 LABELS = [[0], [0, 1], [1, 2], [0, 1, 2], [2], []]
 HOT = [[1, 0, 0], [1, 1, 0], [0, 1, 1], [1, 1, 1], [0, 0, 1]]
 READ = dict(batch_size=2, image_size=(4, 6), split="train")
@@ -40,7 +40,7 @@ def output(tmp_path):
         task="image_multi_label",
         counts={"red": 3, "green": 3, "blue": 3},
         unlabelled=1,
-        # As conversion says it: a graph for images of any kind takes long to build.
+        # As the conversion writes them: without statistics, the graph takes long to build.
         images=ImageStats({"png": 6}, (4, 4), (6, 6)),
     )
 
@@ -59,7 +59,7 @@ def numbers(dataset):
 
 
 def test_all_labels_by_default(output):
-    """dataset.json says that examples have several labels, so all of them are read."""
+    """All labels are read, because dataset.json has a task with several labels."""
     dataset = eval_dataset(output, **IDS)
     assert hot(dataset) == HOT
     assert numbers(dataset) == [0, 1, 2, 3, 4]
@@ -69,7 +69,7 @@ def test_all_labels_by_default(output):
 
 
 def test_files_of_others(others):
-    """Where the caller says so, records of others are read in the same way."""
+    """With ``task``, other tools' records are read in the same way."""
     options = dict(task="image_multi_label", vocabulary=COLOURS, **READ)
     assert hot(eval_dataset(others, **options)) == HOT
     with pytest.raises(UsageError, match=r"label_mode='multi_hot' needs the number of classes"):
@@ -79,7 +79,7 @@ def test_files_of_others(others):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        # what is asked for, the examples that are read
+        # options, the examples that are read
         ({}, [0, 1, 2, 3, 4]),
         (dict(label_mode=None), [0, 1, 2, 3, 4, 5]),
         (dict(labels=["blue"]), [2, 3, 4]),
@@ -96,7 +96,7 @@ def test_files_of_others(others):
     ids=case_name,
 )
 def test_which_are_read_and_counted(output, counts_cache, options, expected):
-    """An example with several wanted labels is read, and counted, once."""
+    """An example with several requested labels is read, and counted, once."""
     dataset = eval_dataset(output, **options, **IDS)
     if options.get("label_mode", "auto") is None:
         found = [name for _, extras in dataset for name in extras["image/source_id"].numpy()]
@@ -108,7 +108,7 @@ def test_which_are_read_and_counted(output, counts_cache, options, expected):
 
 
 def test_what_the_plan_knows(output):
-    """Counts of labels do not add up to examples; what is not known is counted by reading."""
+    """Counts of labels do not add up to examples; unknown numbers are counted by reading."""
 
     def examples_of(**options):
         return reading_plan(output, image_size=(4, 6), **options).examples
@@ -120,7 +120,7 @@ def test_what_the_plan_knows(output):
 
 
 def test_all_labelled_need_no_look(tmp_path):
-    """Where dataset.json has no unlabelled examples, records are not looked at one by one."""
+    """If dataset.json has no unlabelled examples, records are not filtered."""
     root = write_split(tmp_path, examples()[:5], task="image_multi_label")
     plan = plan_reading(find_shards(root, "train"), ReadOptions())
     assert not plan.classes.filters
@@ -128,14 +128,14 @@ def test_all_labelled_need_no_look(tmp_path):
 
 
 def test_other_modes(output):
-    """The first label is there for who wants one."""
+    """With ``int``, the first label is read."""
     index = eval_dataset(output, label_mode="int", **READ)
     assert np.concatenate([labels for _, labels in index]).tolist() == [0, 0, 1, 0, 2]
 
 
 @pytest.mark.parametrize("label_mode", [None, "auto"])
 def test_labels_as_extras(output, label_mode):
-    """Further features that are lists come as ragged tensors, also those of the labels."""
+    """Extras that are lists are ragged tensors, also the features of labels."""
     names = ["image/class/text", "image/class/label"]
     dataset = eval_dataset(output, extras=names, label_mode=label_mode, **READ)
     texts, labels = (
@@ -147,6 +147,6 @@ def test_labels_as_extras(output, label_mode):
 
 
 def test_read_gives_lists(output):
-    """recordgen.read knows that there may be several labels."""
+    """recordgen.read returns labels as lists."""
     [batch] = read(output, batch_size=6)
     assert batch["image/class/label"].to_list() == LABELS

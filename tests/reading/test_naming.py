@@ -1,4 +1,4 @@
-"""Records that cannot be read: the error names file, record and source id, and says what to do."""
+"""Records that cannot be read: the error has the file, the record, the source id and the remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pet(number, **changed):
     return b"".join(serialize_example({k: v for k, v in features.items() if v is not None}))
 
 
-# what is wrong with record 7, options, what the error says of it
+# record 7, options, message
 WRONG = {
     "no Example": (b"\xff\xffroot:x:0", {}, r": it is no tf.train.Example"),
     "no image": (pet(7, **{"image/encoded": None}), {}, r"\(pet 7\): it has no feature 'image/enc"),
@@ -50,7 +50,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", list(WRONG))
 def test_a_record_that_cannot_be_read(tmp_path, name):
-    """In the second file and in the middle of a batch; without bytes of the record."""
+    """The record is named in the second file and in the middle of a batch, without its bytes."""
     record, options, message = WRONG[name]
     write_records(tmp_path / "a.rec", map(pet, range(5)))
     write_records(tmp_path / "b.rec", [*map(pet, range(7)), record, *map(pet, range(8, 12))])
@@ -62,7 +62,7 @@ def test_a_record_that_cannot_be_read(tmp_path, name):
 
 
 def test_records_of_any_kind(tmp_path):
-    """read() names them, too; and named_errors() where other code iterates, such as Keras."""
+    """read() names records, and so does named_errors() where other code iterates, such as Keras."""
     source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/class/label": b"a"})])
     spec = {"image/class/label": tf.io.FixedLenFeature((), tf.int64)}
     dataset = read(source, feature_spec=spec)
@@ -77,7 +77,7 @@ def test_records_of_any_kind(tmp_path):
 
 
 def test_a_file_that_is_damaged(tmp_path):
-    """The error has the record's number beside its offset; on_error reads what is sound."""
+    """The error has the record's number and offset; with on_error, sound records are read."""
     path = write_records(tmp_path / "a.rec", map(pet, range(4)))
     size = os.path.getsize(path) // 4
     with open(path, "r+b") as file:
@@ -95,7 +95,7 @@ def test_a_file_that_is_damaged(tmp_path):
 
 
 def test_records_that_cannot_be_read_are_skipped(tmp_path, caplog):
-    """Every kind of bad record at once, a whole batch of them, and a file that was cut."""
+    """Every kind of bad record is skipped, in one batch, and a truncated file ends early."""
     bad = [WRONG[name][0] for name in ("no Example", "no image", "an image", "a label")]
     bad.append(pet(11, **{"image/class/text": 3}))
     source = [
@@ -126,7 +126,7 @@ def test_records_that_cannot_be_read_are_skipped(tmp_path, caplog):
 
 @pytest.mark.parametrize("options", [{}, {"drop_remainder": True}], ids=["any", "full"])
 def test_records_of_any_kind_are_skipped(tmp_path, options):
-    """Also beside a predicate, in a file that is not counted, and in full batches."""
+    """Records are skipped with a predicate, in a file that is not counted, and in full batches."""
     records = [*map(pet, range(5)), b"\xff\xff", pet(6, **{"image/class/label": b"a"}), pet(7)]
     source = write_records(tmp_path / "a.rec.gz", records)
     found = []
@@ -148,7 +148,7 @@ def test_records_of_any_kind_are_skipped(tmp_path, options):
 
 @pytest.mark.parametrize("has_image", [False, True])
 def test_an_endless_reading_without_a_sound_record_ends(tmp_path, monkeypatch, has_image):
-    """It would look for a batch for ever; a single sound record among bad ones is found."""
+    """An endless reading without a sound record fails; with one sound record, it continues."""
     monkeypatch.setattr("recordgen.reading.skipping._ASSUMED_EXAMPLES", 2)
 
     def reading(records):

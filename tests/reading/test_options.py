@@ -20,7 +20,7 @@ from recordgen.registry import OWN
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        # a wrong value, what is said
+        # a wrong value, message
         (dict(batchsize=3), "unknown option 'batchsize'; did you mean 'batch_size'?"),
         (dict(xyz=3), "unknown option 'xyz'; known: batch_size, "),
         (dict(batch_size=0), r"batch_size must be at least 1 \(got 0\)"),
@@ -66,7 +66,7 @@ from recordgen.registry import OWN
         (dict(augment=True), r"augment must be 'photo', an Augmentation\(…\) or None \(got True\)"),
         (dict(augment={"flip": True}), "augment must be 'photo', an Augmentation"),
         (dict(labels="cat"), r"labels must be several names, .* write \['cat'\]"),
-        (dict(labels=[]), "labels must name at least one class; None reads all of them"),
+        (dict(labels=[]), "labels must name at least one class; None reads all classes"),
         (dict(labels=[1]), r"labels must be a list of names, each a text \(got \[1\]\)"),
         (dict(labels=3), "labels must be a list of names"),
         (dict(vocabulary="abc"), "vocabulary must be several names"),
@@ -84,7 +84,7 @@ from recordgen.registry import OWN
     ids=str,
 )
 def test_wrong_values(values, message):
-    """What is wrong is said at the door: the option, what it must be, and what was given."""
+    """An error names the option, the expected and the given value."""
     with pytest.raises(UsageError, match=message):
         decode_options(ReadOptions, values)
 
@@ -92,7 +92,7 @@ def test_wrong_values(values, message):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        # a wrong value, what is said
+        # a wrong value, message
         (dict(shuffle_buffer=-1), r"shuffle_buffer must be at least 1 \(got -1\)"),
         (dict(shuffle_buffer=0), r"at least 1 \(got 0\); shuffle=False keeps order"),
         (dict(shuffle_buffer="all"), r"shuffle_buffer must be a whole number \(got 'all'\)"),
@@ -115,7 +115,7 @@ def test_wrong_tuning(values, message):
 @pytest.mark.parametrize(
     ("values", "decoded"),
     [
-        # what is given, what it means
+        # given values, decoded values
         (dict(batch_size=np.int64(4), seed=np.int32(1)), dict(batch_size=4, seed=1)),
         (dict(image_size=[4, 6]), {}),
         (dict(image_size=32), dict(image_size=(32, 32))),
@@ -131,13 +131,13 @@ def test_wrong_tuning(values, message):
     ids=str,
 )
 def test_values_of_other_types(values, decoded):
-    """NumPy's numbers, TensorFlow's types, lists for tuples: what means the same is taken."""
+    """NumPy's numbers, TensorFlow's types, and lists instead of tuples are accepted."""
     found = decode_options(ReadOptions, values)
     assert {name: getattr(found, name) for name in decoded} == decoded
 
 
 def test_records_have_no_images():
-    """What is about images is unknown where records of any kind are read."""
+    """Options of images are unknown for records of any kind."""
     with pytest.raises(UsageError, match="unknown option 'image_size'"):
         decode_options(RecordOptions, dict(image_size=(4, 4)))
 
@@ -145,7 +145,7 @@ def test_records_have_no_images():
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        # what is asked for, whether elements come in a fixed order
+        # options, whether elements come in a fixed order
         ({}, True),
         (dict(shuffle=True), False),
         (dict(shuffle=True, seed=0), True),
@@ -154,12 +154,12 @@ def test_records_have_no_images():
     ],
 )
 def test_is_ordered(values, expected):
-    """Order is kept where somebody can tell, or where it is asked for."""
+    """The order is fixed with a seed, without shuffling, or on request."""
     assert RecordOptions(**values).is_ordered is expected
 
 
 def test_keywords_are_the_fields_of_the_options():
-    """Type checkers know every option of every task, and no other."""
+    """Type checkers know exactly the options of all tasks."""
     signature = {"batch_size", "image_size"}
     kinds = {TableOptions, *(kind_for(task).options for task in OWN)}
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
@@ -168,7 +168,7 @@ def test_keywords_are_the_fields_of_the_options():
     assert {*RecordKeywords.__annotations__, "batch_size"} == of_records
 
 
-# Line → what mypy says of it.
+# Line → mypy's message.
 CALLS = {
     'recordgen.train_dataset("out", batch_siez=3)': 'Unexpected keyword argument "batch_siez"',
     'recordgen.eval_dataset("out", epochs=None)': "expected \"int | Literal['endless']\"",
@@ -182,7 +182,7 @@ CALLS = {
 
 
 def test_type_checkers_know_the_keywords(tmp_path):
-    """A wrong keyword is an error before the program runs, and a right one is none."""
+    """A wrong keyword is an error of the type checker, and a right one is not."""
     program = tmp_path / "program.py"
     program.write_text("\n".join(["import recordgen", *CALLS]))
     root = Path(__file__).parents[2]

@@ -26,7 +26,7 @@ def ours(
     task="image_classification",
     features=None,
 ):
-    """Return shards with their dataset.json, as plans see them."""
+    """Return shards with their dataset.json."""
     examples = sum(file.examples for file in files)
     split = Split(examples, sum(file.bytes for file in files), dict(labels), ())
     dataset = Dataset(
@@ -57,21 +57,21 @@ def by_label(*labels, examples=10):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        # what is asked for, the buffer: all of 400, two batches at least, 64 MB or 16384 records
+        # options, the buffer: all of 400, two batches at least, 64 MB or 16384 records
         ({}, 0),
         (dict(shuffle=True, tuning=Tuning(shuffle_buffer=np.int64(7))), 7),
         (dict(shuffle=True), 400),
     ],
 )
 def test_shuffle_buffer(options, expected):
-    """A number is taken as it is; automatically no more than there is."""
+    """A given size is used; the automatic size is at most the number of examples."""
     assert plan_reading(ours(), ReadOptions(**options)).shuffle_buffer == expected
 
 
 @pytest.mark.parametrize(
     ("examples", "record_bytes", "cache", "expected"),
     [
-        # of one shard, its records' size, what is kept, the buffer
+        # records of one shard, their size, cache, the buffer
         (100_000, 1_000, None, 16_384),
         (100_000, 64_000, None, 1_000),
         (100_000, 64_000, "memory", 100_000),
@@ -80,14 +80,14 @@ def test_shuffle_buffer(options, expected):
     ],
 )
 def test_shuffle_buffer_fits_in_memory(examples, record_bytes, cache, expected):
-    """It holds 64 MB of mixed records, at least two batches, and all that is in memory anyway."""
+    """The buffer has 64 MB of mixed records, two batches, or all records of a memory cache."""
     shards = ours([ShardFile("a", examples, examples * record_bytes)], [("cat", examples)])
     options = ReadOptions(batch_size=32, shuffle=True, cache=cache)
     assert plan_reading(shards, options).shuffle_buffer == expected
 
 
 def test_shuffle_buffer_of_sorted_records():
-    """Shards of one class each, and those of others, may be sorted: they get a larger buffer."""
+    """Shards by label and other tools' shards may be sorted: they get a larger buffer."""
     file = ShardFile("a", 100_000, 6_400_000_000)
     foreign = ShardSet((file,))
     assert plan_records(foreign, RecordOptions(shuffle=True)).shuffle_buffer == 4_000
@@ -98,7 +98,7 @@ def test_shuffle_buffer_of_sorted_records():
 @pytest.mark.parametrize(
     ("shards", "options", "expected"),
     [
-        # shards, what is asked for, files that are open at the same time
+        # shards, options, number of files that are open at the same time
         (ours(), {}, AUTOTUNE),
         (ours(), dict(tuning=Tuning(cycle_length=3)), 3),
         (ours(), dict(tuning=Tuning(cycle_length=9)), 4),
@@ -110,7 +110,7 @@ def test_shuffle_buffer_of_sorted_records():
     ],
 )
 def test_cycle_length(shards, options, expected):
-    """As many files as mix well; one after the other where the order is kept."""
+    """Many files are open to mix well; if the order is kept, they are read one after the other."""
     options = ReadOptions(**{"shuffle": True, **options})
     assert plan_reading(shards, options).cycle_length == expected
 
@@ -118,20 +118,20 @@ def test_cycle_length(shards, options, expected):
 @pytest.mark.parametrize(
     ("examples", "size", "expected"),
     [
-        # records of a file, its bytes; how many are taken at a time
+        # records of a file, its bytes; consecutive records
         (1000, 1_000_000, 16),
         (1000, 500_000_000, 4),
         (1000, 5_000_000_000, 1),
     ],
 )
 def test_block_length(examples, size, expected):
-    """Few large records at a time: tf.data holds two blocks of every open file."""
+    """Blocks of large records are short: tf.data holds two blocks of every open file."""
     plan = plan_records(ShardSet((ShardFile("a", examples, size),)), RecordOptions())
     assert plan.block_length == expected
 
 
 def test_workers_share_classes():
-    """With one class in a file every worker reads a part of each: none must miss a class."""
+    """With one class per file, every worker reads a part of each, so that none misses a class."""
     plans = [
         plan_reading(by_label("a", "b", "c", "d"), ReadOptions(shard=(index, 2)))
         for index in range(2)
@@ -142,14 +142,14 @@ def test_workers_share_classes():
 
 
 def test_numpy_numbers():
-    """NumPy's integers are numbers like others."""
+    """NumPy's integers are accepted."""
     options = decode_options(ReadOptions, {"image_size": np.int64(8), "batch_size": np.int32(3)})
     assert plan_reading(ours(), options).shuffle_buffer == 0
     assert options.is_ordered is True
 
 
-# Of 400 records of 10 kB, in images of 30 kB: what may be used, what else is asked for; what is
-# kept, and how many bytes of it, of how many examples.
+# 400 records of 10 kB with images of 30 kB: cache_bytes, other options; the cached stages, their
+# bytes and examples.
 CACHES = [
     (12_000_000, {}, [("images", 12_000_000, 400)]),
     (11_999_999, {}, [("images", 399 * 30_000, 399), ("records", 10_000, 1)]),
@@ -162,7 +162,7 @@ CACHES = [
     (8_000_000, dict(labels=["cat"]), [("records", 3_000_000, 300)]),
     (12_000_000, dict(shard=(0, 2)), [("images", 6_000_000, 200)]),
     (3_000_000, dict(shard=(0, 2)), [("images", 50 * 30_000, 50), ("records", 1_500_000, 150)]),
-    # Pictures of unknown size are taken for 3:2 ones.
+    # Pictures of unknown size count as 3:2 photos.
     (400 * 59_512, dict(resize="random_crop"), [("pictures", 400 * 59_512, 400)]),
     (4_000_000, dict(resize="random_crop"), [("records", 4_000_000, 400)]),
 ]
@@ -171,7 +171,7 @@ CACHES = [
 @pytest.mark.parametrize(("room", "options", "expected"), CACHES)
 @pytest.mark.parametrize("path", ["", "a/file"])
 def test_what_is_kept(path, room, options, expected):
-    """Images, as many as fit, beside the records of the others."""
+    """As many images as fit are cached, and the records of the others."""
     options = dict(image_size=(100, 100), cache=path or "memory", cache_bytes=room, **options)
     plan = plan_reading(ours(), ReadOptions(**options))
     parts = plan.parts or (plan,)
@@ -183,7 +183,7 @@ def test_what_is_kept(path, room, options, expected):
 
 
 def test_unchecked_images_are_kept_if_they_are_not_cropped():
-    """They are decoded in batches of one shape, because some may not decode."""
+    """Unchecked pictures to be cropped are cached as records, because some may not decode."""
     options = ReadOptions(image_size=(10, 10), cache="memory")
     assert plan_reading(ours(check="none"), options).cache.stage == "images"
     options = ReadOptions(image_size=(10, 10), cache="memory", resize="random_crop")
@@ -191,7 +191,7 @@ def test_unchecked_images_are_kept_if_they_are_not_cropped():
 
 
 def test_the_size_of_pictures():
-    """At most what they have; of one size exactly, else as of 3:2 photos."""
+    """The size is exact for pictures of one size, else that of 3:2 photos; at most their own."""
     options = ReadOptions(image_size=(100, 100), resize="random_crop", crop_margin=1.2)
     sizes = {(200, 400): 120 * 240, (50, 60): 50 * 60, (480, 360): 160 * 120}
     for (height, width), pixels in sizes.items():
@@ -203,7 +203,7 @@ def test_the_size_of_pictures():
 
 
 def test_plan_says_what_it_is():
-    """Printed, a plan names files, examples, buffer and cache with its size."""
+    """A printed plan has files, examples, buffer, and cache with its size."""
     options = ReadOptions(image_size=(10, 10), cache="a/file", shard=(1, 5), shuffle=True)
     text = str(plan_reading(ours(), options))
     assert text.splitlines() == [
@@ -218,7 +218,7 @@ def test_plan_says_what_it_is():
 
 
 def test_a_subset_of_classes_is_a_subset_of_files():
-    """Sharded by label, only files of the wanted classes are opened, and none is filtered."""
+    """With shards by label, only files of the requested classes are opened, without a filter."""
     shards = by_label("ant", "cat", "dog", "")
     plan = plan_reading(shards, ReadOptions(labels={"dog", "ant"}))
     assert plan.files == ("ant.rec", "dog.rec")
@@ -231,13 +231,13 @@ def test_a_subset_of_classes_is_a_subset_of_files():
 
 
 def test_mixed_files_are_filtered():
-    """With mixed labels all files are opened; counts still come from dataset.json."""
+    """With mixed labels, all files are opened; counts come from dataset.json."""
     plan = plan_reading(ours(), ReadOptions(labels=["dog"]))
     assert (len(plan.files), plan.examples, plan.classes.filters) == (4, 100, True)
 
 
 def test_the_order_of_labels_does_not_matter():
-    """A set has another order in every process, and a cache must be found again all the same."""
+    """The order of a set differs between processes, but must not affect the name of a cache."""
     shards = by_label(*"abcdefgh")
     found = [plan_reading(shards, ReadOptions(labels=list(names))) for names in ("ghab", "bahg")]
     assert repr(found[0]) == repr(found[1])
@@ -247,7 +247,7 @@ def test_the_order_of_labels_does_not_matter():
 @pytest.mark.parametrize(
     ("options", "numbers"),
     [
-        # what is asked for, the number of stored labels ant, cat, dog
+        # options, numbers of the stored labels ant, cat, dog
         ({}, None),
         (dict(labels=["dog"]), (-1, -1, 2)),
         (dict(vocabulary=["dog", "ant", "cat"]), (1, 2, 0)),
@@ -255,13 +255,13 @@ def test_the_order_of_labels_does_not_matter():
     ],
 )
 def test_numbers(options, numbers):
-    """Classes keep the numbers of labels.txt, or take those of the vocabulary."""
+    """Classes have the numbers of labels.txt, or those of the vocabulary."""
     shards = ours(labels=[("cat", 5), ("dog", 5)], vocabulary=["ant", "cat", "dog"])
     assert plan_classes(shards, ReadOptions(**options), "image_classification").numbers == numbers
 
 
 def test_balanced_weights():
-    """scikit-learn's rule: all / (classes · of this class); a class that is not read weighs 0."""
+    """scikit-learn's rule: all / (classes · examples of the class); an empty class weighs 0."""
     shards = ours(vocabulary=["cat", "dog", "owl"])
     classes = plan_classes(shards, ReadOptions(), "image_classification")
     assert class_weights("balanced", classes) == (400 / (2 * 300), 400 / (2 * 100), 0.0)
@@ -271,7 +271,7 @@ def test_balanced_weights():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        # what is asked for, the error, what it says
+        # options, error, message
         (dict(labels=["cta"]), UsageError, "labels: no class 'cta'; did you mean 'cat'?"),
         (dict(labels=["x"]), UsageError, r"labels: no class 'x'; there are \['cat', 'dog'"),
         (dict(labels=["owl"]), DataError, r"'train' has no example of \['owl'\]; it has \['cat'"),
@@ -289,7 +289,7 @@ def test_balanced_weights():
     ],
 )
 def test_errors(options, error, message):
-    """What does not go with the data is said before a file is opened."""
+    """Options that do not fit the data are errors before a file is opened."""
     shards = ours(vocabulary=["cat", "dog", "owl"])
     with pytest.raises(error, match=message):
         plan_reading(shards, ReadOptions(**options))
@@ -298,19 +298,19 @@ def test_errors(options, error, message):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        # weights, what is said
+        # weights, message
         ({"cat": 1}, r"one for each class \(none for \['dog'\]\)"),
         ({"cat": 1, "dgo": 1}, "weights: no class 'dgo'; did you mean 'dog'?"),
     ],
 )
 def test_weights_errors(weights, message):
-    """Every class that is read has a weight, and every weight a class."""
+    """Every class that is read needs a weight, and every weight a class."""
     with pytest.raises(UsageError, match=message):
         class_weights(weights, plan_classes(ours(), ReadOptions(), "image_classification"))
 
 
 def test_weights_need_counts():
-    """Nothing is known of the files of others, so nothing can be balanced."""
+    """Other tools' files have no counts, so their weights cannot be balanced."""
     classes = plan_classes(ShardSet(MIXED), ReadOptions(vocabulary=["cat"]), "image_classification")
     with pytest.raises(UsageError, match=r"weights need a dataset\.json that counts the classes"):
         class_weights("balanced", classes)
@@ -320,19 +320,19 @@ def test_weights_need_counts():
 @pytest.mark.parametrize(
     ("labels", "files", "message"),
     [
-        # labels of the split, its shards, what is said
-        ([], MIXED, r"no labelled example \(400 unlabelled\); label_mode=None reads those"),
+        # labels of the split, its shards, message
+        ([], MIXED, r"no labelled example \(400 unlabelled\); label_mode=None reads them"),
         ([], (ShardFile("a", 0, 0),), "split 'train' has no examples"),
     ],
 )
 def test_nothing_to_read(labels, files, message):
-    """A split without what is wanted would be an endless wait, so it is an error."""
+    """A split with nothing to read is an error, not an endless wait."""
     with pytest.raises(DataError, match=message):
         plan_reading(ours(files, labels), ReadOptions())
 
 
 def test_empty_files_are_not_opened():
-    """Programs that write in parallel leave empty shards; they hold nothing to look at."""
+    """Empty shards, which programs that write in parallel leave, are not opened."""
     files = (ShardFile("a", 0, 0), ShardFile("b", 5, 50))
     assert plan_records(ShardSet(files), RecordOptions()).files == ("b",)
     with pytest.raises(DataError, match="a: no record in 1 files"):
@@ -345,7 +345,7 @@ SOMETHING = {"x": FeatureSpec("int64")}
 @pytest.mark.parametrize(
     ("shards", "options", "task", "mode"),
     [
-        # what is read, what is asked for; what examples are for, and what is made of labels
+        # shards, options; task, label mode
         (ours(), {}, "image_classification", "int"),
         (ours(), dict(label_mode="categorical"), "image_classification", "categorical"),
         (ours(task="image_multi_label"), {}, "image_multi_label", "multi_hot"),
@@ -358,14 +358,14 @@ SOMETHING = {"x": FeatureSpec("int64")}
     ],
 )
 def test_task(shards, options, task, mode):
-    """dataset.json says what examples are for; of what others wrote the caller does."""
+    """dataset.json has the task; for other tools' files, the option ``task`` has it."""
     plan = plan_reading(shards, ReadOptions(**options))
     assert (plan.task, plan.classes.mode) == (task, mode)
 
 
 @pytest.mark.parametrize("options", [{}, dict(labels=["dog"]), dict(vocabulary=["dog", "cat"])])
 def test_all_images_are_read_for_their_boxes(options):
-    """Also images without boxes, or without wanted ones: nobody has to look at the records."""
+    """For boxes, all images are read without a filter, also those without requested boxes."""
     plan = plan_reading(ours(task="object_detection"), ReadOptions(**options))
     assert (plan.examples, plan.classes.filters) == (400, False)
     foreign = plan_reading(ShardSet(MIXED), ReadOptions(task="object_detection", **options))
@@ -375,28 +375,28 @@ def test_all_images_are_read_for_their_boxes(options):
 @pytest.mark.parametrize(
     ("shards", "options", "message"),
     [
-        # what is read, what is asked for, what is said
+        # shards, options, message
         (
             ours(),
             dict(box_format="xyxy"),
-            r"box_format is for boxes, and .* \(image_classification\); leave it out$",
+            r"box_format is for boxes, and .* \(image_classification\); remove it$",
         ),
         (ours(), dict(max_boxes=3), "max_boxes is for boxes"),
         (ours(task="image_multi_label"), dict(boxes="ragged"), "boxes is for boxes"),
         (
             ShardSet(MIXED),
             dict(min_visible=0.5),
-            "min_visible is for boxes.*; leave it out, or give task='object_detection'",
+            "min_visible is for boxes.*; remove it, or give task='object_detection'",
         ),
     ],
 )
 def test_options_of_other_tasks(shards, options, message):
-    """What has no meaning for the data is refused, with the remedy."""
+    """Options that do not apply to the data are refused, with the remedy."""
     with pytest.raises(UsageError, match=message):
         plan_reading(shards, ReadOptions(**options))
 
 
 @pytest.mark.parametrize(("check", "expected"), [("decode", True), ("header", False)])
 def test_is_checked(check, expected):
-    """Only what was decoded once is known to decode."""
+    """Only payloads that the conversion decoded are known to decode."""
     assert plan_reading(ours(check=check), ReadOptions()).is_checked is expected

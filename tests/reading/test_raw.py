@@ -1,6 +1,6 @@
-"""Raw pixels and WEBPs: every door reads them, and as it would read the same in PNGs.
+"""Raw pixels and WEBPs: every function reads them as it reads the same images in PNGs.
 
-A TensorFlow that decodes no WEBPs says so before it reads.
+A TensorFlow that cannot decode WEBPs is an error before anything is read.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tests.conftest import encoded, exif_of, noise
 
 SIZE = (24, 30)
 
-# width and height of the pictures; one is smaller than the size, one too large to be stored raw
-# among others
+# width and height of the pictures; one is smaller than the size, one too large to be raw with
+# ``pixels="mixed"``
 PICTURES = [(80, 48), (48, 80), (64, 64), (20, 12), (300, 230)]
 
 
@@ -43,12 +43,12 @@ needs_webp = pytest.mark.skipif(
 
 @pytest.fixture
 def without_webp(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make TensorFlow look as if it decoded no WEBPs; version 2.16 does not."""
+    """Make TensorFlow look as if it could not decode WEBPs, like version 2.16."""
     monkeypatch.delattr(tf.io, "decode_webp", raising=False)
 
 
 def picture(number: int) -> Image.Image:
-    """Return a smooth picture; the third one is gray."""
+    """Return a smooth picture; the third is gray."""
     small = noise(6, 5, number).resize(PICTURES[number], Image.Resampling.BICUBIC)
     return small.convert("L") if number == 2 else small
 
@@ -69,7 +69,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def outputs(source: Path) -> dict[str, str]:
-    """Return outputs by name: the same pictures as PNGs and raw, of one size and as they are.
+    """Return outputs by name: the same pictures as PNGs and raw, resized to one size or not.
 
     Most have a label: reading boxes takes four times as long. Others come from WEBPs.
     """
@@ -104,7 +104,7 @@ def outputs(source: Path) -> dict[str, str]:
 
 
 def batch(output: str | list[str], **options: Any) -> Any:
-    """Return all images, and their boxes or labels, of one output or several, in their order."""
+    """Return all images, and their boxes or labels, of one output or several, in order."""
     given = {"batch_size": len(PICTURES), "image_size": SIZE, "shuffle": False, **options}
     [(images, targets)] = recordgen.train_dataset(output, **given)
     return images.numpy(), np.asarray(targets["boxes"] if isinstance(targets, dict) else targets)
@@ -126,7 +126,7 @@ def batch(output: str | list[str], **options: Any) -> Any:
 def test_same_pixels_as_png(
     outputs: dict[str, str], name: str, png: str, resize: str, decoder: str
 ) -> None:
-    """Pixels and boxes do not differ at all, whatever is done to them after reading."""
+    """Pixels and boxes are equal, whatever the options."""
     options = {"resize": resize, "tuning": Tuning(decoder=decoder), "seed": 3}
     for found, expected in zip(
         batch(outputs[name], **options), batch(outputs[png], **options), strict=True
@@ -136,7 +136,7 @@ def test_same_pixels_as_png(
 
 @needs_webp
 def test_webps_that_were_encoded(outputs: dict[str, str]) -> None:
-    """What is read of them are Pillow's pixels."""
+    """Stored WEBPs are decoded to the pixels of Pillow."""
     images, _ = batch(outputs["one size webp"], dtype="uint8")
     stored = [opened(record) for record in records(outputs["one size webp"])]
     assert {image.format for image in stored} == {"WEBP"}
@@ -153,7 +153,7 @@ def evaluated(output: str) -> object:
     return evaluate("no model", output, recordgen.read_dataset(output), "train")
 
 
-# what reads images, before it reads one
+# functions that read images, and fail before they read one
 DOORS: list[Callable[[str], object]] = [
     recordgen.train_dataset,
     recordgen.load,
@@ -170,17 +170,17 @@ DOORS: list[Callable[[str], object]] = [
 def test_a_tensorflow_without_webps(
     outputs: dict[str, str], without_webp: None, name: str, read: Callable[[str], object]
 ) -> None:
-    """The message says what, why and the remedy, at once."""
+    """The error has the reason and the remedy, and comes at once."""
     with pytest.raises(UsageError) as caught:
         read(outputs[name])
     assert str(caught.value) == (
-        f"the images are WEBPs, and TensorFlow {tf.__version__} decodes none; use a newer "
+        f"the images are WEBPs, which TensorFlow {tf.__version__} cannot decode; use a newer "
         f"TensorFlow (2.21 decodes them), or convert the images with --encode jpeg"
     )
 
 
 def test_what_needs_no_webps(outputs: dict[str, str], without_webp: None) -> None:
-    """Records are read as they are; an output may hold no WEBP, whatever its options."""
+    """read returns WEBPs as stored; an output with ``encode="webp"`` may hold no WEBP."""
     [found] = recordgen.read(outputs["webp"], batch_size=len(PICTURES))
     assert list(found["image/format"].numpy()) == [b"webp"] * len(PICTURES)
     assert batch(outputs["webp small mixed"])[0].shape == (len(PICTURES), *SIZE, 3)
@@ -189,7 +189,7 @@ def test_what_needs_no_webps(outputs: dict[str, str], without_webp: None) -> Non
 
 
 def test_same_augmentation(outputs: dict[str, str]) -> None:
-    """Pixels that are ready change as a batch, others one by one: alike by the same seed."""
+    """With the same seed, pixels change alike as a batch and one by one."""
     how = recordgen.Augmentation(flip=True, crop=0.3, contrast=0.2, saturation=0.3)
     options = {"augment": how, "seed": 3, "image_size": 8}
     expected, _ = batch(f"{outputs['tiny png']}/Split-train/*", **options)
@@ -201,7 +201,7 @@ def test_same_augmentation(outputs: dict[str, str]) -> None:
 
 
 def test_outputs_that_are_read_as_one(outputs: dict[str, str]) -> None:
-    """One may hold raw pixels and the other PNGs."""
+    """One output may hold raw pixels and the other PNGs."""
     both = [outputs["png"], outputs["raw"]]
     images, _ = batch(both, batch_size=2 * len(PICTURES))
     expected, _ = batch(outputs["png"])
@@ -209,7 +209,7 @@ def test_outputs_that_are_read_as_one(outputs: dict[str, str]) -> None:
 
 
 def test_a_batch_of_one_size(outputs: dict[str, str]) -> None:
-    """Images of the size that is read, as stored; smaller ones are enlarged by the reader."""
+    """Images of the requested size are returned as stored."""
     assert np.array_equal(batch(outputs["one size raw"])[0], batch(outputs["one size png"])[0])
     images, _ = batch(outputs["tiny raw"], image_size=8, dtype="uint8")
     stored = [record["image/encoded"][0] for record in records(outputs["tiny raw"])]
@@ -220,9 +220,9 @@ def test_a_batch_of_one_size(outputs: dict[str, str]) -> None:
 def test_what_is_stored_is_what_a_fresh_reading_shows(
     outputs: dict[str, str], source: Path, resize: str
 ) -> None:
-    """An image that was shaped when it was stored looks as if the reader had shaped it.
+    """An image that was resized by the conversion looks as if the reader had resized it.
 
-    Two filters differ by a few levels of smooth pictures; boxes lie where they lay.
+    The two filters differ by a few levels on smooth pictures; boxes have the same place.
     """
     out = outputs["boxes one size raw"]
     if resize != "fit":
@@ -236,7 +236,7 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(
 
 @pytest.mark.parametrize(("what", "cache"), [("", None), ("boxes ", "memory")])
 def test_random_crops(outputs: dict[str, str], what: str, cache: str | None) -> None:
-    """Windows are cut out of raw pixels as out of decoded ones, also of those in a cache."""
+    """Windows of raw pixels and of decoded images are equal, also from a cache."""
     options = {"resize": "random_crop", "seed": 3}
     if cache is not None:
         options |= {"cache": cache, "cache_bytes": 10_000_000}
@@ -249,7 +249,7 @@ def records(output: str) -> list[dict[str, Any]]:
 
 
 def test_features(outputs: dict[str, str]) -> None:
-    """A record says how its pixels are read; descriptions of the dataset know the feature."""
+    """A record has all that is needed to read its pixels; schema.pbtxt has the feature."""
     for record in records(outputs["raw"]):
         [data] = record["image/encoded"]
         shape = [record[f"image/{name}"][0] for name in ("height", "width", "channels")]
@@ -275,10 +275,10 @@ def size_of(path: str) -> tuple[int, int]:
 
 
 def test_people_see_a_picture(outputs: dict[str, str], tmp_path: Path) -> None:
-    """inspect, with boxes and without, the extracted examples and the report show raw pixels."""
+    """inspect with and without boxes, extracted examples and the report show raw pixels."""
     [shown, *_] = inspect(outputs["boxes one size raw"], num=1, to=str(tmp_path / "one"))
     assert shown.image_file is not None
-    sizes = {(30, 24), (20, 16)}  # of the small one, which is not enlarged
+    sizes = {(30, 24), (20, 16)}  # the second is the small picture, which is not enlarged
     assert size_of(shown.image_file) in sizes
     matches = find_examples(outputs["boxes one size raw"], "split=train")
     *files, table = extract(matches, str(tmp_path / "all"))
@@ -290,7 +290,7 @@ def test_people_see_a_picture(outputs: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_people_see_webps(outputs: dict[str, str], tmp_path: Path) -> None:
-    """Files have the suffix and the bytes; boxes are drawn on a PNG; the report shows pictures."""
+    """Files keep suffix and bytes; boxes are drawn on a PNG; the report shows pictures."""
     shown = inspect(outputs["webp"], to=str(tmp_path / "seen"))
     files = extract(find_examples(outputs["webp"], "split=train"), str(tmp_path / "all"))[:-1]
     stored = sorted(record["image/encoded"][0] for record in records(outputs["webp"]))
@@ -306,7 +306,7 @@ def test_people_see_webps(outputs: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_a_comparison_knows_the_pictures(outputs: dict[str, str]) -> None:
-    """Rows of both are matched by name, and what differs is the payload alone."""
+    """Rows of both outputs are matched by name, and only the payloads differ."""
     found = recordgen.diff(outputs["boxes png"], outputs["boxes raw"])
     assert (found.kinds["bytes"], found.kinds["features"]) == (len(PICTURES), 0)
 
@@ -316,7 +316,7 @@ def test_a_comparison_knows_the_pictures(outputs: dict[str, str]) -> None:
     [("boxes mixed", "png"), pytest.param("webp mixed", "webp as png", marks=needs_webp)],
 )
 def test_models_see_what_they_were_trained_on(outputs: dict[str, str], name: str, png: str) -> None:
-    """Evaluation reads records through the model's own signature."""
+    """Evaluation reads records through the model's signature."""
     examples = [item for path in find_shards(outputs[name]) for item in read_records(path)]
     images = stored_images(tf.constant(examples), SIZE)
     assert np.array_equal(images, batch(outputs[png])[0])
@@ -347,7 +347,7 @@ def columns_of(output: str) -> dict[str, Any]:
     ],
 )
 def test_images_in_columns(source: Path, suffix: str, options: dict[str, Any]) -> None:
-    """Tables with several images are read as if these were PNGs, checked or not."""
+    """Several raw images or WEBPs in a row are read like PNGs, checked or not."""
     expected = columns_of(table(source, suffix, encode="png"))
     found = columns_of(table(source, suffix, **options))
     for name in ("day", "night"):
@@ -355,24 +355,24 @@ def test_images_in_columns(source: Path, suffix: str, options: dict[str, Any]) -
 
 
 def test_webps_in_columns(source: Path, without_webp: None) -> None:
-    """Without such a TensorFlow, columns without images are read, also of joined outputs."""
+    """A TensorFlow without WEBPs reads columns without images, also of joined outputs."""
     outputs = [table(source, "webp", encode="png"), table(source, "webp", encode="webp")]
     [(columns, _)] = recordgen.train_dataset(outputs, columns=["age"], shuffle=False)
     assert sorted(columns["age"].numpy()) == [3, 3, 5, 5]
     for given in (outputs[1], outputs):
-        with pytest.raises(UsageError, match="the images are WEBPs, and TensorFlow"):
+        with pytest.raises(UsageError, match="the images are WEBPs, which TensorFlow"):
             recordgen.train_dataset(given)
-    with pytest.raises(UsageError, match="the images are WEBPs, and TensorFlow"):
+    with pytest.raises(UsageError, match="the images are WEBPs, which TensorFlow"):
         evaluated(outputs[1])
 
 
 def test_damaged_pixels_are_skipped(outputs: dict[str, str], tmp_path: Path) -> None:
-    """Pixels of another size than the record says are an image that does not decode."""
+    """Pixels that do not match the size in the record are an image that does not decode."""
     out = tmp_path / "out"
     shutil.copytree(outputs["raw unchecked"], out)
     [shard] = find_shards(str(out))
     whole = [parse_example(item) for item in read_records(shard)]
-    # As many bytes in all: the file is as long as dataset.json says.
+    # Keep the number of bytes: dataset.json has the length of the file.
     taken = whole[0]["image/height"][0]
     assert isinstance(taken, int)
     whole[0]["image/height"] = [taken + 1]

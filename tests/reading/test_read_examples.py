@@ -1,4 +1,4 @@
-"""``read``: records of any kind, written by recordgen.write or by anybody."""
+"""``read``: records of any kind, written by recordgen.write or by other tools."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SPEC = {
 
 
 def test_single_examples(path):
-    """Each feature in its type and shape, the records in their order."""
+    """Each feature has its type and shape; records are in their order."""
     found = rows(read(path, feature_spec=SPEC))
     assert [int(row["number"]) for row in found] == list(range(10))
     seventh = found[7]
@@ -63,7 +63,7 @@ def test_single_examples(path):
 
 
 def test_batches(path):
-    """Batches of dense and of ragged tensors, the last one short or left out."""
+    """Batches of dense and of ragged tensors; the last one is short or dropped."""
     dataset = read(path, feature_spec=SPEC, batch_size=4)
     assert dataset.element_spec["pixels"] == tf.TensorSpec((None, 2, 3), tf.uint8)
     assert dataset.element_spec["words"] == tf.RaggedTensorSpec(
@@ -78,7 +78,7 @@ def test_batches(path):
 
 
 def test_predicate_and_functions(path):
-    """The condition sees one record, map_example one, and map_batch several."""
+    """The predicate and map_example get one record, map_batch several."""
     dataset = read(
         path,
         feature_spec={**SPEC, "words": tf.io.VarLenFeature(tf.string)},
@@ -91,7 +91,7 @@ def test_predicate_and_functions(path):
 
 
 def test_shuffled_and_repeated(path):
-    """One ordered pass is the default; the options of training are there too."""
+    """The default is one ordered pass; the options of training can be used."""
     spec = {"number": SPEC["number"]}
     shuffled = read(path, feature_spec=spec, shuffle=True, seed=1, epochs=2)
     numbers = [int(row["number"]) for row in shuffled]
@@ -102,7 +102,7 @@ def test_shuffled_and_repeated(path):
 
 
 def test_length_is_known(path):
-    """Of local files that are not compressed."""
+    """The length of uncompressed local files is known."""
     known = -2 if path.endswith(".gz") else 10
     assert read(path, feature_spec=SPEC).cardinality().numpy() == known
 
@@ -110,14 +110,14 @@ def test_length_is_known(path):
 @pytest.mark.parametrize(
     ("spec", "error", "message"),
     [
-        # what is asked for, the error, what it says
+        # feature_spec, error, message
         ({}, UsageError, "feature_spec must have at least one feature"),
         (
             {"vectr": tf.TensorSpec((3,), tf.float32)},
             DataError,
             "record 0 has no feature 'vectr', only key, number, .*give it a default_value",
         ),
-        ({"vector": tf.float32}, UsageError, "'vector' must be a tf.TensorSpec or what"),
+        ({"vector": tf.float32}, UsageError, "'vector' must be a tf.TensorSpec or a spec"),
         (
             {"pixels": tf.TensorSpec((None, 3), tf.uint8)},
             UsageError,
@@ -126,7 +126,7 @@ def test_length_is_known(path):
     ],
 )
 def test_wrong_specifications(path, spec, error, message):
-    """Said before the first record is read."""
+    """A wrong specification is an error before anything is read."""
     with pytest.raises(error, match=message):
         read(path, feature_spec=spec)
 
@@ -134,7 +134,7 @@ def test_wrong_specifications(path, spec, error, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        # what is asked for, what is said
+        # options, message
         (dict(map_batch=len), "map_batch and drop_remainder need a batch_size"),
         (dict(drop_remainder=True), "map_batch and drop_remainder need a batch_size"),
         (dict(image_size=(4, 4)), "unknown option 'image_size'"),
@@ -142,7 +142,7 @@ def test_wrong_specifications(path, spec, error, message):
     ],
 )
 def test_wrong_options(path, options, message):
-    """Options are those of records."""
+    """Only options of records are accepted."""
     with pytest.raises(UsageError, match=message):
         read(path, feature_spec=SPEC, **options)
 
@@ -155,7 +155,7 @@ def test_a_missing_feature_has_its_default(tmp_path):
 
 
 def test_empty_files_beside_others(tmp_path):
-    """Programs that write in parallel leave empty shards."""
+    """Empty shards, which programs that write in parallel leave, are skipped."""
     for suffix in ("", ".gz"):
         files = [
             write_records(tmp_path / f"0.rec{suffix}", []),
@@ -168,7 +168,7 @@ def test_empty_files_beside_others(tmp_path):
 
 
 def test_images_are_examples_too(pets):
-    """Without a specification an output is read as dataset.json describes it."""
+    """Without a specification, dataset.json describes the features."""
     (row,) = read(pets, split="eval").take(1)
     assert set(row) >= {"image/encoded", "image/class/label", "image/class/text"}
     assert tf.io.decode_jpeg(row["image/encoded"]).shape[:2] == (
@@ -184,7 +184,7 @@ RAW += ["uint8", "uint16", "uint32", "uint64", "int64", "float32"]
 @pytest.mark.parametrize("dtype", RAW)
 @pytest.mark.parametrize("batch_size", [None, 2])
 def test_arrays_of_every_type(tmp_path, dtype, batch_size):
-    """What write stores of an array, read gives back: type, shape and every value."""
+    """Arrays are read as written: type, shape and every value."""
     if dtype == "bool" or dtype.startswith("float"):
         limits = [0, 1]
     else:
@@ -219,7 +219,7 @@ SCALARS = {
 )
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read(tmp_path, examples, shards, compression):
-    """Whatever the values: scalars, lists of varying length, and raw arrays."""
+    """Scalars, lists of varying length and raw arrays are read as written, for any values."""
     out = str(tmp_path / "out")
     write(examples, out, shards=shards, compression=compression, overwrite=True)
     count = min(shards, len(examples))
@@ -233,7 +233,7 @@ def test_what_is_written_is_read(tmp_path, examples, shards, compression):
 
 
 def as_read(value):
-    """Return a value as it comes back: text as its bytes."""
+    """Return a value in the form in which it is read: text as bytes."""
     if isinstance(value, list):
         return np.array([item.encode() for item in value], object)
     return np.array(value.encode() if isinstance(value, str) else value, _kept(value))

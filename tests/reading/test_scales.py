@@ -34,7 +34,7 @@ def test_every_model_of_keras_has_a_scale():
 
 @pytest.mark.parametrize("white", [1, 255])
 def test_backbones_agree_with_keras(white):
-    """A model's pixels are those that its own preprocess_input makes of 0 to 255."""
+    """A model's pixels equal those of its own preprocess_input for 0 to 255."""
     levels = np.random.default_rng(0).uniform(0, 255, (2, 3, 4, 3)).astype(np.float32)
     for name, scale in BACKBONES.items():
         preprocess = sys.modules[BUILDERS[name].__module__].preprocess_input
@@ -44,7 +44,7 @@ def test_backbones_agree_with_keras(white):
 
 @pytest.mark.parametrize(("name", "black", "white"), ENDS)
 def test_ranges(name, black, white):
-    """Black and white come out at the ends that the name says."""
+    """Black and white become the ends of the named range."""
     found = scale_of(name).apply(tf.constant([[0.0] * 3, [255.0] * 3]), white=255)
     np.testing.assert_allclose(found, [[black] * 3, [white] * 3], atol=1e-6)
 
@@ -57,7 +57,7 @@ def images():
 @pytest.mark.parametrize(
     ("name", "how"),
     [
-        # every way that pixels take, and every kind of scale
+        # every path of pixels, and every kind of scale
         ("-1..1", {}),
         ("auto", {"dtype": "float16"}),
         ("ResNet50", {"cache": "memory"}),
@@ -65,7 +65,7 @@ def images():
     ],
 )
 def test_reading_scales(output, name, how):
-    """Batches have the range, cached and augmented ones too; serving has the same."""
+    """Batches have the range, also cached and augmented ones; serving has the same."""
     options = dict(batch_size=8, image_size=(4, 6), seed=1, **how)
     [(levels, _)] = train_dataset(output, scale="0..255", **options).take(1)
     [(found, _)] = train_dataset(output, scale=name, **options).take(1)
@@ -95,7 +95,7 @@ def test_wrong_scales(output, options, message):
 
 
 def test_bytes_are_levels(output):
-    """``uint8`` has the range of some models already."""
+    """``uint8`` already has the range of some models."""
     for name in ("auto", "0..255", "EfficientNetB0"):
         [(found, _)] = eval_dataset(output, dtype="uint8", scale=name, image_size=4).take(1)
         assert found.dtype == tf.uint8
@@ -125,7 +125,7 @@ def test_another_scale_than_the_models_is_an_error():
 
 
 def test_the_model_scales_by_itself(monkeypatch):
-    """What is saved takes pixels in 0..1, and hands its backbone those of ``preprocess_input``."""
+    """The saved model takes pixels in 0..1; its backbone gets those of ``preprocess_input``."""
 
     def backbone(*, input_shape, **settings):
         inputs = keras.Input(input_shape)

@@ -13,7 +13,7 @@ WORKERS = st.integers(1, 12)
 @pytest.mark.parametrize(
     ("share", "counts", "workers", "expected"),
     [
-        # rule, records of files; (file, first record, how many) of each worker
+        # rule, records of files; (file, first record, count) of each worker
         (consecutive_share, (5, 5, 5), 2, [[(0, 0, 5), (1, 0, 2)], [(1, 2, 3), (2, 0, 5)]]),
         (consecutive_share, (4, 4), 2, [[(0, 0, 4)], [(1, 0, 4)]]),
         (consecutive_share, (7,), 3, [[(0, 0, 2)], [(0, 2, 2)], [(0, 4, 3)]]),
@@ -23,7 +23,7 @@ WORKERS = st.integers(1, 12)
     ],
 )
 def test_shares(share, counts, workers, expected):
-    """Whole files and what is left of others; or a part of each."""
+    """A share has whole files and parts of others; or a part of each file."""
     found = [share(counts, index, workers) for index in range(workers)]
     assert found == [[Piece(*piece) for piece in pieces] for pieces in expected]
 
@@ -31,7 +31,7 @@ def test_shares(share, counts, workers, expected):
 @pytest.mark.parametrize("share", [consecutive_share, even_share])
 @given(counts=COUNTS, workers=WORKERS)
 def test_shares_are_disjoint_complete_and_equal(share, counts, workers):
-    """Each record belongs to one worker, and no worker has two more than another."""
+    """Each record belongs to one worker, and shares differ by one record at most."""
     shares = [
         [
             (piece.file, piece.start + n)
@@ -48,7 +48,7 @@ def test_shares_are_disjoint_complete_and_equal(share, counts, workers):
 
 @given(counts=COUNTS, workers=WORKERS)
 def test_few_files_are_opened(counts, workers):
-    """A file is opened twice only where two shares meet in it."""
+    """A file is opened twice only if two shares meet in it."""
     pieces = [
         piece for index in range(workers) for piece in consecutive_share(counts, index, workers)
     ]
@@ -57,7 +57,7 @@ def test_few_files_are_opened(counts, workers):
 
 @given(counts=COUNTS, workers=WORKERS)
 def test_every_worker_has_a_part_of_every_file(counts, workers):
-    """Of one class, as of all, no worker has two records more than another."""
+    """Shares of one class also differ by one record at most."""
     for file in range(len(counts)):
         sizes = []
         for index in range(workers):

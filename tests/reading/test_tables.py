@@ -70,8 +70,8 @@ def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
         ({"columns": "age"}, "columns must be a list of names"),
         ({"weights": "balanced"}, "weights: the column 'w' has the weight of each row"),
         ({"defaults": {"size": 1}}, "defaults: there is no column 'size'"),
-        ({"defaults": {"age": 0.5}}, "column 'age' is int64, and 0.5 is not of it"),
-        ({"image_size": (8, 8)}, r"image_size does not apply to these examples \(tabular\); leave"),
+        ({"defaults": {"age": 0.5}}, r"column 'age' holds int64 \(got 0.5\)"),
+        ({"image_size": (8, 8)}, r"image_size does not apply .* \(tabular\); remove"),
     ]
     for options, message in wrong:
         with pytest.raises(UsageError, match=message):
@@ -79,7 +79,7 @@ def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
 
 
 def test_label_modes(folder: Path) -> None:
-    """A target of classes comes in the forms of Keras, as the labels of other examples do."""
+    """A target of classes has Keras's label modes, like the labels of other examples."""
     output = converted(folder, "classes", target_column="y", weight_column="w")
     modes: dict[str, Any] = {
         "int": [1, 2, 1],  # maybe, no, yes
@@ -91,7 +91,7 @@ def test_label_modes(folder: Path) -> None:
     assert list(in_order(output, label_mode=None)) == ["age", "balance", "job"]
     wrong = [
         (output, "binary", r"needs two classes \(got 3: \['maybe', 'no', 'yes'\]\)"),
-        (converted(folder, "none", weight_column="w"), "int", "table is not there; leave"),
+        (converted(folder, "none", weight_column="w"), "int", "table has none; remove"),
     ]
     for source, mode, message in wrong:
         with pytest.raises(UsageError, match=message):
@@ -99,7 +99,7 @@ def test_label_modes(folder: Path) -> None:
 
 
 def test_numbers_as_target_and_none(folder: Path) -> None:
-    """Whole numbers that are classes are numbered as text is; of a regression they are floats."""
+    """Whole numbers as classes are numbered like texts; for a regression they are floats."""
     numbers = converted(folder, "numbers", target_column="age")
     assert (Path(numbers) / "labels.txt").read_text().split() == ["0", "1", "2", "3", "4"]
     found = batches(recordgen.eval_dataset(numbers, split="train", batch_size=8))[0][1]
@@ -109,7 +109,7 @@ def test_numbers_as_target_and_none(folder: Path) -> None:
     )
     found = batches(recordgen.eval_dataset(regression, split="train", batch_size=8))[0][1]
     assert (found.dtype, sorted(found.tolist())) == (np.float32, [1.0, 3.0])
-    # Without a class, a row is an example without a label; without the number, it is none.
+    # Without a class, a row is an unlabelled example; without the number, it is rejected.
     for output, rows in ((numbers, 3), (regression, 2)):
         assert recordgen.steps_per_epoch(output, 1, split="train") == 2
         [every] = recordgen.eval_dataset(output, split="train", batch_size=8, label_mode=None)
@@ -119,7 +119,7 @@ def test_numbers_as_target_and_none(folder: Path) -> None:
 
 
 def test_the_doors(folder: Path) -> None:
-    """Steps, plans, predicates, caches and functions of one's own are those of all examples."""
+    """Steps, plans, predicates, caches and the user's functions work as for other examples."""
     output = converted(folder, "classes", target_column="y", weight_column="w")
     assert recordgen.steps_per_epoch(output, 2, drop_remainder=True) == 1
     assert recordgen.steps_per_epoch(output, 2) == 2
@@ -140,9 +140,9 @@ def test_the_doors(folder: Path) -> None:
 
 
 def test_shards_without_their_dataset(folder: Path, tmp_path: Path) -> None:
-    """What the columns are for is not in the records."""
+    """Records do not hold the roles of columns."""
     output = converted(folder, "classes", target_column="y", weight_column="w")
     [shard] = Path(output).glob("Split-test/*")
     (tmp_path / shard.name).write_bytes(shard.read_bytes())
-    with pytest.raises(UsageError, match=r"no dataset\.json says which columns"):
+    with pytest.raises(UsageError, match=r"no dataset\.json lists the columns"):
         recordgen.input_fn([str(tmp_path / shard.name)], task="tabular", batch_size=1)

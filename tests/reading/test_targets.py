@@ -25,7 +25,7 @@ EVAL = [n for n in range(60) if n % 3 == 0]
 
 
 def numbers(dataset):
-    """Return the images' numbers, which their source ids end with."""
+    """Return the images' numbers, which are the ends of their source ids."""
     return [int(name.removesuffix(".jpg")[-2:]) for name in ids(dataset)]
 
 
@@ -35,7 +35,7 @@ def joined(dataset, part=1):
 
 @pytest.fixture(params=["ours", "foreign"])
 def source(request, pets, tmp_path):
-    """The evaluation's pets, as we write them and as others do."""
+    """The pets of eval, from an output of Recordgen and from another tool."""
     if request.param == "ours":
         return [f"{pets}/Split-eval/*"]
     return [write_records(tmp_path / "a.rec", map(pet, EVAL))]
@@ -44,14 +44,14 @@ def source(request, pets, tmp_path):
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        # how labels are read, what is read for the classes 0 and 3 of 4
+        # label mode, labels of the classes 0 and 3 of 4
         ("int", [0, 3]),
         ("categorical", [[1, 0, 0, 0], [0, 0, 0, 1]]),
         ("multi_hot", [[1, 0, 0, 0], [0, 0, 0, 1]]),
     ],
 )
 def test_label_modes(source, mode, expected):
-    """The same classes as numbers or as rows with a one."""
+    """Classes are numbers, or rows with a one."""
     dataset = eval_dataset(source, split="eval", label_mode=mode, vocabulary=CLASSES, **WITH_IDS)
     found = dict(zip(numbers(dataset), joined(dataset).tolist(), strict=True))
     assert sorted(found) == EVAL
@@ -60,7 +60,7 @@ def test_label_modes(source, mode, expected):
 
 
 def test_labels_as_extras(source):
-    """What labels are read from can be handed out beside them."""
+    """The features of labels can also be extras."""
     names = ["image/class/label", "image/class/text"]
     for _, labels, extras in eval_dataset(source, split="eval", extras=names, **SIZE):
         assert extras["image/class/label"].numpy().tolist() == labels.numpy().tolist()
@@ -69,7 +69,7 @@ def test_labels_as_extras(source):
 
 
 def test_without_labels(source):
-    """There are only images then."""
+    """Without labels, a batch is only images."""
     dataset = eval_dataset(source, split="eval", label_mode=None, **SIZE)
     assert dataset.element_spec == tf.TensorSpec((None, 4, 6, 3), tf.float32)
     assert sum(len(images) for images in dataset) == len(EVAL)
@@ -79,7 +79,7 @@ def test_without_labels(source):
 @pytest.mark.parametrize("cache", [None, "memory"])
 @pytest.mark.parametrize("mode", ["int", "categorical", "multi_hot"])
 def test_shapes_are_known(pets, mode, cache, drop):
-    """All dimensions of full batches are known; of a last batch all but the first."""
+    """All dimensions of full batches are known; of a last batch, all but the first."""
     weights = None if mode == "multi_hot" else "balanced"
     dataset = train_dataset(
         pets, label_mode=mode, weights=weights, cache=cache, drop_remainder=drop, **WITH_IDS
@@ -99,7 +99,7 @@ def test_shapes_are_known(pets, mode, cache, drop):
 
 @pytest.mark.parametrize("by_label", [False, True], ids=["mixed", "by label"])
 def test_a_subset_of_classes(pets, pets_by_label, by_label):
-    """Only their examples are read, under their own numbers, and counted right."""
+    """Only examples of the requested classes are read and counted, with their own numbers."""
     source = pets_by_label if by_label else pets
     options = dict(labels={"cat", "dog"}, **WITH_IDS)
     dataset = eval_dataset(source, split="train", **options)
@@ -111,14 +111,14 @@ def test_a_subset_of_classes(pets, pets_by_label, by_label):
 
 
 def test_a_subset_opens_only_its_files(pets_by_label, tmp_path):
-    """Sharded by label, files of other classes are not even looked at."""
+    """With shards by label, files of other classes are not opened."""
     source = str(tmp_path / "copy")
     shutil.copytree(pets_by_label, source)
     shards = read_dataset(source).splits["train"].shards
     (own,) = (shard.file for shard in shards if shard.label == "dog")
     assert reading_plan(source, labels={"dog"}).files == (f"{source}/{own}",)
     for shard in shards:
-        if shard.file != own:  # as long as before, but there is not a record in it
+        if shard.file != own:  # the same length, but without a valid record
             Path(source, shard.file).write_bytes(bytes(shard.bytes))
     found = numbers(eval_dataset(source, split="train", labels={"dog"}, **WITH_IDS))
     assert sorted(found) == [n for n in TRAIN if n % 4 == 2]
@@ -127,13 +127,13 @@ def test_a_subset_opens_only_its_files(pets_by_label, tmp_path):
 
 
 def test_classes_mix_though_files_do_not(pets_by_label):
-    """Shuffled, a batch has examples of several classes, also where each file has one."""
+    """Shuffled batches mix classes, even if each file has one class."""
     dataset = train_dataset(pets_by_label, batch_size=20, image_size=(4, 6), seed=1)
     assert set(next(iter(dataset))[1].numpy()) == {0, 1, 2, 3}
 
 
 def test_vocabulary_renumbers(source):
-    """A class has its place in the vocabulary as its number, whatever is stored."""
+    """A class has the number of its position in the vocabulary, whatever is stored."""
     order = ["owl", "cat", "dog", "ant"]
     dataset = eval_dataset(source, split="eval", vocabulary=order, **WITH_IDS)
     found = dict(zip(numbers(dataset), joined(dataset), strict=True))
@@ -141,7 +141,7 @@ def test_vocabulary_renumbers(source):
 
 
 def test_vocabulary_with_labels(source):
-    """Classes that are not read need no place in it."""
+    """Classes that are not read need no place in the vocabulary."""
     dataset = eval_dataset(
         source, split="eval", vocabulary=["x", "dog"], labels=["dog"], **WITH_IDS
     )
@@ -150,7 +150,7 @@ def test_vocabulary_with_labels(source):
 
 
 def test_predicate(source):
-    """The user's own condition, on the features of one record."""
+    """A predicate selects records by their features."""
 
     def is_large(record):
         assert "image/encoded" not in record
@@ -165,7 +165,7 @@ def test_predicate(source):
 
 @pytest.mark.parametrize("mode", ["int", "categorical"])
 def test_balanced_weights(tmp_path, pets_csv, mode):
-    """All classes weigh the same in all, and an example weighs 1 in the mean."""
+    """All classes have the same total weight, and the mean weight is 1."""
     folder = Path(pets_csv).parent
     rows = [f"TRAIN,{folder}/{n:02d}.jpg,{label}\n" for n, label in enumerate("aaaaaaaaaabbbbbc")]
     (tmp_path / "unbalanced.csv").write_text("".join(rows))
@@ -183,7 +183,7 @@ def test_balanced_weights(tmp_path, pets_csv, mode):
 
 
 def test_given_weights(pets):
-    """A weight for each class, by its name."""
+    """Weights are given by class name."""
     given = {"ant": 1, "cat": 2, "dog": 3.5, "owl": 0}
     dataset = eval_dataset(pets, weights=given, **SIZE)
     labels, weights = joined(dataset, 1), joined(dataset, 2)
@@ -191,7 +191,7 @@ def test_given_weights(pets):
 
 
 def test_several_labels(tmp_path):
-    """Of others' records with several labels each, multi_hot has all and index the first."""
+    """If records have several labels, multi_hot returns all and int the first."""
     records = [
         pet(n, **{"image/class/label": labels, "image/class/text": [b"x"] * len(labels)})
         for n, labels in enumerate([[2, 0], [1], [3, 3]])
@@ -203,7 +203,7 @@ def test_several_labels(tmp_path):
 
 
 def test_several_texts(tmp_path):
-    """Labels are looked up by their text where there is a vocabulary."""
+    """With a vocabulary, labels are looked up by their texts."""
     texts = [[b"dog", b"ant"], [b"cat"], []]
     source = write_records(
         tmp_path / "a.rec", [pet(n, **{"image/class/text": t}) for n, t in enumerate(texts)]
@@ -213,7 +213,7 @@ def test_several_texts(tmp_path):
 
 
 def test_extras_of_foreign_records(tmp_path):
-    """Any feature can be handed out, in the shape that the first record has it in."""
+    """Any feature can be an extra, in the shape of the first record."""
     records = [pet(n, box=[0.5, 0.25 * n], year=2000 + n) for n in range(6)]
     source = write_records(tmp_path / "a.rec", records)
     dataset = eval_dataset(source, extras=["box", "year"], **SIZE)
@@ -227,7 +227,7 @@ def test_extras_of_foreign_records(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        # what is asked for, the error, what it says; plans and options say the rest
+        # options, error, message; other tests have the errors of plans and options
         (dict(vocabulary=["ant"]), DataError, r"label 'cat' .* not in the vocabulary \['ant'\]"),
         (
             dict(weights="balanced", label_mode="multi_hot"),
@@ -242,23 +242,23 @@ def test_extras_of_foreign_records(tmp_path):
     ],
 )
 def test_errors(pets, options, error, message):
-    """Said where the dataset is made."""
+    """A wrong option is an error when the dataset is made."""
     with pytest.raises(error, match=message):
         train_dataset(pets, **{**SIZE, **options})
 
 
 def test_classes_of_foreign_records_are_not_known(tmp_path):
-    """Nothing is known of them but what the user says."""
+    """Classes of other tools' files are known only from the user."""
     source = write_records(tmp_path / "a.rec", map(pet, range(8)))
     with pytest.raises(UsageError, match=r"needs the number of classes.*give vocabulary=\[…\]"):
         train_dataset(source, label_mode="categorical", **SIZE)
 
 
 def test_label_outside_the_vocabulary_of_foreign_records(tmp_path):
-    """It shows only while reading; the error names it and what to do."""
+    """A label outside the vocabulary is found while reading; the error has the remedy."""
     source = write_records(tmp_path / "a.rec", map(pet, range(8)))
     dataset = eval_dataset(source, vocabulary=["ant", "cat", "dog"], **SIZE)
-    message = r"outside the vocabulary; add them, or leave them out with labels=.*\[owl\]"
+    message = r"outside the vocabulary; add them, or exclude them with labels=.*\[owl\]"
     with pytest.raises(RecordError, match=f"record 3.*{message}"):
         list(dataset)
 
@@ -266,7 +266,7 @@ def test_label_outside_the_vocabulary_of_foreign_records(tmp_path):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        # what is asked for, what is read of a dog (5) that is also a cat (7)
+        # options, labels of a dog (5) that is also a cat (7)
         (dict(labels=["cat"]), [7]),
         (dict(labels=["cat"], vocabulary=["cat", "dog"]), [0]),
         (dict(labels=["cat"], vocabulary=["cat"], label_mode="multi_hot"), [[1]]),
@@ -275,7 +275,7 @@ def test_label_outside_the_vocabulary_of_foreign_records(tmp_path):
     ],
 )
 def test_only_wanted_labels_of_several(tmp_path, options, expected):
-    """Who asks for cats gets cats, whatever else is in the picture."""
+    """Requested labels are read, whatever other labels the example has."""
     both = {"image/class/label": [5, 7], "image/class/text": [b"dog", b"cat"]}
     other = {"image/class/label": [3], "image/class/text": [b"ant"]}
     source = write_records(tmp_path / "a.rec", [pet(0, **both), pet(1, **other)])
@@ -286,12 +286,12 @@ def test_wanted_text_without_number(tmp_path):
     """A record whose label has a text but no number is refused, not read as class 0."""
     record = pet(0, **{"image/class/label": [], "image/class/text": [b"cat"]})
     source = write_records(tmp_path / "a.rec", [pet(1), record])
-    with pytest.raises(RecordError, match=r"record 1 .*not one image/class/label for each"):
+    with pytest.raises(RecordError, match=r"record 1 .*not have one image/class/label for each"):
         list(eval_dataset(source, labels=["cat", "ant", "bee", "dog"], **SIZE))
 
 
 def test_texts_filter_images_without_labels(tmp_path):
-    """Classes can be chosen by their text also where no label is read."""
+    """Classes can be selected by text even if no labels are read."""
     records = [pet(n, **{"image/class/text": [text]}) for n, text in enumerate([b"ant", b"cat"])]
     source = write_records(tmp_path / "a.rec", records)
     dataset = eval_dataset(source, label_mode=None, labels=["cat"], **WITH_IDS)
@@ -299,7 +299,7 @@ def test_texts_filter_images_without_labels(tmp_path):
 
 
 def test_predicate_on_foreign_features(tmp_path):
-    """A predicate sees the features that the records have, also several labels."""
+    """A predicate gets the features of the records, also several labels."""
     source = write_records(
         tmp_path / "a.rec", [pet(n, **{"area": [n], "image/class/label": [n, 0]}) for n in range(4)]
     )

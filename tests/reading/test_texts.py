@@ -12,12 +12,12 @@ from recordgen import eval_dataset, input_fn, load, reading_plan, steps_per_epoc
 from recordgen.errors import DataError, UsageError
 from tests.reading.conftest import example, write_records
 
-# text n has the labels of n's bits
+# the bits of n are the labels of text n
 NAMES = ("good", "bad", "late")
 
 
 def write(folder, task, said):
-    """Convert eight texts in train and three in eval; ``said`` gives the fields behind a text."""
+    """Convert eight texts in train and three in eval; ``said(n)`` gives the fields after text n."""
     lines = [f"TRAIN,text {n} {'x ' * n},{said(n)}\n" for n in range(8)]
     lines += [f"VALIDATION,unseen {n},{said(n)}\n" for n in range(1, 4)]
     (folder / "a.csv").write_text("".join(lines))
@@ -27,7 +27,7 @@ def write(folder, task, said):
 
 @pytest.fixture(scope="module")
 def topics(tmp_path_factory):
-    """Texts of two labels; the first has none."""
+    """Texts of two labels; the first text has none."""
     folder = tmp_path_factory.mktemp("topics")
     return write(folder, "text_classification", lambda n: NAMES[n % 2] if n else "")
 
@@ -52,7 +52,7 @@ def pairs(dataset):
 
 
 def test_texts_and_labels(topics):
-    """Each labelled text comes once, with its label's number."""
+    """Each labelled text is read once, with the number of its label."""
     labels = read_labels(topics)
     assert labels == ("bad", "good")
     expected = {n: labels.index(NAMES[n % 2]) for n in range(1, 8)}
@@ -75,7 +75,7 @@ def read_labels(output):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        # what is asked for, the label of each text that is read
+        # options, labels of the texts that are read
         ({"labels": ["good"]}, {2: 1, 4: 1, 6: 1}),
         ({"vocabulary": ["good", "bad"], "labels": ["bad"]}, {1: 1, 3: 1, 5: 1, 7: 1}),
         ({"label_mode": "categorical", "labels": ["good"]}, {n: [0.0, 1.0] for n in (2, 4, 6)}),
@@ -86,12 +86,12 @@ def read_labels(output):
     ],
 )
 def test_options_of_labels(topics, options, expected):
-    """They mean what they mean for images."""
+    """Options of labels mean the same as for images."""
     assert pairs(eval_dataset(topics, split="train", **options)) == expected
 
 
 def test_several_labels(several):
-    """All labels of a text, as a row with a 1 for each."""
+    """All labels of a text are a row with a one for each."""
     assert read_labels(several) == ("bad", "good", "late")
     found = pairs(eval_dataset(several, split="train"))
     assert found == {n: [n >> 1 & 1, n & 1, n >> 2 & 1] for n in range(1, 8)}
@@ -101,14 +101,14 @@ def test_several_labels(several):
 
 
 def test_sentiments(tmp_path):
-    """The label is the sentiment."""
+    """Labels are the sentiments."""
     output = write(tmp_path, "text_sentiment", lambda n: n % 5)
     assert pairs(eval_dataset(output, split="train")) == {n: n % 5 for n in range(8)}
     assert pairs(eval_dataset(output)) == {1: 1, 2: 2, 3: 3}
 
 
 def test_a_tokenizer_may_branch_on_tensors(topics):
-    """It is the user's function, which AutoGraph rewrites."""
+    """AutoGraph rewrites the user's tokenizer."""
 
     def shout(texts):
         if tf.size(texts) > 0:
@@ -120,11 +120,11 @@ def test_a_tokenizer_may_branch_on_tensors(topics):
 
 
 def test_ids_of_words(topics):
-    """A layer that has seen train, and only that, gives the ids; batches have its width."""
+    """A layer that knows only the words of train returns the ids; batches have its width."""
     layer = recordgen.text_vectorization(topics, max_tokens=50, sequence_length=3)
     words = layer.get_vocabulary()
     assert words[2:4] == ["x", "text"]
-    assert "0" in words  # of the text without a label
+    assert "0" in words  # from the text without a label
     assert "unseen" not in words
     dataset = input_fn(topics, batch_size=7, tokenizer=layer, weights="balanced", seed=1)
     assert dataset.element_spec[0] == tf.TensorSpec([None, 3], tf.int64)
@@ -136,7 +136,7 @@ def test_ids_of_words(topics):
 
 
 def test_words_of_scripts_without_blanks(tmp_path):
-    """Their characters are words; a model that is saved in any way counts the same ones."""
+    """In scripts without blanks, characters are words, also in saved models."""
     texts = {"good": ("服务很好。", "ดีมาก ok"), "bad": ("服务不好!", "とても悪い")}
     rows = [f"TRAIN,{text},{label}\n" for label, both in texts.items() for text in both]
     (tmp_path / "a.csv").write_text("".join(rows))
@@ -163,7 +163,7 @@ def test_words_of_scripts_without_blanks(tmp_path):
 
 
 def test_words_between_blanks_are_keras_own(topics, tmp_path):
-    """Where blanks are enough, a .keras file is loaded without a word about Recordgen."""
+    """For texts with blanks, a .keras file can be loaded without Recordgen."""
     layer = recordgen.text_vectorization(topics)
     keras.Sequential([keras.Input((), dtype="string"), layer]).save(tmp_path / "a.keras")
     again = keras.models.load_model(tmp_path / "a.keras")
@@ -172,7 +172,7 @@ def test_words_between_blanks_are_keras_own(topics, tmp_path):
 
 
 def test_a_model_learns_from_ids(topics):
-    """What input_fn gives is what fit takes; examples may also pass a function one by one."""
+    """fit takes the batches of input_fn, also with map_example."""
     layer = recordgen.text_vectorization(topics, max_tokens=50, sequence_length=4)
     model = keras.Sequential(
         [
@@ -199,7 +199,7 @@ def test_a_model_learns_from_ids(topics):
 
 
 def test_records_of_others(tmp_path):
-    """Where the caller says what they are, records of others are read in the same way."""
+    """With ``task``, other tools' records are read in the same way."""
     path = write_records(
         tmp_path / "a.rec",
         [example({"text": b"text %d" % n, "class/text": NAMES[n].encode()}) for n in range(2)],
@@ -217,11 +217,11 @@ def test_records_of_others(tmp_path):
     [
         (
             {"image_size": (8, 8)},
-            r"image_size does not apply to these examples \(text_classification\); leave",
+            r"image_size does not apply to these examples \(text_classification\); remove",
         ),
         (
             {"augment": None},
-            r"augment does not apply to these examples \(text_classification\); leave",
+            r"augment does not apply to these examples \(text_classification\); remove",
         ),
         ({"tokenizer": "words"}, "tokenizer must be a function of texts"),
         ({"task": "text_sentiment"}, "but dataset.json says 'text_classification'"),
@@ -234,7 +234,7 @@ def test_wrong_options(topics, options, message):
 
 
 def test_plan_and_words_that_are_asked_for(topics):
-    """The plan counts the labelled texts; sizes of a vocabulary are checked."""
+    """The plan counts labelled texts; the size of a vocabulary is checked."""
     assert reading_plan(topics, cache="memory").examples == 7
     with pytest.raises(UsageError, match="max_tokens must be at least 3"):
         recordgen.text_vectorization(topics, max_tokens=2)

@@ -1,4 +1,4 @@
-"""Records → batches of images or texts and labels, as ``tf.data``."""
+"""Records → batches of examples, as ``tf.data``."""
 
 from recordgen.reading.datasets import eval_dataset as eval_dataset
 from recordgen.reading.datasets import input_fn as input_fn

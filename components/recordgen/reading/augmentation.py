@@ -15,21 +15,21 @@ from recordgen.reading.windows import floats
 _GRAY = (0.299, 0.587, 0.114)
 _YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]])
 
-# Contrast stretches around a mean of about this many rows: all of them would be one more pass.
+# Contrast stretches around the mean of about this many rows: all rows would be one more pass.
 _ROWS_OF_MEAN = 32
 
-# Of 1, 2, 4, 8, 16 and 32, 4 and 8 take the least time.
+# 4 and 8 take the least time among 1, 2, 4, 8, 16 and 32.
 _PIXELS_A_ROW = 8
 
 
 class Changes(TypedDict, total=False):
-    """How each image of a batch changes; a key is missing where nothing of its kind does.
+    """The changes of each image in a batch; keys of unused changes are missing.
 
     Attributes:
-        crop: where the part that is shown starts, and its sides, in shares of height and width:
-            float32 [batch, 4].
-        is_mirrored: whether an image is mirrored left to right after that: bool [batch].
-        light: the factor of contrast and what brightness adds: float32 [batch, 2].
+        crop: top, left, height and width of the shown part, in shares of the image's height and
+            width: float32 [batch, 4].
+        is_mirrored: whether an image is mirrored left to right after the crop: bool [batch].
+        light: the factor of contrast and the summand of brightness: float32 [batch, 2].
         colour: matrices that multiply pixels, see :func:`_of_several`: float32 [batch, n, n].
     """
 
@@ -42,7 +42,7 @@ class Changes(TypedDict, total=False):
 def draw_changes(
     how: Augmentation, count: tf.Tensor, size: tuple[int, int], seed: tf.Tensor
 ) -> Changes:
-    """Draw the changes of ``count`` images of a size; the same seed (int64 [2]) draws the same."""
+    """Draw random changes for ``count`` images of a size, from a seed (int64 [2])."""
     draws = tf.random.stateless_uniform((count, 9), seed)
     changes = Changes()
     if how.crop:
@@ -61,11 +61,11 @@ def draw_changes(
 
 
 def changed(images: tf.Tensor, changes: Changes) -> tf.Tensor:
-    """Change each image of a batch in its own way; or a single one by its own changes.
+    """Apply the changes to a batch of images, or to a single image.
 
     Args:
         images: uint8 or float32 [batch, height, width, 3] from 0 to 255. A single image has no
-            batch, and neither have its changes.
+            batch dimension, and neither have its changes.
         changes: see :func:`draw_changes`.
 
     Returns:
@@ -82,7 +82,7 @@ def changed(images: tf.Tensor, changes: Changes) -> tf.Tensor:
 def shown_views(crop: tf.Tensor, size: tuple[int, int]) -> tf.Tensor:
     """Return the views (see :mod:`recordgen.reading.windows`) of cropped images of a size."""
     start, kept = crop[:, :2], crop[:, 2:]
-    # The window's first and last pixels are sampled at their centres and fill the outer pixels.
+    # The outer pixels of the result are samples at the centres of the window's outer pixels.
     sides = floats(size)
     start = (start * (sides - 1) + (1 - kept) / 2) / sides
     return tf.concat([start, kept], 1)
@@ -104,11 +104,11 @@ def _cropped(images: tf.Tensor, crop: tf.Tensor) -> tf.Tensor:
 
 
 def _mirrored(images: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
-    """Mirror the chosen (bool [batch]) images left to right, and touch only those."""
+    """Mirror the chosen (bool [batch]) images left to right, and only copy the others."""
     if images.shape.rank == 3:
         return tf.cond(chosen, lambda: tf.reverse(images, [1]), lambda: images)
     as_is, turned = tf.where(~chosen)[:, 0], tf.where(chosen)[:, 0]
-    # Bytes take a fourth of the time; of three axes, TensorFlow mirrors the middle one faster.
+    # uint8 takes a fourth of float32's time; TensorFlow mirrors the middle of three axes faster.
     rows = tf.reshape(tf.gather(images, turned), (-1, *images.shape[2:]))
     parts = [tf.gather(images, as_is), tf.reshape(tf.reverse(rows, [1]), (-1, *images.shape[1:]))]
     places = [tf.cast(as_is, tf.int32), tf.cast(turned, tf.int32)]
@@ -118,17 +118,17 @@ def _mirrored(images: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
 def _recoloured(images: tf.Tensor, changes: Changes) -> tf.Tensor:
     """Change light and colour of float32 images, and scale them to [0, 1].
 
-    Each change is linear in a pixel's channels. Light alone is one factor and one offset per image;
-    colour is a matrix, whose product takes several times as long.
+    Each change is linear in a pixel's channels. Light needs one factor and one offset per image;
+    colour needs a matrix, whose product takes several times as long.
     """
     contrast, brightness = tf.unstack(changes["light"][..., None, None, None], 2, axis=-4)
     offset = brightness + (1 - contrast) / 255 * _means(images)
-    # Once the means are known, nothing else needs the pixels: they are changed in place.
+    # Once the means are computed, nothing else needs the old pixels: they are changed in place.
     with tf.control_dependencies([offset]):
         images = images * (contrast / 255)
     if "colour" in changes:
         images = _times(images, changes["colour"])
-    # tf.clip_by_value would pass over the pixels twice.
+    # tf.clip_by_value would make two passes over the pixels.
     return tf.raw_ops.ClipByValue(t=images + offset, clip_value_min=0.0, clip_value_max=1.0)
 
 
@@ -136,7 +136,7 @@ def _means(images: tf.Tensor) -> tf.Tensor:
     """Return the mean of each image's channels (float32 [..., 1, 1, 1]), from rows far apart."""
     height = images.shape[-3]
     step = max(1, height // _ROWS_OF_MEAN)
-    # Gathered rows are copied whole, those of a slice with a step number by number.
+    # Gathering copies whole rows; a slice with a step copies number by number.
     rows = tf.gather(images, range(step // 2, height, step), axis=-3)
     return tf.reduce_mean(rows, (-3, -2, -1), keepdims=True)
 
@@ -144,7 +144,7 @@ def _means(images: tf.Tensor) -> tf.Tensor:
 def _of_several(matrices: tf.Tensor, pixels: int) -> tf.Tensor:
     """Return matrices (float32 [batch, n, n]) that multiply several of an image's pixels at once.
 
-    Products are slow where a matrix is small. So each stands several times along the diagonal.
+    Products with small matrices are slow, so each matrix is repeated along the diagonal.
     """
     count = math.gcd(pixels, _PIXELS_A_ROW)
     diagonal = tf.eye(count)[:, None, :, None] * matrices[:, None, :, None, :]
@@ -152,14 +152,14 @@ def _of_several(matrices: tf.Tensor, pixels: int) -> tf.Tensor:
 
 
 def _times(images: tf.Tensor, matrices: tf.Tensor) -> tf.Tensor:
-    """Return the product of pixels with the matrices of :func:`_of_several`."""
+    """Multiply pixels by the matrices of :func:`_of_several`."""
     leading = () if images.shape.rank == 3 else (tf.shape(images)[0],)
     rows = tf.reshape(images, (*leading, -1, matrices.shape[-1])) @ matrices
     return tf.ensure_shape(tf.reshape(rows, tf.shape(images)), images.shape)
 
 
 def _saturation(share: tf.Tensor) -> tf.Tensor:
-    """Return matrices (float32 [batch, 3, 3]) between gray (0), as it is (1) and beyond."""
+    """Return matrices (float32 [batch, 3, 3]) for a saturation: 0 is gray, 1 no change."""
     gray = tf.constant([_GRAY] * 3)
     share = share[:, None, None]
     return share * tf.eye(3) + (1 - share) * gray

@@ -1,4 +1,4 @@
-"""The geometry of boxes: moving with the pixels, clipping, and formats.
+"""The geometry of boxes: views, clipping, and formats.
 
 Corners are float32 [n, 4]: top, left, bottom, right, in shares of the image's height and width.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-# Rounding to float32 must not make a whole box count as clipped.
+# Without it, rounding to float32 could make a whole box count as clipped.
 _TOLERANCE = 1e-4
 
 
 def moved(corners: tf.Tensor, views: tf.Tensor) -> tf.Tensor:
-    """Return where boxes lie in the views of their images; parts may lie outside of 0..1.
+    """Return boxes relative to the views of their images; parts may lie outside of 0..1.
 
-    If the right half is shown, a box from 0.5 to 0.75 lies there from 0 to 0.5. ``views`` (float32
-    [n, 4], see :mod:`recordgen.reading.windows`) are one for each box.
+    If the right half is shown, a box from 0.5 to 0.75 then lies from 0 to 0.5. ``views`` (float32
+    [n, 4], see :mod:`recordgen.reading.windows`) has one view for each box.
     """
     start, extent = views[:, :2], views[:, 2:]
     return (corners - tf.concat([start, start], 1)) / tf.concat([extent, extent], 1)
@@ -34,7 +34,7 @@ def clipped(corners: tf.Tensor) -> tf.Tensor:
 
 
 def are_visible(corners: tf.Tensor, least: float) -> tf.Tensor:
-    """Return (bool [n]) whether at least a share of each box's area lies inside the image.
+    """Return (bool [n]) whether at least a share ``least`` of a box's area is inside its image.
 
     A box without area is never visible.
     """
@@ -43,10 +43,10 @@ def are_visible(corners: tf.Tensor, least: float) -> tf.Tensor:
 
 
 def are_largest(corners: tf.Tensor, images: tf.Tensor, most: int) -> tf.Tensor:
-    """Return (bool [n]) which boxes are among the largest ``most`` of their image.
+    """Return (bool [n]) whether a box is among the ``most`` largest of its image.
 
-    Of equal boxes, the first count as larger. ``images`` (int64 [n], growing) numbers the boxes'
-    images.
+    Among boxes of equal area, the first counts as the largest. ``images`` (int64 [n], sorted) are
+    the indices of the boxes' images.
     """
     by_size = tf.argsort(-_areas(corners), stable=True)
     # Sorted by image, and within each by size.
@@ -58,7 +58,7 @@ def are_largest(corners: tf.Tensor, images: tf.Tensor, most: int) -> tf.Tensor:
 def formatted(corners: tf.Tensor, box_format: str, image_size: tuple[int, int]) -> tf.Tensor:
     """Return boxes in one of :data:`recordgen.reading.options.BOX_FORMATS`.
 
-    Formats with ``rel_`` are in shares of the image, others in its pixels.
+    Formats with ``rel_`` are in shares of the image, others in pixels.
     """
     top, left, bottom, right = tf.unstack(corners, axis=1)
     if not box_format.startswith("rel_"):
@@ -75,6 +75,6 @@ def formatted(corners: tf.Tensor, box_format: str, image_size: tuple[int, int]) 
 
 
 def _areas(corners: tf.Tensor) -> tf.Tensor:
-    """Return areas (float32 [n]) in shares of the image; 0 if corners are swapped."""
+    """Return areas (float32 [n]) as shares of the image; 0 if corners are swapped."""
     sides = tf.maximum(corners[:, 2:] - corners[:, :2], 0.0)
     return sides[:, 0] * sides[:, 1]

@@ -1,11 +1,12 @@
-"""Plan what a reading keeps for its next epochs.
+"""Plan what a reading caches for its next epochs.
 
     1. decoded images, if all of them fit;
-    2. as many decoded images as fit beside the records of the others;
-    3. records as they are stored, if they fit;
+    2. as many decoded images as fit, and the stored records of the others;
+    3. stored records, if they fit;
     4. nothing.
 
-Images are decoded once only in the first case; the second one decodes the others in each epoch.
+Only in the first case is every image decoded once; in the second, the others are decoded in each
+epoch.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from recordgen.storage.memory import free_memory
 #: The stages that can be kept.
 RECORDS, IMAGES, PICTURES, NOTHING = "records", "images", "pictures", "nothing"
 
-#: Those that spare decoding.
+#: The stages after decoding.
 DECODED = (IMAGES, PICTURES)
 
 _WHAT = {
@@ -30,11 +31,11 @@ _WHAT = {
     PICTURES: "decoded pictures (uint8), before they are cropped",
 }
 
-# Assumed of pictures of unknown or different sizes: how much larger they are than the part that
-# has the returned images' shape. 3:2 photos for a square image size are so.
+# Assumed for pictures of unknown or different sizes: their area, relative to the part with the
+# returned images' shape. It is true for 3:2 photos and a square image size.
 _SHAPE = 1.5
 
-# Fewer than these are not worth two ways of reading.
+# A smaller share of decoded images is not worth two ways of reading.
 _LEAST_SHARE = 0.05
 
 
@@ -46,8 +47,8 @@ class CachePlan:
         stage: ``records`` as stored; decoded ``images`` of the returned size; decoded ``pictures``,
             from which crops are cut; ``nothing``, because nothing fits.
         path: the file; "" for memory.
-        bytes: its size; None: not known. With ``nothing``: what the records would need.
-        room: how many bytes it may take.
+        bytes: the size of the cache; None if unknown. With ``nothing``: the size of the records.
+        room: how many bytes the cache may take.
     """
 
     stage: str
@@ -58,7 +59,7 @@ class CachePlan:
     def __str__(self) -> str:
         size = "of unknown size" if self.bytes is None else _mb(self.bytes)
         if self.stage == NOTHING:
-            return f"nothing: the records need {size}, and {_mb(self.room)} are there for a cache"
+            return f"nothing: the records need {size}, and a cache may take {_mb(self.room)}"
         return f"{_WHAT[self.stage]}, {size} in {self.path or 'memory'}"
 
 
@@ -75,26 +76,28 @@ def plan_cache(
 
     Args:
         options: the user's options.
-        images: properties that all images share; None: not known.
-        examples: how many there are; None: not known.
-        record_bytes: mean size of a record; None: not known.
-        is_checked: whether no image fails to decode.
-        is_divisible: whether the first so many examples can be told from the others.
+        images: properties that all images share; None if unknown.
+        examples: their number; None if unknown.
+        record_bytes: mean size of a record; None if unknown.
+        is_checked: whether every image is known to decode.
+        is_divisible: whether the examples can be divided by position into cached and others.
 
     Returns:
-        What is kept, or None without a cache. Then, if this is only so for some: of how many, and
-        what is kept of the others.
+        The cache, or None without one. Then, if it holds only some examples, their number and the
+        cache of the others; else None.
     """
     if options.cache is None:
         return None, None
     path = "" if options.cache == MEMORY else os.fspath(options.cache)
-    room = options.cache_bytes if options.cache_bytes is not None else _room(path)
+    # Do not plan by a disk's free space: it changes while the cache is written, and a different
+    # plan would need a different file. The model and the shuffle buffer need half of the memory.
+    room = options.cache_bytes or (math.inf if path else free_memory() // 2)
     stored = None if examples is None or record_bytes is None else int(examples * record_bytes)
     fits = stored is None or stored <= room
     records = CachePlan(RECORDS if fits else NOTHING, path, stored, room)
     if not isinstance(options, ReadOptions) or examples is None:
         return records, None
-    # How much memory is free must not decide what a seed promises to repeat.
+    # A seed promises the same batches, so they must not depend on the free memory.
     is_free = options.seed is None or options.cache_bytes is not None
     if options.draws_pixels and not (is_checked and is_free):
         return records, None
@@ -116,7 +119,7 @@ def plan_cache(
 
 
 def image_bytes(options: ReadOptions, images: ImageStats | None) -> int:
-    """Return how many bytes a decoded image takes; of pictures to be cropped about how many."""
+    """Return the bytes of a decoded image; for pictures to be cropped, an estimate."""
     if not options.draws_pixels:
         height, width = options.image_size
         return 3 * height * width
@@ -131,15 +134,9 @@ def image_bytes(options: ReadOptions, images: ImageStats | None) -> int:
 
 
 def picture_size(options: ReadOptions) -> tuple[int, int]:
-    """Return what a kept picture covers with both sides, if it is not smaller itself."""
+    """Return the height and width that a cached picture covers, unless the picture is smaller."""
     height, width = (math.ceil(side * options.crop_margin) for side in options.image_size)
     return height, width
-
-
-def _room(path: str) -> float:
-    # What a disk has free changes while the cache is written, and another plan needs another file.
-    # The model and the shuffle buffer need the other half.
-    return math.inf if path else free_memory() // 2
 
 
 def _mb(size: float) -> str:

@@ -1,4 +1,4 @@
-"""Checks of option values: each names the option, what it must be, and what was given."""
+"""Checks of option values; messages name the option, the expected and the given value."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def check_list_of_names(name: str, value: object) -> None:
 
 
 def is_integer(value: object) -> bool:
-    """Return whether a value is a whole number; NumPy's count, booleans do not."""
+    """Return whether a value is a whole number of Python or NumPy, and not a boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a real number; NumPy's count, booleans do not."""
+    """Return whether a value is a real number of Python or NumPy, and not a boolean."""
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,6 +1,6 @@
 """Plan the task and the classes: which classes are read, and their numbers.
 
-Pure functions, as all of :mod:`recordgen.reading.plan`.
+All functions are pure, as in :mod:`recordgen.reading.plan`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ BOX_MODE = "boxes"
 
 @dataclass(frozen=True, slots=True)
 class ClassPlan:
-    """Which classes are read, and how they are numbered and encoded.
+    """The classes that are read, and how they are numbered and encoded.
 
     Attributes:
         mode: ``int``, ``binary``, ``categorical``, ``multi_hot`` or None; or :data:`BOX_MODE`.
-        names: the classes in their order; None: not known.
-        numbers: the number of each stored label, -1 for a skipped one; None: as stored.
-        by_text: look numbers up by the label's text, because the stored ones may differ.
-        wanted: only these labels are read, sorted; None: all.
+        names: the classes in their order; None if unknown.
+        numbers: the number of each stored label, -1 for a skipped label; None: as stored.
+        by_text: whether numbers are looked up by text, because stored numbers may differ.
+        wanted: the only labels that are read, sorted; None: all.
         filters: whether each record must be checked, because some are skipped.
-        counts: examples of each class that is read; None: not known.
+        counts: examples of each class that is read; None if unknown.
     """
 
     mode: str | None
@@ -50,7 +50,7 @@ def has_several_labels(task: str) -> bool:
 
 
 def plan_task(shards: ShardSet, options: LabelOptions, default: str) -> str:
-    """Return the task of the examples: as written, as given, or ``default``."""
+    """Return the task in ``dataset.json``, or else the given task, or else ``default``."""
     dataset = shards.dataset
     # recordgen.write does not record a task.
     written = dataset.task if dataset is not None and not dataset.features else None
@@ -58,12 +58,12 @@ def plan_task(shards: ShardSet, options: LabelOptions, default: str) -> str:
 
 
 def check_image_options(shards: ShardSet, options: ReadOptions, task: str) -> None:
-    """Check that no option is for another task of images. Raises: UsageError."""
+    """Check that every option fits this task of images. Raises: UsageError."""
     if task == DETECTION:
         if options.label_mode != AUTO:
             raise UsageError(
                 f"label_mode={options.label_mode!r} is for labels of whole images, and these have "
-                f"boxes (object_detection); leave it out"
+                f"boxes (object_detection); remove it"
             )
         if options.weights is not None:
             raise UsageError("weights need one label per example: not boxes (object_detection)")
@@ -77,7 +77,7 @@ def check_image_options(shards: ShardSet, options: ReadOptions, task: str) -> No
         if field.name in BOX_OPTIONS and getattr(options, field.name) != field.default:
             raise UsageError(
                 f"{field.name} is for boxes, and these examples have labels of whole images "
-                f"({task}); leave it out" + ("" if is_ours else ", or give task='object_detection'")
+                f"({task}); remove it" + ("" if is_ours else ", or give task='object_detection'")
             )
 
 
@@ -85,7 +85,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
     """Plan which classes of a task's examples are read, and their numbers.
 
     Raises:
-        UsageError: there is no such class, or the number of classes is not known.
+        UsageError: there is no such class, or the number of classes is unknown.
         DataError: a class of the data is not in ``vocabulary``.
     """
     mode = options.label_mode
@@ -115,7 +115,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
         given = shown_names(names)
         raise DataError(
             f"label {outside[0]!r} ({read[outside[0]]} examples in {shards.split}) is not in the "
-            f"vocabulary {given}; add it, or leave it out with labels={given}"
+            f"vocabulary {given}; add it, or exclude it with labels={given}"
         )
     check_mode(mode, names)
     numbers = None
@@ -133,12 +133,12 @@ def check_mode(mode: str | None, names: Sequence[str] | None) -> None:
     """Check that labels of these classes can be encoded in a mode.
 
     Raises:
-        UsageError: the number of classes is not known, or is not the mode's.
+        UsageError: the number of classes is unknown, or does not fit the mode.
     """
     if names is None and mode in ("categorical", "multi_hot"):
         raise UsageError(
-            f"label_mode={mode!r} needs the number of classes, and there is no dataset.json that "
-            f"says it; give vocabulary=[…]"
+            f"label_mode={mode!r} needs the number of classes, and no dataset.json lists them; "
+            f"give vocabulary=[…]"
         )
     if names is not None and mode == "binary" and len(names) != 2:
         raise UsageError(
@@ -148,7 +148,7 @@ def check_mode(mode: str | None, names: Sequence[str] | None) -> None:
 
 
 def labelled_examples(shards: ShardSet, task: str) -> int | None:
-    """Return how many examples have a label; None: not known."""
+    """Return the number of examples with a label; None if unknown."""
     if shards.labels is None or shards.examples is None:
         return None
     if has_several_labels(task):
@@ -162,12 +162,12 @@ def class_weights(weights: str | Mapping[str, float], classes: ClassPlan) -> tup
     ``balanced``, 30 cats and 10 dogs → ``(40 / (2 · 30), 40 / (2 · 10))``: scikit-learn's rule.
 
     Raises:
-        UsageError: counts or names are not known, or a class has no weight.
+        UsageError: counts or names are unknown, or a class has no weight.
     """
     if classes.names is None or (weights == BALANCED and classes.counts is None):
         raise UsageError(
-            "weights need a dataset.json that counts the classes; or give vocabulary=[…] and a "
-            "weight for each"
+            "weights need a dataset.json that counts the classes; without one, give vocabulary=[…] "
+            "and a weight for each class"
         )
     if isinstance(weights, str):
         counts = {name: count for name, count in (classes.counts or {}).items() if count}

@@ -1,7 +1,7 @@
 """Count records once, and remember the counts in the user's cache folder.
 
-``$XDG_CACHE_HOME/recordgen/counts/…`` (``~/.cache`` without it), one small file per count, named by
-the paths and versions (size and time, generation or etag) of what was counted.
+``$XDG_CACHE_HOME/recordgen/counts/…`` (``~/.cache`` without it) has one small file per count, named
+by the paths and versions (size and time, generation or etag) of the counted files.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from recordgen.records.tfrecord import count_frames, read_records
 def count_records(path: str) -> int:
     """Return the number of records in a TFRecord file, ``.gz`` or not.
 
-    In a local file that is not compressed, only the frames are read, not the records.
+    For a local file that is not compressed, only the frames are read, not the records.
 
     Raises:
-        RecordError: the file is truncated or damaged; names the offset.
+        RecordError: the file is truncated or damaged; the message names the offset.
         FileNotFoundError: there is no such file.
         StorageError: storage failed.
     """
@@ -37,9 +37,9 @@ def is_cheap(path: str) -> bool:
 
 
 def remembered(paths: Sequence[str], what: str, count: Callable[[], int]) -> int:
-    """Return the result of ``count``, which is called only if it is not remembered.
+    """Return the remembered count, or call ``count`` and remember its result.
 
-    The key is made of the counted files' ``paths`` and versions, and of ``what`` is counted.
+    The key consists of the files' ``paths`` and versions, and of ``what`` is counted.
     """
     lines = [what, *(f"{_absolute(path)} {storage.version(path)}" for path in paths)]
     key = hashlib.sha256("\n".join(lines).encode()).hexdigest()
@@ -48,7 +48,7 @@ def remembered(paths: Sequence[str], what: str, count: Callable[[], int]) -> int
     with suppress(OSError, ValueError, StorageError):  # not counted yet, or not readable as a count
         return int(storage.read_text(kept))
     found = count()
-    with suppress(StorageError):  # no cache folder that could be written to: count again next time
+    with suppress(StorageError):  # without a writable cache folder, count again next time
         storage.write_text(kept, str(found))
     return found
 

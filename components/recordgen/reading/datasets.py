@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 ImageSize = int | tuple[int, int]
 
-# Options of :func:`load` that apply to ``train`` alone.
+# Options of :func:`load` that apply to ``train`` only.
 _TRAINING = ("augment", "weights")
 
 
@@ -49,7 +49,7 @@ def input_fn(
 ) -> tf.data.Dataset:
     """Return batches of examples: shuffled for the split ``train``, in order for other splits.
 
-    It calls :func:`train_dataset` or :func:`eval_dataset`.
+    Calls :func:`train_dataset` or :func:`eval_dataset`.
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``; or file patterns (TFX's
@@ -59,23 +59,23 @@ def input_fn(
         batch_size: examples per batch; with ``input_context`` the sum over all replicas.
         image_size: height and width of images, in pixels, or one number for a square; None: 224 by
             224.
-        input_context: passed by ``strategy.distribute_datasets_from_function``; selects this
-            worker's share.
+        input_context: from ``strategy.distribute_datasets_from_function``; selects this worker's
+            share.
         **options: the fields of the task's option class, such as
             :class:`recordgen.reading.options.ReadOptions` for images.
 
     Returns:
-        As :func:`train_dataset` or :func:`eval_dataset`.
+        The dataset of :func:`train_dataset` or :func:`eval_dataset`.
 
     Raises:
-        UsageError: an option is wrong, or does not go with the data.
+        UsageError: an option is wrong, or does not fit the data.
         SourceError: there is no dataset, or no file matches.
-        DataError: there is nothing to read, or it is not what was expected.
+        DataError: there is nothing to read, or the records are not as expected.
         RecordError: a file is truncated or damaged.
     """
     if input_context is not None:
         if "shard" in options:
-            raise UsageError("shard and input_context say the same; give one of them")
+            raise UsageError("shard and input_context both select a share; give one of them")
         options["shard"] = (input_context.input_pipeline_id, input_context.num_input_pipelines)
         batch_size = _per_replica(batch_size, input_context.num_replicas_in_sync)
     given = _given(options, batch_size, image_size)
@@ -90,14 +90,14 @@ def train_dataset(
     split: str = splits.TRAIN,
     **options: Unpack[ReadKeywords],
 ) -> tf.data.Dataset:
-    """Return one shuffled pass over a split; each iteration has another order.
+    """Return one shuffled pass over a split; each iteration has a different order.
 
     ``model.fit(train_dataset(out), epochs=10)``; with ``epochs="endless"`` the dataset repeats
     without end, in full batches, and ``fit`` needs ``steps_per_epoch=steps_per_epoch(out, 32)``.
-    The arguments are those of :func:`input_fn`.
+    It takes the arguments of :func:`input_fn`.
 
     Returns:
-        Batches of images (float32 [batch, height, width, 3] in [0, 1], or as ``dtype`` says) and
+        Batches of images (float32 [batch, height, width, 3] in [0, 1], or of type ``dtype``) and
         labels (int64 [batch], float32 [batch, 1] or float32 [batch, classes]); then weights
         (float32 [batch]) and extras (a dict by feature name), if requested. Unlabelled
         examples are skipped. The last batch may be short.
@@ -106,8 +106,8 @@ def train_dataset(
         and ``labels`` (int64 [batch, n]), both padded with -1 or ragged, and ``count`` (int64
         [batch]), the number of boxes.
 
-        Tables and declared columns have a dict of columns by name instead of images; videos one of
-        the parts of segments; entities one of ``tokens`` and ``mask``.
+        Instead of images, tables and declared columns have a dict of columns by name, videos a dict
+        of the parts of segments, and entities a dict of ``tokens`` and ``mask``.
 
         The dataset's ``class_names`` are the classes in the order of their numbers.
 
@@ -129,14 +129,14 @@ def eval_dataset(
 ) -> tf.data.Dataset:
     """Return one pass over a split in the order of the shards.
 
-    Arguments, batches and errors are those of :func:`train_dataset`.
+    Arguments, batches and errors are as in :func:`train_dataset`.
     """
     given = _given(options, batch_size, image_size)
     return _dataset(find_shards(source, split), given, trains=False)
 
 
 class Splits(Mapping[str, tf.data.Dataset]):
-    """Datasets by split; any word for a split is a key: ``["validation"]`` is ``["eval"]``.
+    """Datasets by split; any name of a split is a key: ``["validation"]`` is ``["eval"]``.
 
     Attributes:
         class_names: the classes, in the order of their numbers.
@@ -179,19 +179,19 @@ def load(
         source: an output folder, an Examples uri or a ``dataset.json``.
         batch_size: examples per batch.
         image_size: as in :func:`input_fn`.
-        **options: as in :func:`input_fn`, for all splits; ``augment`` and ``weights`` for ``train``
-            alone. An output that :func:`recordgen.write` made has no task, and takes the options of
+        **options: as in :func:`input_fn`, for all splits; ``augment`` and ``weights`` only for
+            ``train``. An output of :func:`recordgen.write` has no task, and takes the options of
             :func:`recordgen.read`.
 
     Returns:
         The datasets by split, and the ``class_names``. A split without labelled examples is skipped
-        with a warning. Without a task the batches are dicts of all features.
+        with a warning. Without a task, batches are dicts of all features.
 
     Raises:
         RecordgenError: as :func:`input_fn`.
     """
     if "split" in options:
-        raise UsageError("load reads all splits; one of them is read by input_fn(…, split=…)")
+        raise UsageError("load reads all splits; input_fn(…, split=…) reads one")
     if not isinstance(source, str | os.PathLike):
         raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
     dataset = read_dataset(os.fspath(source))
@@ -213,7 +213,7 @@ def load(
         else:
             own = given if is_training else {k: v for k, v in given.items() if k not in _TRAINING}
             found[name] = _dataset(shards, own, trains=is_training)
-    # Without a task there are no classes; with one, ``vocabulary`` may have changed their order.
+    # Take the datasets' names, not the manifest's: ``vocabulary`` may have changed their order.
     names = next((data.class_names for data in found.values()), ()) if has_task else ()
     return Splits(os.fspath(source), found, names)
 
@@ -226,9 +226,9 @@ def reading_plan(
     image_size: ImageSize | None = None,
     **options: Unpack[ReadKeywords],
 ) -> ReadPlan:
-    """Return the decisions that :func:`input_fn` takes for the same arguments, for ``print``.
+    """Return the decisions of :func:`input_fn` for the same arguments, for ``print``.
 
-    Its errors are the same, too.
+    Raises the same errors.
     """
     given = _given(options, batch_size, image_size)
     _, _, plan = _planned(find_shards(source, split), given, trains=_trains(split))
@@ -247,13 +247,13 @@ def steps_per_epoch(
 
     100 examples in batches of 32 → 4; with ``drop_remainder=True`` 3.
 
-    Counts come from ``dataset.json``. Other tools' files, and what ``predicate``, ``labels`` and
-    ``shard`` select together, are counted by reading, without decoding images. The user's cache
-    folder keeps the count, unless there is a ``predicate``. The arguments are those of
-    :func:`input_fn`; ``image_size`` is ignored.
+    Counts come from ``dataset.json``. If it does not have them (other tools' files, ``predicate``,
+    several ``labels`` of examples with any number of labels), records are read and counted, without
+    decoding images. The user's cache folder keeps the count, unless there is a ``predicate``. It
+    takes the arguments of :func:`input_fn`; ``image_size`` is ignored.
 
     Raises:
-        UsageError: not one whole batch can be filled.
+        UsageError: there are too few examples for one whole batch.
         RecordgenError: as :func:`input_fn`.
     """
     shards = find_shards(source, split)
@@ -269,21 +269,20 @@ def steps_per_epoch(
 
 
 def _counted(shards: ShardSet, plan: ReadPlan, options: RecordOptions, kind: Kind) -> int:
-    """Count the records by reading them, without decoding an image."""
     reading = kind.reading(shards, plan, options)
     records = read_records(plan, options, reading.keep, skipping_of(plan, options))
     try:
         return int(records.reduce(tf.constant(0, tf.int64), lambda total, _: total + 1))
     except tf.errors.DataLossError as exc:
         for path in plan.files:
-            count_records(path)  # says which file, and where
-        raise RecordError(f"{plan.files[0]} and the like: {exc.message}") from exc
+            count_records(path)  # raises an error that names the file and the offset
+        where = f"{plan.files[0]} or another of {len(plan.files)} files"
+        raise RecordError(f"{where}: {exc.message}") from exc
 
 
 def _given(
     options: Mapping[str, Any], batch_size: int, image_size: ImageSize | None
 ) -> dict[str, Any]:
-    """Return all options that were given, by name."""
     given = {**options, "batch_size": batch_size}
     return given if image_size is None else {**given, "image_size": image_size}
 
@@ -308,7 +307,7 @@ def _dataset(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> tf.
     reading = kind.reading(shards, plan, decoded)
     search = Search(plan.files, lambda: (reading.keep, reading.to_batch))
     found = naming_records(reading.dataset(), search)
-    # The name that Keras's image_dataset_from_directory gives it.
+    # The same attribute as in Keras's image_dataset_from_directory.
     found.class_names = _class_names(shards, plan)
     return found
 
@@ -322,7 +321,6 @@ def _class_names(shards: ShardSet, plan: ReadPlan) -> list[str]:
 def _planned(
     shards: ShardSet, given: Mapping[str, Any], *, trains: bool
 ) -> tuple[Kind, RecordOptions, ReadPlan]:
-    """Return how shards are read, with which options, and the plan."""
     kind = kind_of(shards, given)
     defaults = {"shuffle": True, **kind.training} if trains else {}
     decoded: RecordOptions = decode_options(kind.options, {**defaults, **given})
@@ -338,7 +336,7 @@ def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> boo
     """Return whether a split has a labelled example, or needs none."""
     if given.get("label_mode", "") is None:
         return True
-    # Tables have no labels at all unless their target is one of several classes.
+    # A table has labels only if its target is a class.
     needs_labels = TASKS[dataset.task].labelling or (
         dataset.task in (Declared.name, Tabular.name) and dataset.labels
     )
@@ -346,7 +344,6 @@ def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> boo
 
 
 def _check_batch_size(examples: int | None, options: RecordOptions) -> None:
-    """Check that ``drop_remainder`` leaves a batch."""
     if examples is not None and options.drop_remainder and not batches_of(examples, options):
         raise UsageError(
             f"batch_size must not be above the number of examples to read, {examples} (got "

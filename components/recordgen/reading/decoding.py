@@ -1,12 +1,12 @@
 """Encoded images → pixels of one size, decoding no more than needed.
 
-    window   the part of the image to show, in its own pixels        (crops only)
-    scale    JPEG: the smallest of 1, 1/2, 1/4, 1/8 at which the part still covers the size
-    decode   JPEG: only the window, at that scale; others: whole, then cut
+    window   the part of the image to show, in pixels of the image   (crops only)
+    scale    JPEG: the smallest of 1, 1/2, 1/4, 1/8 at which the window still covers the size
+    decode   JPEG: only the window, at that scale; other formats: the whole image, then cut
     resize   to the size: means of areas if it is smaller, bilinear if it is larger
 
-Images that have the size already are only decoded. Raw pixels are not even that: a batch of one
-size is one copy.
+Images that already have the size are only decoded. A batch of raw pixels of that size is copied
+once and not decoded at all.
 """
 
 from __future__ import annotations
@@ -36,43 +36,43 @@ from recordgen.reading.windows import (
 )
 from recordgen.scales import scale_of
 
-# Faster than the default decoder; docs/reading.md says how the pixels differ
+# Faster than the default decoder; docs/reading.md has the difference in pixels
 # (python -m benchmarks.decoders).
 _FAST: dict[str, Any] = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
 
-#: For functions without Python branches or loops on tensors. AutoGraph's search for these in the
-#: source of all called functions takes most of the time of building a dataset.
+#: For functions without Python branches or loops on tensors. AutoGraph searches the source of all
+#: called functions for these, which takes most of the time of building a dataset.
 as_written: Any = tf.autograph.experimental.do_not_convert
 
 # The scales of libjpeg's decoder: 1 / ratio.
 _RATIOS = (1, 2, 4, 8)
 
-#: Part of the names of files that cache decoded images. Change it whenever the same options give
-#: other pixels.
+#: Part of the names of files that cache decoded images. Change it whenever the same options begin
+#: to give different pixels.
 PIXELS_VERSION = 2
 
-# Formats that the kernel of ``tf.io.decode_jpeg`` takes.
+# Formats that the kernel of ``tf.io.decode_jpeg`` decodes.
 _ONE_KERNEL = {"jpeg", "png"}
 
 
 def check_formats(shards: ShardSet) -> None:
-    """Check that this TensorFlow decodes the images of shards. Raises: UsageError."""
+    """Check that this TensorFlow can decode the images of shards. Raises: UsageError."""
     if shards.may_be_webp and not hasattr(tf.io, "decode_webp"):
         raise UsageError(
-            f"the images are WEBPs, and TensorFlow {tf.__version__} decodes none; use a newer "
+            f"the images are WEBPs, which TensorFlow {tf.__version__} cannot decode; use a newer "
             f"TensorFlow (2.21 decodes them), or convert the images with --encode jpeg"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ImageDecoder:
-    """Decode batches of images; see :class:`recordgen.reading.options.ReadOptions`.
+    """A decoder of batches of images; see :class:`recordgen.reading.options.ReadOptions`.
 
     Attributes:
         image_size: height and width of the returned images, in pixels.
         resize: ``stretch``, ``fit``, ``center_crop`` or ``random_crop``.
         decoder: ``fast`` or ``exact``.
-        images: properties that all images share; None: not known.
+        images: properties that all images share; None if unknown.
     """
 
     image_size: tuple[int, int]
@@ -96,9 +96,9 @@ class ImageDecoder:
                 WEBPs if TensorFlow decodes them; or raw pixels.
             sizes: int64 [batch, 2], heights and widths; None: read them from each image.
             seed: int64 [2], for ``random_crop``.
-            is_raw: bool [batch], which are raw pixels, whose sizes are needed; None: none of them,
-                or all if ``images`` says so.
-            changes: of each image, once it has its size; None: none.
+            is_raw: bool [batch], whether an image is raw pixels, which need ``sizes``; None: all
+                are if ``images`` has only that format, else none.
+            changes: the changes of each image, applied after resizing; None for no changes.
 
         Returns:
             float32 [batch, height, width, 3], RGB from 0 to 255; with changes, in [0, 1]. Without
@@ -107,9 +107,9 @@ class ImageDecoder:
         Raises:
             tf.errors.InvalidArgumentError: bytes are not such an image.
         """
-        # Decide once for all images if they are alike: small images feel every step.
+        # If all images are alike, decide once: each step takes a large share of a small image.
         if self._are_ready():
-            pixels = self._as_they_are(encoded)
+            pixels = self._decode_ready(encoded)
             return pixels if changes is None else changed(pixels, changes)
         ratio = self._common_ratio()
         decode = self._one if ratio is None else partial(self._at, ratio)
@@ -118,7 +118,7 @@ class ImageDecoder:
     def _each(
         self, make: Callable[[Any], tf.Tensor], items: Any, changes: Changes | None
     ) -> tf.Tensor:
-        """Make the pixels of each item, and change them while a processor's cache holds them."""
+        """Make the pixels of each item, and change them while the processor's cache holds them."""
         spec = self._spec(tf.float32)
         if changes is None:
             return tf.map_fn(make, items, fn_output_signature=spec)
@@ -134,7 +134,7 @@ class ImageDecoder:
         return self.images is not None and set(self.images.formats) == {RAW}
 
     def _are_ready(self) -> bool:
-        """Return whether all images have the size already, in a format that one kernel decodes."""
+        """Return whether all images have the size and a format that one kernel decodes."""
         height, width = self.image_size
         return (
             self.images is not None
@@ -145,7 +145,7 @@ class ImageDecoder:
         )
 
     def _common_ratio(self) -> int | None:
-        """Return the ratio that suits all images; None: each image has its own."""
+        """Return the ratio that suits all images; None if it depends on the image."""
         if self.images is None or self.decoder != "fast":
             return None
         (low, high), (narrow, wide) = self.images.height, self.images.width
@@ -158,12 +158,12 @@ class ImageDecoder:
     def _ratio(self, height: int, width: int) -> int:
         """Return the largest ratio at which an image still covers the size."""
         times = (height // self.image_size[0], width // self.image_size[1])
-        # With ``fit``, one side is as large as the target, and the other smaller.
+        # With ``fit``, one side is as long as the target's and the other is shorter.
         tight = max(times) if self.resize == "fit" else min(times)
         return max(ratio for ratio in _RATIOS if ratio <= max(tight, 1))
 
-    def _as_they_are(self, encoded: tf.Tensor) -> tf.Tensor:
-        """Decode JPEGs and PNGs, or raw pixels, that have the size already, to uint8."""
+    def _decode_ready(self, encoded: tf.Tensor) -> tf.Tensor:
+        """Decode JPEGs and PNGs, or raw pixels, that already have the size, to uint8."""
         if self.are_raw:
             pixels = tf.io.decode_raw(encoded, tf.uint8)
             pixels = tf.reshape(pixels, (-1, *self.image_size, RAW_CHANNELS))
@@ -182,21 +182,21 @@ class ImageDecoder:
     def pictures(
         self, encoded: tf.Tensor, sizes: tf.Tensor, is_raw: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Decode pictures that will be cropped, whole and no larger than the size asks for.
+        """Decode whole pictures that will be cropped, no larger than the size requires.
 
-        The arguments are those of :meth:`decode`.
+        It takes the arguments of :meth:`decode`.
 
         Returns:
-            Their serialised pixels (string [batch]: uint8 [height, width, 3] each), and heights and
-            widths (int32 [batch, 2]): the smallest with which a picture covers this decoder's size;
-            those of smaller pictures are their own.
+            Serialised pixels (string [batch]: uint8 [height, width, 3] each), and heights and
+            widths (int32 [batch, 2]): the smallest with which a picture covers this decoder's size.
+            Smaller pictures keep their size.
         """
 
         def picture(item: tuple[tf.Tensor, ...]) -> Any:
             covering = self._covering(tf.cast(item[1], tf.int32))
             decode: Callable[..., tf.Tensor] = partial(self._one, wanted=covering)
             pixels = to_uint8(decode(*item))
-            # Serialised: ragged tensors are copied pixel by pixel when they are batched.
+            # Serialise: batching copies ragged tensors pixel by pixel.
             return tf.io.serialize_tensor(pixels), covering
 
         pixels, covering = tf.map_fn(
@@ -207,7 +207,7 @@ class ImageDecoder:
         return pixels, covering
 
     def _covering(self, size: tf.Tensor) -> tf.Tensor:
-        """Return the smallest size (int32 [2]) of an image with which it covers this size."""
+        """Return the smallest size (int32 [2]) at which an image covers the decoder's size."""
         scale = tf.reduce_max(tf.constant(self.image_size, tf.float32) / floats(size))
         scaled = tf.cast(tf.math.ceil(floats(size) * tf.minimum(scale, 1.0)), tf.int32)
         return tf.minimum(scaled, size)
@@ -226,7 +226,7 @@ class ImageDecoder:
             pictures: string [batch], from :meth:`pictures`.
             sizes: their heights and widths, int32 [batch, 2].
             seed: int64 [2].
-            changes: of each image, once it has its size; None: none.
+            changes: as in :meth:`decode`.
 
         Returns:
             float32 [batch, height, width, 3], RGB from 0 to 255.
@@ -268,7 +268,7 @@ class ImageDecoder:
             wanted = whole if window is None else window
             ratio = tf.gather(_RATIOS, self._scale(wanted[:, 2:]))
             ratio = tf.where(is_jpeg, ratio, 1)[:, None]
-            # A scaled image's last row and column may stand for a few pixels less than the others.
+            # A scaled image's last row and column may represent fewer pixels than the others.
             pixels = -(-whole // ratio) if window is None else scaled_window(window, ratio)
             shown = pixels * ratio
         view = crop_view(shown, sizes)
@@ -285,9 +285,9 @@ class ImageDecoder:
         is_raw: tf.Tensor | None = None,
         wanted: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """Decode one image; a ``size`` of (0, 0) is read from the image, unless it is raw.
+        """Decode one image and resize it to ``wanted`` (int32 [2]), or else to the decoder's size.
 
-        It is resized to ``wanted`` (int32 [2]); None: to the decoder's size.
+        A ``size`` of (0, 0) is read from the image, which must not be raw.
         """
 
         def jpeg() -> tf.Tensor:
@@ -306,7 +306,7 @@ class ImageDecoder:
 
         def other() -> tf.Tensor:
             image = tf.io.decode_image(data, channels=3, expand_animations=False)
-            image.set_shape((None, None, 3))  # decode_image says nothing about the shape
+            image.set_shape((None, None, 3))  # decode_image does not set a shape
             return _cut(image, self._window(tf.shape(image)[:2], draw))
 
         def raw() -> tf.Tensor:
@@ -324,13 +324,13 @@ class ImageDecoder:
         return self._resized(pixels) if wanted is None else self._resize(pixels, wanted)
 
     def _jpeg(self, data: tf.Tensor, window: tf.Tensor | None, ratio: int) -> tf.Tensor:
-        """Decode a JPEG at the scale 1 / ratio, or its window; or a PNG, which the kernel takes."""
+        """Decode a JPEG or its window at the scale 1 / ratio; the kernel also decodes PNGs."""
         if self.decoder == "exact":
-            # If only the window is decoded, chroma at its edge lacks its neighbours.
+            # Decode the whole image: chroma at the edge of a window needs its neighbours.
             return _cut(tf.io.decode_jpeg(data, channels=3), window)
         if window is None:
             return tf.io.decode_jpeg(data, channels=3, ratio=ratio, **_FAST)
-        # The decoder takes the window in pixels of the scaled image.
+        # The decoder expects the window in pixels of the scaled image.
         scaled = scaled_window(window, ratio)
         return tf.io.decode_and_crop_jpeg(data, scaled, channels=3, ratio=ratio, **_FAST)
 
@@ -342,7 +342,7 @@ class ImageDecoder:
         return tf.reduce_sum(tf.cast(tight >= list(_RATIOS[1:]), tf.int32), -1)
 
     def _window(self, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor | None:
-        """Return the windows (int32 [..., 4]) of images; None: all of them is shown."""
+        """Return the windows (int32 [..., 4]) of images; None if the whole image is shown."""
         if self.resize == "center_crop":
             return center_window(size, self.image_size)
         if self.resize == "random_crop":
@@ -369,33 +369,34 @@ class ImageDecoder:
 def resize_images(images: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
     """Resize images so that every old pixel counts.
 
-    Along a side that becomes shorter, a new pixel is the weighted mean of the old ones that it
-    covers, so fine patterns never turn into noise. Along a longer side, pixels are interpolated.
+    Along a side that becomes shorter, a new pixel is the weighted mean of the old pixels that it
+    covers, so fine patterns never turn into noise. Along a side that becomes longer, pixels are
+    interpolated.
 
     Args:
-        images: uint8 [height, width, channels], or a batch of such.
+        images: uint8 [height, width, channels], or a batch of these.
         size: int32 [2], the new height and width.
 
     Returns:
-        float32 [*size, channels] from 0 to 255, or a batch of such.
+        float32 [*size, channels] from 0 to 255, or a batch of these.
     """
-    # On float32 both kernels take their vectorised path: faster, conversion included.
+    # With float32 both kernels take their vectorised path, which is faster even with the cast.
     images = tf.cast(images, tf.float32)
     covered = tf.minimum(tf.shape(images)[-3:-1], size)
-    # The mean of white pixels may come out a rounding error above white.
+    # The mean of white pixels may be a rounding error above white.
     means = tf.minimum(tf.image.resize(images, covered, method="area"), 255.0)
-    return tf.image.resize(means, size)  # nothing but a copy if they have the size now
+    return tf.image.resize(means, size)  # only a copy if the size is reached
 
 
 def stored_sizes(
     part: Callable[[str], tf.Tensor], *, are_checked: bool, has_raw: bool
 ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
-    """Return what :meth:`ImageDecoder.decode` takes as ``sizes`` and ``is_raw``.
+    """Return the arguments ``sizes`` and ``is_raw`` of :meth:`ImageDecoder.decode`.
 
     Args:
-        part: returns a feature of the images, by the end of its name: ``height``, ``width`` or
+        part: returns a feature of the images by the end of its name: ``height``, ``width`` or
             ``format``.
-        are_checked: whether sizes can be trusted. Those of raw pixels always are.
+        are_checked: whether sizes can be trusted. Sizes of raw pixels always can.
         has_raw: whether images may be raw pixels, so that their formats are needed.
     """
     if not (are_checked or has_raw):
@@ -413,7 +414,7 @@ def image_sizes(encoded: tf.Tensor, known: tf.Tensor | None = None) -> tf.Tensor
 
     Args:
         encoded: string [batch].
-        known: int64 [batch, 2], those that are known; 0: read it from the image.
+        known: int64 [batch, 2], the known sizes; 0: read it from the image.
     """
 
     def read(data: tf.Tensor) -> tf.Tensor:
@@ -433,7 +434,7 @@ def image_sizes(encoded: tf.Tensor, known: tf.Tensor | None = None) -> tf.Tensor
 
 
 def to_uint8(pixels: tf.Tensor) -> tf.Tensor:
-    """Return pixels from 0 to 255 as whole numbers."""
+    """Return pixels from 0 to 255, rounded to uint8."""
     return pixels if pixels.dtype == tf.uint8 else tf.cast(tf.round(pixels), tf.uint8)
 
 
@@ -442,7 +443,6 @@ def _are_jpegs(encoded: tf.Tensor) -> tf.Tensor:
 
 
 def _cut(image: tf.Tensor, window: tf.Tensor | None) -> tf.Tensor:
-    """Return the window of an image, or all of it."""
     if window is None:
         return image
     top, left, height, width = tf.unstack(window)
@@ -453,9 +453,9 @@ def _items(
     encoded: tf.Tensor,
     sizes: tf.Tensor | None,
     seed: tf.Tensor | None,
-    is_raw: tf.Tensor | None = None,
+    is_raw: tf.Tensor | None,
 ) -> tuple[tf.Tensor, ...]:
-    """Return bytes, size (0: not known), four random numbers and, if some are raw, which are."""
+    """Return bytes, sizes (0 if unknown), four random numbers and ``is_raw`` unless it is None."""
     count = tf.shape(encoded)[0]
     known = tf.zeros((count, 2), tf.int64) if sizes is None else sizes
     items = (encoded, known, _draws(count, seed))
@@ -475,20 +475,20 @@ def decode_images(
     resize: str = "stretch",
     decoder: str = "fast",
 ) -> tf.Tensor:
-    """Decode and resize encoded images, in the same way as training and evaluation do.
+    """Decode and resize encoded images as training and evaluation do.
 
     Args:
         encoded: string [batch], JPEG, PNG, GIF (first frame) or BMP files of any size, and WEBPs
             if TensorFlow decodes them.
         image_size: height and width of the returned images, in pixels; one number for a square.
-        scale: the range of pixels, as in training: ``0..1``, ``0..255``, ``-1..1``, or the name of
-            a model in ``keras.applications``; ``auto``: ``0..1``.
+        scale: the range of pixels: ``0..1``, ``0..255``, ``-1..1``, or the name of a model in
+            ``keras.applications``; ``auto``: ``0..1``.
         resize: ``stretch``, ``fit`` or ``center_crop``; see
             :class:`recordgen.reading.options.ReadOptions`.
         decoder: ``fast`` or ``exact``; see :class:`recordgen.reading.tuning.Tuning`.
 
     Returns:
-        float32 [batch, height, width, 3], RGB in [0, 1] or as ``scale`` says.
+        float32 [batch, height, width, 3], RGB in [0, 1] or the range of ``scale``.
 
     Raises:
         UsageError: an argument is wrong.

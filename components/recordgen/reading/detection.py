@@ -1,4 +1,4 @@
-"""Records → boxes and their classes, which move with the pixels."""
+"""Records → boxes and their classes; the boxes move with the pixels."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _CORNERS = (
     features.IMAGE_OBJECT_XMAX,
 )
 
-# Rounding leaves boxes a little outside of their image. Beyond this limit, which the Object
-# Detection API has too, they are probably in pixels.
+# Rounding may put boxes slightly outside of their image. Beyond this limit, which the Object
+# Detection API also has, they are probably in pixels.
 _OUTSIDE = 0.1
 
 
@@ -41,7 +41,7 @@ class Boxes(NamedTuple):
     numbers: tf.RaggedTensor
 
     def seen_through(self, views: tf.Tensor) -> Boxes:
-        """Move the boxes into the views (float32 [batch, 4]) of their images."""
+        """Return the boxes relative to the views (float32 [batch, 4]) of their images."""
         corners = boxes.moved(self.corners.values, tf.gather(views, self._images()))
         return self._replace(corners=self.corners.with_values(corners))
 
@@ -51,7 +51,7 @@ class Boxes(NamedTuple):
         return self._replace(corners=self.corners.with_values(corners))
 
     def clipped(self, min_visible: float) -> Boxes:
-        """Cut boxes off at the images' edges; drop boxes of which a smaller share remains."""
+        """Clip boxes to their images; drop boxes with less than ``min_visible`` of their area."""
         visible = self._only(boxes.are_visible(self.corners.values, min_visible))
         corners = boxes.clipped(visible.corners.values)
         return visible._replace(corners=visible.corners.with_values(corners))
@@ -61,11 +61,11 @@ class Boxes(NamedTuple):
         return self._only(self.numbers.values >= 0)
 
     def largest(self, most: int) -> Boxes:
-        """Keep the largest boxes of each image, in the order in which they are."""
+        """Keep the largest boxes of each image, in their order."""
         return self._only(boxes.are_largest(self.corners.values, self._images(), most))
 
     def _images(self) -> tf.Tensor:
-        """Return the number of each box's image (int64 [n])."""
+        """Return the index of each box's image (int64 [n])."""
         return self.numbers.value_rowids()
 
     def _only(self, chosen: tf.Tensor) -> Boxes:
@@ -98,8 +98,8 @@ class BoxTargets:
         """Return the boxes of a batch of parsed records, as they are stored.
 
         Raises:
-            tf.errors.InvalidArgumentError: a box lacks a number, lies outside of its image, or its
-                class is outside the vocabulary.
+            tf.errors.InvalidArgumentError: a box lacks a coordinate or its class, lies outside of
+                its image, or its class is outside the vocabulary.
         """
         first = parsed[_CORNERS[0]]
         counts = first.row_lengths()
@@ -107,22 +107,22 @@ class BoxTargets:
             tf.reduce_all(parsed[name].row_lengths() == counts)
             for name in (*_CORNERS[1:], *self.numbers.names)
         ]
-        message = "a record has not one number for each box in its features image/object/…"
+        message = "a record's features image/object/… do not all have one value for each box"
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(are_whole), [message])]):
             corners = tf.stack([parsed[name].values for name in _CORNERS], 1)
             numbers = tf.identity(self.numbers.numbers(parsed))
         is_inside = tf.reduce_all((corners >= -_OUTSIDE) & (corners <= 1 + _OUTSIDE), 1)
         message = (
-            "boxes must be in shares of their image, from 0 to 1; write them so (ymin, xmin, ymax, "
-            "xmax):"
+            "boxes must be in shares of their image, from 0 to 1; divide pixels by its height and "
+            "width (got ymin, xmin, ymax, xmax):"
         )
         shown = [message, tf.boolean_mask(corners, ~is_inside)]
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_inside), shown)]):
             corners = tf.identity(corners)
         return Boxes(first.with_values(corners), first.with_values(numbers)).of_known_classes()
 
-    def handed_out(self, found: Boxes, batch_size: int | None) -> dict[str, Any]:
-        """Return the boxes of a batch, as they lie in the returned images.
+    def to_batch(self, found: Boxes, batch_size: int | None) -> dict[str, Any]:
+        """Return the boxes of a batch, relative to the returned images.
 
         Returns:
             ``boxes``: float32 [batch, n, 4]; ``labels``: int64 [batch, n]; ``count``: int64
@@ -150,7 +150,7 @@ def padded(values: tf.RaggedTensor, padding: str | int, most: int | None = None)
     """Return values [batch, (n), …] as a dense tensor [batch, most or the largest n, …]."""
     padding = tf.constant(padding, values.dtype)
     dense = values.to_tensor(padding, shape=[None, most, *values.shape[2:]])
-    # A batch without any value has room for one: losses look for the largest of something.
+    # A batch without any value has room for one: losses compute a maximum over this axis.
     missing = tf.maximum(1 - tf.shape(dense)[1], 0)
     paddings = [[0, 0], [0, missing], *[[0, 0]] * (dense.shape.rank - 2)]
     return tf.pad(dense, paddings, constant_values=padding)

@@ -2,8 +2,8 @@
 
 files ─▶ records ─shuffle─▶ repeat ─▶ window, sorted by length ─▶ batch ─▶ parse, pad
 
-A window is a few batches' worth of records. Sorting inside it brings texts of like length together
-without changing how many batches there are: every one but the last is full.
+A window holds the records of a few batches. Sorting inside a window brings texts of similar length
+together, and the number of batches stays the same: every batch but the last is full.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ PADDING = -1
 #: The parts of a batch's tokens.
 TOKENS, MASK = "tokens", "mask"
 
-# Batches that are sorted by length together: with more, neighbours are more alike, and batches of
-# short texts and of long ones come less mixed.
+# Batches in a window: with more, the texts of a batch are more alike, but batches of short and of
+# long texts are mixed less well.
 _WINDOW_BATCHES = 16
 
 _NEEDED: tuple[str, ...] = (features.TOKENS, features.TAGS_LABEL)
 
 
 def read_entities(shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> BatchReading:
-    """Prepare a planned reading; look at the first record of other tools' files.
+    """Prepare a planned reading; check the first record of other tools' files.
 
     Raises:
         DataError: the first record lacks a feature.
@@ -66,7 +66,6 @@ def read_entities(shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> B
 
 
 def _sorted_windows(options: EntityOptions, records: tf.data.Dataset) -> tf.data.Dataset:
-    """Bring texts of similar length together."""
     windows = records.batch(_WINDOW_BATCHES * options.batch_size)
     windows = tf.data.Dataset.zip((windows, random_numbers(options.seed)))
     return windows.map(partial(_sorted, options), **parallel_calls(options)).unbatch()
@@ -77,7 +76,7 @@ def _sorted(options: EntityOptions, records: tf.Tensor, number: tf.Tensor) -> tf
     whole = tf.shape(records)[0] // options.batch_size
     full = whole * options.batch_size
     if options.has_full_batches:
-        # Cut before sorting: else the longest texts would be missing.
+        # Cut before sorting: otherwise the longest texts would be missing.
         records = records[:full]
     spec = parsing_spec([features.TOKENS], task=TextEntities.name)
     lengths = tf.io.parse_example(records, spec)[features.TOKENS].row_lengths()
@@ -94,13 +93,13 @@ def _to_batch(
     numbers: tf.lookup.StaticHashTable | None,
     records: tf.Tensor,
 ) -> Any:
-    """Turn records (string [batch]) into a batch; ``numbers`` replace those that are stored."""
+    """Turn records (string [batch]) into a batch; ``numbers`` replaces the stored tag numbers."""
     parsed = tf.io.parse_example(records, dict(spec))
     tokens, tags = parsed[features.TOKENS], parsed[features.TAGS_LABEL]
     if numbers is not None:
         texts = parsed[features.TAGS_TEXT]
         tags = texts.with_values(numbers.lookup(texts.values))
-    message = "a record has not one number in tags/label for each of its tokens"
+    message = "a record does not have one number in tags/label for each of its tokens"
     is_right = tf.reduce_all(tokens.row_lengths() == tags.row_lengths())
     with tf.control_dependencies([tf.debugging.Assert(is_right, [message])]):
         length = _length(options, tokens.row_lengths())

@@ -1,4 +1,4 @@
-"""``read``: the same pipeline for any ``tf.train.Example``."""
+"""``read``: the pipeline for any ``tf.train.Example``."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from recordgen.reading.keywords import RecordKeywords
 
-# Single examples are parsed in batches, too: one vectorised call for all of them.
+# Single examples are also parsed in batches: one vectorised call for all of them.
 _PARSED_AT_ONCE = 64
 
-# What decode_raw does not know, by what it knows.
+# Types that decode_raw does not know, and types of the same width that it knows.
 _DECODED_AS = {tf.bool: tf.uint8, tf.uint32: tf.int32, tf.uint64: tf.int64}
 
 _SPECS = (
@@ -68,7 +68,7 @@ def read(
         Dicts of tensors by feature name, each [batch, …]; without ``batch_size`` […].
 
     Raises:
-        UsageError: an option is wrong; or ``feature_spec`` is needed and not given.
+        UsageError: an option is wrong, or ``feature_spec`` is missing.
         SourceError: there is no dataset, or no file matches.
         DataError: there is nothing to read, or the first record lacks a feature.
         RecordError: a file is truncated or damaged.
@@ -82,7 +82,7 @@ def read_features(
     batch_size: int | None,
     options: Mapping[str, Any],
 ) -> tf.data.Dataset:
-    """Return the examples of shards as :func:`read` does; its arguments and errors are the same."""
+    """Return the examples of shards; arguments and errors are as in :func:`read`."""
     single = batch_size is None
     given = {**options, "batch_size": _PARSED_AT_ONCE if batch_size is None else batch_size}
     decoded: RecordOptions = decode_options(RecordOptions, given)
@@ -118,7 +118,7 @@ def read_features(
 
 
 def _stored(spec: Any) -> Any:
-    """Return what ``tf.io.parse_example`` takes to read a feature, an array as its raw bytes."""
+    """Return the spec of a feature for ``tf.io.parse_example``; arrays are read as raw bytes."""
     if not isinstance(spec, tf.TensorSpec):
         return spec
     if spec.dtype in DTYPES.values():
@@ -127,23 +127,22 @@ def _stored(spec: Any) -> Any:
 
 
 def _restored(parsed: Any, spec: Any) -> Any:
-    """Return raw bytes as the array that they were; everything else as it is."""
+    """Turn raw bytes back into arrays; return other values unchanged."""
     if not isinstance(spec, tf.TensorSpec) or spec.dtype in DTYPES.values():
         return parsed
     values = tf.io.decode_raw(parsed, _DECODED_AS.get(spec.dtype, spec.dtype))
     values = tf.reshape(values, [tf.shape(parsed)[0], *spec.shape.as_list()])
-    return tf.cast(values, spec.dtype)  # of the same width, so that unsigned numbers wrap around
+    return tf.cast(values, spec.dtype)  # same width: negative numbers wrap to unsigned ones
 
 
 def _first(batch: Any) -> Any:
-    """Return the one element of a batch of one."""
     if isinstance(batch, tf.SparseTensor):
         return tf.sparse.reshape(batch, batch.dense_shape[1:])
     return batch[0]
 
 
 def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return how each feature is read, as ``feature_spec`` of :func:`read` says it."""
+    """Return the spec of each feature, in the form of ``feature_spec`` of :func:`read`."""
     if given is not None:
         if not given:
             raise UsageError("feature_spec must have at least one feature")
@@ -151,7 +150,7 @@ def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, Any]:
     if shards.dataset is None:
         path, first = first_record([file.path for file in shards.files])
         raise UsageError(
-            f"{path}: no dataset.json says what is in it; give feature_spec={{…}} "
+            f"{path}: no dataset.json lists its features; give feature_spec={{…}} "
             f"(its first record has: {', '.join(sorted(first)) or 'none'})"
         )
     known = shards.dataset.features or TASKS[shards.dataset.task].features
@@ -159,10 +158,9 @@ def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _checked(name: str, spec: Any) -> Any:
-    """Return the spec of a feature. Raises: UsageError."""
     if not isinstance(spec, _SPECS):
         raise UsageError(
-            f"feature_spec: {name!r} must be a tf.TensorSpec or what tf.io.parse_example takes, "
+            f"feature_spec: {name!r} must be a tf.TensorSpec or a spec of tf.io.parse_example, "
             f"such as tf.io.FixedLenFeature (got {spec!r})"
         )
     if isinstance(spec, tf.TensorSpec) and not spec.shape.is_fully_defined():

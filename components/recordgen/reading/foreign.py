@@ -27,8 +27,8 @@ from recordgen.tasks import TASKS
 # The prefix of features with a value for each box, also in other tools' files.
 _OBJECT = "image/object/"
 
-# Records of each file that are looked at until one can be read.
-_LOOKED_AT = 100
+# Records of each file that are tried until one can be read.
+_TRIED = 100
 
 _DTYPES = {bytes: tf.string, int: tf.int64, float: tf.float32}
 
@@ -37,12 +37,12 @@ def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
     """Return the file of the first record that can be read, and its features as lists by name.
 
     Raises:
-        RecordError: the first records are damaged, or are no ``tf.train.Example``.
+        RecordError: the first records are damaged or not ``tf.train.Example``.
         DataError: all files are empty.
     """
     problem: RecordError | None = None
     for path in paths:
-        for number, record in enumerate(islice(read_around(path), _LOOKED_AT)):
+        for number, record in enumerate(islice(read_around(path), _TRIED)):
             if isinstance(record, RecordError):
                 problem = problem or record
                 continue
@@ -54,10 +54,10 @@ def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
 
 
 def check_first(paths: Sequence[str], needed: Iterable[str], remedy: str) -> None:
-    """Check that the first record has some features.
+    """Check that the first record has the needed features.
 
     Raises:
-        DataError: there is no record, or it lacks one.
+        DataError: there is no record, or it lacks a feature.
         RecordError: the first file is damaged.
     """
     path, first = first_record(paths)
@@ -72,10 +72,10 @@ def _missing(path: str, first: Iterable[str], name: str, remedy: str) -> DataErr
 
 
 def is_ours(shards: ShardSet, payload: str) -> bool:
-    """Return whether shards were converted, and not written by another tool or from Python.
+    """Return whether shards were converted, not written by another tool or ``recordgen.write``.
 
     Raises:
-        DataError: they were written from Python, without the feature that holds the payload.
+        DataError: ``recordgen.write`` wrote them, without the feature that holds the payload.
     """
     if shards.dataset is None:
         return False
@@ -93,8 +93,8 @@ def check_record(
 ) -> dict[str, Any]:
     """Check that payloads and labels can be read from the files; return the specs of the extras.
 
-    ``labels`` are the features that labels are read from. Of files that were converted
-    (``is_ours``), only unknown extras are looked up.
+    ``labels`` are the features that hold labels. In converted files (``is_ours``) only extras that
+    the task does not have are checked.
 
     Raises:
         DataError: there is no record, or the first lacks a feature.
@@ -104,15 +104,15 @@ def check_record(
     for name in extras:
         if task == DETECTION and name.startswith(_OBJECT):
             raise UsageError(
-                f"extras: {name!r} has a value for each box, and boxes may be left out; read it "
-                f"with recordgen.read(…, feature_spec=…)"
+                f"extras: {name!r} has a value for each box, but some boxes may be dropped; read "
+                f"it with recordgen.read(…, feature_spec=…)"
             )
     known = parsing_spec(extras, task=task)
     if is_ours and len(known) == len(set(extras)):
         return known
     path, first = first_record(paths)
     there = ", ".join(sorted(first)) or "none"
-    # An image without objects has no features of boxes, and the first may be one.
+    # The first record may be an image without objects, which has no features of boxes.
     has_labels = task != DETECTION or any(name.startswith(_OBJECT) for name in first)
     payload = features.TEXT if TASKS[task].kind == "text" else features.IMAGE_ENCODED
     for name in (payload, *(labels if has_labels else ())):
@@ -130,7 +130,6 @@ def check_record(
 
 
 def _remedy(name: str, there: Iterable[str]) -> str:
-    """Return the remedy for a record that lacks a feature but has others."""
     if name in (features.IMAGE_ENCODED, features.TEXT):
         return "recordgen.read(files, feature_spec=…) reads any features"
     if name == features.IMAGE_OBJECT_LABEL:
@@ -150,9 +149,9 @@ def keeping_labelled(
     *,
     is_ours: bool,
 ) -> Keep | None:
-    """Return the function that selects labelled records; None: all are read.
+    """Return the function that selects labelled records; None if all are read.
 
-    ``described`` are features of the records beside those of the task.
+    ``described`` are further features of the records, which a predicate may use.
     """
     numbers = targets.numbers
     lists = (numbers.label, numbers.text) if numbers.classes.mode == "multi_hot" else ()
@@ -173,13 +172,13 @@ def _predicate_spec(
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
     """Return the spec of the features that a predicate gets: all but ``image/encoded``.
 
-    The first record of other tools' files names their features. ``lists`` are features that may
-    have several values in a record.
+    For other tools' files, these are the features of the first record. ``lists`` are features that
+    may have several values in a record.
     """
     spec = parsing_spec(task=task)
     if not is_ours:
         _, first = first_record(paths)
-        # The first record may lack a list that others have.
+        # The first record may lack a list that other records have.
         found = {name: item for name, item in spec.items() if isinstance(item, tf.io.RaggedFeature)}
         lists = [*lists, *found, *(name for name in first if name.startswith(_OBJECT))]
         spec = found | {name: _optional(values) for name, values in first.items() if values}
@@ -192,7 +191,7 @@ def _predicate_spec(
 
 
 def _optional(values: Sequence[Any]) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
-    """Return the spec of a feature with such values, which may be missing in other records."""
+    """Return the spec of a feature with these values, which may be missing in other records."""
     dtype = _DTYPES[type(values[0])]
     if len(values) > 1:
         return tf.io.RaggedFeature(dtype)

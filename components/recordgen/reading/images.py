@@ -45,9 +45,9 @@ from recordgen.reading.targets import Targets
 from recordgen.reading.windows import crop_view
 from recordgen.scales import scale_for
 
-# The parts of a batch on its way.
+# The parts of a batch between the stages.
 _IMAGE, _LABEL, _EXTRAS = "image", "label", "extras"
-_SIZE = "size"  # of a kept picture
+_SIZE = "size"  # of a cached picture
 
 
 class ImageReading:
@@ -60,7 +60,7 @@ class ImageReading:
         extras: specs of the further features.
         decoder: how images are decoded.
         has_raw: whether formats must be read to know which images are raw pixels.
-        keep: selects records; None: all are read.
+        keep: the function that selects records; None if all are read.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class ImageReading:
         options: ReadOptions,
         described: Mapping[str, features.FeatureSpec] | None = None,
     ) -> None:
-        """Prepare a planned reading; look at the first record of other tools' files.
+        """Prepare a planned reading; check the first record of other tools' files.
 
-        ``described`` are features of the records beside those of the task, for a predicate.
+        ``described`` are further features of the records, which a predicate may use.
 
         Raises:
-            UsageError: an option does not go with the data.
-            DataError: the records are not of images, or a feature is missing.
+            UsageError: an option does not fit the data.
+            DataError: the records hold no images, or a feature is missing.
             RecordError: the first file is damaged.
         """
         if plan.classes is None:
@@ -131,17 +131,16 @@ class ImageReading:
         return finished(batched.filter(has_examples) if self._tries else batched, plan, options)
 
     def _tried(self, make: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function of records, which skips those that cannot be read if it may."""
+        """Return ``make``, or with ``on_error`` a version that skips the records it fails on."""
         return self._skipping.tried(make) if self._skipping and self._tries else make
 
     def _records(self, plan: ReadPlan) -> tf.data.Dataset:
-        """Return one pass over the selected records."""
         return read_records(plan, self.options, self.keep, self._skipping)
 
     def _decoded_once(self) -> tf.data.Dataset:
-        """Return one pass over the decoded images: all are kept, or as many as fit."""
+        """Return one pass over the decoded images, of which all or as many as fit are cached."""
         plan, options = self.plan, self.options
-        # Cache before augmenting: else every epoch would see the same changes.
+        # Cache before augmenting: otherwise every epoch would see the same changes.
         if not plan.parts:
             records = self._records(plan)
             return mixed(cached(self._to_keep(records), plan, options), plan, options)
@@ -160,7 +159,7 @@ class ImageReading:
         )
 
     def _to_keep(self, records: tf.data.Dataset) -> tf.data.Dataset:
-        """Decode records one by one, in batches, to what is kept."""
+        """Decode records, in batches, to single images or pictures for the cache."""
         batched = records.batch(self.options.batch_size)
         return batched.map(self._tried(self._kept_images), **parallel_calls(self.options)).unbatch()
 
@@ -172,7 +171,7 @@ class ImageReading:
 
     @as_written
     def _parsed(self, records: tf.Tensor) -> tuple[dict[str, Any], Mapping[str, tf.Tensor]]:
-        """Return labels and extras of records (string [batch]), and what was parsed."""
+        """Return labels and extras of records (string [batch]), and all parsed features."""
         wanted = {features.IMAGE_ENCODED: tf.io.FixedLenFeature((), tf.string)}
         wanted |= {**self.extras, **self.targets.spec}
         if self.plan.is_checked or self.has_raw:
@@ -181,7 +180,7 @@ class ImageReading:
         parsed = tf.io.parse_example(records, wanted)
         extras = parsed
         if not self.extras.keys().isdisjoint(self.targets.spec):
-            # Features of labels are parsed as lists; as extras they have their own shape.
+            # As labels, features are parsed as lists; as extras, with their own shape.
             extras = tf.io.parse_example(records, dict(self.extras))
         found: dict[str, Any] = {_EXTRAS: {name: extras[name] for name in self.extras}}
         if isinstance(self.targets, BoxTargets):
@@ -192,15 +191,14 @@ class ImageReading:
 
     @as_written
     def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
-        """Turn records (string [batch]) into images as decoded or changed, labels and extras."""
+        """Turn records (string [batch]) into decoded and changed images, labels and extras."""
         return self._pixels(records, seed, self._changes(tf.shape(records)[0], seed))
 
     def _changes(self, count: tf.Tensor, seed: tf.Tensor) -> Changes | None:
-        """Return the changes of ``count`` images; None: the options ask for none."""
-        how = self.options.augment
-        if how is None:
+        if self.options.augment is None:
             return None
-        return draw_changes(how, count, self.options.image_size, tf.stack([seed, 1]))
+        size = self.options.image_size
+        return draw_changes(self.options.augment, count, size, tf.stack([seed, 1]))
 
     def _pixels(
         self, records: tf.Tensor, seed: tf.Tensor, changes: Changes | None
@@ -245,7 +243,7 @@ class ImageReading:
         return {**found, _IMAGE: pictures, _SIZE: sizes}
 
     def _changed(self, kept: dict[str, Any], seed: tf.Tensor) -> dict[str, Any]:
-        """Cut random windows out of kept pictures; change them, or the kept images."""
+        """Cut random windows out of cached pictures; then apply the changes."""
         images, boxes = kept[_IMAGE], kept.get(_LABEL)
         changes = self._changes(tf.shape(images)[0], seed)
         if _SIZE in kept:
@@ -261,7 +259,7 @@ class ImageReading:
 
     @as_written
     def _elements(self, decoded: dict[str, Any], seed: tf.Tensor) -> Any:
-        """Turn a decoded batch, or one of kept images or pictures, into the returned one."""
+        """Turn a batch of decoded or cached images into the batch that the user gets."""
         options = self.options
         if decoded[_IMAGE].dtype != tf.float32:
             decoded = self._changed(decoded, seed)
@@ -275,7 +273,7 @@ class ImageReading:
         images = tf.cast(images, options.dtype)
         parts = [images]
         if isinstance(self.targets, BoxTargets):
-            parts.append(self.targets.handed_out(decoded[_LABEL], images.shape[0]))
+            parts.append(self.targets.to_batch(decoded[_LABEL], images.shape[0]))
         elif self.targets.mode is not None:
             parts += self.targets.parts(decoded[_LABEL], images.shape[0])
         if self.extras:

@@ -1,4 +1,4 @@
-"""The keyword arguments of the reading functions, so that type checkers know them.
+"""The keyword arguments of the reading functions, for type checkers.
 
 The option classes in :mod:`recordgen.reading.options` document and check each of them.
 """
@@ -31,7 +31,7 @@ class RecordKeywords(TypedDict, total=False):
 
 
 class ReadKeywords(RecordKeywords, total=False):
-    """Keywords for examples of all tasks; each task takes those of its own option class."""
+    """Keywords for examples of all tasks; each task accepts the fields of its option class."""
 
     task: str
     label_mode: Literal["auto", "int", "binary", "categorical", "multi_hot"] | None

@@ -1,4 +1,4 @@
-"""How examples of each kind are read: one :class:`Kind` for each option class."""
+"""The kinds of examples: for each, its option class and the functions that plan and read it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from recordgen.tasks import TASKS, Declared
 
 @dataclass(frozen=True)
 class Kind:
-    """How examples of one kind are read; a task names its own as its ``reading``.
+    """How examples of one kind are read; the attribute ``reading`` of a task.
 
     Attributes:
         options: the option class.
         plan: plans a reading, before the first record is read.
         reading: prepares a planned reading.
-        training: further defaults for training.
+        training: further default options for training.
     """
 
     options: type[RecordOptions]
@@ -51,19 +51,19 @@ TEXTS = Kind(options=TextOptions, plan=plan_texts, reading=read_texts)
 ENTITIES = Kind(
     options=EntityOptions, plan=plan_records, reading=read_entities, training={"buckets": AUTO}
 )
-# Of a table with one column of images and one of labels, unless columns are named.
+# A table with one column of images and one of labels, unless ``columns`` is given.
 DECLARED = Kind(options=ReadOptions, plan=plan_images, reading=read_images)
 TABLES = Kind(options=TableOptions, plan=plan_table, reading=read_table)
 VIDEOS = Kind(options=VideoOptions, plan=plan_videos, reading=read_videos)
 
 
 def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
-    """Return how shards are read, and check the names of the options.
+    """Return the kind of the examples in shards, and check the names of the options.
 
     Args:
-        shards: the files. Other tools' files, and those written from Python, hold images unless the
+        shards: the files. Other tools' files, and files written from Python, hold images unless the
             option ``task`` names another task.
-        options: the user's options; ``task`` and ``columns`` decide with ``dataset.json``.
+        options: the user's options; the kind depends on ``task``, ``columns`` and ``dataset.json``.
 
     Raises:
         UsageError: there is no such task, or an option is for other tasks.
@@ -73,7 +73,7 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
     name = task if written == EXAMPLES else written
     if task not in (AUTO, name):
         raise UsageError(
-            f"task={task!r}, but dataset.json says {written!r}; leave task out to read that"
+            f"task={task!r}, but dataset.json says {written!r}; remove task to read the dataset"
         )
     if name == AUTO:
         name = "image_classification"
@@ -82,12 +82,12 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
     known = {field.name for field in fields(kind.options)}
     for option in options:
         if option not in known and option in ("image_size", *ReadKeywords.__annotations__):
-            raise UsageError(f"{option} does not apply to these examples ({name}); leave it out")
+            raise UsageError(f"{option} does not apply to these examples ({name}); remove it")
     return kind
 
 
 def kind_for(task: str) -> Kind:
-    """Return how examples of a task are read, unless their columns are declared and named.
+    """Return the kind of a task's examples, without regard to ``columns``.
 
     Raises:
         UsageError: there is no such task.

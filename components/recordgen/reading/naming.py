@@ -1,8 +1,8 @@
-"""Name the record that TensorFlow cannot read: its file, its number and what it is called.
+"""Name the record that TensorFlow cannot read: its file, its number and its source id.
 
-TensorFlow says what is wrong with a record, but not which one it is: ``corrupted record at 12345``
-names no file, and a batch of 32 has one message. So the files are read once more after an error,
-plainly and in order, and the batches are made again until one fails. Sound data pays nothing.
+TensorFlow says what is wrong with a record, but not which record: ``corrupted record at 12345``
+names no file, and a batch of 32 has one message. So after an error the files are read once more,
+in order, and batches are made again until one fails. Sound data costs nothing.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ _IDS = (features.IMAGE_SOURCE_ID, features.TEXT_SOURCE_ID, features.VIDEO_SOURCE
 # Attributes of datasets, and of their iterators.
 _SEARCH, _DATASET = "_recordgen_search", "_recordgen_dataset"
 
-# Records of one look. Those of a look that fails are looked at one by one.
+# Records that are tried together; if they fail, each is tried by itself.
 _RECORDS_AT_ONCE = 64
 
-#: What TensorFlow raises of a record. Messages that quote bytes may fail in their own way.
+#: What TensorFlow raises for a bad record: UnicodeDecodeError if its message quotes bytes.
 RECORD_ERRORS = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError)
 
-# An error of the user's own functions has no culprit among the records: the search ends.
+# Limit of a search: an error of the user's own functions has no bad record to find.
 _SECONDS = 60.0
 
 _MESSAGE_CHARACTERS = 300
 _REMEDY = "fix the record, read with on_error='skip', or convert again"
 
-#: Why a record cannot be read whose image cannot.
+#: The reason for a record whose image cannot be decoded.
 NO_IMAGE = "its image does not decode"
 
 _OTHER_TYPE = r"Key: (.+?)(?:, Index: \d+)?\.\s+Data types don't match\."
 
-# What TensorFlow says of a record, as a person says it.
+# TensorFlow's messages about a record, and plain English for each.
 _MEANINGS = (
     (r"Feature: (.+?) \(data type: (\w+)\) is required but", "it has no feature {0!r} ({1})"),
     (
@@ -73,22 +73,23 @@ _MEANINGS = (
 
 @dataclass(frozen=True)
 class Search:
-    """How to find the record that a reading stumbles over.
+    """A search for the record on which a reading fails.
 
     Attributes:
         files: the shards.
-        stages: returns what selects records, see :func:`recordgen.reading.records.keeping`, and
-            what makes a batch of some (string [batch]); called only after an error.
+        stages: returns the function that selects records, see
+            :func:`recordgen.reading.records.keeping`, and the function that makes a batch of
+            records (string [batch]); called only after an error.
     """
 
     files: Sequence[str]
     stages: Callable[[], tuple[Keep | None, Callable[..., Any]]]
 
     def culprit(self) -> RecordError | None:
-        """Return the error that names the first record that cannot be read; None: all can be."""
+        """Return the error that names the first bad record; None if there is none."""
         end = time.monotonic() + _SECONDS
         keep, to_batch = self.stages()
-        # Traced once: a batch that is made eagerly would build its inner datasets each time.
+        # Trace once: an eager call would build the inner datasets of a batch each time.
         batch = tf.function(to_batch, [tf.TensorSpec([None], tf.string)], autograph=False)
         for path in self.files:
             number = 0
@@ -97,7 +98,7 @@ class Search:
                 some: list[bytes] = []
                 damage: Exception | None = None
                 try:
-                    # One by one: those before a damaged one are looked at first.
+                    # extend keeps the records before a damaged one, which are checked first.
                     some.extend(islice(records, _RECORDS_AT_ONCE))
                 except (RecordError, StorageError, OSError) as exc:
                     damage = exc
@@ -118,19 +119,19 @@ def _first_bad(
     keep: Keep | None,
     to_batch: Callable[..., Any],
 ) -> RecordError | None:
-    """Return the error of the first of some records that cannot be read, numbered from a start."""
+    """Return the error of the first bad record; the first record has the number ``start``."""
     if not records or reason_why(records, keep, to_batch) is None:
         return None
     for number, record in enumerate(records, start):
         if (reason := reason_why([record], keep, to_batch)) is not None:
-            return RecordError(f"{path}: record {number}{called(record)}: {reason}; {_REMEDY}")
+            return RecordError(f"{path}: record {number}{shown_id(record)}: {reason}; {_REMEDY}")
     return None
 
 
 def reason_why(
     records: Sequence[bytes], keep: Keep | None, to_batch: Callable[..., Any]
 ) -> str | None:
-    """Return why a batch of these records cannot be made; None: it can be."""
+    """Return why no batch can be made of these records; None if it can."""
     try:
         kept = [it for it in records if keep is None or bool(keep(tf.constant(it)))]
         if kept:
@@ -141,9 +142,9 @@ def reason_why(
 
 
 def naming_records(dataset: tf.data.Dataset, search: Search) -> tf.data.Dataset:
-    """Let iterations over a dataset fail with an error that names the record.
+    """Make iterations over a dataset fail with an error that names the record.
 
-    What is made of it by further stages (``take``, ``map``) fails as TensorFlow does: see
+    Datasets derived from it (``take``, ``map``) fail with TensorFlow's error; for these see
     :func:`named_errors`.
     """
     setattr(dataset, _SEARCH, search)
@@ -154,15 +155,15 @@ def naming_records(dataset: tf.data.Dataset, search: Search) -> tf.data.Dataset:
 
 @contextmanager
 def named_errors(*datasets: tf.data.Dataset) -> Iterator[None]:
-    """Turn what TensorFlow raises in the block into the error that names the record.
+    """Replace TensorFlow's error in the block by an error that names the record.
 
     ``with named_errors(train): model.fit(train)``
 
     Args:
-        *datasets: as :func:`recordgen.train_dataset` and its like return them.
+        *datasets: results of :func:`recordgen.train_dataset` and similar functions.
 
     Raises:
-        RecordError: a record of theirs is damaged, or is not what it should be.
+        RecordError: a record of the datasets is damaged, or not as expected.
     """
     try:
         yield
@@ -172,14 +173,14 @@ def named_errors(*datasets: tf.data.Dataset) -> Iterator[None]:
 
 
 def raise_named(error: Exception, *datasets: tf.data.Dataset) -> None:
-    """Raise the RecordError that names the record of some datasets that cannot be read, if any.
+    """Raise a RecordError that names the first bad record of the datasets, if there is one.
 
-    ``error`` is what TensorFlow raised.
+    ``error`` is the error that TensorFlow raised.
     """
     searches: list[Search] = [getattr(it, _SEARCH) for it in datasets if hasattr(it, _SEARCH)]
     for search in searches:
         found = None
-        # If a function of the user's does not work here, their own error says more.
+        # If the user's own function fails here, the original error says more.
         with suppress(TypeError, ValueError):
             found = search.culprit()
         if found is not None:
@@ -188,11 +189,9 @@ def raise_named(error: Exception, *datasets: tf.data.Dataset) -> None:
 
 @lru_cache(None)
 def _naming(kind: Any) -> type[Any]:
-    """Return the class of a dataset, with iterators that name records."""
-
     def __iter__(self: Any) -> Any:
         found = kind.__iter__(self)
-        if tf.executing_eagerly():  # else an iterator of a graph, whose errors come later
+        if tf.executing_eagerly():  # in a graph, errors are raised later
             of: Any = type(found)
             found.__class__ = _naming_iterator(of)
             setattr(found, _DATASET, self)
@@ -219,8 +218,8 @@ def _damaged(path: str, number: int, damage: Exception) -> RecordError:
     )
 
 
-def called(record: bytes) -> str:
-    """Return what a record calls itself: `` (a.jpg)``; empty if it says nothing."""
+def shown_id(record: bytes) -> str:
+    """Return a record's source id for a message: `` (a.jpg)``; empty if it has none."""
     return f" ({name})" if (name := source_id(record)) else ""
 
 
@@ -238,7 +237,7 @@ def source_id(record: bytes) -> str:
 
 
 def _reason_of(message: str, record: bytes) -> str:
-    """Return what TensorFlow says of a record, without bytes of it."""
+    """Return TensorFlow's message about a record as a short reason, without bytes of the record."""
     try:
         parse_example(record)
     except ValueError:
@@ -246,7 +245,7 @@ def _reason_of(message: str, record: bytes) -> str:
     for pattern, words in _MEANINGS:
         if found := re.search(pattern, message, re.DOTALL):
             return f"{words.format(*found.groups()):.{_MESSAGE_CHARACTERS}}"
-    # Of an error in a graph, the lines before are where the graph was built.
+    # The last line has the error; in a graph, the lines before say where the graph was built.
     lines = [line.strip() for line in message.splitlines()]
     said = [line for line in lines if line and not line.startswith(("[[", "File ", "Detected at"))]
     text = re.sub(r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?", "", said[-1] if said else "")

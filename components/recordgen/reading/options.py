@@ -31,7 +31,7 @@ LABEL_MODES = (AUTO, "int", "binary", "categorical", "multi_hot", None)
 RESIZES = ("stretch", "fit", "center_crop", "random_crop")
 ON_ERROR = ("fail", "skip")
 
-#: Keras's names: left, top, right, bottom in pixels, and so on; ``rel_``: in shares of the image.
+#: Keras's names: ``xyxy`` is left, top, right, bottom in pixels; ``rel_``: in shares of the image.
 BOX_FORMATS = tuple(
     prefix + order for prefix in ("rel_", "") for order in ("xyxy", "yxyx", "xywh", "center_xywh")
 )
@@ -51,8 +51,8 @@ BALANCED = "balanced"
 class Augmentation:
     """Random changes of training images, new for each image; pixels stay in their range.
 
-    All are off by default, because the data decide which changes keep a label true: a mirrored
-    photo is a photo, a mirrored digit or traffic sign is not.
+    All are off by default, because it depends on the data which changes keep a label true: a
+    mirrored photo is a photo, but a mirrored digit or traffic sign is not.
 
     Attributes:
         flip: mirror every other image left to right.
@@ -102,8 +102,8 @@ class RecordOptions:
         drop_remainder: drop a short last batch, so that all shapes are known.
         cache: keep the examples in ``memory``, or in the file at a path (which must not exist, or
             come from the same reading); None: no cache.
-        cache_bytes: how many bytes a cache may take; None: half of the memory that is free, or any
-            number in a file. Images are kept decoded as far as they fit, see
+        cache_bytes: how many bytes a cache may take; None: half of the free memory, or any number
+            in a file. Images are kept decoded as far as they fit, see
             :mod:`recordgen.reading.caching`.
         predicate: takes a dict of one record's features (scalars; without ``image/encoded``) and
             returns whether to read it (bool []).
@@ -113,7 +113,7 @@ class RecordOptions:
         map_batch: a function of whole batches; takes and returns their parts.
         on_error: what to do with records that cannot be read, such as images that do not decode:
             ``fail``; ``skip`` them, with a warning that counts them and names file and record; or
-            a function that is called with this text, or with the source id of an image.
+            a function that is called with the warning's text, or with the source id of an image.
         tuning: threads, buffers and other settings of speed and memory.
     """
 
@@ -166,13 +166,13 @@ class RecordOptions:
 
     @property
     def passes(self) -> int | None:
-        """The number of passes over the data; None: endless."""
+        """The number of passes over the data; None if endless."""
         return None if isinstance(self.epochs, str) else self.epochs
 
     @property
     def has_full_batches(self) -> bool:
         """Whether every batch has ``batch_size`` examples."""
-        # Batches run on over the end of an epoch, so an endless dataset has no last one.
+        # Batches continue across the end of an epoch, so an endless dataset has no last batch.
         return self.drop_remainder or self.passes is None
 
     @property
@@ -193,7 +193,7 @@ class TaskOptions(RecordOptions):
     """How examples of a task are read: the fields of :class:`RecordOptions`, and this.
 
     Attributes:
-        task: the task, a name of :data:`recordgen.tasks.TASKS`; ``auto``: as in ``dataset.json``.
+        task: a name of :data:`recordgen.tasks.TASKS`; ``auto``: as in ``dataset.json``.
     """
 
     task: str = AUTO
@@ -212,8 +212,8 @@ class LabelOptions(TaskOptions):
             two classes, ``binary`` (float32 [1]); ``multi_hot`` (float32 [classes]) for any number
             of labels; or None: no labels, unlabelled records are read too. ``auto``: ``multi_hot``
             where examples have any number of labels, else ``int``.
-        labels: only examples of these classes; their numbers stay those of ``labels.txt``. In a
-            dataset written with ``--shard-by label`` only their files are opened.
+        labels: read only examples of these classes, with their numbers of ``labels.txt``. In a
+            dataset written with ``--shard-by label`` only the files of these classes are opened.
         vocabulary: number the classes by their position here, not in ``labels.txt``.
         weights: ``balanced``: all classes have the same total weight, the mean weight is 1; or a
             weight for each class; None: no weights.
@@ -242,7 +242,7 @@ class LabelOptions(TaskOptions):
             if name == "extras" or getattr(self, name) is not None:
                 check_list_of_names(name, getattr(self, name))
         if self.labels is not None and not self.labels:
-            raise UsageError("labels must name at least one class; None reads all of them")
+            raise UsageError("labels must name at least one class; None reads all classes")
         if self.vocabulary is not None and len(set(self.vocabulary)) < max(1, len(self.vocabulary)):
             raise UsageError(
                 f"vocabulary must name classes, each once (got {list(self.vocabulary)})"
@@ -283,16 +283,17 @@ class ReadOptions(LabelOptions):
         resize: ``stretch`` to the size; ``fit`` into it, with black bars; ``center_crop``: the
             largest window of the size's shape from the middle; ``random_crop``: a window of 8 to
             100 % of the area and of 3:4 to 4:3 of its shape, from anywhere.
-        crop_margin: with a cache and ``random_crop``, pictures are kept so large that their largest
-            crops are this times ``image_size``, unless they are smaller; 1..16.
-        augment: random changes; None: none. ``photo``: ``resize="random_crop"``, mirrored in half
-            of the cases, with light changed by up to 10 %.
+        crop_margin: size of the pictures that a cache keeps for ``random_crop``: their largest
+            crops are this times ``image_size``, unless a picture is smaller; 1..16.
+        augment: random changes, or None. ``photo``: ``resize="random_crop"``, mirrored in half of
+            the cases, with light changed by up to 10 %.
         task: a task of images; ``auto`` without a ``dataset.json``: ``image_classification``.
         label_mode: not for boxes.
-        labels: for boxes, only the boxes of these classes.
+        labels: for boxes, read only boxes of these classes.
         box_format: the four numbers of a box, one of :data:`BOX_FORMATS`.
         boxes: ``padded`` with -1 to the largest number of boxes in a batch, or ``ragged``.
-        max_boxes: the largest boxes of an image up to this number, padded to it; None: all.
+        max_boxes: keep at most this many boxes of an image, the largest, and pad to this number;
+            None: all.
         min_visible: skip a box if cropping leaves a smaller share of its area, 0..1.
     """
 
@@ -336,9 +337,9 @@ class EntityOptions(TaskOptions):
     Attributes:
         tokenizer: a function from tokens (string [batch, n]) to numbers ([batch, n]), such as the
             result of :func:`recordgen.token_lookup`; None: return the tokens themselves.
-        buckets: shuffled batches hold texts of similar length: ``auto``; or lengths in tokens, and
-            each batch is padded to the first sufficient one, so that there are few shapes. None:
-            batches in the order of the records.
+        buckets: ``auto``: shuffled batches hold texts of similar length. Lengths in tokens: each
+            batch is also padded to the first sufficient length, so that there are few shapes.
+            None: batches in the order of the records.
         sequence_length: cut and pad all texts to this number of tokens; None: pad to the longest of
             the batch.
         extras: further features to return, such as ``source_id`` or ``text``; lists are ragged.
@@ -364,7 +365,7 @@ class EntityOptions(TaskOptions):
             for length in self.buckets:
                 check_at_least(1, buckets=length)
             if sorted(set(self.buckets)) != list(self.buckets) or not self.buckets:
-                raise UsageError(f"buckets must be lengths that grow (got {self.buckets!r})")
+                raise UsageError(f"buckets must be increasing lengths (got {self.buckets!r})")
         if self.map_example is not None and (self.sequence_length is None or self.extras):
             raise UsageError(
                 "map_example needs examples of one shape: give sequence_length=…, and no extras"
@@ -392,7 +393,7 @@ def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return Python's number for NumPy's, also in tuples; other values unchanged."""
+    """Convert NumPy's integers to Python's, also in tuples; return other values unchanged."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     return int(value) if is_integer(value) else value

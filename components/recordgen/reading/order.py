@@ -1,20 +1,21 @@
-"""Random order and random numbers that depend on a seed alone.
+"""Random order and random numbers that depend only on a seed.
 
-``Dataset.shuffle`` and ``Dataset.random`` mix their seed with that of ``tf.random.set_seed``. Here
-TensorFlow's ops get both seeds directly. Without a seed, TensorFlow's own rules hold.
+``Dataset.shuffle`` and ``Dataset.random`` combine their seed with the global seed of
+``tf.random.set_seed``. Here TensorFlow's ops get both seeds directly. Without a seed, TensorFlow's
+own rules apply.
 """
 
 from __future__ import annotations
 
 import tensorflow as tf
 
-# TensorFlow's global seed if nobody called ``tf.random.set_seed``: then a seed gives the same order
-# as in ``Dataset.shuffle``.
+# TensorFlow's default global seed: a seed gives the same order as in ``Dataset.shuffle`` without
+# ``tf.random.set_seed``.
 _GLOBAL_SEED = 87654321
 
 
 def shuffled(dataset: tf.data.Dataset, buffer: int, seed: int | None) -> tf.data.Dataset:
-    """Return a dataset in random order, new in each iteration; ``buffer`` elements are held."""
+    """Shuffle with a buffer of ``buffer`` elements, in a new order in each iteration."""
     if seed is None:
         return dataset.shuffle(buffer)
     specs = [_flat_spec(spec) for spec in tf.nest.flatten(dataset.element_spec)]
@@ -35,7 +36,7 @@ def shuffled(dataset: tf.data.Dataset, buffer: int, seed: int | None) -> tf.data
 
 
 def random_numbers(seed: int | None) -> tf.data.Dataset:
-    """Return an endless dataset of numbers (int64 []), new in each iteration."""
+    """Return an endless dataset of random numbers (int64 []), new in each iteration."""
     if seed is None:
         return tf.data.Dataset.random(rerandomize_each_iteration=True)
     spec = tf.TensorSpec((), tf.int64)
@@ -51,10 +52,10 @@ def random_numbers(seed: int | None) -> tf.data.Dataset:
 
 
 def _op_seed(seed: int) -> int:
-    """Return a seed of any size as one of TensorFlow's 31 bits."""
+    """Reduce a seed of any size to the 31 bits of TensorFlow's seeds."""
     return seed % (2**31 - 1)
 
 
 def _flat_spec(spec: tf.TypeSpec) -> tf.TensorSpec:
-    """Return how the op sees a component: ragged and sparse ones are variants."""
+    """Return the op's spec of a component: ragged and sparse tensors are variants."""
     return spec if isinstance(spec, tf.TensorSpec) else tf.TensorSpec(None, tf.variant)

@@ -1,4 +1,4 @@
-"""Records → parsed features → what a function makes of them: the reading of a task of one's own."""
+"""Records → parsed features → batches by a function: the reading of a user's own task."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from recordgen.reading.shards import ShardSet
 def parsed_kind(
     features: Mapping[str, FeatureSpec], to_batch: Callable[[Mapping[str, tf.Tensor]], Any]
 ) -> Kind:
-    """Return how examples of a task are read, for its ``reading``.
+    """Return the :class:`Kind` of a task, for its ``reading``.
 
     Args:
-        features: those of the task.
-        to_batch: takes a batch of them by name, and returns what is handed out: tensors, or tuples
-            and dicts of them.
+        features: the features of the task.
+        to_batch: takes a batch of parsed features by name, and returns the batch that the user
+            gets: tensors, or tuples and dicts of them.
     """
     spec = to_parsing_spec(features)
 

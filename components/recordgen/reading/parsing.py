@@ -18,10 +18,10 @@ DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 def parsing_spec(
     names: Iterable[str] | None = None, *, task: str = "image_classification"
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
-    """Return the spec with which ``tf.io.parse_example`` reads records.
+    """Return the spec of a task's features for ``tf.io.parse_example``.
 
     Args:
-        names: the features wanted; None: all of the task.
+        names: the features to read; None: all features of the task.
         task: a name of :data:`recordgen.tasks.TASKS`.
     """
     known = TASKS[task].features
@@ -32,12 +32,12 @@ def parsing_spec(
 def to_parsing_spec(
     known: Mapping[str, FeatureSpec],
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
-    """Return the spec with which ``tf.io.parse_example`` reads these features."""
+    """Return the spec of these features for ``tf.io.parse_example``."""
     return {name: parsed_as(spec) for name, spec in known.items()}
 
 
 def parsed_as(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
-    """Return what ``tf.io.parse_example`` takes to read a feature."""
+    """Return the spec of one feature for ``tf.io.parse_example``."""
     dtype = DTYPES[spec.dtype]
     if spec.shape is None:
         return tf.io.RaggedFeature(dtype, row_splits_dtype=tf.int64)

@@ -1,4 +1,4 @@
-"""Plan a reading from the shards, the options, and the memory that is free.
+"""Plan a reading from the shards, the options, and the free memory.
 
     ShardSet + ReadOptions ─plan_reading─▶ ReadPlan
 
@@ -29,45 +29,45 @@ from recordgen.reading.shards import ShardFile, ShardSet
 from recordgen.reading.shares import Piece, consecutive_share, cut_at, even_share
 from recordgen.reading.tuning import AUTO, AUTOTUNE
 
-# Memory that shuffling may take. Recordgen's own shards are shuffled already, others may be sorted.
+# Memory that shuffling may take. Recordgen's shards are already shuffled, others may be sorted.
 _SHUFFLE_BYTES = 64_000_000
 _FOREIGN_SHUFFLE_BYTES = 256_000_000
 _MAX_SHUFFLE_RECORDS = 16_384
 _MIN_SHUFFLE_BATCHES = 2
 
-# With one class per file, more open files mix better; tf.data opens three times as many ahead, and
-# each costs a buffer of 256 kB.
+# With one class per file, more open files mix better, but tf.data opens three times as many ahead,
+# each with a buffer of 256 kB.
 _OPEN_SHARDS = 32
 
-# Consecutive records of one file: handing over each alone costs more than reading it, but tf.data
-# holds two such blocks of every open file.
+# Consecutive records of one file: handing over each by itself costs more than reading it, but
+# tf.data holds two such blocks of every open file.
 _BLOCK_RECORDS = 16
 _BLOCK_BYTES = 2_000_000
 
-# Assumed of a record that was not measured.
+# Assumed size of a record that was not measured.
 _UNKNOWN_RECORD_BYTES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """The decisions that are taken before the first record is read.
+    """The decisions made before the first record is read.
 
     Attributes:
         files: the shard files that this worker opens.
         pieces: the worker's records of these files; () for all.
         turn: (index, count): the worker takes every ``count``-th selected record; None: all.
-        examples: examples of this worker in one pass; None: not known.
+        examples: examples of this worker in one pass; None if unknown.
         cycle_length: files that are read at the same time.
         block_length: consecutive records of one file.
         shuffle_buffer: records that are held for shuffling; 0: no shuffling.
-        cache: what is cached; with ``parts``, of the first of them.
+        cache: what is cached; with ``parts``, the cache of the first part.
         task: the task; "" for records of any kind.
         classes: the classes of labelled examples.
         is_checked: whether Recordgen wrote the records and decoded every payload, so that no record
             can fail.
-        counts: records by file; None: not counted.
-        parts: if the decoded images of some examples are kept: the plan of these, and of the
-            others, in the order of the shards.
+        counts: records by file; None if not counted.
+        parts: if the decoded images of only some examples are kept: the plan of these examples, and
+            the plan of the others, in the order of the shards.
     """
 
     files: tuple[str, ...]
@@ -96,7 +96,7 @@ class ReadPlan:
         if self.pieces:
             lines.append(f"worker    {len(self.pieces)} files, whole or in part")
         if self.turn is not None:
-            lines.append("worker    every {1}th wanted record, from the {0}th".format(*self.turn))
+            lines.append("worker    every {1}th selected record, from the {0}th".format(*self.turn))
         return "\n".join(lines)
 
     def _cached(self) -> list[str]:
@@ -109,7 +109,7 @@ def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
     """Plan how images are read.
 
     Raises:
-        UsageError: an option does not go with the data, or TensorFlow does not decode it.
+        UsageError: an option does not fit the data, or TensorFlow cannot decode the images.
         DataError: nothing is left to read, or a label is outside the vocabulary.
     """
     check_formats(shards)
@@ -167,11 +167,11 @@ def _plan(
     pieces: tuple[Piece, ...] = ()
     turn = None
     if options.shard[1] > 1 and (filters or len(counts) < len(files)):
-        # Only reading all records tells which are selected, or how many there are.
+        # Which records are selected, or how many there are, is known only when all are read.
         turn = options.shard
         examples = None if examples is None else len(range(turn[0], examples, turn[1]))
     elif options.shard[1] > 1:
-        # With shards by label, whole files would give each worker other classes.
+        # With shards by label, whole files would give each worker different classes.
         share = even_share if by_label else consecutive_share
         found = share(counts, *options.shard)
         mine = [files[piece.file] for piece in found]
@@ -221,7 +221,7 @@ def _plan(
 
 
 def _divided(plan: ReadPlan, count: int) -> Iterator[ReadPlan]:
-    """Yield the plan of the first ``count`` examples, and of the others."""
+    """Yield the plan of the first ``count`` examples and the plan of the others."""
     for pieces in cut_at(plan.pieces, count):
         files = sorted({piece.file for piece in pieces})
         yield replace(
@@ -265,13 +265,13 @@ def _nothing_left(shards: ShardSet, options: LabelOptions) -> str:
     if shards.examples:
         return (
             f"{where} has no labelled example ({shards.examples} unlabelled); "
-            f"label_mode=None reads those"
+            f"label_mode=None reads them"
         )
     return f"{where} has no examples"
 
 
 def _record_bytes(files: Sequence[ShardFile]) -> float | None:
-    """Return the mean size of a record; None: not known."""
+    """Return the mean size of a record; None if unknown."""
     known = [(f.bytes, f.examples) for f in files if f.bytes is not None and f.examples]
     count = sum(examples for _, examples in known)
     return sum(size for size, _ in known) / count if count else None
@@ -281,8 +281,8 @@ def _cycle_length(options: RecordOptions, files: int, is_fixed: bool) -> int:
     if options.tuning.cycle_length != AUTOTUNE:
         return min(options.tuning.cycle_length, files)
     if not options.shuffle:
-        return 1  # one file after the other: the order is part of what was asked for
-    # Workers that take turns must see one order, and AUTOTUNE's depends on the machine.
+        return 1  # one file after the other keeps the order of the shards
+    # Workers that take turns must see one order, but AUTOTUNE's depends on the machine.
     return min(files, _OPEN_SHARDS) if is_fixed else AUTOTUNE
 
 

@@ -1,4 +1,4 @@
-"""Shards → serialised records, in the order and number of the plan."""
+"""Shards → serialised records → batches, in the order and number of the plan."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ def keeping(
     spec: Callable[[], Mapping[str, Any]],
     is_wanted: Keep | None = None,
 ) -> Keep | None:
-    """Return the function that selects serialised records; None: all are read.
+    """Return the function that selects serialised records; None if all are read.
 
-    ``predicate`` is the user's function of a dict of one record's features; ``spec`` returns how
-    these are parsed, and is called only for a predicate; ``is_wanted`` is a further condition.
+    Args:
+        predicate: the user's function of a dict of one record's features.
+        spec: returns the parsing spec of these features; called only if there is a predicate.
+        is_wanted: a further condition.
     """
     if predicate is None:
         return is_wanted
@@ -55,17 +57,17 @@ def read_records(
 ) -> tf.data.Dataset:
     """Return one pass over the records (string []) of this worker that ``keep`` selects.
 
-    Without ``skipping``, what cannot be read ends the reading.
+    Without ``skipping``, a record that cannot be read ends the reading.
 
     Raises:
         UsageError: TensorFlow cannot read files of this kind.
     """
     _check_schemes(plan.files)
     files = tf.data.Dataset.from_tensor_slices(_slices(plan))
-    # Workers that take turns must count in the same order, which may change between epochs.
+    # Workers that take turns must count in one order, but it may differ between epochs.
     takes_turns = plan.turn is not None
     if plan.shuffle_buffer and len(plan.files) > 1:
-        # Shuffle files before interleaving: the buffer only mixes what is read at one time.
+        # Shuffle files before interleaving: the buffer mixes only records that are read together.
         seed = _COMMON_SEED if takes_turns and options.seed is None else options.seed
         files = shuffled(files, len(plan.files), seed)
     read_piece = partial(_read_piece, skipping)
@@ -92,7 +94,7 @@ def read_records(
 
 
 def skipping_of(plan: ReadPlan, options: RecordOptions) -> Skipping | None:
-    """Return what skips bad records of a planned reading; None: they end it."""
+    """Return the :class:`Skipping` of a planned reading; None if bad records end it."""
     return Skipping(options.on_error, plan.counts) if options.skips else None
 
 
@@ -104,19 +106,19 @@ def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> 
         return dataset.cache()
     if options.predicate is not None:
         raise UsageError(
-            f"cache={plan.cache.path!r}: a file cannot tell one predicate from another; use "
-            f"cache='memory'"
+            f"cache={plan.cache.path!r}: the name of a cache file does not depend on the "
+            f"predicate, so it could hold another selection; use cache='memory'"
         )
     path = f"{plan.cache.path}-{_cache_mark(plan, plan.cache, options)}"
     if locks := glob.glob(f"{glob.escape(path)}*.lockfile"):
         raise UsageError(
-            f"{locks[0]}: another process fills this cache, or one died while it did; wait for it, "
-            f"or remove {path}*"
+            f"{locks[0]}: another process is filling this cache, or died while filling it; wait "
+            f"for it, or remove {path}*"
         )
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, exist_ok=True)
     size, free = plan.cache.bytes or 0, shutil.disk_usage(folder).free
-    # Not part of the plan: a cache that is there has taken its room already.
+    # Not checked in the plan: an existing cache has already taken its space.
     if size > free and not os.path.exists(f"{path}.index"):
         raise UsageError(
             f"cache={plan.cache.path!r}: {plan.cache} need more than the {free / 1e6:,.1f} MB that "
@@ -126,7 +128,7 @@ def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> 
 
 
 def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str:
-    """Return a mark that differs for other readings and other files."""
+    """Return eight hex digits that depend on the reading and the versions of its files."""
     # A cache keeps the order of its first reading.
     order = (bool(plan.shuffle_buffer), options.seed)
     parts: list[object] = [cache.stage, plan.pieces, plan.turn, plan.classes, order]
@@ -142,17 +144,17 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
 
 
 def mixed(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
-    """Shuffle, if the plan says so; before :func:`repeated`, so that each epoch is whole."""
+    """Shuffle if the plan says so. Call it before :func:`repeated`, so that each epoch is whole."""
     if not plan.shuffle_buffer:
         return dataset
     return shuffled(dataset, plan.shuffle_buffer, options.seed)
 
 
 def repeated(dataset: tf.data.Dataset, options: RecordOptions) -> tf.data.Dataset:
-    """Repeat, as the options say.
+    """Repeat for as many epochs as the options say.
 
-    Before batches are made: no short batch at the end of an epoch, and one iterator for the whole
-    training, so nothing is torn down and started anew in between.
+    Call it before batching: no epoch ends with a short batch, and one iterator serves the whole
+    training, so that nothing is torn down and restarted in between.
     """
     return dataset if options.passes == 1 else dataset.repeat(options.passes)
 
@@ -164,9 +166,9 @@ def batches(
     to_batch: Callable[..., Any],
     arrange: Arrange | None = None,
 ) -> tf.data.Dataset:
-    """Return batches; ``to_batch`` makes one of each batch of selected records (string [batch]).
+    """Return batches, each made by ``to_batch`` of selected records (string [batch]).
 
-    ``arrange`` changes the order of the records before.
+    ``arrange`` changes the order of the records before they are batched.
     """
     skipping = skipping_of(plan, options)
     records = read_records(plan, options, keep, skipping)
@@ -204,7 +206,7 @@ def finished(
             dataset = batch(options.batch_size, drop_remainder=options.has_full_batches)
     if options.map_batch is not None:
         dataset = dataset.map(options.map_batch, **parallel)
-    # The number of skipped examples is not known.
+    # The number of skipped examples is unknown.
     if plan.examples is not None and options.passes is not None and not options.skips:
         # Keras warns of an early end if it does not know the number of batches.
         examples = plan.examples * options.passes
@@ -216,10 +218,7 @@ def finished(
 
 @dataclass(frozen=True)
 class BatchReading:
-    """A reading that makes each batch of its records alone.
-
-    ``keep``, ``to_batch`` and ``arrange`` are those of :func:`batches`.
-    """
+    """A planned reading by :func:`batches`, which takes ``keep``, ``to_batch`` and ``arrange``."""
 
     plan: ReadPlan
     options: RecordOptions
@@ -250,16 +249,15 @@ def batches_of(examples: int, options: RecordOptions) -> int:
 def _tf_options(options: RecordOptions) -> tf.data.Options:
     found = tf.data.Options()
     if options.skips:
-        # Reporting counts as stateful, which would forbid saving an iterator; its only state is
-        # what was reported.
+        # tf.data refuses to save an iterator with stateful functions. Reporting is one, but its
+        # only state is the records that it has reported.
         ignore = tf.data.experimental.ExternalStatePolicy.IGNORE
         found.experimental_external_state_policy = ignore
     found.deterministic = options.is_ordered
-    # While tf.data's autotuner runs, the end of an iterator was seen to stall for half a
-    # second and more.
+    # With tf.data's autotuner, we have seen the end of an iterator stall for half a second and
+    # more.
     found.autotune.enabled = options.tuning.autotune
-    # Many images are decoded at the same time: threads within one of them only get in each
-    # other's way.
+    # Many images are decoded at the same time: more threads for one image slow the others down.
     found.threading.max_intra_op_parallelism = 1
     if options.tuning.threads is not None:
         found.threading.private_threadpool_size = options.tuning.threads
@@ -271,16 +269,16 @@ def _auto_shard_policy(options: RecordOptions) -> tf.data.experimental.AutoShard
     """Return how tf.distribute may divide the dataset among workers."""
     policies = tf.data.experimental.AutoShardPolicy
     if options.shard[1] > 1:
-        return policies.OFF  # it is one worker's share already
+        return policies.OFF  # the dataset is already one worker's share
     if options.is_ordered and (options.seed is not None or not options.shuffle):
-        return policies.DATA  # every n-th batch of the order that all workers see
-    # If orders differ, every n-th batch has some examples twice and others never. Divide by files,
-    # or fail if that is not possible.
+        return policies.DATA  # all workers see one order, and each takes every n-th batch
+    # If the workers' orders differ, every n-th batch would repeat some examples and miss others.
+    # Divide by files, or fail if that is not possible.
     return policies.FILE
 
 
 def _slices(plan: ReadPlan) -> tuple[Any, ...]:
-    """Return the arguments of :func:`_read_piece` for all files, as lists."""
+    """Return the arguments of :func:`_read_piece`, each as a list over the files."""
     if not plan.pieces:
         return (list(plan.files),)
     starts = [piece.start for piece in plan.pieces]
@@ -297,8 +295,8 @@ def _read_piece(
 ) -> tf.data.Dataset:
     """Return serialised records (string []) of the shard at ``path`` (string []).
 
-    With ``start`` and ``count`` (int64 []) only those of a :class:`recordgen.reading.shares.Piece`,
-    whose count includes damaged ones.
+    With ``start`` and ``count`` (int64 []) only the records of a
+    :class:`recordgen.reading.shares.Piece`, whose count includes damaged records.
     """
     records = _read_file(path) if skipping is None else skipping.readable(_read_file, path)
     return records if start is None else records.skip(start).take(count)
@@ -315,6 +313,6 @@ def _check_schemes(files: tuple[str, ...]) -> None:
         scheme = "" if storage.is_local(file) else file.split("://", 1)[0]
         if scheme not in known:
             raise UsageError(
-                f"{file}: TensorFlow reads no {scheme}:// here; copy the files to a disk or to "
+                f"{file}: TensorFlow cannot read {scheme}:// here; copy the files to a disk or to "
                 f"gs://, or import a package that adds it, such as tensorflow_io"
             )

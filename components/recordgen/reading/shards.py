@@ -1,4 +1,4 @@
-"""Which shard files to read, and what is known about them before they are opened."""
+"""Find the shard files to read, and what ``dataset.json`` says about them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class ShardFile:
 
     Attributes:
         path: its path or URL.
-        examples: the records in it; None: not counted.
-        bytes: its size; None: not asked.
-        label: the one label of all its examples, "" if they have none; None: mixed or unknown.
-        damage: what is known to be wrong with it; empty: nothing.
+        examples: the number of records; None if not counted.
+        bytes: its size; None if unknown.
+        label: the label that all examples share, "" if they have none; None if mixed or unknown.
+        damage: the error message if the file is known to be damaged; else empty.
     """
 
     path: str
@@ -54,10 +54,10 @@ class ShardSet:
     Attributes:
         files: the shard files, in their order.
         split: the split's name; None for files that match patterns.
-        dataset: the ``dataset.json`` that lists them; None: other tools' files. Of several
-            datasets, what they are together.
-        renumbered: records of several datasets hold different numbers of a label, so numbers follow
-            from the labels' texts.
+        dataset: the ``dataset.json`` that lists them, or several joined into one; None for other
+            tools' files.
+        renumbered: whether several datasets store different numbers for a label, so that numbers
+            follow from the labels' texts.
     """
 
     files: tuple[ShardFile, ...]
@@ -66,7 +66,7 @@ class ShardSet:
     renumbered: bool = False
 
     def check_numbers(self) -> None:
-        """Check that stored numbers of labels can be read. Raises: DataError."""
+        """Check that one number means one label in all files. Raises: DataError."""
         if self.renumbered:
             raise DataError(
                 f"{self.files[0].path} and {self.files[-1].path} number their labels differently; "
@@ -75,7 +75,7 @@ class ShardSet:
 
     @property
     def examples(self) -> int | None:
-        """Records in all files; None: not all files were counted."""
+        """The number of records in all files; None if a file was not counted."""
         counts = [file.examples for file in self.files if file.examples is not None]
         return sum(counts) if len(counts) == len(self.files) else None
 
@@ -87,7 +87,7 @@ class ShardSet:
 
     @property
     def images(self) -> ImageStats | None:
-        """Properties that all images share; None: not known."""
+        """Properties that all images share; None if unknown."""
         return self._stats.images if self._stats is not None else None
 
     @property
@@ -102,12 +102,12 @@ class ShardSet:
         """Whether images, if there are any, may be WEBPs, which not every TensorFlow decodes."""
         if self.images is not None:
             return WEBP in self.images.formats
-        # Nothing is known in common of several images in a row.
+        # Rows with several images have no common statistics.
         return self.dataset is not None and self.dataset.options.get("encode") == WEBP
 
     @property
     def labels(self) -> dict[str, int] | None:
-        """Labelled examples by class; None: not known."""
+        """Labelled examples by class; None if unknown."""
         if self._stats is None or self.dataset is None or self.dataset.label_kind == "none":
             return None
         return dict(self._stats.labels)
@@ -124,8 +124,8 @@ def find_shards(
     """Return the shards of ``split``.
 
     ``"out"`` → the files and counts of ``out/dataset.json``;
-    ``["out/Split-train/*"]`` → the same, found beside the matching files;
-    ``["out/1/Split-train/*", "out/2/Split-train/*"]`` or ``["out/1", "out/2"]`` → those of both;
+    ``["out/Split-train/*"]`` → the same, from the ``dataset.json`` next to the split's folder;
+    ``["out/1/Split-train/*", "out/2/Split-train/*"]`` or ``["out/1", "out/2"]`` → files of both;
     ``"others/train-*.tfrecord.gz"`` → the matching files, without counts.
 
     Args:
@@ -135,7 +135,7 @@ def find_shards(
 
     Raises:
         SourceError: there is no dataset, or no file matches.
-        SplitNotFoundError: the split is not there.
+        SplitNotFoundError: the dataset has no such split.
     """
     if not isinstance(split, str):
         raise UsageError(f"split must be a split's name (got {split!r})")
@@ -150,7 +150,7 @@ def find_shards(
         return _named(paths)
     if source.endswith(DATASET_FILE):
         return _split_of([_read(source)], split)
-    # A folder may be named like a pattern, but object stores are not asked for such names.
+    # A local folder's name may look like a pattern; in object stores this is not checked.
     is_pattern = not _MAGIC.isdisjoint(source)
     if is_pattern and not (storage.is_local(source) and storage.exists(source)):
         return _named([source])
@@ -160,14 +160,14 @@ def find_shards(
         there = [name.removeprefix(SPLIT_PREFIX) for name in folders]
         return _named([storage.join(source, split_dir(find_split(source, split, there)), "*")])
     if not storage.list_files(source):
-        read_dataset(source)  # says what is missing
+        read_dataset(source)  # raises an error that says what is missing
     return _named([source])
 
 
 def find_split(where: str, split: str, there: Sequence[str]) -> str:
-    """Return the name of a split among those of a dataset; ``where`` is for the message.
+    """Return the name under which a dataset has a split; ``where`` is for the message.
 
-    ``"validation"``, ``"val"``, ``"eval"`` → ``"eval"``, unless a split has the very name.
+    ``"validation"``, ``"val"``, ``"eval"`` → ``"eval"``, unless a split has exactly that name.
 
     Raises:
         SplitNotFoundError: there is no such split.
@@ -182,7 +182,7 @@ def find_split(where: str, split: str, there: Sequence[str]) -> str:
 
 
 def _with_damage(file: ShardFile) -> ShardFile:
-    """Check a local shard's size: a truncated file must not be found in the middle of training."""
+    """Check a local shard's size, so that a truncated file is found before training starts."""
     if not storage.is_local(file.path):
         return file
     try:
@@ -201,7 +201,7 @@ def _with_damage(file: ShardFile) -> ShardFile:
 
 
 def _named(patterns: list[str]) -> ShardSet:
-    # A pattern made from a uri that ends in a slash has two of them.
+    # A pattern that was made from a uri with a slash at the end has two slashes.
     single = [re.sub(r"(?<!:)/{2,}", "/", pattern) for pattern in patterns]
     files = list(dict.fromkeys(f for pattern in single for f in storage.list_files(pattern)))
     if not files:
@@ -219,7 +219,7 @@ def _named(patterns: list[str]) -> ShardSet:
 
 
 def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
-    """Return the datasets (root, content) in whose Split folders the files lie."""
+    """Return the datasets (root, content) whose Split folders hold the files."""
     folders = dict.fromkeys(posixpath.dirname(file) for file in files)
     roots = dict.fromkeys(
         posixpath.dirname(folder)
@@ -234,10 +234,9 @@ def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
 
 
 def _known(files: Sequence[str], found: Sequence[tuple[str, Dataset]]) -> ShardSet | None:
-    """Return the shards of the one split of each dataset that these files are; None: they differ.
+    """Return the shards of a split if the files are exactly that split of each dataset; else None.
 
-    A file may also lie outside of all datasets, and examples that were written from Python may have
-    other features in each.
+    Examples of several datasets that were written from Python must also have the same features.
     """
     if any(each.task == EXAMPLES and each.features != found[0][1].features for _, each in found):
         return None
@@ -259,7 +258,7 @@ def _holds_dataset(path: str) -> bool:
 
 
 def _read(path: str) -> tuple[str, Dataset]:
-    """Return the folder and the content of the dataset at ``path``, or of its ``dataset.json``."""
+    """Return the folder and content of a dataset; ``path`` is the folder or ``dataset.json``."""
     root = posixpath.dirname(path) if path.endswith(DATASET_FILE) else path
     return root, read_dataset(path)
 
@@ -267,7 +266,7 @@ def _read(path: str) -> tuple[str, Dataset]:
 def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:
     """Return the shards of a split of one dataset, or of several that are read as one.
 
-    One of several datasets may lack the split; its labels have numbers all the same.
+    If one of several datasets lacks the split, its labels are numbered nevertheless.
     """
     dataset = join_datasets(found)
     roots = ", ".join(root or "." for root, _ in found)
@@ -284,7 +283,6 @@ def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:
 
 
 def _counted(file: ShardFile) -> ShardFile:
-    """Return a file with its count and size, if it is local, not compressed and not damaged."""
     if not is_cheap(file.path):
         return file
     try:

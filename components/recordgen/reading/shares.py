@@ -1,7 +1,7 @@
-"""Divide the records of shard files among workers: index arithmetic alone.
+"""Divide the records of shard files among workers: pure index arithmetic.
 
-All workers compute the same plan from the same counts, without talking to each other. Their shares
-are disjoint, hold every record, and differ by one record at most.
+All workers compute the same plan from the same counts, without communication. Their shares are
+disjoint, hold every record, and differ by one record at most.
 
     counts (5, 5, 5), 2 workers → worker 0: file 0, records 0–1 of file 1
                                   worker 1: records 2–4 of file 1, file 2
@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some records of one file.
+    """Consecutive records of one file.
 
     Attributes:
-        file: the file's place in the list of files.
-        start: the first record.
-        count: how many records.
+        file: the file's index in the list of files.
+        start: the index of the first record.
+        count: the number of records.
     """
 
     file: int
@@ -29,10 +29,10 @@ class Piece:
 
 
 def consecutive_share(counts: Sequence[int], index: int, workers: int) -> list[Piece]:
-    """Return a worker's share of few files: whole ones, and at most two in part.
+    """Return a worker's share of few files: whole files, and at most two in part.
 
-    The files are cut as if they were one, so all workers together open no more than
-    ``len(counts) + workers - 1``.
+    The files are divided as if they were one, so all workers together open at most
+    ``len(counts) + workers - 1`` files.
     """
     total = sum(counts)
     first, end = index * total // workers, (index + 1) * total // workers
@@ -47,7 +47,7 @@ def consecutive_share(counts: Sequence[int], index: int, workers: int) -> list[P
 
 
 def cut_at(pieces: Sequence[Piece], count: int) -> tuple[list[Piece], list[Piece]]:
-    """Return the first ``count`` records of pieces, and the others."""
+    """Divide pieces after the first ``count`` records."""
     first, others = [], []
     for piece in pieces:
         taken = min(count, piece.count)
@@ -62,8 +62,8 @@ def cut_at(pieces: Sequence[Piece], count: int) -> tuple[list[Piece], list[Piece
 def even_share(counts: Sequence[int], index: int, workers: int) -> list[Piece]:
     """Return a share of every file, for files with one class each.
 
-    The workers' parts of a file differ by one record at most. They take turns with the odd records,
-    so that the whole shares differ by one record at most, too.
+    The workers' parts of a file differ by one record at most. The workers take the remaining
+    records in turn, so that the whole shares also differ by one record at most.
     """
     pieces = []
     before = 0

@@ -1,11 +1,11 @@
-"""Skip what cannot be read, report it, and read the rest: ``on_error``.
+"""``on_error``: skip and report records that cannot be read, and read the rest.
 
-A damaged file: TensorFlow stops at the first damage. Only if fewer records came than there are, the
-file is read once more in Python, which passes over the damage where it can.
+A damaged file: TensorFlow stops at the first damage. If fewer records came than the file has, it is
+read once more in Python, which continues behind the damage where it can.
 
-A record of another tool: graphs cannot catch an error, but a dataset can skip an element. A batch
-is made in a dataset of its own; only if that fails, each of its records is tried in Python. Records
-that Recordgen has checked are not tried: they cost nothing.
+A record of another tool: graphs cannot catch an error, but a dataset can skip an element. So each
+batch is made in a dataset of its own; only if that fails, each of its records is tried in Python.
+Records that Recordgen has checked are not tried, and cost nothing.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ import tensorflow as tf
 
 from recordgen.errors import RecordError, RecordgenError
 from recordgen.reading.decoding import as_written
-from recordgen.reading.naming import NO_IMAGE, called, reason_why, source_id
+from recordgen.reading.naming import NO_IMAGE, reason_why, shown_id, source_id
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.targets import lookup_table
 from recordgen.records.tfrecord import read_around
 
 _log = logging.getLogger(__name__)
 
-# A filter alone is called for each record, which is more work than trying this many together.
+# A filter is called for each record, which takes longer than trying this many together.
 _SELECTED_AT_ONCE = 64
 
-# An endless dataset would look for a batch for ever.
+# Otherwise an endless dataset would search for a sound record forever.
 _NOTHING = "no record can be read, and on_error skips them all"
 
-# Records of a pass where nobody has counted them, for the end of one without a sound record.
+# Assumed number of records in a pass if they were not counted.
 _ASSUMED_EXAMPLES = 2_000
 
-# Time for finding the numbers of bad records; those found later are reported without.
+# Time for finding the numbers of bad records; after it, records are reported without a number.
 _SECONDS = 60.0
 
 
 class Skipping:
-    """Skips records of some files, and reports each of them once.
+    """Skips records that cannot be read, and reports each of them once.
 
     Args:
-        on_error: ``skip``: log a warning that counts; or the user's function of a text.
-        counts: the number of records by file; None: not counted.
+        on_error: ``skip``: log a warning with a running count; or the user's function of a text.
+        counts: the number of records by file; None if not counted.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Skipping:
     def readable(self, read: Callable[..., tf.data.Dataset], path: tf.Tensor) -> tf.data.Dataset:
         """Return the records of the file at ``path`` (string []), without damaged ones.
 
-        ``read`` reads a file's records as long as it is sound.
+        ``read`` reads a file's records up to the first damage.
         """
-        # -1: all of them; the file's end is asked for only if fewer records came than there are.
+        # -1: take all. The second reading starts only if fewer records came than the file has.
         known = {file: -1 if count is None else count for file, count in self._counts.items()}
         counts = lookup_table(known, default=-1)
         rest = tf.data.Dataset.from_generator(
@@ -91,11 +91,11 @@ class Skipping:
         return records.batch(_SELECTED_AT_ONCE).map(self.tried(select)).unbatch()
 
     def tried(self, make: Callable[..., Any]) -> Callable[..., Any]:
-        """Return ``make``, which then skips the records on which it fails.
+        """Return a version of ``make`` that skips the records on which it fails.
 
         Args:
-            make: takes records (string [batch]) and further tensors; returns a batch. If all fail,
-                it is called without any.
+            make: takes records (string [batch]) and further tensors; returns a batch. If all
+                records fail, it is called with none.
         """
 
         def made(records: tf.Tensor, *more: tf.Tensor) -> Any:
@@ -107,7 +107,7 @@ class Skipping:
                 kept = tf.numpy_function(sound, [records, *more], tf.string)
                 return tf.ensure_shape(kept, [None]), *more
 
-            # The rest is made only if the whole batch fails.
+            # The second element is made only if the whole batch fails.
             both = whole.concatenate(whole.map(without_bad))
             return both.map(make).ignore_errors().take(1).get_single_element()
 
@@ -115,17 +115,17 @@ class Skipping:
         return found
 
     def sound(self, make: Callable[..., Any]) -> Callable[[tf.Tensor], tf.Tensor]:
-        """Return the function of records (string [batch]) that returns those that make a batch."""
+        """Return a function that drops from records (string [batch]) those ``make`` fails on."""
         tried = self.tried(as_written(lambda records: (records, make(records))))
         found: Callable[[tf.Tensor], tf.Tensor] = as_written(lambda records: tried(records)[0])
         return found
 
     def _sound(self, make: Callable[..., Any], records: Any, *more: Any) -> Any:
-        """Return the records (array of bytes) that make a batch; report the others."""
+        """Return the records (array of bytes) that can be read; report the others."""
         return np.array([it for it in records if self._is_sound(make, it, more)], object)
 
     def _is_sound(self, make: Callable[..., Any], record: bytes, more: Sequence[Any]) -> bool:
-        # Eagerly, operation by operation: a function would wait for the threads that wait for it.
+        # Run eagerly: a tf.function would wait for threads that wait for this call.
         reason = reason_why([record], None, lambda one: make(one, *more))
         if reason is None:
             return True
@@ -135,11 +135,11 @@ class Skipping:
             return False
         with self._lock:
             place = self._place(record)
-        self._report(hash(record), f"{place}{called(record)}: {reason}")
+        self._report(hash(record), f"{place}{shown_id(record)}: {reason}")
         return False
 
     def _place(self, record: bytes) -> str:
-        """Return the file and the number of a record."""
+        """Return a record's file and number as text; ``a record`` if the time is over."""
         key, end = hash(record), time.monotonic() + self._seconds
         while key not in self._places and time.monotonic() < end:
             found = next(self._unplaced, None)
@@ -150,7 +150,7 @@ class Skipping:
         return self._places.get(key, "a record")
 
     def _behind_damage(self, path: bytes) -> Iterator[bytes]:
-        """Yield the sound records behind the first damage of a file; report what is lost."""
+        """Yield the sound records behind the first damage of a file; report the lost records."""
         name = path.decode()
         if name in self._undamaged:
             return
@@ -179,14 +179,14 @@ class Skipping:
             return
         with self._lock:
             if key in self._reported:
-                return  # in an epoch before
+                return  # in an earlier epoch
             self._reported.add(key)
             self._skipped += 1
             _log.warning("skipped %d: %s", self._skipped, text)
 
 
 def _places(files: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield the hash of each record, and its file and number."""
+    """Yield the hash of each record, and its file and number as text."""
     for path in files:
         with suppress(OSError, RecordgenError):
             for number, found in enumerate(read_around(path)):
@@ -197,14 +197,16 @@ def _places(files: Sequence[str]) -> Iterator[tuple[int, str]]:
 def ending(
     batches: tf.data.Dataset, examples: int | None, options: RecordOptions
 ) -> tf.data.Dataset:
-    """Let an endless dataset fail when no record of a whole pass can be read.
+    """Make an endless dataset fail when no record of a whole pass can be read.
 
-    ``batches`` are left when bad records are skipped; some may be empty. ``examples`` is the number
-    of records in a pass; None: not known, 2,000 are assumed.
+    Args:
+        batches: batches without their bad records; some may be empty.
+        examples: records in a pass; None if unknown, then 2,000 are assumed.
+        options: the user's options.
     """
     if options.passes is not None:
         return batches
-    # Between two sound records there may be the others of two passes.
+    # Between two sound records there may be all other records of two passes.
     most = 2 * math.ceil((examples or _ASSUMED_EXAMPLES) / options.batch_size) + 1
 
     @as_written

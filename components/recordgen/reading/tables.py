@@ -1,7 +1,7 @@
 """Rows of tables: records → columns by name, with decoded images; the target; and weights.
 
-Columns that were inferred and columns that a schema declares are read alike. A schema with one
-column of images and one of labels is read as labelled images are, unless columns are named.
+Inferred and declared columns are read alike. A schema with one column of images and one of labels
+is read like image classification, unless ``columns`` names columns.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from recordgen.tasks import ImageClassification
 
 VECTORS = ("padded", "ragged")
 
-# What two images of a row show belongs together: nothing is drawn for each.
+# No random crops: the images of a row belong together, so they must not be cropped independently.
 _RESIZES = ("stretch", "fit", "center_crop")
 
-# What only a target of classes has, and what only images have.
-_OF_LABELS = ("label_mode", "labels", "vocabulary", "weights")
-_OF_IMAGES = ("image_size", "dtype", "scale", "resize")
+# Options that need a target of classes, and options that need images.
+_LABEL_OPTIONS = ("label_mode", "labels", "vocabulary", "weights")
+_IMAGE_OPTIONS = ("image_size", "dtype", "scale", "resize")
 
-# What a row without a weight weighs.
-_PLAIN_WEIGHT = 1.0
+# The weight of a row without one.
+_DEFAULT_WEIGHT = 1.0
 
 _KINDS: Mapping[str, tuple[type[Any], ...]] = {
     "int64": (Integral,),
@@ -57,19 +57,18 @@ _KINDS: Mapping[str, tuple[type[Any], ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions(LabelOptions):
-    """How rows of tables are read; what :class:`LabelOptions` has, and the following.
+    """How rows of tables are read: the fields of :class:`LabelOptions`, and these.
 
     Attributes:
-        columns: the columns that are handed out; None: all but the target and the weights.
-        defaults: by column, what stands where a value is missing; of columns that are not named
-            NaN for numbers, -1 for whole numbers, and empty text.
+        columns: the columns to return; None: all but the target and the weights.
+        defaults: by column, the value of rows that have none. Without a default: NaN for numbers,
+            -1 for whole numbers, and empty text.
         image_size: height and width of images, in pixels.
         dtype: of images; see :class:`ReadOptions`.
         scale: of images; see :class:`ReadOptions`.
         resize: ``stretch``, ``fit`` or ``center_crop``; see :class:`ReadOptions`.
-        vectors: what lists of any length become: ``padded`` with 0 to the longest of a batch, or
-            ``ragged``.
-        extras: none: every column is one of those that are handed out.
+        vectors: lists of any length are ``padded`` with 0 to the longest in a batch, or ``ragged``.
+        extras: not for tables; use ``columns``.
     """
 
     columns: Sequence[str] | None = None
@@ -89,18 +88,15 @@ class TableOptions(LabelOptions):
             raise UsageError(f"defaults must be a dict by column (got {self.defaults!r})")
         if self.extras:
             raise UsageError(
-                f"extras are for batches of images and labels; of the columns of a table all are "
-                f"handed out, or those that columns=[…] names (got {list(self.extras)})"
+                f"extras are for batches of images and labels; a table's batches have all columns, "
+                f"or the columns that columns=[…] names (got {list(self.extras)})"
             )
         check_one_of("resize", self.resize, _RESIZES)
         check_one_of("vectors", self.vectors, VECTORS)
 
 
 def are_labelled_images(shards: ShardSet) -> bool:
-    """Return whether declared columns are read as images and labels, unless columns are named.
-
-    They are where there is one column of images and one of labels.
-    """
+    """Return whether shards hold one column of images and one of labels, or no declared columns."""
     if shards.dataset is None or not shards.dataset.options.get("schema"):
         return True
     table = stored_table(shards)
@@ -108,25 +104,25 @@ def are_labelled_images(shards: ShardSet) -> bool:
 
 
 def table_of(options: Mapping[str, Any]) -> Table | None:
-    """Return the columns that the options in ``dataset.json`` say; None: they say none."""
+    """Return the columns in the options of ``dataset.json``; None if these have no columns."""
     if options.get("table"):
         return Table.from_json(options["table"])
     return Schema.from_json(options["schema"]).table if options.get("schema") else None
 
 
 def stored_table(shards: ShardSet) -> Table:
-    """Return the columns that shards hold. Raises: UsageError: nobody says."""
+    """Return the columns that shards hold. Raises: UsageError: no ``dataset.json`` lists them."""
     table = None if shards.dataset is None else table_of(shards.dataset.options)
     if table is None:
         raise UsageError(
-            f"{shards.files[0].path}: no dataset.json says which columns the examples have; read "
+            f"{shards.files[0].path}: no dataset.json lists the columns of the examples; read "
             f"them with recordgen.read(…, feature_spec=…)"
         )
     return table
 
 
 def plan_images(shards: ShardSet, options: ReadOptions) -> ReadPlan:
-    """Plan how a table of one column of images and one of labels is read: as labelled images."""
+    """Plan how a table of one column of images and one of labels is read, as labelled images."""
     return plan_reading(_as_images(shards), options)
 
 
@@ -137,7 +133,7 @@ def read_images(shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> Image
 
 
 def _as_images(shards: ShardSet) -> ShardSet:
-    """Return shards as those of image classification: the names of the features are the same."""
+    """Return shards under the task of image classification, which has the same feature names."""
     dataset = shards.dataset
     if dataset is None:
         return shards
@@ -147,48 +143,46 @@ def _as_images(shards: ShardSet) -> ShardSet:
 def plan_table(shards: ShardSet, options: TableOptions) -> ReadPlan:
     """Plan how rows are read. Raises: as :func:`recordgen.reading.plan.plan_reading`."""
     table = stored_table(shards)
-    assert shards.dataset is not None  # noqa: S101 -- it says which table
+    assert shards.dataset is not None  # noqa: S101 -- stored_table needs it
     task = shards.dataset.task
     default = {field.name: field.default for field in fields(options)}
     given = [name for name in default if getattr(options, name) != default[name]]
-    for name in () if table.images else _OF_IMAGES:
+    for name in () if table.images else _IMAGE_OPTIONS:
         if name in given:
-            raise UsageError(f"{name} does not apply to these examples ({task}); leave it out")
+            raise UsageError(f"{name} does not apply to these examples ({task}); remove it")
     if not set(table.images).isdisjoint(_wanted(table, options)):
         check_formats(shards)
     if not table.has_labels:
-        for name in _OF_LABELS:
+        for name in _LABEL_OPTIONS:
             if name in given and not (name == "label_mode" and options.label_mode is None):
-                what = f"is a number, {table.target!r}" if table.target else "is not there"
+                what = f"the target {table.target!r} is a number" if table.target else "has none"
                 raise UsageError(
-                    f"{name} is for a target of classes, and the target of this table {what}; "
-                    f"leave it out"
+                    f"{name} is for a target of classes, and this table {what}; remove it"
                 )
         return plan_records(shards, options)
     if options.weights is not None and table.weight is not None:
         raise UsageError(
-            f"weights: the column {table.weight!r} has the weight of each row; leave it out"
+            f"weights: the column {table.weight!r} has the weight of each row; remove weights"
         )
     is_checked = shards.dataset.options.get("check") == "decode"
     plan = plan_labelled(shards, options, task, is_checked)
     if table.label is not None or plan.classes is None:
         return plan
-    # Inferred targets are stored as they stand in the row, without a number.
+    # Inferred targets are stored as in the row, without a number.
     return replace(plan, classes=replace(plan.classes, numbers=None, by_text=True))
 
 
 @dataclass(frozen=True)
 class TableReader:
-    """What turns records into columns: for training, evaluation and serving.
+    """A reader of records into columns: for training, evaluation and serving.
 
     Attributes:
-        table: what the columns hold.
-        names: those that are wanted.
-        defaults: what stands where a value is missing, by column, instead of what the features say.
-        decoder: how images are decoded.
+        table: the columns that are stored.
+        names: the columns to return.
+        defaults: values of rows that have none, by column; they replace the features' defaults.
+        decoder: the decoder of images.
         dtype, scale, vectors: see :class:`TableOptions`.
-        are_checked: see :func:`recordgen.reading.decoding.stored_sizes`, as for ``has_raw``.
-        has_raw: whether images may be raw pixels.
+        are_checked, has_raw: see :func:`recordgen.reading.decoding.stored_sizes`.
     """
 
     table: Table
@@ -203,7 +197,7 @@ class TableReader:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """How ``tf.io.parse_example`` parses what is needed."""
+        """The spec of the needed features for ``tf.io.parse_example``."""
         wanted: set[str] = set(self.names)
         parts = ["encoded"]
         if self.are_checked or self.has_raw:
@@ -216,7 +210,7 @@ class TableReader:
 
     @property
     def specs(self) -> dict[str, Any]:
-        """How all features are parsed."""
+        """The spec of all features for ``tf.io.parse_example``."""
         known = self.table.features()
         changed = {
             name: replace(known[name], default=value) for name, value in self.defaults.items()
@@ -224,7 +218,7 @@ class TableReader:
         return {name: parsed_as(spec) for name, spec in (known | changed).items()}
 
     def columns(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return columns by name from a batch that was parsed by :attr:`spec`."""
+        """Return columns by name from a batch that was parsed with :attr:`spec`."""
         found = {}
         for name in self.names:
             values = self._images(name, parsed) if name in self.table.images else parsed[name]
@@ -245,9 +239,9 @@ class TableReader:
 
 
 def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> BatchReading:
-    """Prepare a planned reading. Raises: UsageError: an option does not go with the table."""
+    """Prepare a planned reading. Raises: UsageError: an option does not fit the table."""
     table = stored_table(shards)
-    # Of several images nothing is known in common.
+    # The statistics describe the images of one column only.
     images = shards.images if table.only_image is not None else None
     decoder = ImageDecoder(options.image_size, options.resize, options.tuning.decoder, images)
     reader = TableReader(
@@ -277,7 +271,7 @@ def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> Batch
         if number is not None:
             parts = [tf.cast(parsed[number], tf.float32)]
         elif targets is not None and targets.mode is not None:
-            # By itself: a column may be handed out as it is, and be the target.
+            # Parse the target again: it may also be one of the columns, with another spec.
             labels = targets.labels(tf.io.parse_example(records, targets.spec))
             parts = targets.parts(labels, records.shape[0])
         else:
@@ -295,7 +289,6 @@ def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> Batch
 
 
 def _targets(table: Table, classes: ClassPlan, options: TableOptions) -> Targets:
-    """Return how a target of classes is read."""
     if table.label is not None:
         text, label = table.label_features
         return Targets(classes, options, text=text, label=label)
@@ -305,7 +298,7 @@ def _targets(table: Table, classes: ClassPlan, options: TableOptions) -> Targets
 
 
 def _wanted(table: Table, options: TableOptions) -> Sequence[str]:
-    """Return the columns that are handed out. Raises: UsageError: one of them is not there."""
+    """Return the names of the columns to return. Raises: UsageError: one does not exist."""
     known = [c.name for c in table.stored if not c.type.is_label and c.type.kind != "float_label"]
     names = [column.name for column in table.inputs]
     if table.target is None and table.weight is not None:
@@ -317,21 +310,21 @@ def _wanted(table: Table, options: TableOptions) -> Sequence[str]:
     if options.map_example is not None and varying:
         raise UsageError(
             f"map_example needs examples of one shape, and vectors of {varying[0]!r} may have "
-            f"any length; leave it out with columns=[…], declare it as floats[N], or use "
+            f"any length; choose columns=[…] without it, declare it as floats[N], or use "
             f"map_batch"
         )
     return names
 
 
 def _defaults(table: Table, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what stands for missing values. Raises: UsageError: it is not of its column."""
+    """Return the defaults of columns. Raises: UsageError: one does not fit its column."""
     known = [c for c in table.stored if c.type.kind in ("int", "float", "text", "floats", "weight")]
     _check_known("defaults", given, [column.name for column in known if not _varies(column)])
     for name, value in given.items():
         dtype = table.column(name).dtype
         if not isinstance(value, _KINDS[dtype]) or isinstance(value, bool):
-            raise UsageError(f"defaults: column {name!r} is {dtype}, and {value!r} is not of it")
-    return ({} if table.weight is None else {table.weight: _PLAIN_WEIGHT}) | dict(given)
+            raise UsageError(f"defaults: column {name!r} holds {dtype} (got {value!r})")
+    return ({} if table.weight is None else {table.weight: _DEFAULT_WEIGHT}) | dict(given)
 
 
 def _varies(column: Column) -> bool:

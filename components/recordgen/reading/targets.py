@@ -1,4 +1,4 @@
-"""Records → labels and weights: which records are read, and their numbers."""
+"""Records → labels and weights: the records that are read, and the numbers of their classes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from recordgen.errors import UsageError
 from recordgen.reading.classes import ClassPlan, class_weights
 from recordgen.reading.options import LabelOptions
 
-# The numbers of a text that is skipped, and of one that is in no vocabulary.
+# The number of a text that is skipped, and of a text outside the vocabulary.
 _UNWANTED = -1
 _UNKNOWN = -2
 
 
 class ClassNumbers:
-    """How stored labels are numbered.
+    """The numbers of stored labels.
 
     Attributes:
         classes: the classes and their numbers.
@@ -38,7 +38,7 @@ class ClassNumbers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The features that are needed for the numbers."""
+        """The features from which the numbers are read."""
         if self.table is None:
             return (self.label,)
         return (self.text,) if self.classes.by_text else (self.text, self.label)
@@ -46,7 +46,7 @@ class ClassNumbers:
     def are_wanted(self, stored: tf.Tensor) -> tf.Tensor:
         """Return (bool [n]) which values of the feature ``chosen_by`` are read."""
         if self.table is not None:
-            # Unknown texts are an error, not skipped.
+            # Unknown texts are not skipped: they become an error.
             return self.table.lookup(stored) != _UNWANTED
         return self._numbered(stored) >= 0
 
@@ -65,14 +65,14 @@ class ClassNumbers:
         numbers = self.table.lookup(texts)
         if self.classes.by_text:
             unknown = tf.boolean_mask(texts, numbers == _UNKNOWN)
-            message = "labels outside the vocabulary; add them, or leave them out with labels=[…]:"
+            message = "labels outside the vocabulary; add them, or exclude them with labels=[…]:"
             is_right = tf.size(unknown) == 0
             with tf.control_dependencies([tf.debugging.Assert(is_right, [message, unknown])]):
                 return tf.identity(numbers)
         given = parsed[self.label].values
         message = (
-            f"a record has not one {self.label} for each {self.text}; give vocabulary=[…] to "
-            f"number the texts"
+            f"a record does not have one {self.label} for each {self.text}; give vocabulary=[…] "
+            f"to number the texts"
         )
         is_right = tf.size(given) == tf.size(numbers)
         with tf.control_dependencies([tf.debugging.Assert(is_right, [message])]):
@@ -86,10 +86,10 @@ class ClassNumbers:
 
 
 class Targets:
-    """How labels are read; see :class:`recordgen.reading.options.LabelOptions`.
+    """A reader of labels; see :class:`recordgen.reading.options.LabelOptions`.
 
     Attributes:
-        numbers: how classes are numbered.
+        numbers: the numbers of the classes.
         mode: ``int``, ``binary``, ``categorical``, ``multi_hot`` or None.
     """
 
@@ -105,14 +105,14 @@ class Targets:
         """Prepare to read the labels of a plan's classes.
 
         Args:
-            classes: which are read.
-            options: the weights.
+            classes: the classes to read.
+            options: the user's options, for the weights.
             text: the feature that holds the labels' texts.
             label: the feature that holds their numbers.
-            text_dtype: of the feature ``text``; int64: the texts are whole numbers.
+            text_dtype: the type of the feature ``text``; int64 if the texts are whole numbers.
 
         Raises:
-            UsageError: an option does not go with the data.
+            UsageError: an option does not fit the data.
         """
         self._weights: tuple[float, ...] = ()
         if options.weights is not None:
@@ -143,8 +143,8 @@ class Targets:
         """Return the labels of a batch of parsed records, each with at least one label to read.
 
         Returns:
-            int64 [batch], float32 [batch, 1] or float32 [batch, classes]. An example with several
-            labels gives the first one, or all for ``multi_hot``.
+            int64 [batch], float32 [batch, 1] or float32 [batch, classes]. If an example has several
+            labels, this is the first; for ``multi_hot``, all of them.
 
         Raises:
             tf.errors.InvalidArgumentError: a label is outside the vocabulary, or has no number.
@@ -157,12 +157,12 @@ class Targets:
         return encoded_labels(_first_wanted(numbers), self.mode, self._size)
 
     def parts(self, label: tf.Tensor, batch_size: int | None) -> list[tf.Tensor]:
-        """Return what a batch has of its labels: the labels, and weights if there are any."""
+        """Return a batch's labels and, if there are any, their weights."""
         label = tf.ensure_shape(label, (batch_size, *label.shape[1:]))
         return [label, self._weights_of(label)] if self._weights else [label]
 
     def _with_texts(self, parsed: Mapping[str, tf.SparseTensor]) -> Mapping[str, tf.SparseTensor]:
-        """Return parsed features with labels as texts."""
+        """Return parsed features with their values as texts."""
         if self._text_dtype == tf.string:
             return parsed
         return {
@@ -184,14 +184,14 @@ class Targets:
         places = tf.stack([tf.boolean_mask(rows, kept), tf.boolean_mask(numbers.values, kept)], 1)
         shape = [numbers.dense_shape[0], self._size]
         hot = tf.scatter_nd(places, tf.ones(tf.shape(places)[:1]), shape)
-        return tf.minimum(hot, 1.0)  # a label that is there twice
+        return tf.minimum(hot, 1.0)  # a record may have a label twice
 
 
 def encoded_labels(numbers: tf.Tensor, mode: str | None, classes: int) -> tf.Tensor:
-    """Return the numbers of classes (int64 [batch]) as a label mode has them.
+    """Encode the numbers of classes (int64 [batch]) for a label mode.
 
     Returns:
-        ``categorical``: float32 [batch, classes]; ``binary``: float32 [batch, 1]; else as they are.
+        ``categorical``: float32 [batch, classes]; ``binary``: float32 [batch, 1]; else unchanged.
     """
     if mode == "categorical":
         return tf.one_hot(numbers, classes)
@@ -209,7 +209,7 @@ def _first_wanted(numbers: tf.SparseTensor) -> tf.Tensor:
 
 
 def number_table(classes: ClassPlan) -> tf.lookup.StaticHashTable | None:
-    """Return the table from texts to numbers; None: stored numbers suffice."""
+    """Return the table from texts to numbers; None if the stored numbers suffice."""
     wanted = classes.wanted
     if classes.by_text:
         numbers = {
@@ -225,7 +225,7 @@ def number_table(classes: ClassPlan) -> tf.lookup.StaticHashTable | None:
 
 
 def lookup_table(numbers: Mapping[str, int], default: int) -> tf.lookup.StaticHashTable:
-    """Return the table from texts to numbers (int64); ``default`` stands for all other texts."""
+    """Return a table from texts to numbers (int64), with ``default`` for all other texts."""
     texts = tf.constant(list(numbers), tf.string)
     values = tf.constant(list(numbers.values()), tf.int64)
     return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(texts, values), default)

@@ -23,20 +23,20 @@ class TextReading(BatchReading):
         """Return the dataset: all stages, in their order.
 
         Raises:
-            UsageError: ``map_example`` needs one shape, and the texts' ids differ in number.
+            UsageError: ``map_example`` needs one shape, but texts differ in their number of ids.
         """
         texts = batches(self.plan, self.options, self.keep, self.to_batch)
         first = next(iter(tf.nest.flatten(texts.element_spec)))
         if self.options.map_example is not None and None in first.shape[1:].as_list():
             raise UsageError(
                 f"map_example needs examples of one shape (the tokenizer gives {first.shape}): "
-                f"give the layer output_sequence_length, or use map_batch"
+                f"set the layer's output_sequence_length, or use map_batch"
             )
         return finished(texts, self.plan, self.options)
 
 
 def read_texts(shards: ShardSet, plan: ReadPlan, options: TextOptions) -> TextReading:
-    """Prepare a planned reading; look at the first record of other tools' files.
+    """Prepare a planned reading; check the first record of other tools' files.
 
     Raises: as :class:`recordgen.reading.images.ImageReading`.
     """

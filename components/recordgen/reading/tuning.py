@@ -1,4 +1,4 @@
-"""Settings that change the speed and memory of reading, but not what is read."""
+"""Settings for the speed and memory of reading."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Tuning:
         cycle_length: shards read at the same time.
         num_parallel_calls: batches parsed and decoded at the same time.
         prefetch: batches prepared ahead of the model.
-        threads: size of a thread pool for this dataset alone; None: share the process's pool.
-        autotune: let tf.data adjust the numbers that are ``AUTOTUNE`` (-1) while it runs. Off, they
-            are tf.data's fixed defaults: one per core, at most 16.
-        deterministic: give elements in an order that does not depend on timing; None: only with a
+        threads: size of the dataset's own thread pool; None: share the process's pool.
+        autotune: let tf.data adjust the numbers that are ``AUTOTUNE`` (-1) while it runs. Without
+            it, they are tf.data's fixed defaults: one per core, at most 16.
+        deterministic: return elements in an order that does not depend on timing; None: only with a
             seed or without shuffling.
         decoder: how JPEGs are decoded. ``fast`` doubles chroma instead of interpolating it, at the
             smallest scale that covers the image size; ``exact`` computes every pixel as

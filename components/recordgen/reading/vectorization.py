@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import keras
     import tensorflow as tf
 
-# Texts that are looked at together: adapting costs a call for each batch.
+# Large batches: adapting makes one call for each.
 _BATCH_SIZE = 1024
 
 
@@ -74,7 +74,7 @@ def learn_words(
 def token_lookup(
     source: Source, *, max_tokens: int = 20_000, split: str = splits.TRAIN, task: str = "auto"
 ) -> keras.layers.StringLookup:
-    """Return a layer that turns tokens into ids, with those of one split as its vocabulary.
+    """Return a layer that turns tokens into ids, with the tokens of one split as its vocabulary.
 
     Args:
         source: as in :func:`recordgen.input_fn`; a dataset of entities in texts.

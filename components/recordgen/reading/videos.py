@@ -1,6 +1,6 @@
 """Records → batches of segments: address of the video, start, end, and label.
 
-Nothing here opens a video: ``map_example`` chooses and decodes its frames.
+This module does not open videos: the user's ``map_example`` chooses and decodes frames.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def plan_videos(shards: ShardSet, options: VideoOptions) -> ReadPlan:
     if filters and labelled == 0:
         raise DataError(
             f"split {shards.split!r} has no labelled segment ({shards.examples} unlabelled); "
-            f"label_mode=None reads those"
+            f"label_mode=None reads them"
         )
     by_text = shards.renumbered
     classes = ClassPlan(options.mode, names, None, by_text, None, filters, shards.labels)
@@ -96,7 +96,7 @@ def read_videos(shards: ShardSet, plan: ReadPlan, options: VideoOptions) -> Batc
 
 
 def to_addresses(uris: tf.Tensor, folder: str) -> tf.Tensor:
-    """Return the addresses of videos.
+    """Resolve the uris of videos against a folder.
 
     ``["v/1.gif", "../2.gif", "gs://b/3.gif"]``, ``/data/lists`` → ``["/data/lists/v/1.gif",
     "/data/2.gif", "gs://b/3.gif"]``
@@ -109,7 +109,7 @@ def to_addresses(uris: tf.Tensor, folder: str) -> tf.Tensor:
         return uris
     folders = tf.fill(tf.shape(uris), storage.join(folder, ""))
     paths = uris
-    # Object stores know no "..": resolve it here, folder by folder.
+    # Object stores do not know "..": resolve it here, folder by folder.
     for parent in storage.parents(folder):
         folders = tf.where(_begins(paths, r"\.\./"), storage.join(parent, ""), folders)
         paths = tf.strings.regex_replace(paths, r"^\.\./", "", replace_global=False)

@@ -1,7 +1,7 @@
-"""Words and tokens of texts, split inside a TensorFlow graph for training and serving alike.
+"""Words and tokens of texts, split inside a TensorFlow graph for both training and serving.
 
-Scripts that write no blanks between words (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) are
-split into characters; :data:`recordgen.tasks.tags.UNSPACED` lists them.
+Scripts without blanks between words (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) are split
+into characters; :data:`recordgen.tasks.tags.UNSPACED` lists them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from recordgen.tasks.tags import UNSPACED
 
-# The tokens of recordgen.tasks.tags in RE2's words: blanks, and one token of a text that has blanks
-# around the characters above.
+# The rules of recordgen.tasks.tags in RE2's syntax: blanks, and one token of a text after _apart.
 _BLANKS = r"[\x09-\x0d\x1c-\x20\x{85}\pZ]+"
 _TOKEN = r"[\pL\pN_][\pL\pN_\pM]*|[^\pL\pN_ ]\pM*"
 

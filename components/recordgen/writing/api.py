@@ -3,11 +3,11 @@
     write([{"x": np.zeros((28, 28), np.uint8), "y": 3}, …], "out")
 
     OUT/Split-train/data_tfrecord-00000-of-00008
-    OUT/dataset.json                               also says how each feature is stored
+    OUT/dataset.json                               has the type and shape of each feature
 
 The calling thread takes the examples, checks and serialises them; threads checksum, compress and
-write, each its own shards. Of the shards that are open, records go to each in turn, so the bytes do
-not depend on the number of threads.
+write, each its own shards. Records go to the open shards in turn, so the bytes do not depend on the
+number of threads.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True)
 class WriteResult:
-    """Written examples.
+    """The result of :func:`write`.
 
     Attributes:
-        output: the folder or URL prefix that was written.
+        output: the folder or URL prefix of the dataset.
         dataset: the content of its ``dataset.json``, with all splits.
         seconds: wall-clock time.
     """
@@ -82,11 +82,11 @@ def write(
     Args:
         examples: dicts of values by feature name: numbers, text, bytes, NumPy arrays and lists of
             these; consumed once, in the calling thread. All have the same features, see
-            :class:`recordgen.writing.example_schema.ExampleSchema`. An array may be
-            changed as soon as the next example is asked for.
-        output: folder or URL prefix to write; splits that are there already stay, and must have
-            the same features.
-        shards: into how many files; fewer if there are fewer examples. They are all open at the
+            :class:`recordgen.writing.example_schema.ExampleSchema`. You may reuse an array for the
+            next example.
+        output: folder or URL prefix to write; other splits in it stay, and must have the same
+            features.
+        shards: the number of files; fewer if there are fewer examples. They are all open at the
             same time. None: eight, and eight more whenever these hold 128 MB each.
         workers: threads that checksum, compress and write; None: one per core, at least two. The
             bytes do not depend on it.
@@ -98,7 +98,7 @@ def write(
         UsageError: an argument is wrong, or ``output`` holds the split or something else, or
             another run writes there.
         NothingToConvertError: there are no examples.
-        DataError: an example cannot be stored or does not fit the others; names the record.
+        DataError: an example cannot be stored or does not fit the others; the message names it.
         StorageError: storage failed.
     """
     started = time.monotonic()
@@ -111,7 +111,7 @@ def write(
         schema = ExampleSchema(others.features, f"{target}, split {next(iter(others.splits))!r}")
     with _staging(target, split, others, overwrite=overwrite) as staging:
         if _other_splits(target, split, compression, overwrite=overwrite) != others:
-            raise OutputExistsError(f"{target}: another run has just finished here; write again")
+            raise OutputExistsError(f"{target}: another run just finished here; write again")
         threads = workers or default_threads()
         with ShardedWriter(
             staging, shards=shards, workers=threads, compression=compression
@@ -120,7 +120,7 @@ def write(
                 writer.write(serialize_example(schema.check(example, number)))
             written = writer.finish()
         if not written:
-            raise NothingToConvertError("nothing to write: there was not a single example")
+            raise NothingToConvertError("nothing to write: there are no examples")
         dataset = _with_split(others, split, written, schema.specs(), compression)
         _put(staging, target, others, split, dataset)
     return WriteResult(target, dataset, time.monotonic() - started)
@@ -131,7 +131,7 @@ def _iterate(examples: Any) -> Iterator[Any]:
         with suppress(TypeError):
             return iter(examples)
     raise UsageError(
-        f"examples must be an iterable of dicts, one for each (got a {type(examples).__name__})"
+        f"examples must be an iterable of dicts, one per example (got a {type(examples).__name__})"
     )
 
 
@@ -151,11 +151,11 @@ def _check_arguments(shards: int | None, workers: int | None, split: str, compre
 
 
 def _other_splits(target: str, split: str, compression: str, *, overwrite: bool) -> Dataset | None:
-    """Return the dataset in ``target`` without ``split``; None if that leaves nothing.
+    """Return the dataset in ``target`` without ``split``; None if it has no other splits.
 
     Raises:
-        OutputExistsError: the split is there already, or a dataset of another kind.
-        UsageError: the other splits are compressed in another way.
+        OutputExistsError: the split exists already, or the dataset has a task.
+        UsageError: the other splits have a different compression.
     """
     storage.check_writable(target)
     if not storage.exists(storage.join(target, DATASET_FILE)):
@@ -163,11 +163,11 @@ def _other_splits(target: str, split: str, compression: str, *, overwrite: bool)
     found = read_dataset(target)
     if found.task != EXAMPLES:
         raise OutputExistsError(
-            f"{target}: there is a dataset of the task {found.task} already; choose another output"
+            f"{target}: a dataset of the task {found.task} exists already; choose another output"
         )
     if split in found.splits and not overwrite:
         raise OutputExistsError(
-            f"{target}: there is a split {split!r} already; choose another split or output, or "
+            f"{target}: the split {split!r} exists already; choose another split or output, or "
             f"overwrite=True"
         )
     splits = {name: item for name, item in found.splits.items() if name != split}
@@ -200,7 +200,6 @@ def _with_split(
     features: Mapping[str, FeatureSpec],
     compression: str,
 ) -> Dataset:
-    """Return ``others``, or an empty dataset, with one split more."""
     shards = tuple(
         Shard(
             file=shard_file(name, index, len(written), compression),
@@ -239,13 +238,14 @@ def _with_split(
 def _staging(
     target: str, split: str, others: Dataset | None, *, overwrite: bool
 ) -> Iterator[Staging]:
-    """Give a new staging folder; it is removed if writing fails."""
+    """Provide a new staging folder; remove it if writing fails."""
     folder = storage.join(target, split_dir(split))
     stale = others is not None and not overwrite and storage.exists(folder)
-    # A split that is not in dataset.json is ours only if a run died while it moved the shards.
+    # A split's folder that is not in dataset.json is Recordgen's own only if a run died while it
+    # moved the shards.
     if stale and not storage.exists(storage.join(target, STAGING)):
         raise OutputExistsError(
-            f"{target}: there is a {split_dir(split)} already; choose another split or "
+            f"{target}: the folder {split_dir(split)} exists already; choose another split or "
             f"overwrite=True"
         )
     with open_run(
@@ -259,13 +259,13 @@ def _staging(
 def _put(
     staging: Staging, target: str, others: Dataset | None, split: str, dataset: Dataset
 ) -> None:
-    """Put the split in its place. Other splits are there all the time."""
+    """Commit the split. The other splits stay complete all the time."""
     shards = enumerate(dataset.splits[split].shards)
     staged = {shard.file: staged_file(staging, index) for index, shard in shards}
     kept: frozenset[str] = frozenset()
     if others is not None:
         kept = frozenset(shard.file for item in others.splits.values() for shard in item.shards)
         lease.check_held(staging.lease)
-        put_dataset(staging, target, others)  # the split is not there while its shards are moved
+        put_dataset(staging, target, others)  # dataset.json lacks the split while shards are moved
     texts = {CROISSANT_FILE: croissant_text(dataset, {}, has_rows=False)}
     commit(staging, target, dataset, texts=texts, kept=kept, staged=staged)

@@ -1,4 +1,4 @@
-"""What the features of all examples have in common."""
+"""The features that all examples have in common."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ _NO_KEY = "no such key"
 
 
 class ExampleSchema:
-    """What the features of all examples have in common; refuses the one that does not fit.
+    """The features that all examples have in common; refuses an example that does not fit.
 
-    Every example has the features of the first, of the same type and shape, but for this:
+    Every example has the features of the first, of the same type and shape, with two exceptions:
 
-    - A list or 1-D array of int64, float32 or bytes may have another length in every example, or
-      be left out.
-    - A scalar may be left out where it is given as None. A missing key is taken for a mistake.
+    - A list or 1-D array of int64, float32 or bytes may vary in length, be None, or have no key.
+    - A scalar may be None. A missing key is an error.
 
     Such a feature is read as a list of varying length: its spec has the shape None.
     """
 
     def __init__(self, known: Mapping[str, FeatureSpec] | None = None, where: str = "") -> None:
-        """Start with no features, or with ``known`` ones that examples elsewhere have."""
+        """Start with no features, or with the ``known`` features of the examples at ``where``."""
         self._known = known or {}
         self._where = where
         self._columns = {name: _Column(name) for name in self._known}
@@ -36,15 +35,15 @@ class ExampleSchema:
 
         Args:
             example: values by feature name.
-            number: its place among all examples, from 0; messages name it.
+            number: its index among all examples, for messages.
 
         Raises:
-            DataError: it cannot be stored, or does not fit the others.
+            DataError: the example cannot be stored, or does not fit the others.
         """
         if not isinstance(example, Mapping):
             raise DataError(
                 f"record {number}: an example must be a dict of values by feature name (got a "
-                f"{type(example).__name__}); a DataFrame gives these with to_dict('records'), a "
+                f"{type(example).__name__}); a DataFrame gives dicts with to_dict('records'), a "
                 f"tf.data.Dataset with as_numpy_iterator()"
             )
         values: dict[str, FeatureValue] = {}
@@ -70,7 +69,7 @@ class ExampleSchema:
         """Return the specs of all features, by name.
 
         Raises:
-            DataError: of a feature only None or ``[]`` was seen.
+            DataError: a feature was None or ``[]`` in every example.
         """
         found = {}
         for name, column in self._columns.items():
@@ -80,7 +79,7 @@ class ExampleSchema:
                 gap, number = next(iter(column.gaps.items()))
                 raise DataError(
                     f"record {number}: feature {name!r} is {gap}, as in every record, so that its "
-                    f"type is unknown; leave it out, or give an empty array of its type"
+                    f"type is unknown; remove it, or give an empty array of its type"
                 )
             else:
                 found[name] = column.spec()
@@ -100,7 +99,7 @@ class ExampleSchema:
         if self._known:
             raise DataError(
                 f"record {number}: there is no feature {name!r} in {self._where}, only "
-                f"{', '.join(map(repr, self._known))}; leave it out"
+                f"{', '.join(map(repr, self._known))}; remove it"
             )
         column = self._columns[name] = _Column(name)
         if number:
@@ -108,10 +107,7 @@ class ExampleSchema:
         return column
 
     def _widen(self, column: _Column, number: int, what: Stored | str) -> None:
-        """Let a column take a value unlike those before, or a gap.
-
-        Raises: DataError, if it may not.
-        """
+        """Let a column accept a new type, shape or gap. Raises: DataError: it is not allowed."""
         if isinstance(what, str) or not what.dtype:
             gap = what if isinstance(what, str) else "[]"
             column.gaps.setdefault(gap, number)
@@ -157,15 +153,15 @@ class ExampleSchema:
 
 
 class _Column:
-    """What is known of one feature so far.
+    """The type, shape and gaps of one feature in the examples so far.
 
     Attributes:
         name: the feature's name.
-        dtype: of its values; "" before the first one.
-        shape: of the first value.
+        dtype: the type of its values; "" before the first value.
+        shape: the shape of the first value.
         first: the record of the first value.
-        varies: there were lists of another length.
-        gaps: where it had no value: the first record by what stood there instead.
+        varies: whether lists differ in length.
+        gaps: the kinds of missing values (``None``, ``[]``, no key), each with its first record.
     """
 
     def __init__(self, name: str) -> None:
@@ -181,17 +177,17 @@ class _Column:
 
     @property
     def is_list(self) -> bool:
-        """Whether its length may vary."""
+        """Whether the feature is a list, whose length may vary."""
         return self.dtype in LIST_DTYPES and len(self.shape) == 1
 
     def spec(self) -> FeatureSpec:
         """Return the spec of the values so far."""
-        # A shape of no elements is no use to a parser either.
+        # A parser cannot use a shape without elements, either.
         varies = self.varies or self.gaps or (self.is_list and not self.shape[0])
         return FeatureSpec(self.dtype, shape=None if varies else self.shape)
 
     def check_gaps(self) -> None:
-        """Raise DataError if it has no value somewhere and may not."""
+        """Raise DataError if a value is missing that must not be missing."""
         if not self.dtype or self.is_list:
             return
         remedy = "give None where there is no value"
@@ -218,7 +214,7 @@ def _type_remedy(column: _Column, got: Stored) -> str:
 
 def _shape_remedy(column: _Column) -> str:
     if len(column.shape) <= 1 and column.dtype in LIST_DTYPES:
-        return "give a list, if only of one value, in every record"
+        return "give a list in every record, even for one value"
     return (
         "resize or pad it to one shape; only lists and 1-D arrays of int64 and float32 may vary "
         "in length"

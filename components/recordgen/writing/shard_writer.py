@@ -1,6 +1,6 @@
-"""Records → shards in a staging folder, side by side, with bounded memory.
+"""Records → shards in a staging folder, in parallel, with bounded memory.
 
-Record i of n shards goes to shard i % n. A shard belongs to one of the threads, which takes its
+With n shards, record i goes to shard i % n. Each shard belongs to one thread, which takes its
 records in blocks and checksums, compresses and writes them.
 """
 
@@ -24,15 +24,15 @@ _SHARDS_AT_ONCE = 8
 #: Target shard size when ``shards`` is not given; the default of ``convert``.
 SHARD_BYTES = 128_000_000
 
-# Threads take a block at a time: handing over each record by itself costs more than writing it.
+# Threads take blocks: handing over a single record costs more than writing it.
 _BLOCK_RECORDS = 256
 _BLOCK_BYTES = 1_000_000
 
-# Limit for the bytes of records in blocks that fill up, and again in blocks that wait.
+# Limit for the bytes of records in incomplete blocks, and again in blocks that wait.
 _IN_FLIGHT_BYTES = 64_000_000
 _RECORD_OVERHEAD_BYTES = 200
 
-# Each piece that is hashed or written by itself waits for the interpreter's lock afterwards.
+# After hashing or writing a piece, a thread waits for the interpreter's lock.
 _MAX_PIECES = 64
 
 #: Folder of shards in the staging folder; their final names need the number of shards.
@@ -43,7 +43,7 @@ Record = tuple[bytes, ...]
 
 
 def staged_file(staging: Staging, index: int) -> str:
-    """Return where a shard lies in the staging folder."""
+    """Return the path of a shard in the staging folder."""
     return staging.path(STAGED, f"{index:05d}")
 
 
@@ -51,7 +51,7 @@ class WrittenShard(NamedTuple):
     """A finished shard.
 
     Attributes:
-        examples: how many records it holds.
+        examples: the number of records.
         bytes: the file's size.
         digest: sha256 (hex) of its serialised records.
     """
@@ -62,11 +62,10 @@ class WrittenShard(NamedTuple):
 
 
 class ShardedWriter:
-    """Deals records out to shards, and the shards to threads.
+    """Distributes records to shards, and shards to threads.
 
-    Without a number of ``shards`` there are eight, and eight more whenever these hold
-    ``shard_bytes`` each on average. Leaving the context ends the threads and removes the shards
-    that are not finished.
+    Without ``shards``, it opens eight shards, and eight more whenever these hold ``shard_bytes``
+    each on average. Leaving the context ends the threads and removes unfinished shards.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class ShardedWriter:
             shard.abandon()
 
     def write(self, record: Record) -> None:
-        """Take the next record; waits while too many are in flight."""
+        """Take the next record; wait while too many bytes are in flight."""
         if self._next == self._at_once:
             self._next = 0
             if self._full_bytes is not None and self._open_bytes >= self._full_bytes:
@@ -121,7 +120,7 @@ class ShardedWriter:
             self._hand_over(shard)
 
     def finish(self) -> list[WrittenShard]:
-        """Return what was written, by shard, when all of it is."""
+        """Finish all shards and return them."""
         self._finish_open()
         return [shard.result() for shard in self._finished]
 
@@ -139,7 +138,7 @@ class ShardedWriter:
         self._open, self._open_bytes = [], 0
 
     def _wait(self, allowed: int) -> None:
-        """Wait until at most ``allowed`` bytes are in flight. Raises what a thread raised."""
+        """Wait until at most ``allowed`` bytes are in flight; raise the error of a thread."""
         while self._waiting and (self._waiting_bytes > allowed or self._waiting[0][0].done()):
             block, size = self._waiting.popleft()
             block.result()
@@ -147,17 +146,17 @@ class ShardedWriter:
 
 
 class _ShardWriter:
-    """One shard: a block that fills up, and the file that its thread writes.
+    """One shard: an incomplete block, and the file that the shard's thread writes.
 
     Attributes:
         block: records that were not handed over yet.
-        block_bytes: how much memory they take, roughly.
+        block_bytes: approximate memory of these records.
     """
 
     def __init__(self, path: str, compression: str, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
         self._file = _writing(path, compression)
-        next(self._file)  # opens it
+        next(self._file)  # opens the file
         self.block: list[Record] = []
         self.block_bytes = 0
 
@@ -169,12 +168,12 @@ class _ShardWriter:
         return size
 
     def hand_over(self) -> Future[None]:
-        """Have the thread write the block."""
+        """Let the thread write the block."""
         block, self.block, self.block_bytes = self.block, [], 0
         return self._pool.submit(self._file.send, block)
 
     def finish(self) -> Future[WrittenShard]:
-        """Have the thread finish the file."""
+        """Let the thread finish the file."""
         return self._pool.submit(self._finish)
 
     def _finish(self) -> WrittenShard:
@@ -196,13 +195,13 @@ def _writing(path: str, compression: str) -> Generator[None, list[Record] | None
     with storage.replacing(path) as file, FrameWriter(file, compression) as out:
         while (block := (yield)) is not None:
             examples += len(block)
-            for piece in _few(piece for record in block for piece in record):
+            for piece in _joined(piece for record in block for piece in record):
                 digest.update(piece)
-            out.write([_few(piece for record in block for piece in frame(record))])
+            out.write([_joined(piece for record in block for piece in frame(record))])
     return WrittenShard(examples, out.bytes, digest.hexdigest())
 
 
-def _few(pieces: Iterable[bytes]) -> list[bytes]:
-    """Return pieces, joined if there are many."""
+def _joined(pieces: Iterable[bytes]) -> list[bytes]:
+    """Join pieces if there are more than ``_MAX_PIECES``."""
     found = list(pieces)
     return found if len(found) <= _MAX_PIECES else [b"".join(found)]

@@ -1,5 +1,6 @@
 """Python values → features as they are stored.
 
+value                               dtype     shape
 7, True, np.uint8(7)                int64     ()
 0.5, np.float64(0.5)                float32   ()         rounded
 b"a", "a"                           bytes     ()         text as UTF-8
@@ -7,7 +8,7 @@ b"a", "a"                           bytes     ()         text as UTF-8
 [0.5, 1], array of float32          float32   its own
 ["a", b"b"]                         bytes     (2,)
 array of uint8, bool, float64, …    its own   its own    as raw bytes
-None, []                            left out
+None, []                            no feature
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class Stored(NamedTuple):
     """A value as it is stored.
 
     Attributes:
-        dtype: as :class:`recordgen.features.FeatureSpec` has it; "" for ``[]``, which has none.
+        dtype: as in :class:`recordgen.features.FeatureSpec`; "" for ``[]``, which has no type.
         shape: () for a scalar.
-        value: what :func:`~recordgen.records.example.serialize_example` takes; it may share an
-            array's memory with the value that was given.
+        value: an argument of :func:`~recordgen.records.example.serialize_example`; it may share
+            memory with the given value.
     """
 
     dtype: str
@@ -55,12 +56,12 @@ def described(dtype: str, shape: tuple[int, ...]) -> str:
 
 
 def to_stored(value: Any) -> Stored:
-    """Return a value other than None as it is stored.
+    """Convert a value other than None to the form in which it is stored.
 
     ``"a"`` → ``Stored("bytes", (), b"a")``; ``[1, 2]`` → ``Stored("int64", (2,), array([1, 2]))``.
 
     Raises:
-        ValueError: it cannot be stored; says why and what to give instead.
+        ValueError: it cannot be stored; the message has the reason and the remedy.
     """
     kind = _kind(type(value))  # type: ignore[arg-type]  # types are hashable
     if kind is None:
@@ -89,7 +90,7 @@ def _int(value: Any) -> Stored:
 
 def _float(value: Any) -> Stored:
     number = float(value)
-    # The largest float32 is not the largest number that rounds to it, but nobody stores those.
+    # Slightly larger numbers also round to the largest float32; they are refused, too.
     if abs(number) > _MAX_FLOAT32 and not math.isinf(number):
         raise ValueError(f"{number!r} does not fit in float32; give np.array([value]), of float64")
     return Stored("float32", (), number)
@@ -109,7 +110,7 @@ def _text(value: Any) -> Stored:
 def _array(value: npt.NDArray[Any]) -> Stored:
     if isinstance(value, np.ma.MaskedArray):
         raise ValueError("a masked array would lose its mask; store its data and its mask")
-    value = np.asarray(value)  # of a np.matrix, which is never flat
+    value = np.asarray(value)  # an np.matrix always has two dimensions
     if not value.ndim:
         return to_stored(value[()])
     name, little_endian = _layout(value.dtype)
@@ -119,7 +120,7 @@ def _array(value: npt.NDArray[Any]) -> Stored:
         return Stored(name, value.shape, value.astype(little_endian, copy=False).tobytes())
     if value.dtype.kind in "US":
         if value.ndim > 1 and not value.size:
-            raise ValueError(f"text of the shape {value.shape} has no values; leave it out")
+            raise ValueError(f"text of the shape {value.shape} has no values; remove it")
         items = [to_stored(item).value for item in value.reshape(-1).tolist()]
         return Stored("bytes", value.shape, items)  # type: ignore[arg-type]
     raise ValueError(
@@ -130,7 +131,7 @@ def _array(value: npt.NDArray[Any]) -> Stored:
 
 @lru_cache(256)
 def _layout(dtype: np.dtype[Any]) -> tuple[str, np.dtype[Any]]:
-    """Return a dtype's name, which NumPy spells anew each time, and its little-endian twin."""
+    """Return a dtype's name, which NumPy computes on each access, and its little-endian dtype."""
     return dtype.name, dtype.newbyteorder("<")
 
 
@@ -149,18 +150,17 @@ def _list(value: Sequence[Any]) -> Stored:
     if kinds == {"list"} or (kinds == {"array"} and len({item.dtype for item in value}) == 1):
         return _nested([to_stored(item) for item in value])
     names = ", ".join(sorted({_name(item) for item in value}))
-    raise ValueError(f"cannot store a list of {names}; a list must be of one type, of {_STORABLE}")
+    raise ValueError(f"cannot store a list of {names}; give a list of one type: {_STORABLE}")
 
 
 def _nested(rows: Sequence[Stored]) -> Stored:
-    """Stack rows of one shape, row by row."""
     first = rows[0]
     shapes = {row.shape for row in rows}
     dtypes = {row.dtype for row in rows}
     if len(shapes) > 1 or "" in dtypes:
         raise ValueError(
             f"nested lists must have rows of one length, above 0 (got rows of the shapes "
-            f"{', '.join(map(str, sorted(shapes)))}); pad them, or store them flat with their "
+            f"{', '.join(map(str, sorted(shapes)))}); pad them, or store them flat and their "
             f"lengths as another feature"
         )
     if len(dtypes) > 1 and dtypes != {"int64", "float32"}:
@@ -195,7 +195,7 @@ def _floats(values: Sequence[Any]) -> npt.NDArray[np.float32]:
     return numbers.astype(np.float32)
 
 
-# By name: the types, and how a value of theirs is stored.
+# By name: Python types, and the function that stores their values.
 _KINDS: Mapping[str, tuple[tuple[type, ...], Callable[[Any], Stored]]] = {
     "int": ((int, np.integer, np.bool_), _int),
     "float": ((float, np.floating), _float),
@@ -214,9 +214,9 @@ def _name(value: Any) -> str:
 
 def _remedy(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "give each of its values a name of its own, such as 'image/height'"
+        return "make each of its values a feature, such as 'image/height'"
     if hasattr(value, "numpy"):
-        return "give what its numpy() returns"
+        return "give the result of its numpy()"
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
-        return "give np.asarray of it"
-    return f"what can be stored: {_STORABLE}"
+        return "give np.asarray(value)"
+    return f"give {_STORABLE}"
