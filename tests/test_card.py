@@ -125,7 +125,7 @@ def test_a_conversion_writes_the_card(boxes: Path, tmp_path: Path) -> None:
     assert main([*command, "--resume"]) == 0
     (out / "README.md").write_text("MIT\n")
     assert main([*command, "--resume"]) == 0
-    with pytest.raises(OutputExistsError, match="there is a card already"):
+    with pytest.raises(OutputExistsError, match="this card exists"):
         convert(source, out, append=True, seed=7, bad_boxes="drop", card=True)
     assert (out / "README.md").read_text() == "MIT\n"
     with pytest.raises(UsageError, match=r"card must be True or False \(got 'yes'\)"):

@@ -413,7 +413,7 @@ def test_options_that_exclude_each_other() -> None:
     """Groups and copies may have several labels, and so cannot have shares of each."""
     with pytest.raises(UsageError, match="leave out stratify or group_by"):
         ConvertOptions(stratify="label", group_by="patient")
-    with pytest.raises(UsageError, match="say duplicates=drop instead of split_by=content"):
+    with pytest.raises(UsageError, match="use duplicates=drop instead of split_by=content"):
         ConvertOptions(stratify="label", split_by="content")
 
 

@@ -142,7 +142,7 @@ def test_an_image_that_does_not_decode(convert: Convert, tmp_path: Path) -> None
     """Boxes on a broken image: which record it is, and how to see it all the same."""
     (tmp_path / "0.png").write_bytes((tmp_path / "0.png").read_bytes()[:60])
     output = convert(BOXES[:1], check="none")
-    words = r"-00001: record 0: its boxes cannot be drawn: the PNG .*; leave out --to to see its"
+    words = r"-00001: record 0: cannot draw its boxes: the PNG .*; omit --to to see its"
     with pytest.raises(RecordError, match=words):
         inspect(str(output), to=str(tmp_path / "seen"))
     assert main(["inspect", str(output), "--to", str(tmp_path / "seen")]) == 1

@@ -484,7 +484,7 @@ def test_rows_that_were_merged_and_adjusted(make_csv: MakeCsv, tmp_path: Path) -
     )
     assert dict(page.table("read"))["add labels or boxes to an example"] == "1"
     [clipped] = [table for table in page.tables if "boxes clipped" in table[0][0]]
-    assert [row[0].partition(":")[0] for row in clipped] == ["boxes clipped", "boxes left out"]
+    assert [row[0].partition(":")[0] for row in clipped] == ["boxes clipped", "boxes dropped"]
     assert [row[1] for row in clipped] == ["1", "1"]
     rows = RowCounts(adjusted={"<b>": 3})
     page = self_contained(to_html(dataset_of({"train": {"cat": 1}}, rows=rows), []))

@@ -57,9 +57,9 @@ FAULTS = [
     ("label=cat an line=1", 10, r"expected and, or, or the end \(got 'an'\)"),
     ("lable=cat", 0, "no column is named 'lable'; did you mean 'label'"),
     ("line=x", 5, r"line is compared with a number \(got 'x'\)"),
-    ("split<3", 5, "split is a text: compare it by =, != or ~"),
-    ("line~3", 4, "~ looks into text, and line is a number"),
-    ("split~'('", 6, "no regular expression"),
+    ("split<3", 5, "split is a text: compare it with =, != or ~"),
+    ("line~3", 4, "~ searches text, but line is a number"),
+    ("split~'('", 6, "not a regular expression"),
     ("(label=cat", 10, r"expected \) or and, or \(got the end\)"),
     ("label==cat", 6, "expected a value"),
     ("label='cat", 6, "a quote that does not end"),
@@ -182,7 +182,7 @@ def test_what_cannot_be_asked(images: Path, tmp_path: Path) -> None:
     recordgen.convert(tmp_path / "table.csv", tmp_path / "table", task="tabular")
     found = find_examples(str(tmp_path / "table"), "line<=3")
     assert len(found) == 2
-    with pytest.raises(UsageError, match="no rows of tabular; leave out --to"):
+    with pytest.raises(UsageError, match="not the rows of tabular; omit --to"):
         extract(found, str(tmp_path / "to"))
     with pytest.raises(UsageError, match="no column is named 'label'"):
         find_examples(str(tmp_path / "table"), "label=a")
