@@ -168,7 +168,7 @@ def test_buildah_alone_builds_and_runs_no_tests(machine: Machine) -> None:
     machine.add_engine("buildah")
     assert machine.image().returncode == 0
     done = machine.image("test")
-    assert (done.returncode, "install podman beside it" in done.stderr) == (1, True)
+    assert (done.returncode, "install podman as well" in done.stderr) == (1, True)
 
 
 def test_an_unknown_argument_is_refused(machine: Machine) -> None:
