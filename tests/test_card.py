@@ -141,7 +141,7 @@ def test_the_command_keeps_answers(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == f"wrote {card}\n"
     card.write_text(card.read_text() + "MIT\n")
     assert main(["card", str(out)]) == 2
-    with pytest.raises(OutputExistsError, match="replaces it with --overwrite"):
+    with pytest.raises(OutputExistsError, match="with --overwrite to replace it"):
         write_card(out)
     assert card.read_text().endswith("MIT\n")
     assert main(["card", str(out), "--output", str(tmp_path / "new.md")]) == 0
