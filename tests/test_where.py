@@ -187,7 +187,7 @@ def test_what_cannot_be_asked(images: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no column is named 'label'"):
         find_examples(str(tmp_path / "table"), "label=a")
     recordgen.write([{"name": "a"}], str(tmp_path / "written"))
-    with pytest.raises(UsageError, match=r"examples\.parquet: there is no such file"):
+    with pytest.raises(UsageError, match=r"examples\.parquet: no such file"):
         find_examples(str(tmp_path / "written"), "line=1")
     with pytest.raises(UsageError, match="no split 'val'; there are"):
         find_examples(str(images / "out"), "line=1", split="val")
