@@ -421,7 +421,9 @@ class ConvertOptions:
         heading="access",
     )
     allow_root: tuple[str, ...] = option(
-        (), "the only folders and URL prefixes that rows may reach", metavar="PREFIX"
+        (),
+        "folders and URL prefixes that rows may reach, and nothing outside of them",
+        metavar="PREFIX",
     )
     url_secrets: str = option(
         "drop",

@@ -1,7 +1,7 @@
 """``report.html``, a self-contained page about a dataset, and ``recordgen inspect``.
 
     balance.py         examples of each class                                        pure
-    conditions.py      ``label=cat and code=LEAK`` → a mask of the matching examples  pure
+    conditions.py      ``label=cat and code=LEAK`` → a mask of the examples          pure
     examples.py        the examples that match a condition, with their findings
     extraction.py      their payloads as files, and an import file for them
     inspection.py      records as ``recordgen inspect`` shows them

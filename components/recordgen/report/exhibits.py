@@ -119,7 +119,7 @@ def exhibit(record: Record, dataset: Dataset) -> Exhibit:
         with suppress(PayloadError, MemoryError):
             thumbnail = to_thumbnail(image, SIDE)
     uri = as_text(next((value for name in _SOURCE_IDS for value in record.get(name, ())), b""))
-    text = _first(record, features.TEXT)
+    text = next(iter(record.get(features.TEXT, ())), None)
     pieces, is_cut = _pieces(record, text) if isinstance(text, bytes) else ((), False)
     return Exhibit(
         "" if _DIGEST.fullmatch(uri) else without_secrets(uri),
@@ -219,7 +219,3 @@ def as_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}" if math.isfinite(value) else str(value)
     return str(value)
-
-
-def _first(record: Record, name: str) -> Any:
-    return next(iter(record.get(name, ())), None)

@@ -66,7 +66,7 @@ def inspect(
     Raises:
         SourceError: there are no records to read.
         UsageError: there is no such split.
-        RecordError: a shard is damaged or has no examples, or an image with boxes does not decode.
+        RecordError: a shard is damaged or holds other data, or an image with boxes does not decode.
     """
     files = find_shards(output, split)
     lists = _list_features(files)

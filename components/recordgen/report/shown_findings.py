@@ -130,7 +130,7 @@ def groups_of(
     """Return findings by code, with their examples.
 
     Args:
-        findings: sorted by code.
+        findings: grouped by code.
         counts: number of all findings by code.
         places: places of the records by line.
         at: the records to show, by place.
