@@ -830,7 +830,6 @@ def check_image_size(size: object) -> None:
 
 
 def _absolute(root: str) -> str:
-    """Return the absolute path of a folder; URLs are unchanged."""
     return os.path.abspath(local_path(root)) if root and is_local(root) else root
 
 

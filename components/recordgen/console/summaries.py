@@ -219,7 +219,6 @@ def _image_cells(record: Record) -> tuple[str, ...]:
 
 
 def _label_cells(record: Record) -> tuple[str, ...]:
-    """Return the numbers and the texts of an image's labels."""
     shown = record.to_json()
     found = (
         shown.get(name, "") for name in (features.IMAGE_CLASS_LABEL, features.IMAGE_CLASS_TEXT)
@@ -243,7 +242,6 @@ def _some(values: Sequence[object]) -> str:
 
 
 def _cell(value: object) -> str:
-    """Return a feature's value as text that fits a column."""
     if isinstance(value, list) and len(value) > _CELL_VALUES:
         return f"[{_some(value)}]"
     return shortened(" ".join(str(value).split()), _CELL_CHARACTERS)
@@ -351,7 +349,6 @@ def _row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
 
 
 def _noun(dataset: Dataset) -> str:
-    """Return the noun for an example of the dataset, such as ``image``."""
     from recordgen.tasks import TASKS  # loads image decoders, which not all commands need
 
     return TASKS[dataset.task].noun

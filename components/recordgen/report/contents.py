@@ -89,7 +89,6 @@ def contents_of(dataset: Dataset, facts: Any, sample: _Sample) -> Contents:
 
 
 def _rows_by_split(dataset: Dataset, facts: Any) -> _Rows:
-    """Return the row numbers of each split's examples."""
     if not facts:
         return {}
     splits = facts["split"].cast(pa.string())

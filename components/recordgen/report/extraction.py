@@ -93,7 +93,6 @@ def _records(matches: Matches) -> Iterator[tuple[ListedExample, _Record]]:
 
 
 def _payload(record: _Record, example: ListedExample) -> tuple[bytes, str]:
-    """Return the bytes of a payload and the suffix of its file."""
     if (image := stored_image(record)) is not None:
         kind = _safe(image[1], "bin")
         return image[0], _SUFFIXES.get(kind, kind)

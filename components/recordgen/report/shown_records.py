@@ -140,7 +140,6 @@ def _reading(split: Split, is_plain: bool) -> Iterator[tuple[Shard, int]]:
 
 
 def _read_front(read: tuple[str, str, int]) -> tuple[str, list[Record]]:
-    """Return the split of a shard and its first records."""
     split, path, number = read
     return split, list(map(parse_example, islice(read_records(path), number)))
 

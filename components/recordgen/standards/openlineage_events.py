@@ -164,7 +164,6 @@ def dataset_id(path: str) -> tuple[str, str]:
 
 
 def _facets(dataset: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the facets of the dataset and the output facets of this run."""
     from openlineage.client.facet_v2 import (
         data_quality_metrics_dataset,
         dataset_version_dataset,

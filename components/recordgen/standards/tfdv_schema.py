@@ -84,7 +84,6 @@ def schema_text(dataset: Dataset) -> str:
 
 
 def _rules(dataset: Dataset, name: str, spec: FeatureSpec, domain: str | None) -> Iterator[str]:
-    """Yield the rules of a feature, without its type."""
     count = _value_count(spec)
     if count is not None:
         yield f"value_count {{ min: {count} max: {count} }}"
