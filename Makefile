@@ -1,4 +1,4 @@
-# Every target that needs .venv sets it up first; a finished one costs a tenth of a second.
+# Every target that needs .venv sets it up first; if it is up to date, this takes a tenth of a second.
 VENV ?= .venv
 export VENV
 PYTHON_OF_VENV := $(VENV)/bin/python
@@ -8,13 +8,13 @@ TASK ?= image_classification
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test coverage check docs format options mutants lock release audit sbom image image-test tested clean
 
-# A module's tests stay in one process: they share what its fixtures made.
+# The tests of a module stay in one process, because they share fixtures.
 PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## make .venv with what fits this machine (LEG=tfx-1.21|tfx-1.16|no-tfx to choose)
+setup: ## make .venv with versions that fit this machine (LEG=tfx-1.21|tfx-1.16|no-tfx to choose)
 	@scripts/setup
 
 demo: setup ## run the demonstration from sample data to a trained model (TASK=object_detection, text_entities, tabular, …)
@@ -23,13 +23,13 @@ demo: setup ## run the demonstration from sample data to a trained model (TASK=o
 test: setup ## run the tests on all cores, four at most (ARGS="-m 'not slow'" passes options to pytest)
 	@$(PYTHON_OF_VENV) $(PYTEST) $(ARGS)
 
-coverage: setup ## say which lines of the package no test runs, also of processes that tests start
+coverage: setup ## list the lines of the package that no test runs; includes processes that tests start
 	@rm -rf .coverage && mkdir .coverage
 	@$(PYTHON_OF_VENV) -m coverage run $(PYTEST) $(ARGS)
 	@$(PYTHON_OF_VENV) -m coverage combine --quiet
 	@$(PYTHON_OF_VENV) -m coverage report --show-missing --skip-covered
 
-check: setup ## format check, lint, types, that imports point down, and the site
+check: setup ## check format, lint, types, the direction of imports, and the site
 	$(PYTHON_OF_VENV) -m ruff format --check .
 	$(PYTHON_OF_VENV) -m ruff check .
 	$(PYTHON_OF_VENV) -m mypy
@@ -39,7 +39,7 @@ check: setup ## format check, lint, types, that imports point down, and the site
 docs: ## build the site from docs/ into build/site (scripts/docs serve shows it while you write)
 	@scripts/docs
 
-format: setup ## format, and repair what the linter can
+format: setup ## format, and fix what the linter can fix
 	$(PYTHON_OF_VENV) -m ruff format .
 	$(PYTHON_OF_VENV) -m ruff check --fix .
 
@@ -47,17 +47,17 @@ options: setup ## renew the lists of options in component.yaml and docs/ from Co
 	@$(PYTHON_OF_VENV) scripts/options
 	@$(PYTHON_OF_VENV) -m pipelines.component
 
-mutants: setup ## say which faults of core modules no test notices (ARGS="dataset.splits --survivors")
+mutants: setup ## find faults in core modules that no test notices (ARGS="dataset.splits --survivors")
 	@$(PYTHON_OF_VENV) scripts/mutants $(ARGS)
 
-lock: ## renew locks/ to the newest versions that fit together
+lock: ## renew locks/ with the newest versions that work together
 	@scripts/lock
 
-audit: ## look the versions of all locks up in a database of vulnerabilities; needs network (ARGS go to pip-audit)
+audit: ## look up all locked versions in a database of vulnerabilities; needs network (ARGS go to pip-audit)
 	@scripts/setup --tool audit
 	@.venv-audit/bin/python scripts/audit $(ARGS)
 
-sbom: ## write build/sbom.json: what is installed in the image, as CycloneDX
+sbom: ## write build/sbom.json: the packages of the image, as CycloneDX
 	@scripts/setup --tool audit
 	@.venv-audit/bin/python scripts/sbom
 
@@ -70,7 +70,7 @@ image: ## build the container image (ENGINE=docker|podman|buildah, ARGS="--build
 image-test: ## run all tests inside the image (ARGS go to pytest)
 	@scripts/image test $(ARGS)
 
-tested: setup ## write into docs/tested.md what .ci/run tested here
+tested: setup ## write the results of .ci/run into docs/tested.md
 	@$(PYTHON_OF_VENV) scripts/tested
 
 clean: ## remove .venv and everything else that was made here

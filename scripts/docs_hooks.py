@@ -1,7 +1,7 @@
-"""Hooks of MkDocs: links between pages that work on a Git forge also work on the site.
+"""MkDocs hooks that make links between pages work both on a Git forge and on the site.
 
 On a forge, README.md is the first page, and pages link to files outside docs/. On the site,
-README.md becomes index.md, and every file that a page links to is copied into repository/.
+README.md becomes index.md, and linked files are copied into repository/.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
 _ROLE = re.compile(r":\w+:`~?([\w.]+)`")
 _LISTING = re.compile(r"::$", re.MULTILINE)
 _CODE = re.compile(r"`[^`]+`")
-# Pages that lie outside docs/: path in the repository → path on the site.
+# Pages outside docs/: path in the repository → path on the site.
 OUTSIDE = {name: name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")}
 OUTSIDE |= {"README.md": "index.md"}
 
@@ -38,7 +38,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links to where their files lie on the site, and add the files that only links name."""
+    """Rewrite links to paths on the site, and add linked files to the site."""
     source = next((old for old, new in OUTSIDE.items() if new == page.file.src_uri), None)
     folder = posixpath.dirname(source or f"docs/{page.file.src_uri}")
 
@@ -53,7 +53,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         return link["before"] + posixpath.relpath(target, posixpath.dirname(page.file.src_uri))
 
     def to_site(text: str) -> str:
-        # In a table's code, a forge wants `a\|b` where Python-Markdown wants `a|b`.
+        # In code in a table, a forge needs `a\|b`, but Python-Markdown needs `a|b`.
         text = _ROW.sub(
             lambda row: _CODE.sub(lambda code: code[0].replace(r"\|", "|"), row[0]), text
         )
@@ -65,7 +65,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 
 class PlainDocstrings(griffe.Extension):
-    """Turns what only Sphinx knows in docstrings (``:func:`name```, ``::``) into Markdown."""
+    """Converts Sphinx's markup in docstrings (``:func:`name```, ``::``) to Markdown."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrite a docstring before it is parsed."""

@@ -1,4 +1,4 @@
-"""Fixtures: tiny images and import files, built here."""
+"""Fixtures that make tiny images and import files."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from tests.tested import pytest_terminal_summary as pytest_terminal_summary  # a
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-# Tests start hundreds of processes: each would compile the package and the tests anew.
+# Tests start hundreds of processes: without a cache, each would compile the package and the tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Shells start jobs in the background with Ctrl-C ignored; processes of tests would inherit that.
+# A shell starts background jobs with Ctrl-C ignored, and the processes of tests would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A loaded machine is no failure: neither a deadline nor slow generation fails a property test.
+# On a loaded machine, deadlines and slow generation must not fail property tests.
 settings.register_profile(
     "recordgen", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-# `make mutants` runs these tests thousands of times: few cases, and no search for the smallest one.
+# `make mutants` runs these tests thousands of times: use few cases, and do not shrink them.
 settings.register_profile(
     "mutants",
     settings.get_profile("recordgen"),
@@ -61,12 +61,12 @@ COMPONENTS = Path(recordgen.__file__).parents[1]
 # Folders of tests.
 ABOUT_TFX = ("examplegen", "pipelines")
 MARKS = {"reading": "outside", "training": "inside"}
-# Modules of half a minute and more, though few of their tests are slow.
+# Modules that take half a minute and more, though few of their tests are slow.
 LONG = ("test_resume", "test_docs", "test_storage_emulated", "test_quiet", "test_benchmarks")
 
 
 class _WithoutTfx(pytest.Module):
-    """A module that is skipped as a whole: it cannot be imported."""
+    """A module that is skipped as a whole, because it cannot be imported."""
 
     def collect(self) -> NoReturn:
         pytest.skip("needs TFX", allow_module_level=True)
@@ -79,12 +79,12 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.option.loadscopereorder = False  # pytest-xdist would undo the order that follows
+    config.option.loadscopereorder = False  # pytest-xdist would undo the order set below
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
+@pytest.hookimpl(tryfirst=True)  # before -m selects tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the modules of slow tests: no worker is left with a long one when others end."""
+    """Start with the modules of slow tests, so that no worker runs a long one while others idle."""
     tests = Counter(item.path for item in items)
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     slow.update({item.path: 1 for item in items if item.path.stem in LONG})
@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def noise(width: int = 16, height: int = 12, seed: int = 0) -> Image.Image:
-    """Return an RGB image of noise: no two of different seeds are alike."""
+    """Return an RGB image of noise; images of different seeds differ."""
     pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
     return Image.fromarray(pixels)
 
@@ -108,7 +108,7 @@ def encoded(image: Image.Image, kind: str, **settings: object) -> bytes:
 
 
 def exif_of(orientation: int) -> Image.Exif:
-    """Return Exif data that ask for a turn (Exif 2.3, tag 0x0112: 1 to 8)."""
+    """Return Exif data with an orientation (Exif 2.3, tag 0x0112: 1 to 8)."""
     exif = Image.Exif()
     exif[ExifTags.Base.Orientation] = orientation
     return exif
@@ -116,7 +116,7 @@ def exif_of(orientation: int) -> Image.Exif:
 
 @pytest.fixture
 def as_loud_as_before() -> Iterator[None]:
-    """Commands that run in this process silence its loggers; the next test has them back."""
+    """Restore the log levels that a command silenced in this process."""
     loggers = [logging.getLogger(name) for name in ("", "absl", "tensorflow", "apache_beam")]
     levels = [logger.level for logger in loggers]
     yield
@@ -153,7 +153,7 @@ def make_csv(tmp_path: Path) -> Callable[[Iterable[str]], str]:
 
 @pytest.fixture(scope="session")
 def slow_source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return an import file of 100 large images: its conversion lasts long enough to be stopped."""
+    """Return an import file of 100 large images, slow enough to convert to be interrupted."""
     folder = tmp_path_factory.mktemp("slow")
     large = folder / "large.jpg"
     large.write_bytes(encoded(noise(1000, 1000), "JPEG", quality=90))
@@ -175,7 +175,7 @@ def wait_for_first_shard(output: Path) -> None:
 def interrupt_convert(
     source: str, output: Path, *options: str, by: signal.Signals = signal.SIGINT
 ) -> tuple[int, str]:
-    """Interrupt a conversion when it has finished its first shard; return exit code and stderr."""
+    """Interrupt a conversion after its first shard; return exit code and stderr."""
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "recordgen.cli", "convert", source, str(output)),
@@ -184,7 +184,7 @@ def interrupt_convert(
         env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
         stderr=subprocess.PIPE,
         text=True,
-        # A shell's background job, which CI may be, starts with SIGINT ignored.
+        # A background job of a shell, such as CI, starts with SIGINT ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_for_first_shard(output)
@@ -194,7 +194,7 @@ def interrupt_convert(
 
 
 def load_script(name: str) -> ModuleType:
-    """Return a program of scripts/ as a module; its name has no suffix."""
+    """Return a program of scripts/ as a module; its file has no suffix."""
     loader = SourceFileLoader(name, str(COMPONENTS.parent / "scripts" / name))
     spec = spec_from_loader(name, loader)
     assert spec is not None
@@ -219,7 +219,7 @@ def run_python(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="session")
 def text_pairs_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder into which the package in examples/own_task is installed."""
+    """The folder with the installed package of examples/own_task."""
     folder = tmp_path_factory.mktemp("text_pairs")
     shutil.copytree(ROOT / "examples/own_task", folder / "source")
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
@@ -230,7 +230,7 @@ def text_pairs_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def text_pairs(text_pairs_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The task ``text_similarity`` of that package is there, until the test ends."""
+    """Register the task ``text_similarity`` of that package until the test ends."""
     monkeypatch.syspath_prepend(text_pairs_site)
     registry.TASKS.refresh()
     yield
@@ -247,7 +247,7 @@ def stored_examples(output: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def examples_of(tree: Mapping[str, bytes]) -> list[dict[str, object]]:
-    """Return what the examples.parquet of an output says, wherever its import files lie."""
+    """Return the examples.parquet of an output without the folder of its import files."""
     rows = read_table(io.BytesIO(tree["examples.parquet"])).to_pylist()
     return [{**row, "source": row["source"].rpartition("/")[2]} for row in rows]
 

@@ -1,9 +1,9 @@
-"""Finds the code blocks of the documentation, and runs those of one page in their order.
+"""Finds the code blocks of the documentation, and runs the blocks of one page in order.
 
-Python blocks share one namespace; statements after ``>>>`` must give what is shown below them. A
-``console`` block holds commands. If one of its lines begins with ``$ ``, those lines are the
-commands, and the lines below each must appear in its output, in this order; other lines may come
-between. ``…`` stands for any text; times, rates, sizes and digests may be others.
+Python blocks share one namespace; statements after ``>>>`` must print the lines below them. A
+``console`` block has commands: all of its lines, or the lines that begin with ``$ ``. Lines below
+such a command must appear in its output in this order; other lines may be between them. ``…``
+matches any text; times, rates, sizes and digests may differ.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from recordgen import cli
 ROOT = Path(__file__).parents[1]
 
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-# What differs from run to run: 2.9 s, 619 images/s, 132.3 kB, a.json (digest 0a1b2c…).
+# Values that differ from run to run: 2.9 s, 619 images/s, 132.3 kB, a.json (digest 0a1b2c…).
 _VOLATILE = re.compile(r"\d[\d,.]*(?= ?(?:s|[kMG]?B|\w+/s)\b)|(?<=digest )[0-9a-f]+")
-_ANYTHING = "\ue000"  # no page uses it
+_ANYTHING = "\ue000"  # not used on any page
 _SHELL = ("cat", "head", "ls")
 
 
@@ -40,9 +40,9 @@ class Block:
 
     Attributes:
         page: the path of the page, from the top of the repository.
-        line: where its text begins, from 1.
-        language: what stands behind the fence; empty for a listing.
-        text: without the fences and the indentation of a list.
+        line: the first line of its text, from 1.
+        language: the language after the fence; empty for a listing.
+        text: its text without the fences and the indentation of a list.
     """
 
     page: str
@@ -52,13 +52,13 @@ class Block:
 
     @property
     def starts(self) -> list[str]:
-        """What names the parts that can be run on their own: commands, or the first line."""
+        """The names by which parts can be skipped: the commands, or the first line."""
         if self.language == "console":
             return [command for command, _ in self.commands()]
         return self.text.splitlines()[:1]
 
     def commands(self) -> list[tuple[str, list[str]]]:
-        """Return the commands of a ``console`` block, each with the lines of output shown."""
+        """Return the commands of a ``console`` block, each with its shown lines of output."""
         lines = self.text.replace("\\\n", " ").splitlines()
         prompted = any(line.startswith("$ ") for line in lines)
         found: list[tuple[str, list[str]]] = []
@@ -86,14 +86,14 @@ def blocks(page: str) -> list[Block]:
 
 
 def is_shown(shown: str, line: str) -> bool:
-    """Say whether a line of output is the one that a page shows."""
+    """Return whether a line of output matches a line on a page."""
     words = re.escape(_VOLATILE.sub(_ANYTHING, shown).strip())
     words = words.replace(_ANYTHING, r"[\w,.]+").replace("…", ".*")
     return re.fullmatch(re.sub(r"(\\ )+", r"\\s+", words), line.strip()) is not None
 
 
 def first_missing(shown: list[str], output: str) -> str | None:
-    """Return the first line of those shown that does not follow its predecessor in the output."""
+    """Return the first shown line that is missing from the output after its predecessors."""
     lines = iter(output.splitlines())
     for wanted in shown:
         if wanted.strip() != "…" and not any(is_shown(wanted, line) for line in lines):
@@ -105,12 +105,12 @@ def run_page(page: str, skipped: Collection[str], replaced: Mapping[str, str]) -
     """Run the blocks of a page in the working directory.
 
     Args:
-        page: from the top of the repository.
+        page: path from the top of the repository.
         skipped: beginnings of commands, and of first lines of Python blocks, that are not run.
-        replaced: what is put in place of which text.
+        replaced: texts and their replacements.
 
     Raises:
-        AssertionError: a command failed, or something else was printed than the page shows.
+        AssertionError: a command failed, or its output differs from the page.
     """
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page):
@@ -128,7 +128,7 @@ def run_page(page: str, skipped: Collection[str], replaced: Mapping[str, str]) -
 def _run_python(block: Block, names: dict[str, Any]) -> None:
     path = str(ROOT / block.page)
     if not block.text.startswith(">>>"):
-        # The lines of the page are the lines of the code: in tracebacks, and for inspect.
+        # Lines of the code match lines of the page, for tracebacks and for inspect.
         text = "\n" * (block.line - 1) + block.text
         exec(compile(text, path, "exec", dont_inherit=True), names)
         return
@@ -151,13 +151,13 @@ def _run_command(block: Block, command: str, shown: list[str]) -> None:
 
 
 def _code_of(words: list[str]) -> int:
-    """Do what a command does, in this process; return its exit code."""
+    """Run a command in this process; return its exit code."""
     program, *arguments = [word.removeprefix(".venv/bin/") for word in words]
     if program == "recordgen":
         return cli.main(arguments)
     if (program, *arguments[:1]) == ("python", "-m"):
         module = importlib.import_module(arguments[1])
-        if hasattr(module, "__path__"):  # a package runs what its __main__ says
+        if hasattr(module, "__path__"):  # a package runs its __main__
             module = importlib.import_module(f"{arguments[1]}.__main__")
         return int(module.main(arguments[2:]) or 0)
     assert program in _SHELL, f"{program}: add it to NOT_RUN in test_docs.py, with the reason"
@@ -168,13 +168,13 @@ def _code_of(words: list[str]) -> int:
 
 @contextlib.contextmanager
 def bare_import() -> Iterator[None]:
-    """Let ``recordgen`` be as ``import recordgen`` leaves it: without the modules loaded since."""
+    """Reset ``recordgen`` to its state after ``import recordgen``, without modules loaded since."""
     loaded = {
         name: value
         for name, value in vars(recordgen).items()
         if isinstance(value, ModuleType) and value.__name__ == f"recordgen.{name}"
     }
-    for name in loaded.keys() - {"version"}:  # `import recordgen` itself loads that one
+    for name in loaded.keys() - {"version"}:  # `import recordgen` itself loads this one
         delattr(recordgen, name)
     try:
         yield
@@ -182,7 +182,7 @@ def bare_import() -> Iterator[None]:
         vars(recordgen).update(loaded)
 
 
-# What is true of a page's names when all of its blocks have run.
+# Assertions about the names of a page after all of its blocks have run.
 AFTER = {
     "docs/tasks/video_classification.md": """
 images, labels = next(iter(train))

@@ -278,7 +278,7 @@ def test_dry_run_and_summary(
     assert main(["convert", second, out, "--append"]) == 0
     text = capsys.readouterr().out
     assert "Converted 30 images" in text
-    assert "to 40 examples that stay" in text
+    assert "to 40 existing examples" in text
     assert main(["convert", second, out, "--append", "--resume"]) == 0
     assert "Converted 0 images" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""`make audit` and `make sbom`: what is looked up, how it ends, and what the image's list holds."""
+"""`make audit` and `make sbom`: versions looked up, exit status, packages of the image."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def audit() -> ModuleType:
 
 
 def test_every_version_of_every_lock_is_looked_up(audit: ModuleType) -> None:
-    """Each once, also those for another Python; no list names a package twice."""
+    """Each version once, also for other Pythons; no list names a package twice."""
     lists = audit.divide(LOCKS)
     pins = [pin for each in lists for pin in each]
     assert len(pins) == len(set(pins))
@@ -48,7 +48,7 @@ SKIPPED: dict[str, Any] = {"name": "own", "skip_reason": "not found on PyPI: own
         ([SOUND], 0, "audit: 1 versions looked up, 0 known vulnerabilities"),
         ([SOUND, BAD], 1, "idna 3.6: PYSEC-2024-60 (fixed in 3.7)"),
         ([BAD, SKIPPED], 1, "not found on PyPI: own (1.0)"),
-        # pip-audit itself takes this for success.
+        # pip-audit itself reports success here.
         ([SOUND, SKIPPED], 2, "1 versions not looked up: nothing is known about them"),
     ],
     ids=["sound", "vulnerable", "vulnerable-and-unknown", "unknown"],
@@ -67,7 +67,7 @@ def test_without_network(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """No answer is no success: the status is 2, and the message names the remedy."""
+    """Without an answer, the status is 2, and the message names the remedy."""
     tool = tmp_path / "python"
     tool.write_text("#!/bin/sh\necho Traceback >&2\necho 'ConnectionError: pypi.org' >&2\nexit 1\n")
     tool.chmod(0o755)
@@ -81,7 +81,7 @@ def test_without_network(
 
 
 def test_packages_of_debian(tmp_path: Path) -> None:
-    """Those that are installed, by name, version and architecture."""
+    """Only installed packages are listed, with name, version and architecture."""
     for file, text in {
         "usr/lib/os-release": 'ID=debian\nVERSION_ID="13"\n',
         "var/lib/dpkg/status": (

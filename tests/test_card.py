@@ -1,4 +1,4 @@
-"""The dataset card: what is known, in the hub's form; questions for the rest."""
+"""The dataset card: known facts in the hub's format, questions for the rest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.golden import ROOT, SAMPLES
 
 pytestmark = pytest.mark.once
 
-# The hub's own words (huggingface.co/docs/hub/datasets-cards): others are refused there.
+# The hub's own names (huggingface.co/docs/hub/datasets-cards); it rejects others.
 HUB_KEYS = {"pretty_name", "task_categories", "size_categories", "tags", "dataset_info"}
 
 
@@ -31,7 +31,7 @@ def boxes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def parts(card: str) -> tuple[dict[str, Any], str]:
-    """Return the head, parsed, and the Markdown behind it."""
+    """Return the parsed head and the Markdown after it."""
     _, head, body = card.split("---\n", 2)
     return yaml.safe_load(head), body
 
@@ -70,7 +70,7 @@ def test_the_card_tells_what_is_known_and_asks_the_rest(boxes: Path) -> None:
     assert issues == "- 9 labels have fewer than 10 images: '0', '1', '2', '4', '5', …"
     assert "Under which licence" in body.partition("Open questions")[2]
     assert not {"license", "language"} & head.keys()
-    assert "languages" not in body  # of pictures
+    assert "languages" not in body  # only texts have languages
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_size_categories(boxes: Path, examples: int, category: str) -> None:
 
 
 def test_names_cannot_become_markup(boxes: Path) -> None:
-    """Neither of a table, nor HTML, nor a link; nor do they end the head."""
+    """Names are escaped: they make no tables, HTML or links, and do not end the head."""
     dataset = read_dataset(str(boxes))
     hostile = "a|b <script> [x](http://y) `z` **w**"
     changed = replace(dataset, labels=(hostile,), source=('"\n---\nlicense: mit\n.csv',))
@@ -114,18 +114,18 @@ def test_texts_have_a_language(boxes: Path) -> None:
 
 
 def test_a_conversion_writes_the_card(boxes: Path, tmp_path: Path) -> None:
-    """Only on request, also of a resumed run; nothing that people wrote is replaced."""
+    """A card is written only on request, also by a resumed run; answers are never replaced."""
     assert not (boxes / "README.md").exists()
     source, out = str(ROOT / "examples" / SAMPLES["object_detection"]), tmp_path / "out"
     command = ["convert", source, str(out), "--seed=7", "--bad-boxes=drop", "--card", "-q"]
     assert main(command) == 0
     assert (out / "README.md").read_text() == card_text(read_dataset(str(boxes)))
     assert (out / "dataset.json").read_bytes() == (boxes / "dataset.json").read_bytes()
-    (out / "README.md").unlink()  # as if the run had died before
+    (out / "README.md").unlink()  # as if the first run had died earlier
     assert main([*command, "--resume"]) == 0
     (out / "README.md").write_text("MIT\n")
     assert main([*command, "--resume"]) == 0
-    with pytest.raises(OutputExistsError, match="there is a card already"):
+    with pytest.raises(OutputExistsError, match="this card exists"):
         convert(source, out, append=True, seed=7, bad_boxes="drop", card=True)
     assert (out / "README.md").read_text() == "MIT\n"
     with pytest.raises(UsageError, match=r"card must be True or False \(got 'yes'\)"):
@@ -133,7 +133,7 @@ def test_a_conversion_writes_the_card(boxes: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_keeps_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Another card goes elsewhere, or replaces the one that is there where that is asked for."""
+    """Another card is written elsewhere, or replaces the existing one with --overwrite."""
     out = tmp_path / "out"
     write([{"x": 1}], out)
     assert main(["card", str(out)]) == 0
@@ -141,7 +141,7 @@ def test_the_command_keeps_answers(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == f"wrote {card}\n"
     card.write_text(card.read_text() + "MIT\n")
     assert main(["card", str(out)]) == 2
-    with pytest.raises(OutputExistsError, match="replaces it with --overwrite"):
+    with pytest.raises(OutputExistsError, match="with --overwrite to replace it"):
         write_card(out)
     assert card.read_text().endswith("MIT\n")
     assert main(["card", str(out), "--output", str(tmp_path / "new.md")]) == 0

@@ -33,7 +33,7 @@ def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
 
 
 def test_convert_inspect_and_check(source: str, tmp_path: Path) -> None:
-    """The three commands work on each other's output; the summary tells counts and places."""
+    """The three commands work on each other's output; the summary has counts and paths."""
     output = str(tmp_path / "out")
     done = run_python("-m", "recordgen.cli", "convert", source, output)
     assert done.returncode == 0
@@ -60,7 +60,7 @@ def test_convert_inspect_and_check(source: str, tmp_path: Path) -> None:
 
 
 def test_inspect_shows_written_examples(tmp_path: Path) -> None:
-    """Examples that are no images have a column for each of their features."""
+    """Examples without images have a column for each feature."""
     output = str(tmp_path / "out")
     write([{"name": "a", "x": [0.5] * 9}, {"name": "b" * 99, "x": [1.5] * 9}], output, shards=1)
     assert recordgen("inspect", output).stdout.splitlines() == [
@@ -71,7 +71,7 @@ def test_inspect_shows_written_examples(tmp_path: Path) -> None:
 
 
 def test_json_on_stdout_and_beam_flags(source: str, tmp_path: Path) -> None:
-    """--json prints one document and nothing else on stdout; flags after -- reach Beam."""
+    """--json prints only one document on stdout; flags after -- are passed to Beam."""
     output = str(tmp_path / "out")
     done = recordgen("convert", source, output, "--json", "-q", "--", "--direct_num_workers=2")
     assert (done.returncode, done.stderr) == (0, "")
@@ -87,7 +87,7 @@ def test_json_on_stdout_and_beam_flags(source: str, tmp_path: Path) -> None:
 
 
 def test_dry_run_counts_the_shards_of_each_label(source: str, tmp_path: Path) -> None:
-    """A dry run announces the shards that --shard-by=label then writes, in JSON and as a table."""
+    """A dry run lists the shards that --shard-by=label then writes, in JSON and as a table."""
     args = ("convert", source, str(tmp_path / "out"), "--shard-by=label")
     dry = json.loads(recordgen(*args, "--dry-run", "--json").stdout)
     table = recordgen(*args, "--dry-run").stdout
@@ -155,7 +155,7 @@ def test_bad_data(make_csv: MakeCsv, source: str, tmp_path: Path) -> None:
     assert "Traceback" in traced.stderr
 
 
-# A shard is finished, then the next step has a bug.
+# A bug in the step after the first finished shard.
 BUG = """
 import sys
 from recordgen.cli import main
@@ -168,7 +168,7 @@ main(["convert", *sys.argv[1:], "-q"])
 
 
 def test_a_bug_says_what_waits(source: str, tmp_path: Path) -> None:
-    """A bug keeps its traceback, and the shards that are finished are still pointed to."""
+    """A bug shows its traceback, and finished shards are still reported."""
     done = run_python("-W", "ignore", "-c", BUG, source, str(tmp_path / "out"))
     assert "1 finished shard waits in" in done.stderr
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
@@ -176,7 +176,7 @@ def test_a_bug_says_what_waits(source: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_interrupt(slow_source: str, tmp_path: Path) -> None:
-    """Ctrl-C ends the command soon, with 130 and one line, and nothing is committed."""
+    """Ctrl-C ends the command quickly, with 130 and one line, and nothing is committed."""
     output = tmp_path / "out"
     code, errors = interrupt_convert(slow_source, output, "-q")
     assert code == 130
@@ -188,10 +188,7 @@ def test_interrupt(slow_source: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["convert", "check"])
 def test_help_names_every_option(command: str) -> None:
-    """Each option of a conversion is in the help with its values, its unit and its default.
-
-    Forty of them are below headings.
-    """
+    """Each option of a conversion is in the help with its values, unit, default and heading."""
     text = " ".join(recordgen(command, "--help").stdout.split())
     for name, option in OPTIONS.items():
         value = option.metavar or (f"{{{','.join(option.choices)}}}" if option.choices else "")

@@ -367,7 +367,7 @@ def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -
         ({"seed": 1.5}, "seed must be a whole number of 64 bits (got 1.5)"),
         ({"check": "all"}, "check must be one of decode, header, none (got 'all')"),
         ({"transfer": "fuse"}, "transfer must be one of auto, uri, path (got 'fuse')"),
-        ({"allow_scheme": [""]}, "allow_scheme must not be empty where it is given (got [''])"),
+        ({"allow_scheme": [""]}, "allow_scheme must not be empty if it is given (got [''])"),
         ({"beam_args": ["--runner=x"]}, "Beam does not accept --runner=x"),
     ],
 )

@@ -1,4 +1,4 @@
-"""croissant.json as mlcroissant, Croissant's own library, reads it."""
+"""croissant.json is readable by mlcroissant, Croissant's own library."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.golden import NEEDED, ROOT, SAMPLES
 
 pytestmark = pytest.mark.once
 
-# Every kind of feature: scalars, lists, images, gaps in tables, whole texts, no labels at all.
+# All kinds of features: scalars, lists, images, gaps in tables, whole texts, no labels.
 KINDS = (
     "image_classification",
     "object_detection",
@@ -55,7 +55,7 @@ def load(output: Path) -> mlcroissant.Dataset:
 
 
 def records(output: Path, record_set: str) -> list[dict[str, Any]]:
-    """Return all records, with text for bytes and without the names of the record sets."""
+    """Return all records, with bytes as text and names without their record set."""
     return [
         {
             name.removeprefix(f"{record_set}/").removeprefix("feature/"): plain(value)
@@ -73,7 +73,7 @@ def plain(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_it_is_valid_but_for_what_nobody_told_us(outputs: Mapping[str, Path], name: str) -> None:
-    """No date, licence or citation is invented."""
+    """Nothing is invented: dates, licence and citation are missing."""
     issues = load(outputs[name]).metadata.ctx.issues
     assert not issues.errors
     properties = [str(issue).split('"')[1].rpartition("/")[2] for issue in issues.warnings]
@@ -82,7 +82,7 @@ def test_it_is_valid_but_for_what_nobody_told_us(outputs: Mapping[str, Path], na
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_index_has_a_record_for_each_example(outputs: Mapping[str, Path], name: str) -> None:
-    """By its place in a shard, and with the values that the record holds."""
+    """Each record has its place in a shard, and the values of the example."""
     found = records(outputs[name], "index")
     dataset = read_dataset(str(outputs[name]))
     assert len(found) == dataset.examples
@@ -104,7 +104,7 @@ def test_the_index_has_a_record_for_each_example(outputs: Mapping[str, Path], na
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_conversion_can_be_read_row_by_row(outputs: Mapping[str, Path], name: str) -> None:
-    """What examples.parquet says of each example, also where a column has gaps."""
+    """examples.parquet is readable row by row, also if a column has gaps."""
     found = records(outputs[name], "rows")
     rows = pq.read_table(outputs[name] / "examples.parquet").to_pylist()
     assert len(found) == len(rows) == read_dataset(str(outputs[name])).examples
@@ -116,12 +116,12 @@ def test_every_conversion_can_be_read_row_by_row(outputs: Mapping[str, Path], na
 
 
 def none_of(value: Any) -> Any:
-    """Return None for what pandas makes of a null."""
+    """Return None for pandas' nulls."""
     return None if value is None or value != value or value == "nan" else value
 
 
 def test_a_folder_without_measures(tmp_path: Path) -> None:
-    """Of images that nobody looked at; a label is missing here and there."""
+    """A dataset without measures of its images, and with some labels missing."""
     for line in range(2):
         (tmp_path / f"{line}.png").write_bytes(encoded(noise(seed=line), "PNG"))
     (tmp_path / "rows.csv").write_text("TRAIN,0.png,a\nTRAIN,1.png\n")
@@ -163,7 +163,7 @@ def test_each_feature_is_a_field_of_its_type(outputs: Mapping[str, Path]) -> Non
 
 
 def test_pixels_are_no_image_file(outputs: Mapping[str, Path]) -> None:
-    """Of raw pixels, no reader decodes a file; it is said how they lie."""
+    """Raw pixels are not described as image files; their layout is described."""
     described = [
         field
         for field in load(outputs["raw"]).metadata.record_sets[3].fields
@@ -177,7 +177,7 @@ def test_pixels_are_no_image_file(outputs: Mapping[str, Path]) -> None:
 
 
 def test_files_have_their_sha256(outputs: Mapping[str, Path]) -> None:
-    """Of the labels, and of the index."""
+    """The label files and the index have their sha256."""
     output = outputs["object_detection"]
     described = json.loads((output / "croissant.json").read_text())["distribution"]
     files = {item["contentUrl"]: item["sha256"] for item in described if "contentUrl" in item}
@@ -187,7 +187,7 @@ def test_files_have_their_sha256(outputs: Mapping[str, Path]) -> None:
 
 
 def test_a_new_conversion_drops_the_index(tmp_path: Path) -> None:
-    """It is one of examples that are no longer there."""
+    """A new conversion removes the index, which describes the old examples."""
     source = str(ROOT / "examples" / SAMPLES["text_classification"])
     convert(source, tmp_path / "out")
     before = (tmp_path / "out/croissant.json").read_bytes()
@@ -199,7 +199,7 @@ def test_a_new_conversion_drops_the_index(tmp_path: Path) -> None:
 
 
 def test_written_examples_are_described(tmp_path: Path) -> None:
-    """Also a split with a name of its own; arrays and bytes that are no text are not indexed."""
+    """A split with its own name is described; arrays and non-text bytes are not indexed."""
     examples = [
         {"name": "a", "raw": b"\xff", "array": np.zeros((2, 3), np.uint8), "ids": [1, 2]},
         {"name": "b", "raw": b"ok", "array": np.ones((2, 3), np.uint8), "ids": []},

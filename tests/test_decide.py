@@ -411,9 +411,9 @@ def test_tasks_whose_payloads_are_not_compared() -> None:
 
 def test_options_that_exclude_each_other() -> None:
     """Groups and copies may have several labels, so they exclude shares by label."""
-    with pytest.raises(UsageError, match="leave out stratify or group_by"):
+    with pytest.raises(UsageError, match="give only one of stratify and group_by"):
         ConvertOptions(stratify="label", group_by="patient")
-    with pytest.raises(UsageError, match="say duplicates=drop instead of split_by=content"):
+    with pytest.raises(UsageError, match="use duplicates=drop instead of split_by=content"):
         ConvertOptions(stratify="label", split_by="content")
 
 

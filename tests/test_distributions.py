@@ -1,4 +1,4 @@
-"""What the report draws of numbers, values and boxes."""
+"""Histograms, top values and heat maps of the report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCALES: list[tuple[list[float], list[str], bool]] = [
 def test_the_scale_follows_the_numbers(
     numbers: list[float], ticks: list[str], is_log: bool
 ) -> None:
-    """Few whole numbers have a bar each, wide ranges grow by factors, and outliers are gathered."""
+    """Few whole numbers have a bar each, wide ranges are logarithmic, outliers are clipped."""
     found = histogram("n", {"train": np.array(numbers, float)})
     assert found is not None
     texts = [text for _, text in found.ticks]
@@ -37,7 +37,7 @@ def test_the_scale_follows_the_numbers(
 
 
 def test_splits_are_shares_of_themselves() -> None:
-    """A small split is as high as a large one; what is not known is counted apart."""
+    """Bars are shares of their split; unknown numbers are counted separately."""
     found = histogram(
         "n", {"train": np.array([1.0, 2, 2, 2] * 50), "eval": np.array([2.0, NAN]), "test": _none()}
     )
@@ -56,14 +56,14 @@ def _none() -> np.ndarray:
 
 
 def test_nothing_known_is_nothing_drawn() -> None:
-    """Without a number, a value or a box there is no drawing."""
+    """Without known numbers, values or boxes there is no chart."""
     assert histogram("n", {"train": np.array([NAN]), "eval": _none()}) is None
     assert top_values("v", {"train": []}) is None
     assert heat_map(np.zeros((0, 4))) is None
 
 
 def test_frequent_values_come_first() -> None:
-    """The most frequent values of all splits are named, with their share of each."""
+    """The most frequent values of all splits come first, with their share of each split."""
     values = {"train": ["b", "a", "b", "c"], "eval": [*"bcdefghij"]}
     found = top_values("v", values)
     assert found is not None
@@ -76,7 +76,7 @@ def test_frequent_values_come_first() -> None:
 
 
 def test_heat_is_where_boxes_are() -> None:
-    """Each cell counts the boxes that touch it, and the smallest box touches one."""
+    """Each cell counts the boxes that touch it; the smallest box touches one cell."""
     half, dot = (0, 0, 0.5, 1), (0.999, 0.999, 0.9995, 0.9995)
     found = heat_map(np.array([half, half, dot]))
     assert found is not None

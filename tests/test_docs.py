@@ -1,7 +1,7 @@
 """The documentation runs as written: every block of every page, from a clean import.
 
-What a page needs lies in its folder (DATA), what cannot run here is listed with the reason
-(NOT_RUN). A new block is run; if it cannot be, its page fails.
+The folder of a page has its data (DATA); blocks that cannot run here are listed with the reason
+(NOT_RUN). All other blocks must run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.servers import serving as serving_http
 pytestmark = pytest.mark.once
 
 WITH_TFX_HERE = find_spec("tfx") is not None
-# Pages on TFX: nothing on them runs without it.
+# Pages about TFX: nothing on them runs without it.
 ABOUT_TFX = ("docs/dataflow.md", "docs/pipeline.md", "docs/tfx.md", "docs/vertex.md")
 
 _CLOUD = "needs an account of Google's cloud"
@@ -44,7 +44,7 @@ _CLUSTER = "starts servers; tests/test_runners.py converts on all of these runne
 _STORES = "needs buckets; tests/test_storage_emulated.py converts from and to emulated ones"
 _PIPELINE = "runs for minutes; tests/pipelines/test_demo.py runs pipelines"
 
-# page: what a command, or the first line of a Python block, begins with: why it does not run here.
+# page: start of a command, or first line of a Python block → reason why it does not run here.
 NOT_RUN: dict[str, dict[str, str]] = {
     "README.md": {
         "git clone": "this is the clone",
@@ -96,14 +96,14 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/vertex.md": {"gcloud ": _CLOUD},
 }
 
-# What a block imports and not every environment has: without it the block is compiled alone.
+# Optional imports: in environments without them, a block is only compiled.
 OPTIONAL = {"tfx": "the leg without TFX", "torch": "no package of the project asks for it"}
 
 Run = Callable[[str], Path]
 
 
 class Samples:
-    """Data that several pages name, made when the first one asks for it."""
+    """Data that several pages use, made on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -114,7 +114,7 @@ class Samples:
         return Path(write_digits(str(self._folder / "digits"), 400)).parent
 
     def converted(self, name: str, source: Path, **options: Any) -> Path:
-        """Return the folder of a converted import file."""
+        """Return the output folder of a converted import file."""
         output = self._folder / name
         if not output.exists():
             recordgen.convert(str(source), output, **options)
@@ -217,7 +217,7 @@ def _pipeline(_: Samples, folder: Path) -> None:
 
 
 def _tfrecorder(samples: Samples, folder: Path) -> None:
-    """TFRecorder's clone: a folder of images, and CSVs with paths from two different folders."""
+    """A clone of TFRecorder: a folder of images, and CSVs with paths from two different folders."""
     photos = sorted(samples.photos.rglob("*.jpg"))
     paths = []
     for split in ("TRAIN", "VALIDATION", "TEST"):
@@ -235,7 +235,7 @@ def _tfrecorder(samples: Samples, folder: Path) -> None:
     (folder / "titanic.csv").write_text(f"{header}\n{rows}")
 
 
-# Beside examples/, which every page finds as in a clone.
+# In addition to examples/, which every page has as in a clone.
 DATA: dict[str, Callable[[Samples, Path], None]] = {
     "README.md": _readme,
     "docs/convert.md": _convert,
@@ -255,7 +255,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
 
 @pytest.fixture(scope="module")
 def folders() -> dict[str, Path]:
-    """The folders of the pages that have run."""
+    """The folders in which pages have run."""
     return {}
 
 
@@ -267,7 +267,7 @@ def run(
     monkeypatch: pytest.MonkeyPatch,
     as_loud_as_before: None,
 ) -> Run:
-    """Return a function that runs a page, once, and returns the folder where it did."""
+    """Return a function that runs a page once and returns its folder."""
 
     def run(page: str, replaced: dict[str, str] | None = None, **variables: str) -> Path:
         if page not in folders:
@@ -278,7 +278,7 @@ def run(
             monkeypatch.chdir(folder)
             for name, value in variables.items():
                 monkeypatch.setenv(name, value)
-            # TensorFlow's own seed where none is set: trainings in this process have set one.
+            # TensorFlow's own seed, as if unset: earlier trainings in this process have set one.
             tf.random.set_seed(87654321)
             with bare_import():
                 run_page(page, skipped, replaced or {})
@@ -312,26 +312,26 @@ def has_blocks(page: str) -> bool:
 
 PLAIN = [page for page in pages() if has_blocks(page)]
 for _page in ("docs/kubeflow.md", "docs/vertex.md", "docs/dataflow.md", "docs/tasks/your-own.md"):
-    PLAIN.remove(_page)  # tested below, each with what it needs
+    PLAIN.remove(_page)  # tested below, each with its own set-up
 
 
 @pytest.mark.parametrize("page", PLAIN)
 def test_page(page: str, run: Run) -> None:
-    """Every block does what it says, in the order of the page."""
+    """Every block of the page works as shown, in order."""
     if page in ABOUT_TFX and not WITH_TFX_HERE:
         pytest.skip("needs TFX")
     run(page)
 
 
 def test_page_of_own_tasks(run: Run, text_pairs: None) -> None:
-    """The package that the page shows is installed, and does what the page says."""
+    """The package on the page can be installed, and works as the page shows."""
     run("docs/tasks/your-own.md")
 
 
 @pytest.mark.parametrize("page", ["docs/vertex.md", "docs/dataflow.md"])
 @pytest.mark.skipif(not WITH_TFX_HERE, reason="needs TFX")
 def test_page_of_a_cloud(page: str, run: Run, tmp_path: Path) -> None:
-    """Jobs are compiled, and a stand-in for Vertex AI takes what is submitted."""
+    """Jobs are compiled, and a fake Vertex AI accepts them."""
     from tests.vertex_service import serving, write_key
 
     write_key(tmp_path / "key.json")
@@ -355,7 +355,7 @@ def commands(page: str) -> list[str]:
 
 @pytest.mark.parametrize("page", pages())
 def test_every_block_is_run_or_listed(page: str) -> None:
-    """No command hides in a listing, no Python is wrong, no reason is left of a block that went."""
+    """No command is hidden in a listing, all Python compiles, no listed block is obsolete."""
     starts = []
     for block in blocks(page):
         where = f"{block.page}:{block.line}"
@@ -374,7 +374,7 @@ def test_every_block_is_run_or_listed(page: str) -> None:
 
 
 def test_lines_that_are_shown() -> None:
-    """Shown lines come in their order; times, rates, sizes and what … stands for may differ."""
+    """Shown lines appear in order; times, rates, sizes and the text at … may differ."""
     output = "reading\nConverted 120 images (12 kB) in 0.3 s, 400 images/s\n  split  examples\n"
     shown = ["Converted 120 images (98.5 kB) in 2.9 s, 1,619 images/s", "split examples"]
     assert first_missing(shown, output) is None
@@ -386,7 +386,7 @@ def test_lines_that_are_shown() -> None:
 def test_a_command_for_each_kind_of_data(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The README's table has a command for every task, and each finds out its task by itself."""
+    """The README's table has a command for every task, and each detects its task."""
     folder = run("README.md")
     monkeypatch.chdir(folder)
     found = re.findall(r"^\|.*\| `recordgen (convert .*)` \|$", text_of("README.md"), re.MULTILINE)
@@ -398,7 +398,7 @@ def test_a_command_for_each_kind_of_data(
 
 
 def test_claims_about_tfrecorder(run: Run) -> None:
-    """Its CSV, its folder and its DataFrame give the same six examples, split as they say."""
+    """TFRecorder's CSV, folder and DataFrame give the same six examples, in the given splits."""
     folder = run("docs/tfrecorder.md")
     for name in ("from-csv", "from-folder", "from-df"):
         dataset = recordgen.read_dataset(str(folder / name))
@@ -411,18 +411,18 @@ def test_claims_about_tfrecorder(run: Run) -> None:
     assert len(list((folder / "seen").iterdir())) == 2
 
 
-# --- commands that cannot run here are at least understood --------------------------------------
+# --- commands that cannot run here are at least parsed ------------------------------------------
 
 
 def arguments_of(page: str, start: str) -> list[list[str]]:
-    """Return the words of all commands of a page that begin with ``start``, without program."""
+    """Return the arguments of all commands of a page that begin with ``start``."""
     found = [shlex.split(line) for line in commands(page) if line.startswith(start)]
     assert found
     return found
 
 
 def test_dataflow_takes_the_flags() -> None:
-    """Recordgen and Beam know the flags of the pages, and miss none that Dataflow needs."""
+    """Recordgen and Beam accept the flags of the pages, and none is missing for Dataflow."""
     from recordgen.beam import runners
 
     for page in ("docs/dataflow.md", "docs/runners.md"):
@@ -436,7 +436,7 @@ def test_dataflow_takes_the_flags() -> None:
 
 @pytest.mark.skipif(not WITH_TFX_HERE, reason="needs TFX")
 def test_the_local_pipeline_takes_its_arguments(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of the page give a configuration."""
+    """The commands of the page give a valid configuration."""
     from pipelines import local
 
     folder = run("docs/pipeline.md")
@@ -447,7 +447,7 @@ def test_the_local_pipeline_takes_its_arguments(run: Run, monkeypatch: pytest.Mo
 
 
 def test_make_knows_its_targets() -> None:
-    """Every ``make TARGET`` of a page is in the Makefile."""
+    """Every ``make TARGET`` on a page is in the Makefile."""
     makefile = (ROOT / "Makefile").read_text()
     for page in pages():
         text = text_of(page)
@@ -457,7 +457,7 @@ def test_make_knows_its_targets() -> None:
 
 
 def test_extras() -> None:
-    """Every extra that a page names can be installed."""
+    """Every extra on a page can be installed."""
     project = (ROOT / "pyproject.toml").read_text()
     [section] = re.findall(r"^\[project\.optional-dependencies\]\n(.*?)^\[", project, re.M | re.S)
     extras = set(re.findall(r"^(\w+) = \[", section, re.MULTILINE))
@@ -476,7 +476,7 @@ def test_extras() -> None:
 
 @pytest.fixture(scope="module")
 def kubeflow_runs() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Stand in for KFP's API: its URL, and the runs that it was asked to create."""
+    """Fake KFP's API: return its URL, and the runs that were created."""
     runs: list[dict[str, Any]] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -496,7 +496,7 @@ def kubeflow_runs() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 @pytest.fixture(scope="module")
 def vertex_service() -> Iterator[Any]:
-    """Stand in for Vertex AI."""
+    """Fake Vertex AI."""
     from tests.vertex_service import serving
 
     with serving() as service:
@@ -526,7 +526,7 @@ def kubeflow(
 def test_kubeflow_page(
     kubeflow: Path, kubeflow_runs: tuple[str, list[dict[str, Any]]], vertex_service: Any
 ) -> None:
-    """Steps and pipelines are compiled, and the clients send one with its parameters."""
+    """Steps and pipelines are compiled, and the clients submit one with its parameters."""
     for name in ("flowers.yaml", "flowers-imported.yaml", "recordgen.yaml"):
         text = (kubeflow / name).read_text()
         assert next(iter(yaml.safe_load_all(text)))["schemaVersion"] == "2.1.0"
@@ -542,7 +542,7 @@ def test_kubeflow_page(
 
 
 def test_kubeflow_run_in_containers() -> None:
-    """Its options are known; tests/test_kubeflow_containers.py runs it."""
+    """The command's options are valid; tests/test_kubeflow_containers.py runs it."""
     from pipelines import kubeflow
 
     [words] = arguments_of("docs/kubeflow.md", "python -m pipelines.kubeflow --run-local")
@@ -570,7 +570,7 @@ def test_vertex_takes_the_kubeflow_pipeline(kubeflow: Path) -> None:
     tasks = made["pipelineSpec"]["root"]["dag"]["tasks"]
     assert tasks["train"]["retryPolicy"]["maxRetryCount"] == 2
     assert tasks["train"]["cachingOptions"]["enableCache"]
-    # It takes the specification of a whole job, too, and drops what else is in it.
+    # It also accepts the specification of a whole job, and ignores everything else in it.
     with_more = {**made, "labels": {"team": "vision"}, "serviceAccount": "a@b", "network": "n"}
     (kubeflow / "job.json").write_text(json.dumps(with_more))
     assert job_of(kubeflow / "job.json") == made

@@ -1,4 +1,4 @@
-"""The tables and listings of the documentation say what the code does."""
+"""The tables and listings of the documentation agree with the code."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def text_of(page: str) -> str:
 
 
 def listings(page: str) -> list[str]:
-    """Return the blocks of a page that are no code."""
+    """Return the blocks of a page that are not code."""
     return [block.text for block in blocks(page) if not block.language]
 
 
@@ -69,7 +69,7 @@ ENTITIES, READING = "docs/tasks/text_entities.md", "docs/reading.md"
 
 @pytest.mark.parametrize("page", pages())
 def test_no_table_is_empty(page: str) -> None:
-    """Below the line that ends a table's head stands at least one row, as wide as the head."""
+    """Every table has at least one row, as wide as its head."""
     lines = text_of(page).splitlines()
     for number, line in enumerate(lines):
         if re.fullmatch(r"\|( *:?-+:? *\|)+", line):
@@ -81,7 +81,7 @@ def test_no_table_is_empty(page: str) -> None:
 
 @pytest.mark.parametrize("page", pages())
 def test_links_lead_somewhere(page: str) -> None:
-    """Files that a page links to exist, and so do the headings behind ``#``."""
+    """Linked files exist, and so do the linked headings."""
     text = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         path, _, anchor = target.partition("#")
@@ -94,7 +94,7 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def anchors(path: Path) -> set[str]:
-    """Return the names that GitHub gives to the headings of a page."""
+    """Return GitHub's anchors for the headings of a page."""
     titles = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in titles]
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in plain}
@@ -102,7 +102,7 @@ def anchors(path: Path) -> set[str]:
 
 # --- rows that are rejected -----------------------------------------------------------------------
 
-# | task | `line` | code | message |; of entities `sentence` and `tags`, and no task
+# | task | `line` | code | message |; for entities `sentence` and `tags`, and no task
 _REJECTS = [
     *re.findall(
         r"^\| (\w+) \| `(.+)` \| (\w+) \| (.+) \|$",
@@ -121,7 +121,7 @@ _REJECTS = [
 
 
 def read(folder: Path, task: str, line: str) -> Row | Reject:
-    """Return what a line of a table is read as, the only one of its file."""
+    """Return the reject or row of a line that is the only one in its file."""
     line, _, tags = line.partition("` and `")
     name = "sentences.txt" if tags else "a.jsonl" if line.startswith("{") else "a.csv"
     (folder / name).write_text(f"{line}\n")
@@ -135,7 +135,7 @@ def read(folder: Path, task: str, line: str) -> Row | Reject:
 def test_each_rejected_line_says_that(
     task: str, line: str, code: str, message: str, tmp_path: Path
 ) -> None:
-    """The tables of wrong lines have the code and the words that each of them gets."""
+    """Each wrong line in the tables gets the shown code and message."""
     item = read(tmp_path, task, line)
     assert isinstance(item, Reject)
     assert (item.line, item.code) == (1, code)
@@ -154,7 +154,7 @@ def test_rejects_of_every_task() -> None:
 def test_detection_is_explained_in_ten_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page says in ten lines what is detected by what, and shows what the summary prints."""
+    """The page explains detection in ten lines, and shows the summary's output."""
     text = section(FORMATS, "How a file is detected")
     assert re.findall(r"^(\d+)\. ", text, re.MULTILINE) == [str(n) for n in range(1, 11)]
     [shown] = re.findall(r"```\n(.*?)\n```", text, re.DOTALL)
@@ -167,14 +167,14 @@ def test_detection_is_explained_in_ten_lines(
 
 
 def test_all_roles_are_named() -> None:
-    """The table of roles has each of them."""
+    """The table has every role."""
     rows = re.findall(r"^\| (`.+`) \|", section(FORMATS, "Columns of other names"), re.MULTILINE)
     assert tuple(role for row in rows for role in re.findall(r"`(\w+)`", row)) == ROLES
 
 
 @pytest.mark.parametrize("page", pages())
 def test_pages_that_name_a_backbone_say_its_pixels(page: str) -> None:
-    """Pretrained weights learn nothing from pixels of another range, and nothing else says so."""
+    """Pretrained weights need pixels in their own range, and nothing else checks that."""
     text = text_of(page)
     if set(re.findall(r"\w+", text)) & set(BACKBONES):
         assert re.search("-1 to 1|range of pixels", text)
@@ -199,10 +199,10 @@ def test_the_table_names_the_tasks_of_labelled_texts() -> None:
     assert rows == [(kind.name, kind.expected, kind.json_keys[0]) for kind in texts]
 
 
-# --- lines that are shown with what they become ---------------------------------------------------
+# --- lines with the records that they become -----------------------------------------------------
 
 
-# The features of the first record of detection's page.
+# The features of the first record on the page of object detection.
 BOXES = {
     "image/object/bbox/xmin": pytest.approx([0.1, 0.3]),
     "image/object/bbox/ymin": pytest.approx([0.2, 0.3]),
@@ -214,7 +214,7 @@ BOXES = {
 
 
 def test_the_boxes_give_the_record(tmp_path: Path) -> None:
-    """The lines of detection's page give the record that it shows."""
+    """The lines on the page of object detection give the record that it shows."""
     page = "docs/tasks/object_detection.md"
     lines, pixels = listings(page)
     for name in ("1.jpg", "2.jpg"):
@@ -239,7 +239,7 @@ def test_the_boxes_give_the_record(tmp_path: Path) -> None:
 
 
 def test_the_json_line(make_images: Callable[[int], list[Path]], tmp_path: Path) -> None:
-    """The line of JSONL on the page of formats converts."""
+    """The line of JSONL on the page of formats can be converted."""
     [image] = make_images(1)
     [line] = [text for text in listings(FORMATS) if text.startswith("{")]
     record = json.loads(line)
@@ -255,7 +255,7 @@ def test_the_json_line(make_images: Callable[[int], list[Path]], tmp_path: Path)
 
 @pytest.mark.parametrize(("number", "name"), [(0, "a.csv"), (1, "a.jsonl")])
 def test_the_texts_give_the_record(number: int, name: str, tmp_path: Path) -> None:
-    """The lines of both formats give the record that the page shows, in the splits they name."""
+    """The lines of both formats give the shown record, in the splits that they name."""
     (tmp_path / name).write_text(listings(TEXTS)[number])
     (tmp_path / "1.txt").write_bytes(b"\xef\xbb\xbfVery good.\n")
     out = tmp_path / "out"
@@ -295,7 +295,7 @@ def write_tagged(folder: Path, count: int) -> None:
 
 
 def test_the_sample_of_entities_is_what_the_script_writes(tmp_path: Path) -> None:
-    """The files in examples/ are those of the commands that the page names."""
+    """The files in examples/ are the output of the commands on the page."""
     write_travels(str(tmp_path), 60)
     write_tagged(tmp_path / "iob", 40)
     sample = ROOT / "examples/text_entities"
@@ -309,7 +309,7 @@ def test_the_sample_of_entities_is_what_the_script_writes(tmp_path: Path) -> Non
 
 
 def tables(head: str) -> dict[str, list[str]]:
-    """Return name → the other cells, of all rows of the reading page below ``head``."""
+    """Return the rows of all tables with this head on the reading page: name → other cells."""
     found: dict[str, list[str]] = {}
     for table in re.findall(rf"^\| {head} \|.*\n(?:\|.*\n)+", text_of(READING), re.MULTILINE):
         for name, rest in re.findall(r"^\| `(\w+)` \|(.*)\|$", table, re.MULTILINE):
@@ -321,7 +321,7 @@ def tables(head: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("head", "kind", "known"),
     [
-        # first cell of the tables, what they describe, whose fields another table describes
+        # first cell of the head, described class, class whose fields another table describes
         ("option", ReadOptions, None),
         ("text option", TextOptions, LabelOptions),
         ("change", Augmentation, None),
@@ -331,7 +331,7 @@ def tables(head: str) -> dict[str, list[str]]:
 def test_tables_name_every_field_with_its_default(
     head: str, kind: type, known: type | None
 ) -> None:
-    """No field is missing, none is invented; where one default holds for all, it is the field's."""
+    """The tables have exactly the fields; a default given for all is the default of the field."""
     rows = tables(head)
     elsewhere = {field.name for field in dataclasses.fields(known)} if known else set()
     names = [field.name for field in dataclasses.fields(kind) if field.name not in elsewhere]
@@ -343,13 +343,13 @@ def test_tables_name_every_field_with_its_default(
 
 
 def test_tables_mark_what_read_takes() -> None:
-    """A tick stands where the field is one of every record, not of images alone."""
+    """A tick marks exactly the fields for all records; fields for images only have none."""
     ticked = {name for name, cells in tables("option").items() if cells[1] == "✓"}
     assert ticked == {field.name for field in dataclasses.fields(RecordOptions)}
 
 
 def test_tables_name_every_option_of_every_command() -> None:
-    """No option is missing and none is invented, also of those that are no ConvertOptions."""
+    """The tables have exactly the options, also options outside of ConvertOptions."""
     [commands] = [each for each in cli.build_parser()._actions if isinstance(each.choices, dict)]
     known = {
         action.option_strings[-1]
@@ -372,7 +372,7 @@ def test_table_names_every_parameter_of_the_component() -> None:
 
 
 def test_the_api_page_names_every_export() -> None:
-    """The page of public names has each of ``recordgen.__all__``, and no other of the package."""
+    """The page of public names has exactly ``recordgen.__all__``."""
     named = re.findall(r"^::: recordgen\.(\w+)$", text_of("docs/api.md"), re.MULTILINE)
     assert len(named) == len(set(named))
     modules = set(named) & set(recordgen._MODULES)
@@ -381,14 +381,14 @@ def test_the_api_page_names_every_export() -> None:
 
 @pytest.mark.once
 def test_the_journey_of_a_row() -> None:
-    """The table of modules is what ``scripts/journey`` prints."""
+    """The table of modules is the output of ``scripts/journey``."""
     printed = run_python(str(ROOT / "scripts/journey")).stdout
     assert len(printed.splitlines()) > 6
     assert text_of("docs/how-it-works.md").endswith(f"\n\n{printed}"), "scripts/journey --write"
 
 
 def test_tables_of_the_kubeflow_step() -> None:
-    """Every input stands in the table with its type and default, every output is named."""
+    """The table has every input with its type and default, and every output."""
     page = text_of("docs/kubeflow.md")
     step = yaml.safe_load(text_of("component.yaml"))
     found = re.findall(r"^\| `(\w+)` \| ([\w, ]+?) \| (.*?)\|", page, re.MULTILINE)
@@ -405,7 +405,7 @@ def test_tables_of_the_kubeflow_step() -> None:
 
 
 def test_every_fault_is_shown_by_a_test() -> None:
-    """docs/faults.md names tests that exist."""
+    """docs/faults.md names existing tests."""
     page = (ROOT / "docs/faults.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     shown = [re.findall(r"`(tests/\S+)::(\w+)`", row) for row in rows if "shown by" not in row]

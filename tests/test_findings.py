@@ -82,7 +82,7 @@ def test_convert_says_which_boxes(
     dataset = recordgen.read_dataset(str(output))
     assert dataset.rows.adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
     assert dataset.rows.rejected == {"bad_annotation": 1}
-    assert f"What was adjusted is in {output}/findings.jsonl" in capsys.readouterr().out
+    assert f"Adjustments are in {output}/findings.jsonl" in capsys.readouterr().out
     # An output without findings has no such file, even if it replaces one with findings.
     clean = make_csv(lines[2:3], "clean.csv")
     assert main(["convert", clean, str(output), "-q", "--overwrite"]) == 0

@@ -1,7 +1,7 @@
-"""`scripts/image` on invented machines: a stand-in for the engine; nothing is built.
+"""`scripts/image` on fake machines with a fake engine; nothing is built.
 
-Each machine is a directory with its own PATH, home and copy of the script. The stand-in records how
-it was called; what the script decided is read from that record.
+Each machine is a directory with its own PATH, home and copy of the script. The fake engine records
+its calls, and the tests read this record.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# What scripts/image calls besides the engine.
+# Programs that scripts/image calls besides the engine.
 TOOLS = ("bash", "sh", "dirname", "env", "grep", "id", "mkdir", "rm", "sed", "timeout")
 
-# {info}, {base} and {run} are exit codes; settings of our own mend the last.
+# {info}, {base} and {run} are exit codes; with our own settings, `run` succeeds.
 ENGINE = """\
 #!/bin/sh
 echo "{name} $*" >>"{record}"
@@ -37,7 +37,7 @@ esac
 
 @dataclasses.dataclass
 class Machine:
-    """An invented machine under `root`."""
+    """A fake machine under `root`."""
 
     root: Path
 
@@ -129,7 +129,7 @@ def test_settings_of_pip_that_name_an_index_are_handed_over(machine: Machine) ->
 
 
 def test_a_machine_that_allows_less_gets_settings_of_our_own(machine: Machine) -> None:
-    """The second call, and whoever asks for the environment, find them."""
+    """The second call and `scripts/image env` use the settings that the first one wrote."""
     machine.add_engine("podman", run=126)
     assert machine.image().returncode == 0
     settings = machine.repository / ".containers/containers.conf"
@@ -168,7 +168,7 @@ def test_buildah_alone_builds_and_runs_no_tests(machine: Machine) -> None:
     machine.add_engine("buildah")
     assert machine.image().returncode == 0
     done = machine.image("test")
-    assert (done.returncode, "install podman beside it" in done.stderr) == (1, True)
+    assert (done.returncode, "install podman as well" in done.stderr) == (1, True)
 
 
 def test_an_unknown_argument_is_refused(machine: Machine) -> None:

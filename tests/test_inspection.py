@@ -1,4 +1,4 @@
-"""`recordgen inspect`: several labels and boxes, told and drawn; bytes that stay where they can."""
+"""`recordgen inspect`: several labels and boxes, as text and drawn; bytes that do not change."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ BOXES = [
 
 
 def lines_by_name(text: str) -> dict[str, list[str]]:
-    """Return the cells of a table's lines behind the number, by source id."""
+    """Return the cells of a table's rows without the number, by source id."""
     rows = [line.split() for line in text.splitlines() if not line.startswith("wrote")]
     return {row[1]: row[2:] for row in rows[1:]}
 
 
 def test_boxes_are_counted(convert: Convert, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table has the number of boxes, of all and of each label, the most frequent first."""
+    """The table has the number of boxes in total and by label, the most frequent first."""
     output = convert(BOXES)
     capsys.readouterr()
     assert main(["inspect", str(output)]) == 0
@@ -64,7 +64,7 @@ def test_boxes_are_counted(convert: Convert, capsys: pytest.CaptureFixture[str])
 
 
 def test_many_labels_are_cut(convert: Convert, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line has some labels and their number; JSON has all."""
+    """A table row shows the first labels and their number; JSON has all."""
     output = convert(f"TRAIN,0.png,c{number},0,0,,,1,1,," for number in range(9))
     capsys.readouterr()
     assert main(["inspect", str(output)]) == 0
@@ -77,7 +77,7 @@ def test_many_labels_are_cut(convert: Convert, capsys: pytest.CaptureFixture[str
 
 
 def test_one_box_is_a_list(convert: Convert) -> None:
-    """What is one of each box is a list, also of one; an image without objects has none."""
+    """Values of boxes are lists even for one box; an image without objects has none."""
     records = {
         record.features["image/source_id"]: record.features
         for record in inspect(str(convert(BOXES)))
@@ -95,7 +95,7 @@ def test_one_box_is_a_list(convert: Convert) -> None:
 
 
 def test_several_labels(convert: Convert, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table shows all labels of an image; they are a list, also where there is one."""
+    """The table shows all labels of an image; JSON has a list even for one label."""
     output = convert(["TRAIN,0.png,dog,cat", "TRAIN,1.png,dog", "TRAIN,2.gif"])
     capsys.readouterr()
     assert main(["inspect", str(output)]) == 0
@@ -111,7 +111,7 @@ def test_several_labels(convert: Convert, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_boxes_are_drawn(convert: Convert, tmp_path: Path) -> None:
-    """Each box is on its image, in its label's colour; images without objects stay as they are."""
+    """Each box is drawn in its label's colour; images without objects do not change."""
     records = inspect(str(convert(BOXES)), to=str(tmp_path / "seen"))
     files = {
         record.features["image/source_id"]: Path(record.image_file or "") for record in records
@@ -131,7 +131,7 @@ def test_boxes_are_drawn(convert: Convert, tmp_path: Path) -> None:
 
 
 def test_labelled_images_stay_byte_for_byte(convert: Convert, tmp_path: Path) -> None:
-    """Without boxes there is nothing to draw."""
+    """Without boxes, images keep their bytes."""
     records = inspect(str(convert(["TRAIN,0.png,dog,cat", "TRAIN,2.gif,cat"])), to=str(tmp_path))
     for record in records:
         source = tmp_path / record.features["image/source_id"].decode()
@@ -139,10 +139,10 @@ def test_labelled_images_stay_byte_for_byte(convert: Convert, tmp_path: Path) ->
 
 
 def test_an_image_that_does_not_decode(convert: Convert, tmp_path: Path) -> None:
-    """Boxes on a broken image: which record it is, and how to see it all the same."""
+    """The error for boxes on a broken image names the record, and how to see it anyway."""
     (tmp_path / "0.png").write_bytes((tmp_path / "0.png").read_bytes()[:60])
     output = convert(BOXES[:1], check="none")
-    words = r"-00001: record 0: its boxes cannot be drawn: the PNG .*; leave out --to to see its"
+    words = r"-00001: record 0: cannot draw its boxes: the PNG .*; omit --to to see its"
     with pytest.raises(RecordError, match=words):
         inspect(str(output), to=str(tmp_path / "seen"))
     assert main(["inspect", str(output), "--to", str(tmp_path / "seen")]) == 1
@@ -150,7 +150,7 @@ def test_an_image_that_does_not_decode(convert: Convert, tmp_path: Path) -> None
     assert main(["inspect", str(output)]) == 0
 
 
-# features of an image that is no output of a conversion; words of the error
+# features of an image that Recordgen did not write; words of the error
 OTHERS = [
     ({"image/object/bbox/xmin": [0.5]}, "each box needs one value of each feature"),
     ({"image/encoded": 7}, "there is no image/encoded to extract"),
@@ -159,7 +159,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("more", "words"), OTHERS)
 def test_records_of_others(more: dict[str, object], words: str, tmp_path: Path) -> None:
-    """Boxes that do not go together are shown, and cannot be drawn."""
+    """Inconsistent boxes are shown as features, but cannot be drawn."""
     output = str(tmp_path / "out")
     write([{"image/encoded": encoded(noise(), "PNG"), **more}], output)
     assert len(inspect(output)) == 1

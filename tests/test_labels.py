@@ -205,7 +205,7 @@ def test_numbers_stay_from_one_output_to_the_next(tmp_path: Path) -> None:
     assert grown.labels == ("bee", "cat", "ape", "dog", "elk")
     with pytest.raises(UsageError, match=r"vocabulary is '.*one.*' there and '.*two' here"):
         converted("two-one", "elk", append=True, vocabulary="two")
-    with pytest.raises(UsageError, match=r"labels=text\); leave one of them out"):
+    with pytest.raises(UsageError, match=r"labels=text\); give only one of them"):
         converted("no", "a", vocabulary="x", labels="text")
     with pytest.raises(SourceError, match=r"none: no labels.txt and no output is here"):
         converted("no", "a", vocabulary=str(tmp_path / "none"))

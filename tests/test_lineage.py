@@ -1,4 +1,4 @@
-"""The way back from a model to its import files, without a metadata store."""
+"""Lineage from a model to its import files, without a metadata store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def output(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def model(output: Path, tmp_path: Path) -> Path:
-    """A folder as TensorFlow saves it, with the lineage that a training writes."""
+    """A saved model's folder with the lineage that a training writes."""
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "saved_model.pb").write_bytes(b"x")
@@ -71,7 +71,7 @@ def test_json(model: Path, output: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_pushed_model_keeps_it(model: Path, tmp_path: Path) -> None:
-    """In the newest version of a server's folder, and in TFX's artifact."""
+    """Lineage is found in a server's newest version, and in TFX's artifact."""
     for version in ("99", "100"):
         copy_model(str(model), str(tmp_path / "serving" / version))
     (tmp_path / "serving/100" / LINEAGE_FILE).write_text(
@@ -86,7 +86,7 @@ def test_a_pushed_model_keeps_it(model: Path, tmp_path: Path) -> None:
 
 
 def test_the_dataset_may_have_changed_or_gone(model: Path, output: Path) -> None:
-    """The digest decides, not the place."""
+    """A dataset is compared by its digest."""
     convert(SOURCE, output, seed=4, overwrite=True)
     assert find_lineage(model).state == "changed"
     assert any("another dataset" in line for line in lineage_lines(find_lineage(model)))

@@ -1,4 +1,4 @@
-"""OpenLineage events: sent where its own settings say, and never in the way of a run."""
+"""OpenLineage events are sent as its own settings say, and never end a run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Events = Callable[[], list[dict[str, Any]]]
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither those of the machine, nor those of another test."""
+    """Remove OpenLineage's settings."""
     for name in list(os.environ):
         if name.startswith("OPENLINEAGE"):
             monkeypatch.delenv(name)
@@ -39,7 +39,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Events:
-    """The events that were written to a file so far."""
+    """Return the events written to a file so far."""
     path = tmp_path / "events.jsonl"
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "file")
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__LOG_FILE_PATH", str(path))
@@ -134,7 +134,7 @@ def test_a_wrong_setting_is_a_warning(
 def test_without_the_client(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing is imported unless it is configured; then its absence is a warning."""
+    """Nothing is imported unless it is configured; then a missing client causes a warning."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "openlineage"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "openlineage", None)  # importing it raises ImportError

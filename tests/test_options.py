@@ -1,4 +1,4 @@
-"""The declaration of options, and the files that repeat it."""
+"""The declaration of options, and the files that list them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def script() -> ModuleType:
     ids=[*OPTIONS, *(f"training-{name}" for name in (*TRAINING_OPTIONS, *SEARCH_OPTIONS))],
 )
 def test_a_declaration_is_whole(option: Option) -> None:
-    """Every door can show the option: a sentence, the form of its value, and its default."""
+    """A declaration is complete: help, form of the value, and default."""
     assert option.help
     assert option.help[0].islower() or option.help[0] == "`"
     assert not option.help.endswith(".")
@@ -39,7 +39,7 @@ def test_a_declaration_is_whole(option: Option) -> None:
 
 
 def test_every_field_but_what_doors_decide_is_an_option() -> None:
-    """``table`` is what was detected, ``confined`` says which door it is; the rest can be given."""
+    """All fields are options, except ``table`` (detected) and ``confined`` (set by pipelines)."""
     own = ("confined", "table")
     assert [*OPTIONS] == [it.name for it in fields(ConvertOptions) if it.name not in own]
     assert all(f"\n        {name}: " in str(ConvertOptions.__doc__) for name in OPTIONS)
@@ -47,7 +47,7 @@ def test_every_field_but_what_doors_decide_is_an_option() -> None:
 
 
 def test_keywords_are_typed_for_editors() -> None:
-    """``convert``, ``check`` and ``plan`` take the options by name, in their types or more."""
+    """``convert``, ``check`` and ``plan`` take the options by name, with their types or more."""
     hints = get_type_hints(OptionValues)
     assert list(hints) == list(OPTIONS)
     for name, option in OPTIONS.items():
@@ -66,6 +66,6 @@ def alternatives(hint: Any) -> set[Any]:
     ["component.yaml", *(f"docs/{page}.md" for page in ("convert", "kubeflow", "pipeline", "tfx"))],
 )
 def test_files_list_the_options_as_they_are_declared(script: ModuleType, name: str) -> None:
-    """Whoever changes an option renews the files that list it."""
+    """Files list the current options: run `make options` after a change."""
     assert name in script.FILES
     assert script.renewed(name) == (ROOT / name).read_text(encoding="utf-8"), "run `make options`"

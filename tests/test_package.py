@@ -1,4 +1,4 @@
-"""The package as a whole: public names, what imports what, how it is installed."""
+"""The package as a whole: public names, imports, installation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conftest import COMPONENTS, run_python
 
 HEAVY = ("tensorflow", "apache_beam", "tfx", "kfp", "pandas", "numpy", "PIL")
 
-# modules that a fresh process imports one after the other, what is not loaded after each of them
+# modules that a fresh process imports in order, modules that must not be loaded afterwards
 LIGHT = [
     ("recordgen", HEAVY),
     ("recordgen.cli", HEAVY),
@@ -46,12 +46,12 @@ for module, heavy in eval(sys.argv[1]):
 
 
 def test_imports_stay_light() -> None:
-    """Arrows between modules point one way; a fresh process shows what imports bring along."""
+    """A fresh process shows that imports load no heavy modules."""
     done = run_python("-W", "ignore", "-c", IMPORTS, repr(LIGHT))
     assert done.returncode == 0, done.stderr
 
 
-# As if only what `pip install recordgen` brings were there.
+# As if only the packages of `pip install recordgen` were installed.
 BASE_ALONE = """
 import sys
 
@@ -87,7 +87,7 @@ assert not found - {"google.cloud"}, found  # a namespace that .pth files make
 
 
 def test_the_base_needs_no_extra(make_images: Callable[[int], list[Path]], tmp_path: Path) -> None:
-    """It converts, checks, inspects and reports; what it lacks is a line that says what to do."""
+    """Without extras it converts, checks, inspects and reports; other calls name the remedy."""
     splits = ("TRAIN", "VALIDATION", "TEST")
     rows = (f"{splits[n % 3]},{path},{n % 2}\n" for n, path in enumerate(make_images(6)))
     (tmp_path / "labels.csv").write_text("".join(rows))
@@ -118,7 +118,7 @@ def test_the_base_needs_no_extra(make_images: Callable[[int], list[Path]], tmp_p
 
 
 def test_the_import_is_small() -> None:
-    """`import recordgen` loads a few modules of Python's own, and two of the package."""
+    """`import recordgen` loads only two of its modules, and a few of Python's."""
     code = "import sys; a = set(sys.modules); import recordgen; print(*set(sys.modules) - a)"
     loaded = run_python("-c", code).stdout.split()
     assert {name for name in loaded if name.startswith("recordgen")} == {
@@ -129,7 +129,7 @@ def test_the_import_is_small() -> None:
 
 
 def test_help_loads_next_to_nothing() -> None:
-    """`recordgen --help` answers at once: it loads nothing that loads or runs data."""
+    """`recordgen --help` is fast: it loads no module that reads or processes data."""
     code = (
         "import sys; before = set(sys.modules)\n"
         "from recordgen.cli import main\n"
@@ -148,7 +148,7 @@ def test_help_loads_next_to_nothing() -> None:
 
 
 def test_public_names_exist() -> None:
-    """Every name in __all__ can be had, is in dir(), and others are an AttributeError."""
+    """Every name in __all__ can be imported and is in dir(); others are an AttributeError."""
     assert sorted(recordgen.__all__) == recordgen.__all__
     for name in recordgen.__all__:
         assert getattr(recordgen, name) is not None
@@ -157,7 +157,7 @@ def test_public_names_exist() -> None:
         _ = recordgen.nonsense
 
 
-# Public module, where it lies.
+# Public module, its real module.
 MODULES = {
     "errors": "errors",
     "features": "features",
@@ -171,7 +171,7 @@ MODULES = {
 
 
 def test_public_modules_after_a_bare_import() -> None:
-    """``recordgen.features`` is there without an import of its own, and is loaded no sooner."""
+    """``recordgen.features`` needs no import of its own, and is loaded on first use."""
     code = (
         "import sys, recordgen\n"
         f"modules = {MODULES}\n"
@@ -187,7 +187,7 @@ def test_public_modules_after_a_bare_import() -> None:
 
 
 def test_public_functions_are_not_hidden_by_modules() -> None:
-    """Importing every module first leaves recordgen.convert a function."""
+    """After the import of every module, recordgen.convert is still a function."""
     code = (
         "import importlib, pkgutil, recordgen\n"
         "import recordgen.conversion.api, recordgen.planning.plan, recordgen.dataset.manifest\n"
@@ -204,20 +204,20 @@ def test_public_functions_are_not_hidden_by_modules() -> None:
     ids=["pandas first", "recordgen first"],
 )
 def test_accessor_in_either_order(lines: str) -> None:
-    """df.tensorflow is there after both imports, whichever came first."""
+    """df.tensorflow exists after both imports, in either order."""
     code = f"{lines}\nprint(pd.DataFrame().tensorflow.to_tfr.__name__)"
     done = run_python("-W", "ignore", "-c", code)
     assert done.stdout == "to_tfrecord\n", done.stderr
 
 
 def test_every_module_has_a_docstring() -> None:
-    """A module says what it is for in its first line."""
+    """Every module has a docstring."""
     for path in (COMPONENTS / "recordgen").rglob("*.py"):
         assert ast.get_docstring(ast.parse(path.read_text())), path
 
 
 def test_repository_is_self_contained() -> None:
-    """No file names a registry host or a path of somebody's machine."""
+    """No file contains a registry host or a path of a developer's machine."""
     root = Path(__file__).parents[1]
     words = ["pypi.org", "files.python" + "hosted", "/root/", "/home/"]
     for folder in ("components", "pipelines", "scripts", "locks", "docs", "benchmarks", ".ci"):

@@ -1,4 +1,4 @@
-"""stderr of our commands: our own lines and the user's, nothing of libraries' own affairs."""
+"""stderr of commands: our own lines and the user's warnings, but no messages of libraries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.inside
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 
-# What a user may have set, and would see again: the tests' own settings must not decide.
+# Variables that a user may have set: remove them for these tests.
 ASKED = ("PYTHONWARNINGS", "TF_CPP_MIN_LOG_LEVEL", "GRPC_VERBOSITY")
 
 WARNING = """
@@ -48,7 +48,7 @@ COMMANDS = [
 
 
 def test_commands_say_nothing_but_our_lines(source: str, tmp_path: Path) -> None:
-    """stderr of each command holds our own lines alone; with -q, nothing."""
+    """stderr of each command has only our own lines; with -q, none."""
     for command in COMMANDS:
         words = [word.format(source=source, out=tmp_path / "out") for word in command]
         done = run_python("-m", "recordgen.cli", *words)
@@ -61,7 +61,7 @@ def test_commands_say_nothing_but_our_lines(source: str, tmp_path: Path) -> None
 def test_workers_say_nothing(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Processes that Beam starts write to our stderr, too. Each finds dead hosts by itself."""
+    """Worker processes of Beam are quiet too. Each finds dead hosts by itself."""
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
     dead = [f"http://127.0.0.1:1/{number}.jpg" for number in range(100)]
     source = make_csv(f"TRAIN,{path},cat" for path in [*make_images(12), *dead])
@@ -73,7 +73,7 @@ def test_workers_say_nothing(
     assert "not requested" in (tmp_path / "out/rejects.jsonl").read_text()
 
 
-# module that warns, category, whether it is shown
+# module that warns, category, whether the warning is shown
 WARNINGS = [
     ("google.api_core.something", "FutureWarning", False),
     ("google", "UserWarning", False),
@@ -91,7 +91,7 @@ WARNINGS = [
 
 
 def test_only_libraries_are_silenced() -> None:
-    """A library's warning about itself is not shown; ours and the user's are."""
+    """A library's warning about itself is hidden; ours and the user's are shown."""
     calls = "".join(f"warn({module!r}, {category})\n" for module, category, _ in WARNINGS)
     done = run_python("-c", f"{WARNING}{calls}")
     assert done.returncode == 0
@@ -101,7 +101,7 @@ def test_only_libraries_are_silenced() -> None:
 
 @pytest.mark.parametrize("how", ["variable", "flag"])
 def test_who_asks_for_warnings_has_them(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PYTHONWARNINGS and -W decide alone, whatever they say."""
+    """PYTHONWARNINGS and -W take precedence."""
     if how == "variable":
         monkeypatch.setenv("PYTHONWARNINGS", "always")
     flags = ("-W", "always") if how == "flag" else ()
@@ -112,7 +112,7 @@ def test_who_asks_for_warnings_has_them(how: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_other_variables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the user says of TensorFlow's and gRPC's logs stays."""
+    """The user's settings for logs of TensorFlow and gRPC are kept."""
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
     monkeypatch.setenv("GRPC_VERBOSITY", "DEBUG")
     code = f"{WARNING}print(*map(os.getenv, ('TF_CPP_MIN_LOG_LEVEL', 'GRPC_VERBOSITY')))"
@@ -120,7 +120,7 @@ def test_other_variables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_importing_changes_nothing() -> None:
-    """Who uses the package as a library keeps his own filters, loggers and environment."""
+    """Importing the package changes no filters, loggers or environment variables."""
     code = (
         "import logging, os, warnings\n"
         "def state(): return (list(warnings.filters), dict(os.environ), logging.root.level,\n"
@@ -133,7 +133,7 @@ def test_importing_changes_nothing() -> None:
 
 
 def test_logs_of_user_code_are_shown() -> None:
-    """Warnings and errors that go through logging are silenced by name, not altogether."""
+    """Only loggers of libraries are silenced, by name."""
     code = (
         f"{WARNING}for name in ('my_trainer', 'recordgen', 'google.auth', 'tensorflow'):\n"
         "    logging.getLogger(name).warning('%s warns', name)\n"
@@ -148,7 +148,7 @@ def test_tensorflow_is_loaded_in_silence() -> None:
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
-# level that the user asked for, what is left of the lines
+# the user's level, the lines that remain
 LEVELS = {
     None: ["something else", "F0000 00:00:1795266568.853320 8 fatal"],
     "0": ["WARNING", "I0000", "W0000", "E0000", "something else", "F0000 00:00:"],
@@ -183,7 +183,7 @@ def test_what_else_is_said_while_loading_is_shown(
 
 
 def test_last_words_of_an_aborting_import_are_shown(tmp_path: Path) -> None:
-    """A TensorFlow that was built for another CPU says so and aborts the process."""
+    """If a TensorFlow for another CPU aborts the process, its message is shown."""
     words = "This TensorFlow was compiled to use AVX instructions, but these aren't available."
     (tmp_path / "tensorflow.py").write_text(
         f"import os\nos.write(2, {words.encode()!r})\nos.abort()\n"
@@ -194,7 +194,7 @@ def test_last_words_of_an_aborting_import_are_shown(tmp_path: Path) -> None:
 
 
 def test_pipelines_show_what_user_code_says() -> None:
-    """Modules of the user's log through absl, as TFX does: theirs is shown, TFX's is not."""
+    """The user's logs through absl, which TFX also uses, are shown; TFX's are hidden."""
     code = (
         f"{WARNING}from pipelines.terminal import show_progress\n"
         "show_progress(1)\n"
@@ -242,9 +242,9 @@ die_in_thread()
 def test_what_dies_after_an_interrupt_says_nothing(
     before: str, first: str, stdout: str, raised: int
 ) -> None:
-    """Threads and finalizers that raise are shown until Ctrl-C."""
+    """Exceptions of threads and finalizers are shown until Ctrl-C, then hidden."""
     code = DYING.format(before=before, first=first)
-    # A shell's background job, which CI may be, starts with SIGINT ignored.
+    # A background job of a shell, such as CI, starts with SIGINT ignored.
     done = run_python("-c", code, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     assert (done.returncode, done.stdout) == (0, stdout)
     assert done.stderr.count("\nValueError: ") == raised, done.stderr

@@ -1,4 +1,4 @@
-"""``scripts/release``: what it builds is the same each time, and what it refuses."""
+"""``scripts/release``: reproducible builds, and its errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    """Return scripts/release as a module; its name has no suffix."""
+    """Return scripts/release as a module; its file has no suffix."""
     loader = importlib.machinery.SourceFileLoader("release", str(ROOT / "scripts/release"))
     spec = importlib.util.spec_from_loader("release", loader)
     assert spec is not None
@@ -30,7 +30,7 @@ def script() -> ModuleType:
 
 
 def test_the_version_is_read_from_its_file(script: ModuleType) -> None:
-    """The same that the package says."""
+    """The version is the version of the package."""
     text = (ROOT / "components/recordgen/version.py").read_text(encoding="utf-8")
     assert script.version_of(text) == __version__
 
@@ -38,7 +38,7 @@ def test_the_version_is_read_from_its_file(script: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        # the changelog, what is said
+        # changelog, error
         ("## [Unreleased]\n\n- A\n", r"has no section '## \[1.2.0\] - YYYY-MM-DD'; give the entr"),
         ("## [1.2.0]\n\n- A\n", "has no section"),
         ("## [1.2.00] - 2026-11-23\n\n- A\n", "has no section"),
@@ -46,14 +46,14 @@ def test_the_version_is_read_from_its_file(script: ModuleType) -> None:
     ],
 )
 def test_a_changelog_without_the_version(script: ModuleType, text: str, message: str) -> None:
-    """A release has a dated section of its own, with content."""
+    """A release needs its own dated section with content."""
     with pytest.raises(SystemExit, match=message):
         script.check_changelog(text, "1.2.0")
     script.check_changelog("## [1.2.0] - 2026-11-23\n\n- A\n", "1.2.0")
 
 
 def test_sdists_do_not_show_who_made_them_when(script: ModuleType, tmp_path: Path) -> None:
-    """Order, times, owners and modes of files differ from build to build: the result does not."""
+    """The sdist does not depend on the order, times, owners and modes of files."""
     made = []
     for number in (1, 2):
         path = tmp_path / f"{number}.tar.gz"
@@ -73,7 +73,7 @@ def test_sdists_do_not_show_who_made_them_when(script: ModuleType, tmp_path: Pat
 
 
 def test_a_wheel_is_the_package(script: ModuleType, tmp_path: Path) -> None:
-    """A file that package-data forgets, and one that does not belong, are named."""
+    """The error names files that package-data lacks, and files that do not belong."""
     files = [path for path in (ROOT / "components/recordgen").rglob("*") if path.suffix != ".pyc"]
     names = [str(path.relative_to(ROOT / "components")) for path in files if path.is_file()]
     left_out = "recordgen/report/style.css"
@@ -87,5 +87,5 @@ def test_a_wheel_is_the_package(script: ModuleType, tmp_path: Path) -> None:
     script.check_wheel(wheel_of(*names))
     with pytest.raises(SystemExit, match=f"the wheel lacks {left_out}; see package-data"):
         script.check_wheel(wheel_of(*(name for name in names if name != left_out)))
-    with pytest.raises(SystemExit, match=r"holds what is not the package: tests/a\.py"):
+    with pytest.raises(SystemExit, match=r"has files from outside the package: tests/a\.py"):
         script.check_wheel(wheel_of(*names, "tests/a.py"))

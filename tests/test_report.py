@@ -1,4 +1,4 @@
-"""report.html: right, self-contained, harmless, and the same for the same data."""
+"""report.html: correct, self-contained, safe, and reproducible."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ HOSTILE = [
 
 
 def seen(text: str) -> str:
-    """Return a hostile text as the page shows it: what turns text round can be seen."""
+    """Return a hostile text as the page shows it, with visible direction marks."""
     return text.replace("\u202e", "⟨202E⟩")
 
 
-# Elements that the page's own template has; everything else would come from the data.
+# Elements of the page's own template; all others would come from the data.
 _ELEMENTS = (
     "html head meta title style body header main section footer p h1 h2 h3 dl dt dd div ul li "
     "table caption thead tbody tr th td span i bdi br code details summary svg path figure "
@@ -61,7 +61,7 @@ EMPTY = {"meta", "br", "img", "path"}
 
 
 class Page(HTMLParser):
-    """The page as a browser would see it."""
+    """The page as a browser would parse it."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Page(HTMLParser):
             self.tables[-1][-1][-1] += data
 
     def table(self, column: str) -> list[list[str]]:
-        """Return the rows of the first table that has a column of this name, or a first cell."""
+        """Return the rows of the first table that has a column or a first cell with this name."""
         return next(table for table in self.tables if column in table[0])
 
     def part(self, name: str) -> Page:
@@ -108,7 +108,7 @@ class Page(HTMLParser):
         return Page(self.html.partition(f'<section id="{name}">')[2].partition("</section>")[0])
 
     def values(self, tag: str, name: str) -> list[str]:
-        """Return an attribute of all elements of a kind that have it."""
+        """Return an attribute of all elements with this tag that have it."""
         return [value for kind, found, value in self.attributes if (kind, found) == (tag, name)]
 
     @property
@@ -121,7 +121,7 @@ class Page(HTMLParser):
 
 
 def self_contained(html: str) -> Page:
-    """Parse a page and check that it names nothing outside of itself and runs only our script."""
+    """Parse a page and check that it loads nothing from outside and runs only our script."""
     page = Page(html)
     assert set(page.elements) <= ELEMENTS
     assert page.elements["script"] == html.count("<script") <= 1
@@ -151,7 +151,7 @@ def self_contained(html: str) -> Page:
 
 
 def converted_page(source: Path | str, output: Path, **options: Any) -> Page:
-    """Convert an import file; return the page about the dataset."""
+    """Convert an import file; return the dataset's page."""
     recordgen.convert(source, output, **options)
     return self_contained((output / REPORT_FILE).read_text(encoding="utf-8"))
 
@@ -159,7 +159,7 @@ def converted_page(source: Path | str, output: Path, **options: Any) -> Page:
 def dataset_of(
     counts: Mapping[str, Mapping[str, int]], *, unlabelled: int = 0, **more: Any
 ) -> Dataset:
-    """Return an image dataset whose splits have so many examples of each label; no files."""
+    """Return an image dataset with these numbers of examples by split and label, without files."""
     names = tuple(dict.fromkeys(label for split in counts.values() for label in split))
     splits = {
         name: Split(
@@ -191,7 +191,7 @@ def dataset_of(
 
 @pytest.fixture
 def source(make_images: Callable[[int], list[Path]], make_csv: Callable[..., str]) -> str:
-    """Forty images, cats, dogs and unlabelled ones; one row is bad."""
+    """Forty images: cats, dogs and unlabelled ones; one row is bad."""
     rows = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(make_images(40))]
     return make_csv([*rows, "TRAIN,<b>nowhere</b>.jpg,cat"])
 
@@ -200,7 +200,7 @@ SOME_REJECTS: Mapping[str, Any] = {"max_reject_fraction": 1.0}
 
 
 def test_it_says_what_dataset_json_says(source: str, tmp_path: Path) -> None:
-    """Counts by split and class, rows, reasons, options and digest are those of dataset.json."""
+    """Counts by split and class, rows, reasons, options and digest agree with dataset.json."""
     output = tmp_path / "out"
     dataset = recordgen.convert(source, output, seed=7, shard_mb=0.01, **SOME_REJECTS).dataset
     page = self_contained((output / REPORT_FILE).read_text(encoding="utf-8"))
@@ -244,7 +244,7 @@ def _column(page: Page, name: str) -> list[str]:
 
 
 def test_the_same_data_give_the_same_page(source: str, tmp_path: Path) -> None:
-    """Another place and other workers change nothing, and the command makes the same page again."""
+    """The page does not depend on the folder, the workers or the command that writes it."""
     pages = set()
     for name, more in {"a": {}, "b/c": {"threads": 3}, "d": {"resume": True}}.items():
         output = tmp_path / name
@@ -262,7 +262,7 @@ def test_the_same_data_give_the_same_page(source: str, tmp_path: Path) -> None:
 def test_data_is_text(
     hostile: str, make_images: Callable[[int], list[Path]], tmp_path: Path
 ) -> None:
-    """Whatever labels, names and messages hold, the page shows it, and nothing of it acts."""
+    """Labels, names and messages are escaped, whatever they contain."""
     [path] = make_images(1)
     name = f"{hostile.replace('/', ':')}.jpg"
     named = path.with_name(name)
@@ -281,7 +281,7 @@ def test_data_is_text(
 
 
 def test_all_of_a_dataset_is_escaped() -> None:
-    """Texts that a foreign dataset.json holds do no harm either, in no place."""
+    """All texts of another tool's dataset.json are escaped."""
     text = "<script>alert(1)</script>\x01\u2066"
     html = to_html(
         dataset_of(
@@ -304,7 +304,7 @@ def test_all_of_a_dataset_is_escaped() -> None:
 
 
 def test_no_examples() -> None:
-    """A dataset without any example has a page."""
+    """A dataset without examples has a page."""
     page = self_contained(to_html(dataset_of({}, labels=("cat",)), []))
     assert "No examples." in page.texts
 
@@ -314,7 +314,7 @@ SIZES = [1, 2, 24, 25, 300, 1000]
 
 @pytest.mark.parametrize("classes", SIZES)
 def test_many_classes_are_folded(classes: int) -> None:
-    """All classes are in one table, or, above 24, the largest and smallest, and all folded away."""
+    """Up to 24 classes have one table; above, the largest and smallest have, the rest is folded."""
     counts = {f"label-{number:04d}": number + 1 for number in range(classes)}
     html = to_html(dataset_of({"train": counts, "eval": {"label-0000": 1}}), [])
     page = self_contained(html)
@@ -333,7 +333,7 @@ def test_many_classes_are_folded(classes: int) -> None:
 
 
 def test_a_page_has_an_end() -> None:
-    """The page does not grow with the vocabulary for ever."""
+    """The page does not grow without limit with the vocabulary."""
     counts = {str(number): 1 for number in range(100_000)}
     html = to_html(dataset_of({"train": counts}), [])
     assert len(html) < 300_000
@@ -341,7 +341,7 @@ def test_a_page_has_an_end() -> None:
 
 
 def test_balance_counts_everything() -> None:
-    """Unlabelled examples and labels without an example are told apart from classes."""
+    """Unlabelled examples and labels without examples are counted separately from classes."""
     balance = class_balance(
         dataset_of(
             {"train": {"a": 5, "c": 1}, "eval": {"a": 2}}, unlabelled=3, labels=("a", "b", "c")
@@ -356,7 +356,7 @@ def test_balance_counts_everything() -> None:
 
 
 def test_pictures_show_many_labels(make_csv: Callable[..., str], tmp_path: Path) -> None:
-    """Each split shows as many labels as it can, however its shards are made."""
+    """Each split shows as many labels as possible, whatever its shards contain."""
     for number in range(120):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
     source = make_csv(f"TRAIN,{number}.png,c{number % 12}" for number in range(120))
@@ -368,7 +368,7 @@ def test_pictures_show_many_labels(make_csv: Callable[..., str], tmp_path: Path)
 
 
 def detection_page(make_csv: MakeCsv, folder: Path, lines: Iterable[str]) -> Page:
-    """Convert lines about 0.png, of 200 by 100 pixels, and others, and return the page."""
+    """Convert lines about images, such as 0.png of 200 by 100 pixels, and return the page."""
     for number in range(4):
         image = Image.new("RGB", (200, 100), (90, 90, 90 + number))
         (folder / f"{number}.png").write_bytes(encoded(image, "PNG"))
@@ -376,7 +376,7 @@ def detection_page(make_csv: MakeCsv, folder: Path, lines: Iterable[str]) -> Pag
 
 
 def test_boxes_are_over_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Boxes lie where they should, by label, over the picture; the text beside it counts them."""
+    """Boxes are at their places on the picture, grouped by label; the caption counts them."""
     page = detection_page(
         make_csv,
         tmp_path,
@@ -405,7 +405,7 @@ def test_boxes_are_over_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
 
 
 def test_a_crowd_has_an_end(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Of very many boxes some are drawn, and all are counted; of labels some are named."""
+    """Of many boxes the first are drawn and all are counted; of many labels the first are named."""
     page = detection_page(
         make_csv,
         tmp_path,
@@ -415,13 +415,13 @@ def test_a_crowd_has_an_end(make_csv: MakeCsv, tmp_path: Path) -> None:
         ),
     )
     page = page.part("examples")
-    assert sum(path.count("z") for path in page.values("path", "d")) == 100 + 20  # and the keys
+    assert sum(path.count("z") for path in page.values("path", "d")) == 100 + 20  # and the swatches
     assert page.texts.count("50×") == 20
     assert "and 10 more" in page.texts
 
 
 def test_all_labels_are_beside_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """An image of several labels names them all, and counts for each."""
+    """An image with several labels names them all, and counts for each."""
     for number in range(3):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
     page = converted_page(
@@ -442,7 +442,7 @@ def test_all_labels_are_beside_the_pictures(make_csv: MakeCsv, tmp_path: Path) -
 
 
 def test_pictures_of_several_labels_show_many(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Images with labels that no other one has come first."""
+    """Images with labels that no other image has come first."""
     for number in range(30):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
     rare = {7: "rare,common", 13: "odd", 29: "common,strange"}
@@ -459,7 +459,7 @@ def test_pictures_of_several_labels_show_many(make_csv: MakeCsv, tmp_path: Path)
 def test_labels_of_other_tasks_are_text(
     hostile: str, task: str, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Labels of boxes, and one label of several, act no more than any other text."""
+    """Labels of boxes and of images with several labels are escaped."""
     (tmp_path / "0.png").write_bytes(encoded(noise(), "PNG"))
     label = hostile.replace('"', '""')
     behind = {"image_multi_label": "zebra", "object_detection": "0,0,,,1,1,,"}
@@ -472,7 +472,7 @@ def test_labels_of_other_tasks_are_text(
 
 
 def test_rows_that_were_merged_and_adjusted(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """What became of rows is said in words; kinds that have none stand as they are."""
+    """The page explains merged and adjusted rows in words; unknown kinds appear unchanged."""
     page = detection_page(
         make_csv,
         tmp_path,
@@ -484,7 +484,7 @@ def test_rows_that_were_merged_and_adjusted(make_csv: MakeCsv, tmp_path: Path) -
     )
     assert dict(page.table("read"))["add labels or boxes to an example"] == "1"
     [clipped] = [table for table in page.tables if "boxes clipped" in table[0][0]]
-    assert [row[0].partition(":")[0] for row in clipped] == ["boxes clipped", "boxes left out"]
+    assert [row[0].partition(":")[0] for row in clipped] == ["boxes clipped", "boxes dropped"]
     assert [row[1] for row in clipped] == ["1", "1"]
     rows = RowCounts(adjusted={"<b>": 3})
     page = self_contained(to_html(dataset_of({"train": {"cat": 1}}, rows=rows), []))
@@ -495,7 +495,7 @@ def test_rows_that_were_merged_and_adjusted(make_csv: MakeCsv, tmp_path: Path) -
 def test_appended_rows_are_on_the_page(
     make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
 ) -> None:
-    """After an append the page tells of all runs, new labels and pictures included."""
+    """After an append, the page covers all runs, including new labels and pictures."""
     images = make_images(20)
     output = tmp_path / "out"
     first = make_csv((f"TRAIN,{path},old" for path in images[:10]), "first.csv")
@@ -509,7 +509,7 @@ def test_appended_rows_are_on_the_page(
 
 
 def test_rejects_are_bounded(tmp_path: Path) -> None:
-    """The page lists the first rejects and reads no more of them; it counts all."""
+    """The page reads and lists only the first rejects, but counts all."""
     dataset = dataset_of({"train": {"cat": 1}}, rows=RowCounts(rejected={"missing_file": 10_000}))
     dataset = replace(dataset, splits={})
     (tmp_path / "dataset.json").write_text(json.dumps(dataset.to_json()))
@@ -527,7 +527,7 @@ def test_rejects_are_bounded(tmp_path: Path) -> None:
 
 
 def test_written_examples(tmp_path: Path) -> None:
-    """A dataset from Python shows its features; its next split makes the page out of date."""
+    """A dataset from Python shows its features; writing another split removes the outdated page."""
     output = tmp_path / "out"
     write([{"text": "<b>", "x": [1, 2]}], output)
     assert not (output / REPORT_FILE).exists()
@@ -539,7 +539,7 @@ def test_written_examples(tmp_path: Path) -> None:
     assert not (output / REPORT_FILE).exists()
 
 
-# what image/encoded, class text, label and source id are → what the page shows
+# types of image/encoded, class text, label and source id → what the page shows
 ODD_RECORDS = [
     ({"image/encoded": 7}, None),
     ({"image/encoded": [1.5, 2.5]}, None),
@@ -556,7 +556,7 @@ ODD_RECORDS = [
 def test_records_that_only_look_like_images(
     example: dict[str, Any], shown: str | None, tmp_path: Path
 ) -> None:
-    """Examples from Python may use our features' names for anything."""
+    """Examples from Python may use our feature names for any type."""
     write([example], tmp_path / "out")
     page = self_contained(render_report(tmp_path / "out"))
     assert page.elements["figure"] == (shown is not None)
@@ -566,7 +566,7 @@ def test_records_that_only_look_like_images(
 def test_a_page_without_pictures_is_no_failure(
     source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A shard that cannot be read costs the pictures and a warning, nothing else."""
+    """If a shard cannot be read, the page has no pictures, and a warning is logged."""
     output = tmp_path / "out"
     recordgen.convert(source, output, **SOME_REJECTS)
     dataset = read_dataset(str(output))
@@ -590,7 +590,7 @@ def test_a_page_without_pictures_is_no_failure(
 def test_an_image_that_does_not_decode_has_no_picture(
     make_csv: Callable[..., str], tmp_path: Path
 ) -> None:
-    """With check=none anything may be stored; the page says so where the picture would be."""
+    """With check=none anything may be stored; the page says so in place of the picture."""
     (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff no image")
     page = converted_page(make_csv(["TRAIN,bad.jpg,cat"]), tmp_path / "out", check="none")
     assert page.images == []
@@ -614,7 +614,7 @@ THUMBNAILS = [
 def test_thumbnails(
     mode: str, kind: str, size: tuple[int, int], small: tuple[int, int], small_kind: str
 ) -> None:
-    """A thumbnail fits 128 pixels, keeps the aspect, and holds no metadata."""
+    """A thumbnail fits 128 pixels, keeps the aspect ratio, and has no metadata."""
     exif = Image.Exif()
     exif[0x0112], exif[0x010E] = 6, "secret place"
     more: dict[str, Any] = {} if kind == "GIF" else {"exif": exif.tobytes()}
@@ -628,20 +628,20 @@ def test_thumbnails(
 
 
 def test_small_images_keep_their_pixels() -> None:
-    """What is smaller than a thumbnail is shown pixel by pixel."""
+    """An image smaller than a thumbnail keeps its pixels."""
     image = noise(28, 28)
     shown = Image.open(io.BytesIO(to_thumbnail(encoded(image, "PNG"), 128).data))
     assert shown.tobytes() == image.tobytes()
 
 
 def test_huge_images_are_not_decoded() -> None:
-    """An image of many pixels in few bytes has no thumbnail."""
+    """An image with many pixels in few bytes has no thumbnail."""
     with pytest.raises(PayloadError, match="too large for a thumbnail: 4000×4000"):
         to_thumbnail(encoded(Image.new("1", (4000, 4000)), "PNG"), 128)
 
 
 def test_reading_is_bounded(tmp_path: Path) -> None:
-    """Of large records only a few are looked at, and of many shards only some are opened."""
+    """Only a few large records are read, and only some of many shards are opened."""
     opened: list[str] = []
 
     def path_of(file: str) -> str:
@@ -700,13 +700,13 @@ def test_templates_are_compiled_once(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_writes_no_page(source: str, tmp_path: Path) -> None:
-    """Nothing is written by a dry run."""
+    """A dry run writes nothing."""
     assert main(["convert", source, str(tmp_path / "out"), "--dry-run", "-q"]) == 1
     assert not (tmp_path / "out").exists()
 
 
 def test_the_command(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`recordgen report` says where the page is; what is no dataset is an error."""
+    """`recordgen report` prints the path of the page; without a dataset it fails."""
     output = str(tmp_path / "out")
     recordgen.convert(source, output, **SOME_REJECTS)
     target = str(tmp_path / "pages" / "a.html")

@@ -1,4 +1,4 @@
-"""report.html: findings with their examples, what every task shows, and how a browser takes it."""
+"""report.html: findings with their examples, pages of all tasks, behaviour in a browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Boxes on nine images: 3 is a copy of 0 in test, 4 one of 1 with another label, 5 is dark."""
+    """Boxes on nine images: 3 copies 0 but is in test, 4 copies 1 with another label, 5 is dark."""
     folder = tmp_path_factory.mktemp("boxes")
     for number in range(9):
         image = noise(96, 64, number) if number != 5 else Image.new("RGB", (96, 64), (9, 9, 9))
@@ -63,7 +63,7 @@ def page(output: Path) -> Page:
 
 
 def findings_of(page: Page, code: str) -> list[Page]:
-    """Return the findings of one code on a page."""
+    """Return the findings with this code on a page."""
     group = page.html.partition(f'data-code="{code}"')[2].partition("</details>")[0]
     return [Page(f"<li {item.partition('</li>')[0]}</li>") for item in group.split("<li ")[1:]]
 
@@ -87,7 +87,7 @@ def test_pairs_are_side_by_side(page: Page) -> None:
 
 
 def test_findings_can_be_filtered(page: Page) -> None:
-    """Each finding says to the script in which splits and classes its examples are."""
+    """Each finding has its splits and classes as data for the script."""
     assert page.values("option", "value") == ["", "", "0", "1", "2", "", "0", "1"]
     lists = [
         (item.values("li", "data-splits"), item.values("li", "data-labels"))
@@ -100,7 +100,7 @@ def test_findings_can_be_filtered(page: Page) -> None:
 
 
 def test_what_is_drawn(page: Page) -> None:
-    """Sizes and brightness of images and the places of boxes are drawn by split."""
+    """The page has charts of sizes, brightness and positions of boxes, by split."""
     assert drawn(page) == OF_IMAGES | {"Boxes in an image", "Area of a box, % of the image"}
     assert page.table("median")[1:] == [[name, "96", "96", "96"] for name in SPLITS]
     assert {"7 boxes", "1 boxes"} <= set(page.part("boxes").texts)
@@ -116,12 +116,12 @@ OF_IMAGES = {
 
 
 def drawn(page: Page) -> set[str]:
-    """Return the titles of what is drawn."""
+    """Return the titles of the charts."""
     charts = page.html.split('<figure class="chart">')[1:]
     return {chart.partition("<bdi>")[2].partition("</bdi>")[0] for chart in charts}
 
 
-# task, file, lines, what its examples show, which titles its drawings have
+# task, file, lines, parts of its examples, titles of its charts
 TASKS: list[tuple[str, str, list[str], set[str], set[str]]] = [
     (
         "text_classification",
@@ -158,7 +158,7 @@ TASKS: list[tuple[str, str, list[str], set[str], set[str]]] = [
 ]
 
 
-# What of each task is not in the table above.
+# Options for tasks of the table above.
 OPTIONS: dict[str, Any] = {
     "declared": {"schema": {"photo": "image", "size": "float", "use": "label"}},
     "tabular": {"target_column": "job"},
@@ -171,7 +171,7 @@ OPTIONS: dict[str, Any] = {
 def test_every_task_shows_examples(
     task: str, name: str, lines: list[str], words: set[str], titles: set[str], tmp_path: Path
 ) -> None:
-    """Texts, entities, rows and segments are shown as they are, and what they hold is drawn."""
+    """Texts, entities, rows and segments are shown as such, and their values have charts."""
     (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     (tmp_path / "a.png").write_bytes(encoded(noise(), "PNG"))
     page = converted_page(tmp_path / name, tmp_path / "out", task=task, **OPTIONS.get(task, {}))
@@ -180,7 +180,7 @@ def test_every_task_shows_examples(
 
 
 def test_texts_of_a_finding_are_side_by_side(tmp_path: Path) -> None:
-    """Two texts that are the same have their beginnings beside each other."""
+    """A finding about two equal texts shows the beginnings of both."""
     long = "word-" * 100
     (tmp_path / "a.csv").write_text(f"TRAIN,{long},x\nTEST,0.txt,x\n")
     (tmp_path / "0.txt").write_text(long)
@@ -190,7 +190,7 @@ def test_texts_of_a_finding_are_side_by_side(tmp_path: Path) -> None:
 
 
 def test_a_page_of_a_million_examples(tmp_path: Path) -> None:
-    """However much is wrong with however many examples, the page has less than 5 MB."""
+    """The page stays below 5 MB, whatever the number of findings and examples."""
     count = 1_000_000
     numbers = np.arange(count)
     name = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), ["n" * 200])
@@ -221,7 +221,7 @@ def test_a_page_of_a_million_examples(tmp_path: Path) -> None:
 
 
 def test_pictures_have_an_end() -> None:
-    """Findings have pictures up to 2 MB; those behind them are shown without."""
+    """Findings have pictures up to 2 MB in total; later ones are shown without."""
     thumbnail = Thumbnail(b"x" * 700_000, "png", 8, 8)
     findings = [LintFinding("DARK", "warning", "a.csv", line, "u", "", "m") for line in range(4)]
     places = {("a.csv", line): Place("train", "s", line) for line in range(4)}
@@ -233,7 +233,7 @@ def test_pictures_have_an_end() -> None:
 
 
 def test_each_code_has_its_turn() -> None:
-    """Many findings of one code leave records to look at for the others."""
+    """Many findings of one code do not take all records from the other codes."""
     lines = {"LEAK": range(300), "DARK": range(300, 303)}
     findings = [
         LintFinding(code, "warning", "a.csv", line, "u", "train", "m")
@@ -271,7 +271,7 @@ def test_records_far_behind_are_not_looked_for(output: Path, tmp_path: Path) -> 
 
 
 def test_a_damaged_index_is_an_error(output: Path, tmp_path: Path) -> None:
-    """What is no Parquet file is named; without one, the page has no findings' pictures."""
+    """A damaged Parquet file is an error; without the file, findings have no pictures."""
     shutil.copytree(output, tmp_path / "out")
     index = tmp_path / "out" / "examples.parquet"
     index.write_bytes(b"PAR1 no table")
@@ -291,7 +291,7 @@ needs_axe = pytest.mark.skipif(AXE is None, reason="needs axe-core: pip install 
 
 
 def browse(html: str, folder: Path, *, dark: bool = False) -> str:
-    """Return a page's elements when its scripts have run."""
+    """Return a page's elements after its scripts have run."""
     (folder / "page.html").write_text(html, encoding="utf-8")
     command = [
         *(str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"),
@@ -303,7 +303,7 @@ def browse(html: str, folder: Path, *, dark: bool = False) -> str:
 
 
 def run_script(page: Page, script: str, folder: Path, *, dark: bool = False) -> Any:
-    """Return what a script resolves to on a page whose policy would forbid it."""
+    """Return the result of a script on a page whose policy would forbid it."""
     html = page.html.replace("Content-Security-Policy", "none")
     added = f"""<script>window.addEventListener("load", async () => {{
         const result = await (async () => {{ {script} }})();
@@ -339,7 +339,7 @@ return found;
 
 @needs_browser
 def test_the_script_filters(page: Page, tmp_path: Path) -> None:
-    """The policy lets our script run, which shows the form; a choice hides all other findings."""
+    """The policy allows our script, which shows the form; a choice hides all other findings."""
     assert '<form id="filter">' in browse(page.html, tmp_path)
     found = run_script(page, FILTER, tmp_path)
     every = page.html.count('<li class="finding')
@@ -357,7 +357,7 @@ def test_the_script_filters(page: Page, tmp_path: Path) -> None:
 @needs_axe
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing_serious(page: Page, dark: bool, tmp_path: Path) -> None:
-    """Nothing on the page is a serious or critical obstacle, in light and in dark."""
+    """axe finds no serious or critical obstacle, in light and in dark mode."""
     assert AXE is not None
     assert AXE.origin is not None
     axe = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")

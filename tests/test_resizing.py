@@ -72,19 +72,22 @@ def test_no_picture_is_enlarged() -> None:
 
 # options, message of the error
 CONTRADICTIONS: list[tuple[Mapping[str, Any], str]] = [
-    ({"short_side": 9, "max_side": 9}, "short_side and max_side each decide how large"),
-    ({"max_side": 9, "size": "9"}, "max_side and size each decide how large"),
+    ({"short_side": 9, "max_side": 9}, "short_side and max_side each set the size of"),
+    ({"max_side": 9, "size": "9"}, "max_side and size each set the size of"),
     ({"resize": "fit"}, "resize=fit needs size"),
-    ({"pixels": "raw", "encode": "jpeg"}, "pixels=raw stores no encoded images, and encode=jpeg"),
+    ({"pixels": "raw", "encode": "jpeg"}, "pixels=raw stores no encoded images, but encode=jpeg"),
     (
         {"pixels": "raw", "quality": 80},
-        "quality is for JPEGs and WEBPs, and pixels=raw stores none",
+        "quality is for JPEGs and WEBPs, but pixels=raw stores none",
     ),
     (
         {"encode": "png", "quality": 80},
-        "quality is for JPEGs and WEBPs, and encode=png stores none",
+        "quality is for JPEGs and WEBPs, but encode=png stores none",
     ),
-    ({"quality": 80}, "quality is for the JPEGs or WEBPs that short_side, max_side, size, encode"),
+    (
+        {"quality": 80},
+        "quality is for images that are re-encoded because of short_side, max_side, size, encode",
+    ),
     ({"quality": 101, "size": "9"}, "quality must be a whole number from 1 to 100 .got 101"),
     ({"size": "9", "check": "none"}, "size needs check=decode or check=header"),
     ({"encode": "png", "check": "none"}, "encode needs check=decode or check=header"),

@@ -1,7 +1,7 @@
-"""`scripts/setup` on invented machines: stand-ins for Python, uv and libc; nothing is installed.
+"""`scripts/setup` on fake machines with fakes of Python, uv and libc; nothing is installed.
 
 Each machine is a directory with its own PATH, home and copy of the repository's set-up files. The
-stand-in for uv records how it was called; what the script decided is read from that record.
+fake uv records its calls, and the tests read this record.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.once
 ROOT = Path(__file__).resolve().parent.parent
 LEGS = ("tfx-1.21", "tfx-1.16", "no-tfx")
 
-# What scripts/setup calls besides the stand-ins.
+# Programs that scripts/setup calls besides the fakes.
 TOOLS = (
     "bash",
     "sh",
@@ -76,17 +76,17 @@ def write_program(path: Path, text: str) -> Path:
 
 @dataclasses.dataclass
 class Machine:
-    """An invented machine under `root`."""
+    """A fake machine under `root`."""
 
     root: Path
 
     def __post_init__(self):
         self.repository = self.root / "repository"
         self.bin = self.root / "bin"
-        self.managed = self.root / "managed"  # where uv keeps its Pythons
+        self.managed = self.root / "managed"  # Pythons that uv has installed
         self.record = self.root / "uv-calls"
         self.sync_fails = self.root / "sync-fails"
-        self.download = self.root / "download"  # what `uv python install` does
+        self.download = self.root / "download"  # the effect of `uv python install`
         for name in ("scripts", "locks"):
             shutil.copytree(ROOT / name, self.repository / name)
         for name in ("pyproject.toml", "setup.py"):
@@ -120,7 +120,7 @@ class Machine:
         return write_program(self.root / path, text)
 
     def hide_uv(self):
-        """Leave uv to pip, which the stand-in for Python plays."""
+        """Remove uv: only the fake Python's pip can install it."""
         self.uv.rename(self.root / "uv-kept")
 
     def set_up(self, *, path=(), **variables):
@@ -425,7 +425,7 @@ def test_a_moved_repository_is_set_up_again(machine):
 
 
 def test_a_foreign_environment_is_replaced_and_its_python_kept(machine):
-    """Made by something else, it may hold anything: only the Python behind it is trusted."""
+    """It may contain anything: only the Python behind it is used."""
     behind = machine.add_python("opt/python3.10", "3.10")
     machine.add_python("bin/python3.10", "3.10")
     theirs = machine.add_python("repository/.venv/bin/python", "3.10", behind=behind)
@@ -455,7 +455,7 @@ LOCKS = sorted(path.stem for path in (ROOT / "locks").glob("*.txt"))
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_locks_pin_everything_and_name_no_place(lock):
-    """Each is `name==version`, with a condition or without, and its hashes: no URL, no option."""
+    """Each line is `name==version`, maybe with a condition, and hashes: no URL, no option."""
     text = (ROOT / "locks" / f"{lock}.txt").read_text()
     comment, *requirements = re.split(r"^(?=\S)", text, flags=re.MULTILINE)[1:]
     assert comment.startswith("# Made by `make lock`")
@@ -466,7 +466,7 @@ def test_locks_pin_everything_and_name_no_place(lock):
 
 
 def test_what_is_installed_has_the_hashes_of_a_lock(machine):
-    """Also the part of it that extras need, what compiles a source, and uv itself."""
+    """This includes parts for extras, packages that compile a source, and uv itself."""
     machine.add_python("bin/python3.10", "3.10")
     for extras in ("", "kfp"):
         assert machine.set_up(EXTRAS=extras).returncode == 0
@@ -485,7 +485,7 @@ def test_what_is_installed_has_the_hashes_of_a_lock(machine):
 
 @pytest.mark.parametrize("leg", LEGS)
 def test_locks_hold_every_dependency(leg):
-    """A dependency added to pyproject.toml without `make lock` is found here."""
+    """Dependencies in pyproject.toml that `make lock` has not added are found."""
     text = (ROOT / "locks" / f"{leg}.txt").read_text()
     locked = set(re.findall(r"^([a-z0-9-]+)==", text, flags=re.MULTILINE))
     elsewhere = 'extra == "tfx"' if leg == "no-tfx" else 'extra == "fuzz"'
@@ -494,16 +494,16 @@ def test_locks_hold_every_dependency(leg):
         for requirement in importlib.metadata.requires("recordgen")
         if elsewhere not in requirement
     }
-    assert declared - locked - {"recordgen"} == set()  # extras name others of their own package
+    assert declared - locked - {"recordgen"} == set()  # extras name other extras of the package
 
 
-# What decides the tests that are marked `outside` or `inside`.
+# Packages on which the tests marked `outside` or `inside` depend.
 SHARED = ("apache-beam", "dask", "gcsfs", "keras", "kfp", "numpy", "pillow", "s3fs", "tensorflow")
 
 
 @pytest.mark.parametrize("package", SHARED)
 def test_two_legs_share_what_decides_tests_of_one_of_them(package):
-    """Those tests run on one of the two legs alone."""
+    """Both legs need the same versions, because these tests run on only one of the legs."""
     newest = {
         re.findall(rf"^{package}==(\S+)", (ROOT / f"locks/{leg}.txt").read_text(), re.MULTILINE)[-1]
         for leg in ("no-tfx", "tfx-1.21")
@@ -512,7 +512,7 @@ def test_two_legs_share_what_decides_tests_of_one_of_them(package):
 
 
 def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
-    """Only the TensorFlow of the image can tell: another one asks for others."""
+    """Checked only with the image's TensorFlow: other versions need other libraries."""
     locked = (ROOT / "locks" / "tfx-1.21.txt").read_text()
     if f"\ntensorflow=={importlib.metadata.version('tensorflow')} " not in locked:
         pytest.skip("another TensorFlow than the image's")
@@ -530,7 +530,7 @@ def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
 
 
 def test_extras_install_a_part_of_the_lock(machine):
-    """What the image holds: neither the tests' packages nor versions of its own."""
+    """The image has neither the tests' packages nor other versions."""
     machine.add_python("bin/python3.10", "3.10")
     assert machine.set_up(EXTRAS="kfp,gcs").returncode == 0
     (compiled,) = machine.called("pip compile")

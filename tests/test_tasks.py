@@ -365,7 +365,7 @@ def test_boxes_outside_of_a_crop(tmp_path: Path) -> None:
 
 def test_unread_images_are_not_upright() -> None:
     """check=none turns no image, so boxes of the upright image would be wrong."""
-    with pytest.raises(UsageError, match="check=none turns no image upright"):
+    with pytest.raises(UsageError, match="check=none does not rotate images"):
         ConvertOptions(box_orientation="upright", check="none")
 
 

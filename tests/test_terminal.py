@@ -1,4 +1,4 @@
-"""Data on a terminal: what a label, a name or a text holds cannot steer it, nor hide."""
+"""Text on a terminal: labels, names and texts cannot control it or hide."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLEAR, TURN = "\x1b[2J", "\u202e"
 LABEL = f"cat{CLEAR}{TURN}"
 NAME = f"a{CLEAR}{TURN}\x9b.png"
 
-# text, as a terminal shows it
+# text, shown text
 TEXTS = [
     ("plain, Füße, 日本, 👩‍🚀\n", "plain, Füße, 日本, 👩‍🚀\n"),
     ("a\x1b[31mb\x07\x00", "a\\u001b[31mb\\u0007\\u0000"),
@@ -32,7 +32,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("text", "shown"), TEXTS, ids=range(len(TEXTS)))
 def test_escapes_are_those_of_json(text: str, shown: str) -> None:
-    """So a text comes back from its escapes, and JSON stays the JSON that it was."""
+    """JSON escapes can be decoded, and leave JSON unchanged."""
     assert escaped(text) == shown
     assert one_line(text) == shown.replace("\n", "\\n")
     pretty = json.dumps([text], indent=2, ensure_ascii=False)
@@ -41,7 +41,7 @@ def test_escapes_are_those_of_json(text: str, shown: str) -> None:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An import file with a label, a file and a reject that would steer a terminal."""
+    """An import file with a label, a file name and a reject that would control a terminal."""
     folder = tmp_path_factory.mktemp("rows")
     (folder / NAME).write_bytes(encoded(noise(), "PNG"))
     (folder / "b.png").write_bytes(encoded(noise(seed=1), "PNG"))
@@ -63,7 +63,7 @@ def test_what_commands_print(
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Summaries, tables, JSON and log lines; the dataset holds the label as it is."""
+    """Summaries, tables, JSON and log lines are escaped; the dataset has the label unchanged."""
     caplog.set_level(logging.INFO)
     out, other = str(tmp_path / "out"), str(tmp_path / "other")
     reject = ["--max-reject-fraction", "1"]

@@ -1,4 +1,4 @@
-"""docs/tested.md: the versions in its table of test runs are those of the locks."""
+"""docs/tested.md: the versions in its table are the locked versions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tested() -> ModuleType:
 
 
 def rows_of(tested: ModuleType) -> dict[str, dict[str, object]]:
-    """Return the table as the legs' files held it."""
+    """Return the table as the legs' JSON would have it."""
     lines = tested.table_in((ROOT / "docs/tested.md").read_text()).splitlines()[2:]
     legs: dict[str, dict[str, object]] = {}
     for line in lines:
@@ -52,7 +52,7 @@ def test_the_table_is_what_the_script_renders(tested: ModuleType) -> None:
 
 
 def test_every_leg_has_its_row(tested: ModuleType) -> None:
-    """How it went is for readers: a failure told here would fail the run that mends it."""
+    """Failures are not checked: this test would then fail the run that fixes them."""
     assert tuple(rows_of(tested)) == LEGS
 
 
@@ -72,7 +72,7 @@ def test_versions_are_those_of_the_lock(leg: str, tested: ModuleType) -> None:
 
 
 def test_a_run_leaves_what_it_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pytest of its own passes one test and leaves the file."""
+    """A separate pytest passes one test and writes the file."""
     told = tmp_path / "folder" / "leg.json"
     monkeypatch.setenv("RECORDGEN_TESTED", str(told))
     done = run_python(
@@ -86,4 +86,4 @@ def test_a_run_leaves_what_it_tested(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_always_passes() -> None:
-    """What the test above runs."""
+    """The test that the test above runs."""

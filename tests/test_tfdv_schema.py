@@ -1,4 +1,4 @@
-"""schema.pbtxt: this dataset has no anomaly against it, and a drifted span has."""
+"""schema.pbtxt: its own dataset has no anomaly, a drifted span has."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "declared": NEEDED["declared"],
 }
 
-# Old versions of NumPy, inside TFDV: quantiles of times without an end.
+# Old versions of NumPy in TFDV warn about quantiles of infinite times.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
@@ -45,7 +45,7 @@ def tfdv() -> Any:
 
 @pytest.fixture
 def anomalies(tfdv: Any) -> Callable[..., dict[str, str]]:
-    """Validate a split of an output with the schema of another one; anomalies by feature."""
+    """Validate a split of an output with another output's schema; return anomalies by feature."""
 
     def validate(schema_of: Path, output: Path, split: str = "train") -> dict[str, str]:
         dataset = read_dataset(str(output))
@@ -70,7 +70,7 @@ def test_a_dataset_fits_its_own_schema(
 
 @pytest.mark.parametrize("name", ["object_detection", "raw"])
 def test_payloads_may_have_statistics(outputs: Mapping[str, Path], tfdv: Any, name: str) -> None:
-    """Whoever computes statistics of all features sees no anomaly either, nor the payloads."""
+    """Statistics of all features, including payloads, also give no anomaly."""
     output = outputs[name]
     statistics = tfdv.generate_statistics_from_tfrecord(str(output / "Split-train/*"))
     schema = tfdv.load_schema_text(str(output / "schema.pbtxt"))
@@ -81,7 +81,7 @@ def test_payloads_may_have_statistics(outputs: Mapping[str, Path], tfdv: Any, na
 def test_a_drifted_span_of_images(
     outputs: Mapping[str, Path], tmp_path: Path, anomalies: Callable[..., dict[str, str]]
 ) -> None:
-    """A label that was not there, and labels that went missing."""
+    """Detect a new label, and missing labels."""
     images = sorted((ROOT / "examples/image_classification/images").rglob("*.png"))[:4]
     labels = ("3", "3", "", "77")
     lines = [f"TRAIN,{path},{label}\n" for path, label in zip(images, labels, strict=True)]
@@ -95,7 +95,7 @@ def test_a_drifted_span_of_images(
 
 
 def test_a_drifted_span_of_tables(tmp_path: Path, anomalies: Callable[..., dict[str, str]]) -> None:
-    """A new class, a column that is gone, and one of another type."""
+    """Detect a new class, a missing column, and a column of another type."""
     (tmp_path / "old.csv").write_text(
         "ml_use,size,age,kind\n" + "TRAIN,1.5,3,a\nTRAIN,2.5,4,b\n" * 3
     )
@@ -116,7 +116,7 @@ def test_a_drifted_span_of_tables(tmp_path: Path, anomalies: Callable[..., dict[
 def test_a_drifted_span_of_boxes(
     outputs: Mapping[str, Path], tmp_path: Path, anomalies: Callable[..., dict[str, str]]
 ) -> None:
-    """Numbers beyond the vocabulary, and pictures of another format."""
+    """Detect numbers beyond the vocabulary, and images of another format."""
     output = outputs["object_detection"]
     dataset = read_dataset(str(output))
     images = replace(dataset.splits["train"].images, formats={"jpeg": 8})
@@ -136,7 +136,7 @@ def test_a_drifted_span_of_boxes(
 
 @pytest.mark.once
 def test_what_the_schema_says(outputs: Mapping[str, Path]) -> None:
-    """Without TFDV: types, presence, ranges and domains, and which features are not validated."""
+    """Types, presence, ranges, domains and features without validation, checked without TFDV."""
     text = (outputs["image_classification"] / "schema.pbtxt").read_text()
     assert (
         'feature {\n  name: "image/class/text"\n  type: BYTES\n  value_count { min: 1 max: 1 }\n'
@@ -171,7 +171,7 @@ def test_a_long_vocabulary_is_no_domain(outputs: Mapping[str, Path]) -> None:
 
 
 def test_names_are_quoted(outputs: Mapping[str, Path]) -> None:
-    """As protobuf's text format reads them back, whatever they hold."""
+    """Protobuf's text format reads any names back."""
     metadata = pytest.importorskip("tensorflow_metadata.proto.v0.schema_pb2", reason="needs TFX")
     from google.protobuf import text_format
 
@@ -184,7 +184,7 @@ def test_names_are_quoted(outputs: Mapping[str, Path]) -> None:
 def test_a_schema_gives_the_types_of_the_next_table(
     outputs: Mapping[str, Path], tmp_path: Path
 ) -> None:
-    """``--tfmd-schema`` takes it: the columns keep their types."""
+    """``--tfmd-schema`` accepts it, and the columns keep their types."""
     pytest.importorskip("tensorflow_metadata", reason="needs TFX")
     (tmp_path / "a.csv").write_text("ml_use,size\nTRAIN,1.5\nTRAIN,2.5\n")
     (tmp_path / "b.csv").write_text("ml_use,size\nTRAIN,1\nTRAIN,2\n")

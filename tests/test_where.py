@@ -1,4 +1,4 @@
-"""`recordgen inspect --where`: conditions, the examples that they name, and files of these."""
+"""`recordgen inspect --where`: conditions, matching examples, and extracted files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS: Mapping[str, Values] = {
     "level": Values(pa.array(["error"]), np.array([1]), ("error", "warning")),
 }
 
-# condition, the examples that fit
+# condition, matching examples
 CONDITIONS = [
     ("label=cat", [0, 2]),
     ("label=cat and label=dog", [0]),
@@ -47,19 +47,19 @@ CONDITIONS = [
 
 @pytest.mark.parametrize(("text", "fits"), CONDITIONS, ids=range(len(CONDITIONS)))
 def test_conditions(text: str, fits: Sequence[int]) -> None:
-    """`not` binds most tightly, then `and`; several values: one is enough; `!=` negates `=`."""
+    """`not` binds most tightly, then `and`; one of several values is enough; `!=` negates `=`."""
     assert np.flatnonzero(parse_condition(text)(COLUMNS, 4)).tolist() == fits
 
 
-# condition, where the caret stands, words of the error
+# condition, position of the caret, words of the error
 FAULTS = [
     ("", 0, r"expected the name of a column, not, or \( \(got the end\)"),
     ("label=cat an line=1", 10, r"expected and, or, or the end \(got 'an'\)"),
     ("lable=cat", 0, "no column is named 'lable'; did you mean 'label'"),
     ("line=x", 5, r"line is compared with a number \(got 'x'\)"),
-    ("split<3", 5, "split is a text: compare it by =, != or ~"),
-    ("line~3", 4, "~ looks into text, and line is a number"),
-    ("split~'('", 6, "no regular expression"),
+    ("split<3", 5, "split is a text: compare it with =, != or ~"),
+    ("line~3", 4, "~ searches text, but line is a number"),
+    ("split~'('", 6, "not a regular expression"),
     ("(label=cat", 10, r"expected \) or and, or \(got the end\)"),
     ("label==cat", 6, "expected a value"),
     ("label='cat", 6, "a quote that does not end"),
@@ -72,7 +72,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("text", "at", "words"), FAULTS, ids=range(len(FAULTS)))
 def test_faults(text: str, at: int, words: str) -> None:
-    """An error says what was expected, and a caret points to the place."""
+    """An error names what was expected, and a caret points to the place."""
     with pytest.raises(UsageError, match=words) as caught:
         parse_condition(text)(COLUMNS, 4)
     _, shown, caret = str(caught.value).splitlines()
@@ -90,7 +90,7 @@ VALIDATION,d.png,
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An output: b/a.png has the bytes of a.png, and two files are called c.png."""
+    """An output: b/a.png has the bytes of a.png, and two files are named c.png."""
     folder = tmp_path_factory.mktemp("where")
     for name, seed in (("a", 1), ("b/a", 1), ("c", 2), ("sub/c", 3), ("d", 4)):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -101,7 +101,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_examples_behind_findings(images: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The list has each example with its findings; --json has all of them, --num bounds both."""
+    """The list has each example with its findings; --json has all, --num limits both."""
     command = ["inspect", str(images / "out")]
     assert main([*command, "--where", "code=LEAK and label=cat"]) == 0
     header, row, finding, count = capsys.readouterr().out.splitlines()
@@ -124,7 +124,7 @@ def test_examples_behind_findings(images: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_what_is_extracted_can_be_imported(images: Path, tmp_path: Path) -> None:
-    """Bytes are those of the records, names are free and inside, splits and labels the same."""
+    """Files have the records' bytes and safe unique names; splits and labels are the same."""
     found = find_examples(str(images / "out"), "width=40")
     written = extract(found, str(tmp_path / "to"))
     names = [str(Path(path).relative_to(tmp_path / "to")) for path in written]
@@ -157,7 +157,7 @@ IMPORTED = [
 
 @pytest.mark.parametrize(("task", "rows"), IMPORTED, ids=[item[0] for item in IMPORTED])
 def test_other_tasks(task: str, rows: str, images: Path, tmp_path: Path) -> None:
-    """Boxes and texts come back as well, also several labels."""
+    """Boxes, texts and several labels are extracted and imported again."""
     (images / f"{task}.csv").write_text(rows)
     recordgen.convert(images / f"{task}.csv", tmp_path / "one", task=task)
     found = find_examples(str(tmp_path / "one"), "label=dog")
@@ -177,17 +177,17 @@ def test_other_tasks(task: str, rows: str, images: Path, tmp_path: Path) -> None
 
 
 def test_what_cannot_be_asked(images: Path, tmp_path: Path) -> None:
-    """Tables have no payloads to extract; what was written from Python has no list of examples."""
+    """Tables have no payloads to extract; datasets from Python have no list of examples."""
     (tmp_path / "table.csv").write_text("age,kind\n1,a\n2,b\n3,a\n")
     recordgen.convert(tmp_path / "table.csv", tmp_path / "table", task="tabular")
     found = find_examples(str(tmp_path / "table"), "line<=3")
     assert len(found) == 2
-    with pytest.raises(UsageError, match="no rows of tabular; leave out --to"):
+    with pytest.raises(UsageError, match="not the rows of tabular; omit --to"):
         extract(found, str(tmp_path / "to"))
     with pytest.raises(UsageError, match="no column is named 'label'"):
         find_examples(str(tmp_path / "table"), "label=a")
     recordgen.write([{"name": "a"}], str(tmp_path / "written"))
-    with pytest.raises(UsageError, match=r"examples\.parquet: there is no such file"):
+    with pytest.raises(UsageError, match=r"examples\.parquet: no such file"):
         find_examples(str(tmp_path / "written"), "line=1")
     with pytest.raises(UsageError, match="no split 'val'; there are"):
         find_examples(str(images / "out"), "line=1", split="val")

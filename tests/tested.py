@@ -1,6 +1,6 @@
-"""A part of conftest.py: leaves what was tested, on what, and how it went.
+"""A part of conftest.py that writes versions and test results as JSON.
 
-`RECORDGEN_TESTED` names the JSON file; `scripts/tested` makes docs/tested.md's table of them.
+`RECORDGEN_TESTED` names the file; `scripts/tested` makes docs/tested.md from such files.
 """
 
 from __future__ import annotations

@@ -124,19 +124,19 @@ def _register_accessor(pandas: Any) -> None:
 
 
 class _AfterPandas:
-    """A finder that registers the accessor when pandas has been imported; finds nothing else."""
+    """A finder that registers the accessor once pandas is imported; it finds no other module."""
 
     def __init__(self) -> None:
-        self._is_asking = False
+        self._is_searching = False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != "pandas" or self._is_asking:
+        if name != "pandas" or self._is_searching:
             return None
-        self._is_asking = True
+        self._is_searching = True
         try:
-            spec = importlib.util.find_spec(name)  # of the other finders
+            spec = importlib.util.find_spec(name)  # asks the other finders
         finally:
-            self._is_asking = False
+            self._is_searching = False
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
@@ -148,8 +148,8 @@ class _AfterPandas:
         return spec
 
 
-# `df.tensorflow` is there after `import recordgen`, before or after `import pandas`, and pandas
-# is not imported for it.
+# `import recordgen` provides `df.tensorflow`, before or after `import pandas`, without importing
+# pandas itself.
 if "pandas" in sys.modules:
     _register_accessor(sys.modules["pandas"])
 else:

@@ -1,7 +1,7 @@
-"""The ``recordgen`` command: convert and check, and what is done with a finished dataset.
+"""The ``recordgen`` command.
 
 Exit codes: 0 done; 1 the data, storage or runner failed, check found an error in the data, or diff
-what ``--fail-on`` names; 2 a wrong option or argument; 130 interrupted; 143 stopped by SIGTERM.
+found what ``--fail-on`` names; 2 wrong option or argument; 130 interrupted; 143 stopped by SIGTERM.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "--" in arguments:
         cut = arguments.index("--")
         arguments, beam_args = arguments[:cut], arguments[cut + 1 :]
-    log_format, debug = _how_to_log(arguments)
+    log_format, debug = _log_settings(arguments)
     logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
-    if not debug:  # else libraries may talk, too
+    if not debug:
         quiet_libraries()
         quiet_after_interrupt()
     with stopping():
@@ -60,7 +60,7 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
         args = _parse(arguments)
         args.beam_args = beam_args
         if beam_args and args.command not in ("convert", "check"):
-            raise UsageError(f"{args.command} runs no pipeline: no Beam flags after --")
+            raise UsageError(f"{args.command} runs no pipeline and takes no Beam flags after --")
         return args.run(args)
     except RecordgenError as exc:
         if not isinstance(exc, UsageError):
@@ -71,10 +71,10 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
         _offer_resume(arguments)
         return logs.interrupted(exc, stopped_by(), traceback=debug)
     except BrokenPipeError:
-        # The reader of our output has gone: point stdout elsewhere for the final flush.
+        # The reader of stdout is gone: redirect stdout for the final flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception:  # a bug, which shows its traceback
+    except Exception:  # a bug: keep its traceback
         _offer_resume(arguments)
         raise
 
@@ -85,28 +85,28 @@ def exit_main() -> NoReturn:
 
 
 def _offer_resume(arguments: Sequence[str]) -> None:
-    """Point to --resume if the conversion that just ended has left finished shards."""
+    """Suggest --resume if the conversion that just ended left finished shards."""
     from recordgen.runs.commit import count_unfinished
 
     args = build_parser().parse_args(arguments)
     if args.command != "convert":
         return
-    # Storage may be what failed, and after all patience.
+    # Storage itself may have failed, after all its retries.
     with storage.without_retries(), suppress(RecordgenError, OSError):
         shards = count_unfinished(args.output)
         if shards:
             logs.unfinished(args.output, shards)
 
 
-def _how_to_log(arguments: Sequence[str]) -> tuple[str, bool]:
-    """Return ``--log-format`` and ``--debug``, also of a call that is wrong otherwise."""
+def _log_settings(arguments: Sequence[str]) -> tuple[str, bool]:
+    """Return ``--log-format`` and ``--debug``, even if other arguments are wrong."""
     early = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     early.add_argument("--log-format", nargs="?", default="text")
     early.add_argument("--debug", action="store_true")
     try:
         known, _ = early.parse_known_args(arguments)
     except argparse.ArgumentError:
-        return "text", False  # the parser of all options will say what is wrong
+        return "text", False  # the main parser reports the error
     return known.log_format, known.debug
 
 
@@ -209,7 +209,7 @@ def _detection(detection: Detection | None) -> dict[str, Any] | None:
 
 
 def _progress(args: argparse.Namespace) -> Progress | None:
-    """Return what fits: a bar on a terminal, log lines elsewhere, nothing if quiet."""
+    """Return a progress bar on a terminal, log lines elsewhere, None if quiet."""
     if args.quiet:
         return None
     if args.log_format == "text" and sys.stderr.isatty():
@@ -258,7 +258,7 @@ def _inspect_where(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     from recordgen.report.render import write_report
 
-    return _say_written(args, "report", write_report(args.dataset, args.output))
+    return _print_written(args, "report", write_report(args.dataset, args.output))
 
 
 def _diff(args: argparse.Namespace) -> int:
@@ -284,13 +284,13 @@ def _card(args: argparse.Namespace) -> int:
     from recordgen.standards.card import write_card
 
     written = write_card(args.dataset, args.output, overwrite=args.overwrite)
-    return _say_written(args, "card", written)
+    return _print_written(args, "card", written)
 
 
 def _croissant(args: argparse.Namespace) -> int:
     from recordgen.standards.example_index import write_index
 
-    return _say_written(args, "index", write_index(args.dataset))
+    return _print_written(args, "index", write_index(args.dataset))
 
 
 def _lineage(args: argparse.Namespace) -> int:
@@ -305,7 +305,7 @@ def _lineage(args: argparse.Namespace) -> int:
     return 0
 
 
-def _say_written(args: argparse.Namespace, what: str, path: str) -> int:
+def _print_written(args: argparse.Namespace, what: str, path: str) -> int:
     if args.json:
         _print_json({what: path})
     else:
@@ -321,7 +321,7 @@ def _print_json(value: object) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are errors like all others: one line, in the format asked for."""
+    """A parser that reports errors as all others: in one line, in the requested log format."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
@@ -360,12 +360,12 @@ def build_parser() -> argparse.ArgumentParser:
     there.add_argument(
         "--append",
         action="store_true",
-        help="add what is new to the dataset in OUTPUT; its shards stay as they are",
+        help="add new examples to the dataset in OUTPUT; its shards are not changed",
     )
     convert.add_argument(
         "--resume",
         action="store_true",
-        help="keep the finished shards of a run that was interrupted, write the rest",
+        help="keep the finished shards of an interrupted run, write the rest",
     )
     convert.add_argument(
         "--dry-run", action="store_true", help="plan from rows and file sizes, write nothing"
@@ -396,8 +396,8 @@ def build_parser() -> argparse.ArgumentParser:
     inspect.add_argument(
         "--where",
         metavar="CONDITION",
-        help="list the examples that it names, with their findings, such as 'label=cat and "
-        "code=DUPLICATE'; joined by and, or, not and parentheses",
+        help="list the matching examples with their findings, such as 'label=cat and "
+        "code=DUPLICATE'; join conditions with and, or, not and parentheses",
     )
     inspect.add_argument(
         "--num",
@@ -408,9 +408,9 @@ def build_parser() -> argparse.ArgumentParser:
     inspect.add_argument(
         "--to",
         metavar="DIR",
-        help="write their images there, byte for byte; images with boxes are encoded again, with "
-        "the boxes drawn on them; with --where the payloads of all examples, byte for byte, and an "
-        "import file of them, examples.csv",
+        help="write their images to this folder, byte for byte; images with boxes are re-encoded "
+        "with the boxes drawn on them; with --where, write the payloads of all matching examples, "
+        "byte for byte, and an import file for them, examples.csv",
     )
     report = _command(
         commands, "report", _report, "write the page about a finished dataset, report.html"
@@ -434,15 +434,15 @@ def build_parser() -> argparse.ArgumentParser:
         type=_reasons,
         default=_FAIL_ON,
         metavar="WHAT",
-        help="what makes the exit code 1: changes (of rows, splits or numbers of labels), leaks, "
-        "both separated by a comma, or none (default: changes,leaks)",
+        help="exit with 1 on changes (of rows, splits or numbers of labels), on leaks, on both, "
+        "separated by a comma, or on none (default: changes,leaks)",
     )
     card = _command(commands, "card", _card, "write a dataset card with open questions, README.md")
     _add_dataset(card)
     card.add_argument(
         "--output", metavar="FILE", help="path or URL to write (default: README.md in DATASET)"
     )
-    card.add_argument("--overwrite", action="store_true", help="replace a card that is there")
+    card.add_argument("--overwrite", action="store_true", help="replace an existing card")
     croissant = _command(
         commands,
         "croissant",
@@ -450,9 +450,7 @@ def build_parser() -> argparse.ArgumentParser:
         "write an index of all examples, and name it in croissant.json",
     )
     _add_dataset(croissant)
-    lineage = _command(
-        commands, "lineage", _lineage, "print the way back from a model to the import files"
-    )
+    lineage = _command(commands, "lineage", _lineage, "trace a model back to its import files")
     lineage.add_argument(
         "place",
         metavar="MODEL",
@@ -494,9 +492,9 @@ def add_options(
     *,
     without: Collection[str] = (),
 ) -> None:
-    """Add a flag for each option, as it is declared; in the help of a command, below headings.
+    """Add a flag for each option; the help of a command groups them by heading.
 
-    Options named in ``without`` get no flag, but the headings that they have stay.
+    Options in ``without`` get no flag, but their headings stay.
     """
     group, heading = command, ""
     for option in options:
@@ -546,7 +544,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _reasons(text: str) -> tuple[str, ...]:
-    """Return the reasons of ``--fail-on``; ``none``: no reason."""
+    """Return the reasons of ``--fail-on``; ``none`` means no reason."""
     names = tuple(name.strip() for name in text.split(","))
     if names == ("none",):
         return ()
@@ -566,7 +564,7 @@ def _fractions(text: str) -> SplitFractions:
 
 
 def _schema_text(text: str) -> str:
-    """Return a schema's JSON, given as such or as the name of a file."""
+    """Return a schema's JSON, given as text or as the name of a file."""
     if not text or text.lstrip().startswith("{"):
         return text
     try:
@@ -575,7 +573,7 @@ def _schema_text(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{masked(text)}: cannot read this schema: {exc}") from exc
 
 
-# Parsers of options whose text is more than a value of their type.
+# Options that need their own parser.
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "split_fractions": _fractions,
     "schema": _schema_text,

@@ -1,4 +1,4 @@
-"""The options of a conversion: declared once, decoded once at the door, valid from then on.
+"""The options of a conversion: declared once, decoded and checked once.
 
 A field of :class:`ConvertOptions` declares name, type, default, choices and help of an option. The
 command line and the TFX component read them from :data:`OPTIONS`; ``make options`` writes them into
@@ -34,40 +34,40 @@ COMPRESSIONS = ("none", "gzip")
 
 _DECLARED = "declared"
 
-#: The options that only tables have.
+#: Options for tables only.
 TABLE_OPTIONS = ("split_column", "target_column", "weight_column", "prediction", "tfmd_schema")
 
-# Each of these decides how large images are stored.
+# Each of these sets the size of stored images.
 _SIZES = ("short_side", "max_side", "size")
 
-# These decide how images are stored that need not keep their bytes.
+# These set how images are stored if they need not keep their bytes.
 _CHANGES = (*_SIZES, "resize", "encode", "quality", "pixels")
 
-# They are recorded where they are not at their default.
+# Recorded only if they differ from their default: older datasets do not have them.
 _LATER = frozenset({"url_secrets", "vocabulary", *_CHANGES} - {"max_side"})
 
-#: The word for an empty list where an option cannot be left out.
+#: An empty list, for callers that cannot omit an option.
 NO_NAMES = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What a door must know of an option.
+    """The declaration of an option.
 
     Attributes:
         name: the keyword; the flag of the command line is the same with dashes.
         annotation: the type of the field.
         default: the field's default.
         help: what the option does, in one sentence without a capital or a full stop. Values and
-            other code stand in backticks; see :attr:`plain_help`.
-        choices: the values that are allowed; None: not a choice.
+            other code are in backticks; see :attr:`plain_help`.
+        choices: the allowed values; None if any value is allowed.
         metavar: the placeholder in a usage line, a unit or form: ``MB``, ``FILE``, or
             ``H W`` for two values; empty: the choices.
-        unset: what happens by default, where the default is no value (None, nothing).
+        unset: what happens by default, if the default is None or empty.
         above_zero: only numbers above 0 are allowed.
-        affects_bytes: the option decides what is written, and so is recorded in ``dataset.json``.
-        heading: stands above the option and those that follow, in a command's help; empty: the one
-            of the option before.
+        affects_bytes: the option affects the output, and is recorded in ``dataset.json``.
+        heading: heading of this option and the next ones in a command's help; empty: the heading
+            of the previous option.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Option:
 
     @property
     def kind(self) -> type[str] | type[int] | type[float] | type[bool]:
-        """The type in which a value comes through a door; lists and shares come as text."""
+        """The type of a value on the command line; lists and shares are text."""
         kinds = (self.annotation, *get_args(self.annotation))
         return next((kind for kind in (bool, int, float) if kind in kinds), str)
 
@@ -99,7 +99,7 @@ class Option:
 
     @property
     def default_text(self) -> str:
-        """The default as a person types it; empty where it is no value."""
+        """The default as a user would type it; empty for None and flags."""
         if isinstance(self.default, SplitFractions):
             return ",".join(map(str, self.default.weights))
         if isinstance(self.default, tuple):
@@ -126,9 +126,9 @@ def declared_options(config: type) -> Mapping[str, Option]:
 
 
 def without_unset(values: Mapping[str, Any], options: Mapping[str, Option]) -> dict[str, Any]:
-    """Return the parameters of a pipeline's step that say something.
+    """Return the parameters of a pipeline's step that are set.
 
-    0 or an empty text stands for None: not every backend knows parameters without a value.
+    0 and an empty text mean None: not every backend has parameters without a value.
     """
     unset = {name for name, option in options.items() if option.default is None}
     return {name: value for name, value in values.items() if value or name not in unset}
@@ -140,10 +140,10 @@ class ConvertOptions:
 
     task: str = option(
         AUTO,
-        "what rows mean; `auto`: detected from the first lines",
+        "task of the rows; `auto`: detected from the first lines",
         choices=TASK_CHOICES,
         metavar="NAME",
-        heading="what rows mean",
+        heading="input",
     )
     input_format: str = option(
         AUTO,
@@ -153,31 +153,31 @@ class ConvertOptions:
     )
     header: str = option(
         AUTO,
-        "whether the first line of a CSV file names its columns; `auto`: it does if its names are "
-        "known, and a line that may be either ends the run",
+        "whether the first line of a CSV file is a header; `auto`: yes if its names are known; an "
+        "ambiguous line ends the run",
         choices=(AUTO, "yes", "no"),
     )
     columns: str = option(
         "",
-        "which column holds what, by name, JSON key or number from 1, such as "
+        "column of each role, by name, JSON key or number from 1, such as "
         f"`path=image_id,label=source`; roles: {', '.join(ROLES)}",
         metavar="ROLE=NAME,…",
     )
     schema: str = option(
         "",
-        'what the columns of a table hold, as JSON such as `{"photo": "image", "age": "int"}`; a '
-        "command also takes the name of a file",
+        'kinds of a table\'s columns, as JSON such as `{"photo": "image", "age": "int"}`; a '
+        "command also accepts the name of a file",
         metavar="FILE",
     )
     seed: int = option(
         0,
-        "decides order, shards and assigned splits; the same seed gives the same bytes",
+        "seed of order, shards and assigned splits; the same seed gives the same bytes",
         metavar="N",
         heading="splits",
     )
     split_fractions: SplitFractions = option(  # noqa: RUF009  (a field; its default is frozen)
         DEFAULT_FRACTIONS,
-        "shares of train,eval,test for rows that name no split",
+        "shares of train,eval,test for rows without a split",
         metavar="T,E,T",
     )
     eval_from: str = option(
@@ -189,15 +189,15 @@ class ConvertOptions:
     split_by: str = option(
         "uri",
         "assign splits by the row's `uri`, or by the file's `content` (its sha256), so that copies "
-        "under several names share a split; `near`: so do images that look nearly the same; both "
-        "read each such file once more",
+        "with several names share a split; `near`: images that look nearly the same share one "
+        "too; `content` and `near` read each such file once more",
         choices=("uri", "content", "near"),
     )
     group_by: str = option(
         "",
-        "assign one split to all rows of a group, such as the images of a patient; a group is what "
-        "a column holds (its name, JSON key or number from 1), or what a regular expression finds "
-        "in the uri",
+        "assign one split to all rows of a group, such as the images of a patient; the group is "
+        "the value of a column (name, JSON key or number from 1) or the match of a regular "
+        "expression in the uri",
         metavar="COLUMN|REGEX",
     )
     duplicates: str = option(
@@ -208,8 +208,8 @@ class ConvertOptions:
     )
     stratify: str = option(
         "none",
-        "give each split its share of each class: of each `label`, to within one example; `none`: "
-        "only of all rows together, and roughly",
+        "`label`: give each split its share of each label, to within one example; `none`: only "
+        "its approximate share of all rows",
         choices=("none", "label"),
     )
     missing_split: str = option(
@@ -227,8 +227,8 @@ class ConvertOptions:
     )
     vocabulary: str = option(
         "",
-        "labels that keep their numbers, as a `labels.txt` or an earlier output has them; new "
-        "labels come behind them",
+        "a `labels.txt` or an earlier output whose labels keep their numbers; new labels get the "
+        "next numbers",
         metavar="FILE|OUT",
         unset="none",
     )
@@ -248,8 +248,7 @@ class ConvertOptions:
     )
     check: str = option(
         "decode",
-        "how much of an image is checked: `decode` it to its last bit, only its `header`, or "
-        "`none`",
+        "how images are checked: `decode` them to the last bit, read only the `header`, or `none`",
         choices=("decode", "header", "none"),
         heading="images",
     )
@@ -270,7 +269,7 @@ class ConvertOptions:
     size: str = option(
         "",
         "store all images in the shape of this height and width, such as `224x224`, and downscale "
-        "those that are larger; one number means a square",
+        "larger ones; one number means a square",
         metavar="HxW",
         unset="as they are",
     )
@@ -282,15 +281,15 @@ class ConvertOptions:
     )
     encode: str = option(
         "keep",
-        "format of stored images: `keep` JPEG as JPEG and store the others as PNG where they must "
-        "be encoded, or `jpeg`, `png` or `webp` for all; files that need no change keep their "
-        "bytes; TensorFlow 2.21 decodes WEBP, 2.16 does not",
+        "format of stored images: `keep` JPEG as JPEG and store others as PNG if they must be "
+        "encoded, or `jpeg`, `png` or `webp` for all; files that need no change keep their bytes; "
+        "TensorFlow 2.21 decodes WEBP, 2.16 does not",
         choices=("keep", "jpeg", "png", "webp"),
     )
     quality: int | None = option(
         None,
-        "quality of the JPEGs or WEBPs that `short_side`, `max_side`, `size` or `encode` make, "
-        "from 1 to 100",
+        "quality of JPEGs and WEBPs that are re-encoded because of `short_side`, `max_side`, "
+        "`size` or `encode`, from 1 to 100",
         metavar="N",
         unset="92",
         above_zero=True,
@@ -303,15 +302,15 @@ class ConvertOptions:
     )
     bad_boxes: str = option(
         "clip",
-        "what to do with a box that is inverted or reaches beyond the image: `clip` or turn it, "
-        "`drop` it, or `reject` its row; an empty box is dropped or its row rejected",
+        "what to do with a box that is inverted or extends beyond the image: `clip` it or swap its "
+        "corners, `drop` it, or `reject` its row; an empty box is dropped or its row rejected",
         choices=("clip", "drop", "reject"),
         heading="boxes",
     )
     box_orientation: str = option(
         "stored",
-        "whether boxes belong to the image as `stored` in its file, and turn with it where its "
-        "Exif says so, or to the `upright` image that people see",
+        "whether boxes refer to the image as `stored` in its file, and are rotated with it by its "
+        "Exif orientation, or to the `upright` image that people see",
         choices=("stored", "upright"),
     )
     split_column: str = option(
@@ -327,8 +326,8 @@ class ConvertOptions:
     )
     prediction: str = option(
         AUTO,
-        "tables: whether the target is a class or a number; `auto`: text and few whole numbers are "
-        "classes",
+        "tables: whether the target is a class or a number; `auto`: a class if it is text or has "
+        "few different whole numbers",
         choices=(AUTO, "classification", "regression"),
     )
     tfmd_schema: str = option(
@@ -338,9 +337,9 @@ class ConvertOptions:
         unset="inferred from all rows",
         affects_bytes=False,
     )
-    # Not an option: rows come through the step of a pipeline (recordgen.storage.access).
+    # Not an option: the rows come from a pipeline's step (recordgen.storage.access).
     confined: bool = False
-    # Not an option: the columns of a table as they were detected (recordgen.tables.columns.Table).
+    # Not an option: the detected columns of a table (recordgen.tables.columns.Table).
     table: str = ""
     max_image_mb: float = option(
         30,
@@ -360,7 +359,7 @@ class ConvertOptions:
         "reject images whose check takes more processor time",
         metavar="S",
         above_zero=True,
-        affects_bytes=False,  # it bounds what a machine spends; sound images never reach it
+        affects_bytes=False,  # it limits the cost; sound images never reach it
     )
     decode_memory: float | None = option(
         None,
@@ -379,15 +378,15 @@ class ConvertOptions:
     )
     on_storage_error: str = option(
         AUTO,
-        "what to do with a row whose file cannot be reached, however often it is requested: "
-        "`reject` the row, or `fail`; `auto`: reject it if the file is on a web server",
+        "what to do with a row whose file cannot be reached after all retries: `reject` the row, "
+        "or `fail`; `auto`: reject it if the file is on a web server",
         choices=(AUTO, "fail", "reject"),
         affects_bytes=False,
     )
     select: tuple[str, ...] = option(
         (),
-        "look for findings of these codes alone, such as `LEAK`; `error` and `warning` stand for "
-        "all of that level",
+        "run only the checks with these codes, such as `LEAK`; `error` and `warning` mean all "
+        "codes of that level",
         metavar="CODE",
         unset="all but `SEGMENT_END`",
         affects_bytes=False,
@@ -395,38 +394,41 @@ class ConvertOptions:
     )
     ignore: tuple[str, ...] = option(
         (),
-        "do not look for findings of these codes; `ALL` turns the checks off",
+        "skip the checks with these codes; `ALL` turns the checks off",
         metavar="CODE",
         unset="none",
         affects_bytes=False,
     )
     fail_on: tuple[str, ...] = option(
         (),
-        "fail on findings of these codes, `error` or `warning` instead of writing a dataset",
+        "fail instead of writing a dataset if there are findings of these codes, of `error` or of "
+        "`warning`",
         metavar="CODE",
         unset="none",
         affects_bytes=False,
     )
     threshold: tuple[str, ...] = option(
         (),
-        "from which number on a check finds something, such as `FEW_EXAMPLES=50`",
+        "number from which on a check reports a finding, such as `FEW_EXAMPLES=50`",
         metavar="CODE=N",
         unset="as in the table of codes",
         affects_bytes=False,
     )
     allow_scheme: tuple[str, ...] = option(
         (),
-        "further schemes that rows may reach, such as `https`",
+        "further URL schemes that rows may use, such as `https`",
         metavar="SCHEME",
-        heading="what rows may name",
+        heading="access",
     )
     allow_root: tuple[str, ...] = option(
-        (), "folders and URL prefixes; rows then reach nothing outside", metavar="PREFIX"
+        (),
+        "folders and URL prefixes that rows may reach, and nothing outside of them",
+        metavar="PREFIX",
     )
     url_secrets: str = option(
         "drop",
-        "user names, tokens and signatures in the URLs of rows: records name files without them "
-        "(`drop`) or with them (`keep`); all else that is written or shown never holds them",
+        "user names, tokens and signatures in the URLs of rows: `drop` them from the source ids in "
+        "the records, or `keep` them there; all other output never contains them",
         choices=("drop", "keep"),
     )
     card: bool = option(
@@ -446,14 +448,14 @@ class ConvertOptions:
     )
 
     def __post_init__(self) -> None:
-        # Here, not where rows are checked: a worker has a working directory of its own.
+        # Resolved here and not by workers, which have their own working directories.
         object.__setattr__(self, "allow_root", tuple(map(_absolute, self.allow_root)))
         self._settle_columns()
         if self.schema:
             if self.task not in (AUTO, _DECLARED):
                 raise UsageError(
-                    f"a schema says what columns hold, and the task {self.task} knows that "
-                    f"itself; leave one of them out"
+                    f"schema declares the columns, but the task {self.task} has its own; give only "
+                    f"one of them"
                 )
             schema = Schema.from_json(self.schema)
             object.__setattr__(self, "schema", json.dumps(schema.to_json(), ensure_ascii=False))
@@ -476,41 +478,41 @@ class ConvertOptions:
         if self.grouping is not None and self.splits_by_content:
             raise UsageError(
                 f"group_by and split_by={self.split_by} both decide a row's split: a copy of a "
-                f"file may belong to another group; leave one of them out"
+                f"file may belong to another group; give only one of them"
             )
         self._check_stratify()
         if self.vocabulary and self.labels != AUTO:
             raise UsageError(
-                f"vocabulary says how labels are numbered already (got labels={self.labels}); "
-                f"leave one of them out"
+                f"vocabulary already sets the numbers of labels (got labels={self.labels}); give "
+                f"only one of them"
             )
         if not isinstance(self.seed, int) or abs(self.seed) >= 1 << 63:
             raise UsageError(f"seed must be a whole number of 64 bits (got {self.seed!r})")
-        fraction: Any = self.max_reject_fraction  # numbers of NumPy are welcome
+        fraction: Any = self.max_reject_fraction  # may be a NumPy number
         if not isinstance(fraction, Real) or not 0 <= float(fraction) <= 1:
             raise UsageError(f"max_reject_fraction must be from 0 to 1 (got {fraction!r})")
         if self.box_orientation == "upright" and self.check == "none":
             raise UsageError(
-                "box_orientation=upright needs check=decode or check=header: check=none turns no "
-                "image upright"
+                "box_orientation=upright needs check=decode or check=header: check=none does not "
+                "rotate images"
             )
         self._settle_pictures()
         _ = self.access
         _ = self.lint
 
     def _settle_pictures(self) -> None:
-        """Check the options of stored images against each other; write ``size`` in one spelling."""
+        """Check the options for stored images against each other, and normalise ``size``."""
         if self.size:
             height, width = parse_size(self.size)
             object.__setattr__(self, "size", f"{height}x{width}")
         changing = [name for name in _SIZES if getattr(self, name)]
         if len(changing) > 1:
             raise UsageError(
-                f"{' and '.join(changing)} each decide how large images are stored; leave out all "
-                f"but one"
+                f"{' and '.join(changing)} each set the size of stored images; give only one of "
+                f"them"
             )
         if self.resize != OPTIONS["resize"].default and not self.size:
-            raise UsageError(f"resize={self.resize} needs size: the shape that images get")
+            raise UsageError(f"resize={self.resize} needs size, the height and width of images")
         for name in ("encode", "pixels"):
             if getattr(self, name) != OPTIONS[name].default:
                 changing.append(name)
@@ -522,18 +524,18 @@ class ConvertOptions:
             if self.encode == "png" or self.pixels == "raw":
                 other = "encode=png" if self.encode == "png" else "pixels=raw"
                 raise UsageError(
-                    f"quality is for JPEGs and WEBPs, and {other} stores none; leave one of them "
-                    f"out"
+                    f"quality is for JPEGs and WEBPs, but {other} stores none; give only one of "
+                    f"them"
                 )
             if not changing:
                 raise UsageError(
-                    f"quality is for the JPEGs or WEBPs that {', '.join(_SIZES)}, encode=jpeg or "
-                    f"encode=webp make; add one of them"
+                    f"quality is for images that are re-encoded because of {', '.join(_SIZES)}, "
+                    f"encode=jpeg or encode=webp; add one of them"
                 )
         if self.pixels == "raw" and self.encode != OPTIONS["encode"].default:
             raise UsageError(
-                f"pixels=raw stores no encoded images, and encode={self.encode} is for them; leave "
-                f"one of them out, or say pixels=mixed"
+                f"pixels=raw stores no encoded images, but encode={self.encode} is for them; give "
+                f"only one of them, or use pixels=mixed"
             )
         if changing and self.check == "none":
             raise UsageError(
@@ -546,56 +548,56 @@ class ConvertOptions:
             return
         if self.grouping is not None:
             raise UsageError(
-                "stratify=label cannot keep groups together, whose rows have several labels; leave "
-                "out stratify or group_by"
+                "stratify=label cannot keep groups together: their rows may have several labels; "
+                "give only one of stratify and group_by"
             )
         if self.splits_by_content:
             raise UsageError(
                 f"stratify=label cannot keep copies of a file together that have several labels; "
-                f"say duplicates=drop instead of split_by={self.split_by}"
+                f"use duplicates=drop instead of split_by={self.split_by}"
             )
 
     def _settle_columns(self) -> None:
-        """Write ``columns`` in one spelling; give a table's roles to the options that hold them."""
+        """Normalise ``columns``, and copy a table's roles to the options for its columns."""
         roles = parse_columns(self.columns)
         object.__setattr__(self, "columns", columns_text(roles))
         for role, column in TABLE_ROLES.items():
             for name in roles.get(role, ()):
                 if getattr(self, column) not in ("", name):
                     raise UsageError(
-                        f"columns says {role}={name}, and {column} is {getattr(self, column)!r}; "
-                        f"leave one of them out"
+                        f"columns has {role}={name}, but {column} is {getattr(self, column)!r}; "
+                        f"give only one of them"
                     )
                 object.__setattr__(self, column, name)
 
     @property
     def roles(self) -> Roles:
-        """The columns that are given, by role."""
+        """The given columns by role."""
         return parse_columns(self.columns)
 
     @property
     def shard_bytes(self) -> int:
-        """Aimed-at size of a shard in bytes."""
+        """Target size of a shard in bytes."""
         return max(1, int(self.shard_mb * 1_000_000))
 
     @property
     def max_image_bytes(self) -> int:
-        """Largest payload that is accepted, in bytes."""
+        """Largest accepted payload in bytes."""
         return int(self.max_image_mb * 1_000_000)
 
     @property
     def decode_bytes(self) -> int | None:
-        """Memory for decoded images in a process, in bytes; None: judged by the machine."""
+        """Memory for decoded images per process, in bytes; None: depends on the machine."""
         return None if self.decode_memory is None else int(self.decode_memory * 1_000_000)
 
     @property
     def eval_share(self) -> EvalFrom | None:
-        """What ``eval_from`` says; None: no row moves. Raises: UsageError."""
+        """The decoded ``eval_from``; None if it is not given. Raises: UsageError."""
         return EvalFrom.parse(self.eval_from) if self.eval_from else None
 
     @property
     def grouping(self) -> GroupBy | None:
-        """What ``group_by`` says; None: each row is a group. Raises: UsageError."""
+        """The decoded ``group_by``; None if each row is a group. Raises: UsageError."""
         return GroupBy.parse(self.group_by) if self.group_by else None
 
     @property
@@ -610,7 +612,7 @@ class ConvertOptions:
 
     @property
     def finds_copies(self) -> bool:
-        """Whether rows that name different files with the same bytes are looked for."""
+        """Whether the run finds rows that name different files with the same bytes."""
         return self.duplicates != "keep"
 
     @property
@@ -620,64 +622,63 @@ class ConvertOptions:
 
     @property
     def stored_size(self) -> tuple[int, int] | None:
-        """The height and width that ``size`` says, in pixels; None: it says none."""
+        """The height and width of ``size``, in pixels; None if it is not given."""
         return parse_size(self.size) if self.size else None
 
-    @cached_property  # asked for each image, as `lint` is
+    @cached_property  # read for each image, like `lint`
     def changes_pictures(self) -> bool:
-        """Whether images may be stored in another size or format than that of their file."""
+        """Whether images may be stored in another size or format than their file has."""
         return any(getattr(self, name) != OPTIONS[name].default for name in _CHANGES)
 
     def without_changes(self) -> ConvertOptions:
-        """Return the options with which images are stored in the size and format of their file."""
+        """Return these options, but with images stored in the size and format of their file."""
         return replace(self, **{name: OPTIONS[name].default for name in _CHANGES})
 
     def of_tables(self) -> list[str]:
-        """Return the names of those that are given and that only tables have."""
+        """Return the names of the given options that are for tables only."""
         return [name for name in TABLE_OPTIONS if getattr(self, name) != OPTIONS[name].default]
 
     @property
     def access(self) -> Access:
-        """What rows may reach. Raises: UsageError."""
+        """The files and URLs that rows may reach. Raises: UsageError."""
         return Access(self.allow_scheme, self.allow_root, self.confined)
 
     @cached_property
     def lint(self) -> Selection:
-        """What is looked for in the data. Raises: UsageError."""
-        # Names of files say nothing about a format that the user chose.
+        """The checks of the data. Raises: UsageError."""
+        # If the user chose the format, the suffixes of the files do not matter.
         chosen = self.encode != "keep" or self.pixels != "encoded"
         ignore = (*self.ignore, "SUFFIX") if chosen else self.ignore
         return Selection.of(self.select, ignore, self.fail_on, self.threshold)
 
     def recorded(self) -> dict[str, Any]:
-        """Return the options that decide what is written, as ``dataset.json`` holds them."""
+        """Return the options that affect the output, as ``dataset.json`` has them."""
         values = asdict(self)
         values["split_fractions"] = str(self.split_fractions)
-        values["allow_scheme"] = list(self.allow_scheme)  # as JSON gives them back
+        values["allow_scheme"] = list(self.allow_scheme)  # JSON has no tuples
         values["allow_root"] = list(map(without_secrets, self.allow_root))
         names = [f.name for f in fields(self) if f.metadata.get("affects_bytes", True)]
-        names.remove("confined")  # it decides which rows become examples, not what one becomes
+        names.remove("confined")  # it selects rows, but does not change their examples
         values["vocabulary"] = without_secrets(self.vocabulary)
         return {
             name: values[name]
             for name in names
-            # Datasets of earlier versions hold nothing about these.
             if name not in _LATER or values[name] != OPTIONS[name].default
         }
 
 
-#: Every option that can be given, in the order in which it is shown.
+#: All options, in the order of the help.
 OPTIONS = declared_options(ConvertOptions)
 
 
 def recorded_defaults() -> dict[str, Any]:
-    """Return the values of options that a ``dataset.json`` does not hold."""
+    """Return the values of the options that a ``dataset.json`` does not name."""
     values = {name: declared.default for name, declared in OPTIONS.items()}
     return {**values, **ConvertOptions().recorded()}
 
 
 class OptionValues(TypedDict, total=False):
-    """The options as keywords of ``convert``, ``check`` and ``plan``: what editors complete."""
+    """The options as keywords of ``convert``, ``check`` and ``plan``, for editors."""
 
     task: str
     input_format: str
@@ -730,7 +731,7 @@ class OptionValues(TypedDict, total=False):
 
 
 def make_options(values: Mapping[str, Any]) -> ConvertOptions:
-    """Decode keyword options, with lists as text, columns and schemas as mappings.
+    """Decode keyword options; lists may be text, columns and schemas may be mappings.
 
     Raises:
         UsageError: a name is unknown, or a value is not allowed.
@@ -739,7 +740,7 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
     values = {
         name: value
         for name, value in values.items()
-        if value is not None or OPTIONS[name].default != ""  # there, None is as good as nothing
+        if value is not None or OPTIONS[name].default != ""  # None means an empty text
     }
     decoded: dict[str, Any] = {
         name: parse_names(name, value) if OPTIONS[name].several else value
@@ -767,20 +768,18 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
 def _text(name: str, value: object) -> str:
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str):
-        raise UsageError(
-            f"{name} must be a text (got {value!r:.80}); the default is to leave it out"
-        )
+        raise UsageError(f"{name} must be a text (got {value!r:.80}); omit it to get the default")
     return text
 
 
 def parse_names(name: str, value: object) -> tuple[str, ...]:
-    """Decode an option that takes several values: a list, or text with commas between them.
+    """Decode an option with several values: a list, or text separated by commas.
 
     ``none`` and an empty list mean no values. ``name`` is for the error.
 
     Raises:
-        UsageError: the value is neither, or only empty texts are given. A variable may be unset
-            that was meant to say what rows may reach.
+        UsageError: the value is neither, or has only empty texts: perhaps an unset variable was
+            meant to limit what rows may reach.
     """
     given: list[object]
     if isinstance(value, str):
@@ -794,14 +793,14 @@ def parse_names(name: str, value: object) -> tuple[str, ...]:
     names = tuple(text for item in given if (text := _text(name, item).strip()))
     if given and not names:
         raise UsageError(
-            f"{name} must not be empty where it is given (got {value!r}); leave the option out, or "
-            f"say 'none'"
+            f"{name} must not be empty if it is given (got {value!r}); omit the option, or give "
+            f"'none'"
         )
     return () if names == (NO_NAMES,) else names
 
 
 def check_names(given: Iterable[str], known: Sequence[str]) -> None:
-    """Check the names of keyword options. Raises: UsageError, with the name that was meant."""
+    """Check the names of keyword options. Raises: UsageError, which suggests a similar name."""
     for name in given:
         if name not in known:
             hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
@@ -809,10 +808,10 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """Return the height and the width that ``224x320`` says, in pixels; ``224`` means a square.
+    """Parse ``224x320``: height and width in pixels; ``224`` means a square.
 
     Raises:
-        UsageError: it says something else.
+        UsageError: the text has another form.
     """
     sides = text.lower().replace("×", "x").split("x")
     if len(sides) > 2 or not all(side.strip().isdecimal() and int(side) for side in sides):
@@ -831,7 +830,6 @@ def check_image_size(size: object) -> None:
 
 
 def _absolute(root: str) -> str:
-    """Return a folder's whole path; URLs stay as they are."""
     return os.path.abspath(local_path(root)) if root and is_local(root) else root
 
 

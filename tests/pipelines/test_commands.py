@@ -37,7 +37,7 @@ def test_help_has_all_headings(capsys):
     with pytest.raises(SystemExit):
         local.main(["--help"])
     text = capsys.readouterr().out
-    marks = ["options:\n", "  --seed", "  --min-score", "\nwhat rows mean:\n  --input-format"]
+    marks = ["options:\n", "  --seed", "  --min-score", "\ninput:\n  --input-format"]
     marks += ["\nsplits:\n  --split-fractions", "\nthe run:\n  --card", "\ntraining:\n  --model"]
     assert [text.rindex(mark) for mark in marks] == sorted(map(text.rindex, marks))
 
@@ -82,7 +82,7 @@ def test_usage_errors_of_argparse(main, arguments, message, capsys):
         (
             ["--task", "tabular", "--schema", '{"age": "int"}'],
             2,
-            "error: a schema says what columns hold, and the task tabular knows that itself",
+            "error: schema declares the columns, but the task tabular has its own",
         ),
         (["--task", "tabular"], 2, "error: a model of a table needs target_column"),
         (

@@ -1,7 +1,10 @@
-"""What a person sees in a terminal.
+"""The output of the command in a terminal.
 
-summaries.py     what was planned, checked, written: as text and as JSON
-progress_bar.py  the bar while a run is going on
-logs.py          the same as lines of a log, for people or for machines
-quiet.py         libraries' words about themselves are kept back
+summaries.py     results of convert, check and plan, as text and as JSON
+differences.py   results of diff
+progress_bar.py  a live progress bar
+logs.py          progress and errors as log lines, for people or for machines
+quiet.py         hides messages of libraries
+stopping.py      ends a command on Ctrl-C and SIGTERM
+terminal.py      escapes text for a terminal
 """

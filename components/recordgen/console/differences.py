@@ -1,4 +1,4 @@
-"""What ``recordgen diff`` prints: counts, drift, and the first rows of each kind."""
+"""The output of ``recordgen diff``: counts, drift, and the first rows of each kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LABELS_SHOWN = 5
 
 
 def difference_summary(found: Differences) -> str:
-    """Return what differs as text; it reads the records of a few rows that have no uri."""
+    """Return the differences as text; reads the records of a few rows that have no uri."""
     lines = [
         f"OLD        {_side(found.old)}",
         f"NEW        {_side(found.new)}",

@@ -1,6 +1,6 @@
 """Logs on stderr, through the standard library's ``logging``: text for people, JSON for machines.
 
-Each line of ours says one event, with a message for people and numbers for machines:
+Each of our lines is one event, with a message for people and numbers for machines:
 
     recordgen: 1,200 of 1,797 images (67%), 503.4 kB, 619 images/s, 0:00:01 left, 0 rejects
 
@@ -42,21 +42,21 @@ FORMATS = ("text", "json")
 
 _LINE_SECONDS = 5.0
 
-# Events without a line of text: the command prints them on stdout.
-_SAID_ON_STDOUT = frozenset({"started", "warning", "finished"})
+# Events without a line in text logs: the command prints them on stdout.
+_ON_STDOUT = frozenset({"started", "warning", "finished"})
 
 _log = logging.getLogger("recordgen")
 
 
 def set_up(log_format: str, *, level: int) -> None:
-    """Send log records of ours, and others' from ``level`` up, to stderr.
+    """Send our log records, and those of libraries from ``level`` on, to stderr.
 
-    A program that has set up logging already keeps its own ways.
+    A program that has already set up logging keeps its set-up.
 
     Args:
-        log_format: one of ``FORMATS``. As JSON, Python's warnings and uncaught exceptions come as
-            log records too.
-        level: the least level of libraries' records.
+        log_format: one of ``FORMATS``. As JSON, Python's warnings and uncaught exceptions are log
+            records too.
+        level: the lowest level of libraries' records.
     """
     handler = logging.StreamHandler()
     _log.setLevel(logging.INFO)
@@ -68,12 +68,12 @@ def set_up(log_format: str, *, level: int) -> None:
         threading.excepthook = _thread_died
     else:
         handler.setFormatter(TextFormatter())
-        handler.addFilter(lambda record: getattr(record, "event", "") not in _SAID_ON_STDOUT)
+        handler.addFilter(lambda record: getattr(record, "event", "") not in _ON_STDOUT)
     logging.basicConfig(level=level, handlers=[handler])
 
 
 class TextFormatter(logging.Formatter):
-    """``recordgen: message``; of other people's records also level and name."""
+    """``recordgen: message``; records of libraries have their level and name instead."""
 
     def __init__(self) -> None:
         super().__init__("recordgen: %(message)s")
@@ -89,7 +89,7 @@ class TextFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """One JSON object per record, on one line, in ASCII.
 
-    Records that are not ours have the event ``warning``, or ``log`` below that level.
+    Records of libraries have the event ``warning``, or ``log`` below that level.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -113,13 +113,13 @@ class JsonFormatter(logging.Formatter):
 
 
 def started(command: str, source: str, **more: str) -> None:
-    """Log what the command was called with."""
+    """Log the command and its arguments."""
     fields = {"command": command, "source": source, **more, "version": __version__}
     _say("started", f"{command} {source}", fields)
 
 
 def detected(detection: Detection) -> None:
-    """Log how the source is read, before the work begins."""
+    """Log how the source is read, before the run begins."""
     task, found = detection.options.task, format_of(detection)
     rows = "; ".join(map(str, detection.rows))
     _say("detected", f"reading {task} from {found}; {rows}", detection.to_json())
@@ -135,15 +135,15 @@ def finished(
     exit_code: int = 0,
     **more: str,
 ) -> None:
-    """Log what a run came to: its warnings, then one line with all counts.
+    """Log the result of a run: its warnings, then one line with all counts.
 
     Args:
         message: the line for people.
         counts: by the names of :mod:`recordgen.runs.counters`.
         seconds: wall-clock time.
-        rejects: the rows that were left out.
-        warnings: what the user should know.
-        exit_code: that of the command.
+        rejects: the rejected rows.
+        warnings: warnings for the user.
+        exit_code: exit code of the command.
         **more: further fields.
     """
     for text in warnings:
@@ -159,12 +159,12 @@ def finished(
 
 
 def said(message: str) -> None:
-    """Log what a step of a pipeline has come to."""
+    """Log the result of a pipeline's step."""
     _log.info("%s", masked(message))
 
 
 def converted(result: ConversionResult) -> None:
-    """Log what a conversion came to."""
+    """Log the result of a conversion."""
     finished(
         f"{result.dataset.examples} examples written to {result.output}",
         result.counts,
@@ -177,7 +177,7 @@ def converted(result: ConversionResult) -> None:
 
 
 def checked(result: CheckResult, exit_code: int) -> None:
-    """Log what a check came to."""
+    """Log the result of a check."""
     finished(
         f"{result.dataset.examples} of {result.dataset.rows.read} rows are usable",
         result.counts,
@@ -207,14 +207,14 @@ def interrupted(error: BaseException, by: signal.Signals, *, traceback: bool) ->
 
 
 def unfinished(output: str, shards: int) -> None:
-    """Log that --resume could keep finished shards."""
+    """Log that --resume can keep finished shards."""
     count = "1 finished shard waits" if shards == 1 else f"{shards} finished shards wait"
     which = "it" if shards == 1 else "them"
     _log.warning("%s in %s: --resume keeps %s", count, masked(output), which)
 
 
 class ProgressLog:
-    """A Progress that logs: rows while planning, the plan, then how far it is, every few seconds.
+    """A Progress that logs rows while planning, the plan, then the progress, every few seconds.
 
     Args:
         seconds: time between two lines.
@@ -224,7 +224,7 @@ class ProgressLog:
         self._seconds = seconds
         self._next = 0.0
         self._planned = False
-        self._unsaid: Snapshot | None = None
+        self._unlogged: Snapshot | None = None
 
     def planning(self) -> None:
         """Log that rows are being read."""
@@ -233,14 +233,14 @@ class ProgressLog:
         _say("planning", "reading and planning rows", {**zero, "seconds": 0.0})
 
     def planning_rows(self, snapshot: Snapshot) -> None:
-        """Log rows read and planned so far, now and then."""
+        """Log rows read and planned so far, every few seconds."""
         if time.monotonic() >= self._next:
             self._wait()
             message = f"planning: {snapshot.rows_read:,} rows read, {snapshot.rows:,} planned"
             _say("planning", message, _row_counts(snapshot))
 
     def writing(self, snapshot: Snapshot) -> None:
-        """Log the plan once, then how far it is, now and then."""
+        """Log the plan once, then the progress every few seconds."""
         if not self._planned:
             self._planned = True
             self._wait()
@@ -250,17 +250,17 @@ class ProgressLog:
             )
             fields = {**_row_counts(snapshot), "planned_bytes": snapshot.bytes}
             _say("planned", message, fields)
-        self._unsaid = snapshot
+        self._unlogged = snapshot
         if time.monotonic() >= self._next:
-            self._say_progress(snapshot)
+            self._log_progress(snapshot)
 
     def finished(self) -> None:
-        """Log how far it came, if that is news."""
-        if self._unsaid is not None and self._unsaid.done_bytes:
-            self._say_progress(self._unsaid)
+        """Log the last progress, unless it is logged already."""
+        if self._unlogged is not None and self._unlogged.done_bytes:
+            self._log_progress(self._unlogged)
 
-    def _say_progress(self, snapshot: Snapshot) -> None:
-        self._unsaid = None
+    def _log_progress(self, snapshot: Snapshot) -> None:
+        self._unlogged = None
         self._wait()
         fields = {
             **_row_counts(snapshot),
@@ -313,6 +313,6 @@ def _say(
     level: int = logging.INFO,
     error: BaseException | None = None,
 ) -> None:
-    # Here, too: in a pipeline's step the records go to handlers of others.
+    # Mask secrets here too: in a pipeline's step the records go to other handlers.
     extra = {"event": event, "fields": masked_json(fields or {})}
     _log.log(level, "%s", masked(message), exc_info=error, extra=extra)

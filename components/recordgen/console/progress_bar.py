@@ -1,4 +1,4 @@
-"""The bar on a terminal while rows are planned and written."""
+"""A progress bar for terminals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def progress_text(snapshot: Snapshot, more: str = "", unit: str = "") -> str:
-    """``12 of 40 images (30%), 1.2 MB, 6 images/s, 0:00:05 left, 0 rejects``."""
+    """Return ``12 of 40 images (30%), 1.2 MB, 6 images/s, 0:00:05 left, 0 rejects``."""
     words = [f"{snapshot.examples:,} of {snapshot.rows:,}{more}", megabytes(snapshot.done_bytes)]
     if snapshot.examples_per_s is not None:
         words.append(f"{snapshot.examples_per_s:,.0f}{unit}/s")
@@ -22,7 +22,7 @@ def progress_text(snapshot: Snapshot, more: str = "", unit: str = "") -> str:
 
 
 class ProgressBar:
-    """A live bar: bytes done, and beside it examples, examples/s, time left, rejects."""
+    """A live bar of the bytes done, followed by examples, examples/s, time left and rejects."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -35,7 +35,7 @@ class ProgressBar:
             TextColumn("{task.fields[text]}", markup=False),
             console=Console(stderr=True),
             expand=True,
-            refresh_per_second=4,  # drawing costs time that decoding could use
+            refresh_per_second=4,  # rendering takes time from decoding
         )
         self._task = self._bar.add_task("Planning", total=None, text="")
 
@@ -44,7 +44,7 @@ class ProgressBar:
         self._bar.start()
 
     def planning_rows(self, snapshot: Snapshot) -> None:
-        """Count rows beside it."""
+        """Show the number of rows."""
         text = f"{snapshot.rows_read:,} rows read, {snapshot.rows:,} planned"
         self._bar.update(self._task, text=text)
 

@@ -1,12 +1,12 @@
 """Hide messages of libraries that users of our commands cannot act on.
 
-Google's libraries warn of Python versions and of each other, TensorFlow of drivers that are not
-there. Commands call :func:`quiet_libraries` first of all, and those that need TensorFlow then
-:func:`load_tensorflow`; importing the package changes nothing.
+Google's libraries warn of Python versions and of each other, TensorFlow of missing drivers. Each
+command first calls :func:`quiet_libraries`; commands that need TensorFlow then call
+:func:`load_tensorflow`. Importing the package changes nothing.
 
-What stays: errors, and every warning whose cause is not inside of one of these libraries: ours,
-those of the user's own code and of other packages. What the user asks for wins: ``-W`` and
-``PYTHONWARNINGS``, ``TF_CPP_MIN_LOG_LEVEL``, ``GRPC_VERBOSITY``.
+Errors stay, and so do all warnings of Recordgen, of the user's code and of other packages. The
+user's own settings win: ``-W`` and ``PYTHONWARNINGS``, ``TF_CPP_MIN_LOG_LEVEL``,
+``GRPC_VERBOSITY``.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from typing import TypeVar
 
 from recordgen.errors import MissingPackageError
 
-# Its logger must be the one that it makes itself: others do not know who called it.
+# Absl must create its own logger: no other kind knows the caller of a log function.
 _ABSL = "absl"
 
 _Unhandled = TypeVar("_Unhandled")
 
 _LIBRARIES = (
-    "PIL",  # of images that the check then refuses, or of metadata that no decoder reads
+    "PIL",  # warns of images that the check rejects anyway, or of metadata that no decoder reads
     _ABSL,
     "apache_beam",
     "gcsfs",
@@ -53,17 +53,17 @@ _LIBRARIES = (
     "tfx_bsl",
 )
 
-# What these log as an error is raised as well, and reported then.
+# These log errors that they also raise, and that are reported then.
 _TWICE = ("apache_beam", "gcsfs")
 
-# What absl's C++ logging writes before it is set up, by level: "I0000 00:00:1795266568.853320 …".
+# Lines of absl's C++ logging before its set-up, by level: "I0000 00:00:1795266568.853320 …".
 _ABSL_LINES = (
     r"I\d{4} \d\d:|WARNING: All log messages before absl::InitializeLog\(\)",
     r"W\d{4} \d\d:",
     r"E\d{4} \d\d:",
 )
 
-# Copies stdin to stderr, without the lines that begin with a pattern.
+# Copies stdin to stderr, except lines that begin with a pattern.
 _FILTER = """
 import re, sys
 unwanted = re.compile(sys.argv[1].encode())
@@ -73,7 +73,7 @@ for line in sys.stdin.buffer:
         sys.stderr.buffer.flush()
 """
 
-# In PYTHONWARNINGS, which worker processes read, a module stands for itself alone.
+# In PYTHONWARNINGS, which worker processes read, a module does not include its submodules.
 _WARNING_MODULES = {
     "google.api_core._python_version_support": "FutureWarning",
     "google.cloud.aiplatform.models": "FutureWarning",
@@ -85,8 +85,8 @@ _WARNING_MODULES = {
 
 def quiet_libraries() -> None:
     """Silence libraries in this process and its children; call it before they are imported."""
-    # 3 is needed against what TensorFlow calls errors when it is loaded ("Unable to register cuFFT
-    # factory"); what really fails is raised in Python.
+    # Level 3 hides messages that TensorFlow logs as errors while it loads ("Unable to register
+    # cuFFT factory"); real failures are raised in Python.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     for name in set(_LIBRARIES) - {_ABSL}:
@@ -103,9 +103,9 @@ def quiet_libraries() -> None:
 
 
 def quiet_after_interrupt() -> None:
-    """Hide what threads and finalizers raise once Ctrl-C has ended the work that they belong to.
+    """Hide exceptions of threads and finalizers after Ctrl-C.
 
-    Does nothing where Ctrl-C is ignored or somebody else handles it.
+    Does nothing if Ctrl-C is ignored or has another handler.
     """
     on_main = threading.current_thread() is threading.main_thread()
     if not on_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -127,12 +127,12 @@ def quiet_after_interrupt() -> None:
 def load_tensorflow() -> None:
     """Import TensorFlow without the lines that ``TF_CPP_MIN_LOG_LEVEL`` turns off.
 
-    Its newer versions write some of them whatever that variable says, straight to the process's
-    stderr. All other lines appear as they are written, also the last words of an import that aborts
-    the process. From then on, absl shows errors only.
+    Newer versions ignore that variable for some lines, which they write directly to the process's
+    stderr. All other lines appear unchanged, even the last lines of an import that aborts the
+    process. Afterwards, absl shows only errors.
 
     Raises:
-        ImportError: it is not there (MissingPackageError), or broken.
+        ImportError: TensorFlow is not installed (MissingPackageError), or broken.
     """
     try:
         with _without_lines(_ABSL_LINES[: _unwanted_levels()]):
@@ -151,9 +151,9 @@ def _unwanted_levels() -> int:
 
 @contextmanager
 def _without_lines(patterns: Sequence[str]) -> Iterator[None]:
-    """Filter what this process writes to file descriptor 2, line by line.
+    """Filter the lines that this process writes to file descriptor 2.
 
-    Another process filters: it still passes on what this one wrote last if the import aborts it.
+    The filter is another process: it passes on the last lines even if the import aborts this one.
     """
     if not patterns:
         yield

@@ -1,7 +1,7 @@
-"""Stop a command soon, by Ctrl-C and by SIGTERM.
+"""Stop a command quickly on Ctrl-C and SIGTERM.
 
-Kubernetes, systemd and batch systems end a process with SIGTERM, and kill it some seconds later. As
-the first process of a container, one without a handler would not even notice.
+Kubernetes, systemd and batch systems end a process with SIGTERM, and kill it some seconds later.
+Without a handler, the first process of a container would ignore the signal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from recordgen.console import logs
 
-# Who presses Ctrl-C waits; `docker stop` kills after ten seconds.
+# After Ctrl-C a user is waiting; `docker stop` kills after ten seconds.
 _STOP_SECONDS = {signal.SIGINT: 1.5, signal.SIGTERM: 8.0}
 
 _stopped_by: list[signal.Signals] = []
@@ -27,9 +27,9 @@ _stopped_by: list[signal.Signals] = []
 def stopping() -> Iterator[None]:
     """Raise KeyboardInterrupt for Ctrl-C and SIGTERM; end the process if the block does not end.
 
-    A decoder that does not return, or storage that does not answer, may hold the block: the process
-    then ends 1.5 seconds after Ctrl-C, or eight after SIGTERM, as if it were killed. A signal that
-    is ignored or that somebody else handles is left alone, and so are all outside the main thread.
+    A decoder or storage may hang: the process then ends 1.5 seconds after Ctrl-C, or eight after
+    SIGTERM, as if it were killed. Signals that are ignored or have another handler are not changed;
+    outside the main thread, no signal is.
     """
     _stopped_by.clear()
     before: dict[signal.Signals, object] = {}
@@ -40,7 +40,7 @@ def stopping() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         by = signal.Signals(number)
         if by == signal.SIGTERM and _stopped_by:
-            return  # it is stopping
+            return  # already stopping
         if not _stopped_by:
             _stopped_by.append(by)
             deadlines.append(threading.Timer(_STOP_SECONDS[by], _end))
@@ -48,7 +48,7 @@ def stopping() -> Iterator[None]:
             deadlines[0].start()
         if callable(interrupt):
             interrupt(signal.SIGINT, frame)
-        raise KeyboardInterrupt  # Ctrl-C is ignored in background jobs
+        raise KeyboardInterrupt  # background jobs ignore Ctrl-C, but must stop on SIGTERM
 
     if on_main and callable(interrupt):
         before[signal.SIGINT] = signal.signal(signal.SIGINT, stop)
@@ -64,7 +64,7 @@ def stopping() -> Iterator[None]:
 
 
 def stopped_by() -> signal.Signals:
-    """Return the signal that a KeyboardInterrupt stands for: SIGTERM or SIGINT."""
+    """Return the signal that caused a KeyboardInterrupt: SIGTERM or SIGINT."""
     return _stopped_by[0] if _stopped_by else signal.SIGINT
 
 
@@ -73,7 +73,7 @@ def _end() -> None:
 
 
 def exit_now(code: int) -> NoReturn:
-    """End the process; Beam's and gRPC's worker threads may outlive the work: do not wait."""
+    """End the process without waiting for worker threads of Beam and gRPC."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

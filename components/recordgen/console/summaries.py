@@ -1,4 +1,4 @@
-"""What a person sees: a progress bar on stderr, summaries on stdout."""
+"""Summaries of conversions, checks and plans, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def conversion_summary(result: ConversionResult) -> str:
         *_row_lines(dataset, result.rejects),
     ]
     if dataset.examples > examples:
-        lines.append(f"Appended   to {dataset.examples - examples:,} examples that stay")
+        lines.append(f"Appended   to {dataset.examples - examples:,} existing examples")
     if result.kept_shards is not None:
         shards = sum(len(split.shards) for split in dataset.splits.values())
         lines.append(
@@ -63,7 +63,7 @@ def conversion_summary(result: ConversionResult) -> str:
     if result.rejects:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
     if result.findings and not result.unchanged:
-        lines.append(f"What was adjusted is in {result.output}/findings.jsonl")
+        lines.append(f"Adjustments are in {result.output}/findings.jsonl")
     lines += [
         f"Dataset    {result.output}/dataset.json (digest {dataset.digest[:16]}…)",
         f"Report     {result.output}/report.html",
@@ -108,8 +108,8 @@ def plan_summary(plan: StagedPlan, output: str) -> str:
     ]
     lines = [
         f"Would convert {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)}) to {output}; "
-        f"{len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far, "
-        f"none of them was checked",
+        f"{len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far; files are "
+        f"not checked yet",
         "",
         *aligned(("split", "rows", "shards", "bytes"), rows),
         *([f"Adjusted  {_detail(plan.adjusted)}"] if plan.adjusted else []),
@@ -121,7 +121,7 @@ def plan_summary(plan: StagedPlan, output: str) -> str:
 
 
 def detection_lines(detection: Detection | None) -> list[str]:
-    """Return how a source was read: its task, format and columns, and some of its rows."""
+    """Return the detected task, format and columns of a source, and some of its rows."""
     if detection is None:
         return []
     task, reason = detection.options.task, detection.reason
@@ -181,7 +181,7 @@ def records_table(records: Sequence[Record]) -> str:
 
 
 def examples_table(examples: Sequence[ListedExample], count: int) -> str:
-    """Return the lines about the first of ``count`` examples, each with its findings below."""
+    """Return a table of the first of ``count`` examples, each followed by its findings."""
     rows = [
         (f"{item.source}:{item.line}", item.split, _some(item.labels), item.uri)
         for item in examples
@@ -197,7 +197,7 @@ def examples_table(examples: Sequence[ListedExample], count: int) -> str:
 
 
 def _image_table(records: Sequence[Record]) -> list[str]:
-    """Return the lines of a table of images; where one has boxes, of these instead of labels."""
+    """Return a table of images with their labels, or with their boxes if any image has boxes."""
     names, cells = ("label", "text"), _label_cells
     if any(features.BBOX[0] in record.features for record in records):
         names, cells = ("boxes", "by label"), _box_cells
@@ -219,7 +219,6 @@ def _image_cells(record: Record) -> tuple[str, ...]:
 
 
 def _label_cells(record: Record) -> tuple[str, ...]:
-    """Return the numbers and the texts of an image's labels."""
     shown = record.to_json()
     found = (
         shown.get(name, "") for name in (features.IMAGE_CLASS_LABEL, features.IMAGE_CLASS_TEXT)
@@ -228,7 +227,7 @@ def _label_cells(record: Record) -> tuple[str, ...]:
 
 
 def _box_cells(record: Record) -> tuple[str, ...]:
-    """Return how many boxes an image has, and how many of each label, the most frequent first."""
+    """Return the number of an image's boxes, in total and by label, most frequent first."""
     shown = record.to_json()
     labels = shown.get(features.IMAGE_OBJECT_TEXT) or shown.get(features.IMAGE_OBJECT_LABEL, [])
     counts = Counter(labels).most_common()
@@ -237,13 +236,12 @@ def _box_cells(record: Record) -> tuple[str, ...]:
 
 
 def _some(values: Sequence[object]) -> str:
-    """Return some values as text, and how many there are if these are not all."""
+    """Return the first values as text, and the number of values if there are more."""
     first = ", ".join(map(str, values[:_CELL_VALUES]))
     return first if len(values) <= _CELL_VALUES else f"{first}, … {len(values)} values"
 
 
 def _cell(value: object) -> str:
-    """Return a feature's value as text that fits a column."""
     if isinstance(value, list) and len(value) > _CELL_VALUES:
         return f"[{_some(value)}]"
     return shortened(" ".join(str(value).split()), _CELL_CHARACTERS)
@@ -257,7 +255,7 @@ def reject_lines(rejects: Sequence[Reject], limit: int) -> list[str]:
 def _first_lines(
     items: Sequence[Reject | Finding], limit: int, count: int, where: str
 ) -> list[str]:
-    """Return the first of ``count`` rejects or findings as lines, and where the others are."""
+    """Return the first of ``count`` rejects or findings as lines; ``where`` tells where all are."""
     lines = [
         one_line(
             f"{item.source}:{item.line}: {item.code}: {item.message}"
@@ -271,7 +269,7 @@ def _first_lines(
 
 
 def lint_lines(lint: Lint | None, limit: int, where: str) -> list[str]:
-    """Return how many findings there are by code, and the first about examples, errors first."""
+    """Return the number of findings by code, and the first findings about examples."""
     if lint is None or not lint.counts:
         return []
     levels = {level: only_level(lint.counts, level) for level in (ERROR, WARNING)}
@@ -294,7 +292,7 @@ def lint_json(lint: Lint | None) -> list[dict[str, Any]]:
 
 
 def _is_worth_naming(item: Reject | Finding) -> bool:
-    """Say whether an address tells more than its message and its line."""
+    """Return whether a uri adds information to the message and the line."""
     return bool(item.uri) and item.uri not in item.message and not is_content_uri(item.uri)
 
 
@@ -307,7 +305,7 @@ def _split_table(dataset: Dataset) -> list[str]:
 
 
 def _class_table(dataset: Dataset, where: str) -> list[str]:
-    """Return how many examples the first classes have; ``where`` says what has the others."""
+    """Return the examples of the first classes; ``where`` tells where all classes are."""
     counts: dict[str, Mapping[str, int]] = {
         name: split.labels for name, split in dataset.splits.items()
     }
@@ -331,7 +329,7 @@ def _row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
         "duplicates": rows.duplicates,
         f"merged into one of their {_noun(dataset)}": rows.merged,
         "dropped without a split": rows.dropped,
-        "whose example was there": rows.existing,
+        "already in the dataset": rows.existing,
     }
     more = "".join(f", {count:,} {words}" for words, count in counts.items() if count)
     lines = [f"Rows       {rows.read:,} read, {rows.examples:,} examples{more}"]
@@ -351,8 +349,7 @@ def _row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
 
 
 def _noun(dataset: Dataset) -> str:
-    """Return what an example of the dataset is called."""
-    from recordgen.tasks import TASKS  # loads what decodes images, which not all commands need
+    from recordgen.tasks import TASKS  # loads image decoders, which not all commands need
 
     return TASKS[dataset.task].noun
 
@@ -366,7 +363,7 @@ def _detail(counts: Mapping[str, int]) -> str:
 def aligned(
     header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)
 ) -> list[str]:
-    """Return aligned lines; the columns in ``left`` to the left, the rest to the right."""
+    """Return the lines of a table; columns in ``left`` are left-aligned, the others right."""
     cells = [tuple(map(one_line, row)) for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     return [

@@ -1,7 +1,7 @@
-r"""Text for a terminal: what would steer it, or show another text than there is, stands escaped.
+r"""Safe text for a terminal: escapes characters that control it or falsify the shown text.
 
-A label ``cat\x1b[2J`` would clear the screen, ``\u202e`` turns what follows around. Both are
-data, and the dataset holds them; a terminal shows ``\u001b[2J`` and the six letters ``\u202e``.
+A label ``cat\x1b[2J`` would clear the screen, ``\u202e`` reverses the text after it. The dataset
+keeps both; a terminal shows ``\u001b[2J`` and the six letters ``\u202e``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 
 from recordgen.masking import masked
 
-# Control characters but line breaks, separators of lines, marks and overrides of the direction,
-# letters without a width but those that join letters and emojis, halves of surrogate pairs, tags.
+# Control characters except line breaks, line separators, direction marks and overrides, zero-width
+# characters except joiners of letters and emojis, lone surrogates, tags.
 _UNSAFE = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -20,9 +20,9 @@ _UNSAFE = re.compile(
 
 
 def escaped(text: str) -> str:
-    r"""Return a text that a terminal shows as it is; line breaks stay.
+    r"""Return a text that a terminal shows unchanged; line breaks stay.
 
-    Escapes are those of JSON (``\u001b``), so JSON stays the same JSON.
+    The escapes are JSON escapes (``\u001b``), so JSON keeps its meaning.
     """
     return _UNSAFE.sub(_escape, text)
 

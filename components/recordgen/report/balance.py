@@ -1,4 +1,4 @@
-"""How the examples spread over classes and splits."""
+"""The number of examples of each class in each split."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from recordgen.dataset.manifest import Dataset
 
 _T = TypeVar("_T")
 
-# Up to here a table shows all classes; above, the largest and the smallest.
+# Up to this number a table shows all classes; above it, the largest and the smallest.
 _ALL_SHOWN = 24
 _ENDS_SHOWN = 10
 
-# Points of the curve over all classes, which is some 600 pixels wide.
+# Points of the curve over all classes, which is about 600 pixels wide.
 _CURVE_POINTS = 200
 
 
@@ -45,7 +45,7 @@ class Balance:
 
     Attributes:
         classes: in the order of their numbers.
-        by_size: the same, the largest first.
+        by_size: the same classes, the largest first.
         unlabelled: examples without a label in each split.
         empty: labels of the vocabulary without an example.
     """
@@ -112,9 +112,9 @@ def class_balance(dataset: Dataset) -> Balance:
 
 
 def evenly(items: Sequence[_T], count: int) -> list[_T]:
-    """Return up to ``count`` items in their order, the first and the last among them.
+    """Return up to ``count`` evenly spaced items, including the first and the last.
 
-    ``evenly("abcde", 3)`` → ``["a", "c", "e"]``; one item is the first.
+    ``evenly("abcde", 3)`` → ``["a", "c", "e"]``; a count of 1 gives the first item.
     """
     if len(items) <= count:
         return list(items)

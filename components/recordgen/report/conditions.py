@@ -1,11 +1,11 @@
 """Conditions on examples: ``label=cat and (code=LEAK or not width>=64)``.
 
 A comparison names a column, an operator and a value. ``=``, ``!=``, ``<``, ``<=``, ``>`` and
-``>=`` compare; ``~`` looks for a regular expression in a text. A value with blanks or operators
-stands in quotes. ``not`` binds most tightly, then ``and``, then ``or``.
+``>=`` compare; ``~`` searches a text for a regular expression. A value with spaces or operators
+needs quotes. ``not`` binds most tightly, then ``and``, then ``or``.
 
-An example may have several values of a column, such as labels: one that fits is enough. ``!=`` is
-the opposite of ``=``: no value is equal. A missing value equals nothing.
+An example may have several values in a column, such as labels: one match is enough. ``!=`` is the
+opposite of ``=``: no value is equal. A missing value equals nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMERIC: Mapping[str, Any] = {
     "<=": pc.less_equal,
     ">": pc.greater,
     ">=": pc.greater_equal,
-    "!=": pc.equal,  # what this finds does not fit
+    "!=": pc.equal,  # inverted by _compare
 }
 _OPERATORS = (*_NUMERIC, "~")
 
@@ -50,8 +50,8 @@ class Values(NamedTuple):
 
     Attributes:
         array: numbers or texts (pa.Array).
-        rows: the example of each value; None: each example has one, in their order.
-        known: the only values that there can be; empty: any.
+        rows: the example of each value; None if each example has one, in order.
+        known: all possible values; empty if any value is possible.
     """
 
     array: Any
@@ -66,20 +66,20 @@ class _Token(NamedTuple):
     condition: str
 
 
-#: Returns which examples fit, given the values of each column and how many examples there are.
-#: Raises UsageError: there is no such column, or it cannot be compared so.
+#: Returns a mask of the matching examples, given the values of each column and the number of
+#: examples. Raises UsageError: there is no such column, or the comparison does not suit it.
 Condition: TypeAlias = "Callable[[Mapping[str, Values], int], Mask]"
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse a condition. Raises: UsageError: it is none; the message points to the place."""
+    """Parse a condition. Raises: UsageError: wrong syntax; the message shows where."""
     return _Parser(text).parse()
 
 
 def _compare(
     name: _Token, operator: _Token, given: _Token, columns: Mapping[str, Values], count: int
 ) -> Mask:
-    """Return which examples fit one comparison; see :data:`Condition`."""
+    """Return a mask of the examples that match one comparison; see :data:`Condition`."""
     if name.text not in columns:
         hint = did_you_mean(name.text, columns)
         _fail(name, f"no column is named {name.text!r}{hint}; there are {', '.join(columns)}")
@@ -98,7 +98,7 @@ def _compare(
 
 def _compare_numbers(values: Any, name: str, operator: _Token, given: _Token) -> Any:
     if operator.text == "~":
-        _fail(operator, f"~ looks into text, and {name} is a number")
+        _fail(operator, f"~ searches text, but {name} is a number")
     try:
         number = float(given.text)
     except ValueError:
@@ -115,15 +115,15 @@ def _compare_texts(
             _fail(given, f"no {name} is {given.text!r}{hint}")
         return pc.equal(values, given.text)
     if operator.text != "~":
-        _fail(operator, f"{name} is a text: compare it by =, != or ~")
+        _fail(operator, f"{name} is a text: compare it with =, != or ~")
     try:
         return pc.match_substring_regex(values, pattern=given.text)
     except pa.ArrowInvalid as exc:
-        _fail(given, f"no regular expression (RE2): {exc}")
+        _fail(given, f"not a regular expression (RE2): {exc}")
 
 
 class _Parser:
-    """Reads tokens from left to right; each method takes one rule of the grammar."""
+    """A recursive descent parser; each method parses one rule of the grammar."""
 
     def __init__(self, text: str) -> None:
         self._tokens = list(_tokens(text))
@@ -131,51 +131,51 @@ class _Parser:
         self._depth = 0
 
     def parse(self) -> Condition:
-        found = self._either()
+        found = self._disjunction()
         if self._token.kind != "end":
-            self._expected("and, or, or the end")
+            self._fail_expected("and, or, or the end")
         return found
 
-    def _either(self) -> Condition:
-        return self._joined("or", self._both, np.logical_or)
+    def _disjunction(self) -> Condition:
+        return self._joined("or", self._conjunction, np.logical_or)
 
-    def _both(self) -> Condition:
-        return self._joined("and", self._one, np.logical_and)
+    def _conjunction(self) -> Condition:
+        return self._joined("and", self._operand, np.logical_and)
 
     def _joined(self, word: str, part: Callable[[], Condition], join: np.ufunc) -> Condition:
         parts = [part()]
-        while self._took(word):
+        while self._accept(word):
             parts.append(part())
         return lambda columns, count: join.reduce([test(columns, count) for test in parts])
 
-    def _one(self) -> Condition:
+    def _operand(self) -> Condition:
         self._depth += 1
         if self._depth > _DEEPEST:
             _fail(self._token, f"more than {_DEEPEST} levels of not and parentheses")
-        found = self._one_of_them()
+        found = self._primary()
         self._depth -= 1
         return found
 
-    def _one_of_them(self) -> Condition:
-        if self._took("not"):
-            test = self._one()
+    def _primary(self) -> Condition:
+        if self._accept("not"):
+            test = self._operand()
             return lambda columns, count: ~test(columns, count)
-        if self._took("("):
-            found = self._either()
-            if not self._took(")"):
-                self._expected(") or and, or")
+        if self._accept("("):
+            found = self._disjunction()
+            if not self._accept(")"):
+                self._fail_expected(") or and, or")
             return found
         return self._comparison()
 
     def _comparison(self) -> Condition:
         if self._token.kind != "word" or self._token.text.lower() in _JOINING:
-            self._expected("the name of a column, not, or (")
+            self._fail_expected("the name of a column, not, or (")
         name = self._take()
         if self._token.text not in _OPERATORS or self._token.kind != "operator":
-            self._expected(f"one of {' '.join(_OPERATORS)}")
+            self._fail_expected(f"one of {' '.join(_OPERATORS)}")
         operator = self._take()
         if self._token.kind not in ("word", "quoted"):
-            self._expected("a value; one with blanks or operators needs quotes")
+            self._fail_expected("a value; one with spaces or operators needs quotes")
         return partial(_compare, name, operator, self._take())
 
     @property
@@ -187,12 +187,12 @@ class _Parser:
         self._next += 1
         return token
 
-    def _took(self, text: str) -> bool:
-        is_it = self._token.kind != "quoted" and self._token.text.lower() == text
-        self._next += is_it
-        return is_it
+    def _accept(self, text: str) -> bool:
+        accepted = self._token.kind != "quoted" and self._token.text.lower() == text
+        self._next += accepted
+        return accepted
 
-    def _expected(self, what: str) -> NoReturn:
+    def _fail_expected(self, what: str) -> NoReturn:
         token = self._token
         got = "the end" if token.kind == "end" else repr(token.text)
         _fail(token, f"expected {what} (got {got})")
@@ -213,6 +213,6 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _fail(token: _Token, message: str) -> NoReturn:
-    # Blanks of the same width as the text before, so that the caret stands below its character.
+    # The same whitespace as before the token, so that the caret is below its first character.
     blanks = re.sub(r"\S", " ", token.condition[: token.at])
     raise UsageError(f"where: {message}\n  {token.condition}\n  {blanks}^")

@@ -1,4 +1,4 @@
-"""What examples hold, by split: sizes and brightness of images, boxes, texts, columns."""
+"""The charts of a page by split: sizes and brightness of images, boxes, texts, columns."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ COLUMNS = (
 
 _COLUMNS_SHOWN = 24
 
-# Boxes are read from so many examples of a split, evenly spread over it.
+# Examples per split whose boxes are read, evenly spread over the split.
 _BOXED_EXAMPLES = 5000
 
-# A column of texts has its lengths shown instead of its values if more of these are different.
+# A column of texts shows lengths instead of values if more than this share of its values, and more
+# than this number, are different.
 _DIFFERENT = 0.5
 _FEW = 20
 
-# The numbers of examples by split.
+# Row numbers of the examples by split.
 _Rows = Mapping[str, npt.NDArray[np.intp]]
 
 # Records by split.
@@ -51,14 +52,14 @@ _Sample = Mapping[str, Sequence[Record]]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a page draws of the examples.
+    """The charts of a page.
 
     Attributes:
-        images: of all images.
-        values: of texts and columns.
-        left_out: columns that are not drawn, because there are too many.
-        sampled: how many examples of each split ``values`` are of, where these are not all.
-        heat: where boxes lie, by split.
+        images: charts of all images.
+        values: charts of texts and columns.
+        left_out: number of columns without a chart, because there are too many.
+        sampled: examples per split that ``values`` covers; empty if these are all examples.
+        heat: positions of boxes by split.
         boxes: sizes and numbers of boxes.
     """
 
@@ -71,12 +72,12 @@ class Contents:
 
 
 def contents_of(dataset: Dataset, facts: Any, sample: _Sample) -> Contents:
-    """Return what the examples of a dataset hold.
+    """Return the charts of a dataset's examples.
 
     Args:
         dataset: its splits and task.
-        facts: a table with :data:`COLUMNS`, or some of them: of all examples.
-        sample: records of each split that hold no image.
+        facts: a table of all examples with :data:`COLUMNS`, or some of them.
+        sample: records of each split.
     """
     rows = _rows_by_split(dataset, facts)
     heat, boxes = _boxes(dataset, facts, rows)
@@ -88,7 +89,6 @@ def contents_of(dataset: Dataset, facts: Any, sample: _Sample) -> Contents:
 
 
 def _rows_by_split(dataset: Dataset, facts: Any) -> _Rows:
-    """Return the numbers of the examples of each split."""
     if not facts:
         return {}
     splits = facts["split"].cast(pa.string())
@@ -126,8 +126,8 @@ def _boxes(
     corners, counts, areas = {}, {}, {}
     for name, every in rows.items():
         chosen = evenly(range(len(every)), _BOXED_EXAMPLES)
-        said = facts["annotation"].take(pa.array(every[chosen])).to_pylist()
-        boxed = [() if text is None else read.boxes(text) for text in said]
+        annotations = facts["annotation"].take(pa.array(every[chosen])).to_pylist()
+        boxed = [() if text is None else read.boxes(text) for text in annotations]
         counts[name] = np.array([len(boxes) for boxes in boxed], np.float64)
         flat = [box[1:5] for boxes in boxed for box in boxes]
         corners[name] = np.array(flat, np.float64).reshape(-1, 4)
@@ -148,12 +148,12 @@ def _values(dataset: Dataset, sample: _Sample) -> tuple[Sequence[Histogram | Top
         _lengths("Length of the text, characters", sample, TEXT)
     ]
     if TOKENS in names:
-        found.append(_drawn("Tokens in a text", sample, lambda item: [len(item.get(TOKENS, ()))]))
+        found.append(_chart("Tokens in a text", sample, lambda item: [len(item.get(TOKENS, ()))]))
     found += [_column(name, sample) for name in own[:_COLUMNS_SHOWN]]
     return [item for item in found if item is not None], max(0, len(own) - _COLUMNS_SHOWN)
 
 
-def _drawn(
+def _chart(
     title: str, sample: _Sample, numbers_of: Callable[[Record], Iterable[float]]
 ) -> Histogram | TopValues | None:
     numbers = {
@@ -164,11 +164,11 @@ def _drawn(
 
 
 def _lengths(title: str, sample: _Sample, name: str) -> Histogram | TopValues | None:
-    return _drawn(title, sample, lambda item: [len(as_text(v)) for v in item.get(name, ())])
+    return _chart(title, sample, lambda item: [len(as_text(v)) for v in item.get(name, ())])
 
 
 def _column(name: str, sample: _Sample) -> Histogram | TopValues | None:
-    """Return what a feature holds: numbers as a histogram, texts by their frequency."""
+    """Return a histogram of a feature's numbers, or its most frequent texts."""
     values = {
         split: [value for record in records for value in record.get(name, ())]
         for split, records in sample.items()
@@ -180,4 +180,4 @@ def _column(name: str, sample: _Sample) -> Histogram | TopValues | None:
         if different > max(_FEW, _DIFFERENT * len(everything)):
             return _lengths(f"{name}, characters", sample, name)
         return top_values(name, texts)
-    return _drawn(name, sample, lambda item: item.get(name) or (np.nan,))
+    return _chart(name, sample, lambda item: item.get(name) or (np.nan,))

@@ -1,8 +1,8 @@
-"""Numbers and values by split → what a page draws of them: histograms, bars, a heat map.
+"""Histograms, bars and a heat map of numbers and values by split.
 
     {"train": [1, 2, 2], "eval": [9]}  ─histogram─▶  Histogram(bars, ticks, quantiles)
 
-Each split is drawn as shares of itself, so that a small one can be compared with a large one.
+Bars are shares of their own split, so that small and large splits can be compared.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: Arrays of numbers by split; NaN: not known.
+#: Arrays of numbers by split; NaN means unknown.
 Numbers = Mapping[str, npt.NDArray[Any]]
 
 #: Cells on each side of a heat map.
@@ -27,10 +27,10 @@ HEAT_LEVELS = 8
 _BINS = 32
 _TICKS = 4
 
-# Numbers that reach over so many times the lower ones are drawn on a logarithmic scale.
+# Use a logarithmic scale if the upper quantile is more than this multiple of the lower one.
 _LOG_RANGE = 30
 
-# What lies beyond these quantiles is drawn at the edge, if it would squeeze the rest.
+# Values beyond these quantiles are counted at the edges if they would squeeze all others.
 _EDGES = 0.005, 0.995
 _SQUEEZED = 3
 
@@ -43,10 +43,10 @@ class Series:
 
     Attributes:
         split: its name.
-        count: how many are known.
-        missing: how many are not.
-        heights: of each bar, 0 to 1, 1 being the highest bar of all splits.
-        quantiles: the least, the median and the largest, as text; empty: none is known.
+        count: known numbers.
+        missing: unknown numbers.
+        heights: height of each bar, 0 to 1; the highest bar of all splits is 1.
+        quantiles: the smallest, the median and the largest as text; empty if all are unknown.
     """
 
     split: str
@@ -61,9 +61,9 @@ class Histogram:
     """Numbers by split.
 
     Attributes:
-        title: what they are.
+        title: name of the quantity.
         series: by split.
-        ticks: places, 0 (left) to 1, and the numbers there.
+        ticks: positions, 0 (left) to 1, and the numbers there.
         is_log: whether the scale is logarithmic.
     """
 
@@ -74,13 +74,13 @@ class Histogram:
 
     @property
     def has_missing(self) -> bool:
-        """Whether a number is not known."""
+        """Whether any number is unknown."""
         return any(item.missing for item in self.series)
 
 
 @dataclass(frozen=True, slots=True)
 class ValueShare:
-    """One value: its share of each split, in the order of the splits."""
+    """One value and its share of each split, in the order of the splits."""
 
     value: str
     shares: Sequence[float]
@@ -91,10 +91,10 @@ class TopValues:
     """The most frequent values by split.
 
     Attributes:
-        title: what they are.
+        title: name of the values.
         splits: the names of the splits.
         values: the most frequent first.
-        others: how many further values there are.
+        others: the number of further values.
     """
 
     title: str
@@ -110,13 +110,13 @@ class TopValues:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """Where boxes lie.
+    """The positions of boxes.
 
     Attributes:
-        paths: by level, from the second on, the cells as SVG path data; cells are squares of 1.
-        boxes: how many there are.
-        most: how many of them cover the cell that most of them cover.
-        centre: the share of all cells covered that lie in the middle ninth of the image.
+        paths: for each level from the second on, its cells as SVG path data; cells are 1 wide.
+        boxes: number of boxes.
+        most: boxes that cover the densest cell.
+        centre: share of the covered area that is in the middle ninth of the image.
     """
 
     paths: Sequence[str]
@@ -126,10 +126,10 @@ class HeatMap:
 
 
 def histogram(title: str, numbers: Numbers) -> Histogram | None:
-    """Return a histogram of numbers by split; None: none of them is known.
+    """Return a histogram of numbers by split; None if all are unknown.
 
     Args:
-        title: what they are.
+        title: name of the quantity.
         numbers: by split, float or int.
     """
     known = {
@@ -164,7 +164,7 @@ def histogram(title: str, numbers: Numbers) -> Histogram | None:
 
 
 def _bin_edges(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], bool, tuple[bool, bool]]:
-    """Return the bins' edges, whether they grow by factors, and which end has what lies beyond."""
+    """Return the edges of the bins, whether they are logarithmic, and which ends are clipped."""
     least, most = float(values.min()), float(values.max())
     low, high = (float(edge) for edge in np.quantile(values, _EDGES))
     is_log = least > 0 and high > _LOG_RANGE * low
@@ -201,18 +201,13 @@ def _ticks(
 
 
 def number_text(number: float) -> str:
-    """Return a number as a person reads it: three digits, all of those of a whole number."""
+    """Return a number as text: three digits, or all digits of a whole number."""
     is_shown_whole = number == round(number) or abs(number) >= 1000
     return f"{number:,.0f}" if is_shown_whole and abs(number) < 1e9 else f"{number:.3g}"
 
 
 def top_values(title: str, values: Mapping[str, Sequence[str]]) -> TopValues | None:
-    """Return the most frequent values by split; None: there are none.
-
-    Args:
-        title: what they are.
-        values: by split.
-    """
+    """Return the most frequent values by split; None if there are none."""
     counts = {name: Counter(found) for name, found in values.items()}
     total = sum(counts.values(), Counter[str]())
     if not total:
@@ -231,7 +226,7 @@ def top_values(title: str, values: Mapping[str, Sequence[str]]) -> TopValues | N
 
 
 def heat_map(boxes: npt.NDArray[Any]) -> HeatMap | None:
-    """Count the boxes that cover each cell of an image; None: there are no boxes.
+    """Count the boxes that cover each cell of an image; return None without boxes.
 
     Args:
         boxes: xmin, ymin, xmax, ymax as shares of the image: float [n, 4].
@@ -240,7 +235,7 @@ def heat_map(boxes: npt.NDArray[Any]) -> HeatMap | None:
         return None
     first = np.clip(np.floor(boxes[:, :2] * HEAT_SIDE), 0, HEAT_SIDE - 1).astype(np.intp)
     last = np.clip(np.ceil(boxes[:, 2:] * HEAT_SIDE), first + 1, HEAT_SIDE).astype(np.intp)
-    # A box adds 1 at its first corner and takes it away behind the others; running sums fill it.
+    # A box adds 1 at its first corner and subtracts it past the others; running sums fill the box.
     corners = np.zeros((HEAT_SIDE + 1, HEAT_SIDE + 1), np.int64)
     for rows, columns, sign in (
         (first[:, 1], first[:, 0], 1),
@@ -263,7 +258,7 @@ def heat_map(boxes: npt.NDArray[Any]) -> HeatMap | None:
 
 
 def _cells(is_there: npt.NDArray[np.bool_]) -> str:
-    """Return cells as SVG path data, those that touch in a row as one."""
+    """Return cells as SVG path data, with adjacent cells of a row joined."""
     pieces = []
     for y, row in enumerate(is_there):
         turns = np.flatnonzero(np.diff(np.concatenate(([0], row.astype(np.int8), [0]))))

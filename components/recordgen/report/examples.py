@@ -1,8 +1,8 @@
-"""The examples that a condition names, with what the checks found about each.
+"""The examples that match a condition, with their findings.
 
     "label=cat and code=DUPLICATE"  ─▶  a.jpg of photos.csv:3, split train, labels cat, DUPLICATE
 
-Read are ``examples.parquet`` and ``lint.jsonl`` of an output, and no shard.
+Only ``examples.parquet`` and ``lint.jsonl`` of an output are read, not its shards.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ _NUMBERS = (
 _LISTED = ("split", "shard", "record", "source", "line", "uri", "labels", "row")
 _LISTED_AT_ONCE = 10_000
 
-# Of a finding; an example may have several.
+# Columns about findings; an example may have several findings.
 _FINDING = ("code", "level", "message")
 
-# Lines of an import file are fewer.
+# An import file has fewer than 2^40 lines.
 _LINE_BITS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class ListedExample:
-    """An example and what was found about it.
+    """An example and its findings.
 
     Attributes:
         split: its split.
         shard: its shard, as ``dataset.json`` names it.
-        record: its place in the shard, from 0.
-        source: the import file; of several rows, that of the first.
-        line: the line there, from 1.
-        uri: the payload's address as the line gives it; empty: the row holds it.
+        record: its index in the shard, from 0.
+        source: the import file of its first row.
+        line: the line of that row, from 1.
+        uri: the payload's uri as the line gives it; empty if the payload is in the row itself.
         labels: its labels, each once.
-        findings: what the checks found about it.
+        findings: findings about it.
     """
 
     split: str
@@ -74,13 +74,13 @@ class ListedExample:
     findings: tuple[LintFinding, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the example; of a finding, what it does not share with its example."""
+        """Return the example as JSON; its findings do not repeat its own fields."""
         found = [{name: getattr(item, name) for name in _FINDING} for item in self.findings]
         return {**asdict(self), "labels": list(self.labels), "findings": found}
 
 
 class Matches:
-    """The examples that fit a condition, by import file and line.
+    """The examples that match a condition, by import file and line.
 
     Attributes:
         root: the output.
@@ -90,7 +90,7 @@ class Matches:
     def __init__(
         self, root: str, dataset: Dataset, table: Any, findings: Mapping[int, list[LintFinding]]
     ) -> None:
-        """Take the rows of :func:`_read`'s table that fit, and findings by the number of a row."""
+        """Take the matching rows of :func:`_read`'s table, and findings by row number."""
         self.root = root
         self.dataset = dataset
         self._table = table
@@ -100,7 +100,7 @@ class Matches:
         return len(self._table)
 
     def first(self, count: int | None = None) -> Iterator[ListedExample]:
-        """Yield the first examples; None: all of them."""
+        """Yield the first ``count`` examples, or all."""
         return self._listed(self._table.slice(0, count))
 
     def by_shard(self) -> Iterator[tuple[str, Iterator[ListedExample]]]:
@@ -110,24 +110,24 @@ class Matches:
 
     def _listed(self, table: Any) -> Iterator[ListedExample]:
         for batch in table.select(_LISTED).to_batches(max_chunksize=_LISTED_AT_ONCE):
-            for said in batch.to_pylist():
-                said["findings"] = tuple(self._findings.get(said.pop("row"), ()))
-                said["labels"] = tuple(said["labels"] or ())
-                said["uri"] = "" if is_content_uri(said["uri"]) else said["uri"]
-                yield ListedExample(**said)
+            for row in batch.to_pylist():
+                row["findings"] = tuple(self._findings.get(row.pop("row"), ()))
+                row["labels"] = tuple(row["labels"] or ())
+                row["uri"] = "" if is_content_uri(row["uri"]) else row["uri"]
+                yield ListedExample(**row)
 
 
 def find_examples(output: str, where: str, *, split: str | None = None) -> Matches:
-    """Return the examples that a condition names.
+    """Return the examples that match a condition.
 
     Args:
-        output: what a conversion wrote.
+        output: a converted output.
         where: see :mod:`recordgen.report.conditions`.
-        split: look at this split alone.
+        split: search only this split.
 
     Raises:
         UsageError: the condition is wrong, there is no such split, or the dataset was written from
-            Python and says nothing of its examples.
+            Python and has no ``examples.parquet``.
         SourceError: there is no finished dataset, or its files are damaged.
         StorageError: storage failed.
     """
@@ -155,7 +155,7 @@ def find_examples(output: str, where: str, *, split: str | None = None) -> Match
 def _columns(
     dataset: Dataset, table: Any, about_rows: Sequence[tuple[int, LintFinding]]
 ) -> Mapping[str, Values]:
-    """Return what conditions may name, given the findings about rows of the table."""
+    """Return the columns for conditions, given the findings about rows of the table."""
     rows = np.array([row for row, _ in about_rows], np.intp)
     labels = table["labels"].combine_chunks()
     known = {"split": tuple(dataset.splits), "code": tuple(CHECKS), "level": (ERROR, WARNING)}
@@ -163,8 +163,8 @@ def _columns(
     if _names_labels(dataset):
         values["label"] = Values(pc.list_flatten(labels), pc.list_parent_indices(labels).to_numpy())
     for name in _FINDING:
-        said = [getattr(item, name) for _, item in about_rows]
-        values[name] = Values(pa.array(said, pa.string()), rows)
+        found = [getattr(item, name) for _, item in about_rows]
+        values[name] = Values(pa.array(found, pa.string()), rows)
     values |= {name: Values(table[name]) for name in (*_TEXTS, *_NUMBERS)}
     return {name: it._replace(known=known.get(name, ())) for name, it in values.items()}
 
@@ -174,17 +174,16 @@ def _names_labels(dataset: Dataset) -> bool:
 
 
 def _read(root: str, dataset: Dataset) -> Any:
-    """Return ``examples.parquet``, its texts as strings, with the numbers and labels of its rows.
+    """Return ``examples.parquet`` with texts as strings, and with row numbers and labels.
 
-    Labels are lists of strings; null: the task has none, or the row says nothing.
+    Labels are lists of strings; null if the task has none or the row gives none.
     """
     path = storage.join(root, EXAMPLES_FILE)
     try:
         data = storage.read_bytes(path)
     except FileNotFoundError:
         raise UsageError(
-            f"{path}: there is no such file, so nothing is known of single examples; `recordgen "
-            f"convert` writes it"
+            f"{path}: no such file; conditions need it, and only `recordgen convert` writes it"
         ) from None
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
@@ -206,16 +205,16 @@ def _read(root: str, dataset: Dataset) -> Any:
 
 
 def _rows_of(findings: Sequence[LintFinding], table: Any) -> npt.NDArray[np.int64]:
-    """Return the example that each finding is about, int [n]; -1: it is about the dataset."""
+    """Return the row number of each finding's example, int [n]; -1 if it concerns the dataset."""
     rows: npt.NDArray[np.int64] = np.full(len(findings), -1)
     sources = table["source"].combine_chunks().dictionary_encode()
     keys = sources.indices.to_numpy().astype(np.int64) << _LINE_BITS
     keys = keys | table["line"].to_numpy()
     order = np.argsort(keys, kind="stable")
     code_of = {name: code for code, name in enumerate(sources.dictionary.to_pylist())}
-    asked = [(code_of.get(item.source, -1) << _LINE_BITS) | item.line for item in findings]
-    if len(keys) and asked:
-        places = np.searchsorted(keys[order], asked)
+    wanted = [(code_of.get(item.source, -1) << _LINE_BITS) | item.line for item in findings]
+    if len(keys) and wanted:
+        places = np.searchsorted(keys[order], wanted)
         near = order[np.minimum(places, len(keys) - 1)]
-        rows = np.where(keys[near] == asked, near, -1)
+        rows = np.where(keys[near] == wanted, near, -1)
     return rows

@@ -30,7 +30,7 @@ Record = Mapping[str, Sequence[Any]]
 _TEXT_SHOWN = 280  # characters
 _CELLS_SHOWN = 12
 
-# The text and the number of labels, in the order in which they are looked for.
+# Features of label texts and numbers; the first pair that a record has is used.
 _LABELS = (
     (features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL),
     (features.CLASS_TEXT, features.CLASS_LABEL),
@@ -39,8 +39,7 @@ _LABELS = (
 )
 _SOURCE_IDS = (features.IMAGE_SOURCE_ID, features.TEXT_SOURCE_ID, features.VIDEO_SOURCE_ID)
 
-
-# The source id of a text that stands in its row: it tells nobody anything.
+# The source id of a text that is in its row: meaningless to a reader.
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -61,7 +60,7 @@ class Piece(NamedTuple):
 
     Attributes:
         text: its characters.
-        label: of the entity that it is; empty: it is none.
+        label: the label of the entity; empty if it is not an entity.
     """
 
     text: str
@@ -70,17 +69,17 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """One record to be shown.
+    """One record as the page shows it.
 
     Attributes:
-        uri: its source id; empty: it has none.
-        labels: all of the example, or those of its boxes, each once, by number.
-        boxes: of the objects in its image, in the record's order.
-        has_image: it holds one.
-        thumbnail: None: there is no image, or it does not decode, or is too large for one.
-        text: its beginning; empty: the record has none.
-        is_cut: the text goes on.
-        cells: names and values of the first features that are neither of these.
+        uri: its source id; empty if it has none.
+        labels: labels of the example or of its boxes, each once, by number.
+        boxes: boxes of the objects in its image, in the record's order.
+        has_image: whether the record holds an image.
+        thumbnail: None if there is no image, or it does not decode, or it is too large.
+        text: the beginning of the text; empty if the record has none.
+        is_cut: whether the text is longer than ``text``.
+        cells: names and values of the first other features.
     """
 
     uri: str = ""
@@ -104,11 +103,11 @@ class Exhibit:
 
     @property
     def is_labelled(self) -> bool:
-        """Whether its labels stand in its cells."""
+        """Whether its cells contain its labels."""
         return {label.text for label in self.labels} <= {value for _, value in self.cells}
 
     def value(self, name: str) -> str:
-        """Return the value of a cell; empty: it has none."""
+        """Return the value of a cell; empty if there is no such cell."""
         return dict(self.cells).get(name, "")
 
 
@@ -120,7 +119,7 @@ def exhibit(record: Record, dataset: Dataset) -> Exhibit:
         with suppress(PayloadError, MemoryError):
             thumbnail = to_thumbnail(image, SIDE)
     uri = as_text(next((value for name in _SOURCE_IDS for value in record.get(name, ())), b""))
-    text = _first(record, features.TEXT)
+    text = next(iter(record.get(features.TEXT, ())), None)
     pieces, is_cut = _pieces(record, text) if isinstance(text, bytes) else ((), False)
     return Exhibit(
         "" if _DIGEST.fullmatch(uri) else without_secrets(uri),
@@ -135,7 +134,7 @@ def exhibit(record: Record, dataset: Dataset) -> Exhibit:
 
 
 def image_of(record: Record) -> bytes | None:
-    """Return the first image of a record as a file: ``image/encoded``, or that of a column."""
+    """Return the first image of a record as a file: ``image/encoded``, or an image column."""
     names = sorted(name for name in record if name.endswith("/encoded"))
     found = (stored_image(record, name) for name in (features.IMAGE_ENCODED, *names))
     return next((image[0] for image in found if image is not None), None)
@@ -153,7 +152,7 @@ def labels_of(record: Record, dataset: Dataset) -> tuple[Label, ...]:
 
 
 def _column_of_labels(dataset: Dataset) -> tuple[str, str]:
-    """Return the features of the column that holds a table's labels; empty: there is none."""
+    """Return the text and number features of a table's labels; empty if there are none."""
     if dataset.options.get("table"):
         target = json.loads(dataset.options["table"]).get("target")
         return (target or "") if dataset.labels else "", ""
@@ -177,7 +176,7 @@ def _boxes(record: Record) -> tuple[StoredBox, ...]:
 
 
 def _pieces(record: Record, data: bytes) -> tuple[tuple[Piece, ...], bool]:
-    """Return the beginning of a text with its entities, and whether it goes on."""
+    """Return the beginning of a text with its entities, and whether it was cut."""
     whole = as_text(data)
     text = whole[:_TEXT_SHOWN]
     names = (features.ENTITY_START, features.ENTITY_END, features.ENTITY_TEXT)
@@ -194,7 +193,7 @@ def _pieces(record: Record, data: bytes) -> tuple[tuple[Piece, ...], bool]:
 
 
 def _cells(record: Record, dataset: Dataset) -> Iterator[tuple[str, str]]:
-    """Yield what a record holds beside images, labels, texts and source ids."""
+    """Yield the features of a record that are not images, labels, texts or source ids."""
     ordered = dict.fromkeys((*dataset.features, *sorted(record, reverse=True)))
     names = [name for name in ordered if name in record and is_own_value(name)]
     for name in names[:_CELLS_SHOWN]:
@@ -204,9 +203,9 @@ def _cells(record: Record, dataset: Dataset) -> Iterator[tuple[str, str]]:
 
 
 def is_own_value(name: str) -> bool:
-    """Say whether a feature is a value for itself: a column, or a segment of a video.
+    """Return whether a feature is shown as a plain value: a column, or a segment of a video.
 
-    Those of images, labels, entities and texts are shown in their own way.
+    Images, labels, entities and texts have their own displays.
     """
     if name in (features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END):
         return True
@@ -220,7 +219,3 @@ def as_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}" if math.isfinite(value) else str(value)
     return str(value)
-
-
-def _first(record: Record, name: str) -> Any:
-    return next(iter(record.get(name, ())), None)

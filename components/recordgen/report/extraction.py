@@ -1,4 +1,4 @@
-"""Write the payloads of examples as files, and an import file of them.
+"""Write the payloads of examples as files, and an import file for them.
 
 DIR/train/cat/a.jpg    the bytes that the record holds; raw pixels as a PNG
 DIR/examples.csv       TRAIN,train/cat/a.jpg,cat
@@ -23,7 +23,7 @@ from recordgen.records.tfrecord import read_chosen
 from recordgen.report.examples import ListedExample, Matches
 from recordgen.tasks import TASKS
 
-#: The import file beside the payloads.
+#: The import file next to the payloads.
 EXAMPLES_CSV = "examples.csv"
 
 _ML_USE = {TRAIN: "TRAIN", EVAL: "VALIDATION", TEST: "TEST"}
@@ -31,30 +31,30 @@ _SUFFIXES = {"jpeg": "jpg"}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 80
 
-#: What a record's features hold, as lists.
+#: A record's features as lists, by name.
 _Record = Mapping[str, Sequence[Any]]
 
 
 def extract(matches: Matches, to: str) -> list[str]:
-    """Write the payloads of examples, and ``examples.csv``, an import file of them.
+    """Write the payloads of examples, and ``examples.csv``, an import file for them.
 
     Args:
         matches: the examples.
-        to: a local folder that is empty, or not there yet.
+        to: a local folder that is empty or does not exist.
 
     Returns:
         The files, ``examples.csv`` last.
 
     Raises:
-        UsageError: the folder holds something or cannot be written, or the task has no payloads
-            that an import file could name.
-        RecordError: a shard is damaged, or does not hold what ``examples.parquet`` says.
+        UsageError: the folder is not empty or cannot be written, or the task has no payloads that
+            an import file could name.
+        RecordError: a shard is damaged, or lacks a record that ``examples.parquet`` names.
     """
     rows_of = _writer(matches.dataset.task)
     try:
         os.makedirs(to, exist_ok=True)
         if os.listdir(to):
-            raise UsageError(f"{to}: this folder is not empty; name another one")
+            raise UsageError(f"{to}: this folder is not empty; choose another one")
         return list(_extracted(matches, to, rows_of))
     except OSError as exc:
         raise UsageError(f"{exc.filename or to}: cannot write: {exc.strerror}") from exc
@@ -89,11 +89,10 @@ def _records(matches: Matches) -> Iterator[tuple[ListedExample, _Record]]:
             except ValueError as exc:
                 raise RecordError(f"{path}: record {number}: {exc}") from exc
         if wanted:
-            raise RecordError(f"{path}: no record {min(wanted)}, which examples.parquet names")
+            raise RecordError(f"{path}: no record {min(wanted)}, but examples.parquet names it")
 
 
 def _payload(record: _Record, example: ListedExample) -> tuple[bytes, str]:
-    """Return the bytes of a payload and the suffix of its file."""
     if (image := stored_image(record)) is not None:
         kind = _safe(image[1], "bin")
         return image[0], _SUFFIXES.get(kind, kind)
@@ -105,9 +104,9 @@ def _payload(record: _Record, example: ListedExample) -> tuple[bytes, str]:
 
 
 def _free_name(example: ListedExample, suffix: str, taken: set[str]) -> str:
-    """Return a name that no file has: ``train/cat/a.jpg``, of the next one ``train/cat/a-2.jpg``.
+    """Return an unused file name: ``train/cat/a.jpg``, then ``train/cat/a-2.jpg``.
 
-    Also one that differs only by capitals is taken, as some disks see it.
+    Case is ignored, as some file systems do.
     """
     label = example.labels[0] if len(example.labels) == 1 else "several" if example.labels else ""
     stem = posixpath.splitext(posixpath.basename(example.uri))[0]
@@ -122,11 +121,11 @@ def _free_name(example: ListedExample, suffix: str, taken: set[str]) -> str:
 
 
 def _safe(text: str, otherwise: str) -> str:
-    """Return a text as one piece of a path, which leads nowhere else."""
+    """Return a text as one safe component of a path."""
     return _UNSAFE.sub("_", text)[:_LONGEST_NAME].strip(".") or otherwise
 
 
-# --- what a row says behind its split and its file --------------------------------------------
+# --- the fields of a row after its split and its file -----------------------------------------
 
 _Rows = Callable[[ListedExample, _Record], Sequence[Sequence[str]]]
 
@@ -136,7 +135,7 @@ def _label_rows(example: ListedExample, record: _Record) -> Sequence[Sequence[st
 
 
 def _box_rows(example: ListedExample, record: _Record) -> Sequence[Sequence[str]]:
-    """Return a row for each box, ``cat,0.1,0.2,,,0.5,0.6,,``; without boxes one that has none."""
+    """Return a row for each box, ``cat,0.1,0.2,,,0.5,0.6,,``; without boxes, one empty row."""
     try:
         boxes = stored_boxes(record)
     except ValueError as exc:
@@ -162,7 +161,7 @@ def _writer(task: str) -> _Rows:
     if task not in _WRITERS:
         noun = TASKS[task].noun if task in TASKS else "example"
         raise UsageError(
-            f"--where with --to writes images and labelled texts ({', '.join(_WRITERS)}), and no "
-            f"{noun}s of {task}; leave out --to to list them, or use --json"
+            f"--where with --to writes images and labelled texts ({', '.join(_WRITERS)}), but not "
+            f"the {noun}s of {task}; omit --to to list them, or use --json"
         )
     return _WRITERS[task]

@@ -1,4 +1,4 @@
-"""Look into records: features in plain Python, images byte for byte, or with their boxes."""
+"""Read records as plain Python values, and extract images byte for byte or with their boxes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Record:
 
     Attributes:
         file: its shard.
-        index: its position among the records shown, from 0.
-        features: plain values by feature name; a list of one is given as its element, but for
-            features of which an example of the task may have several.
-        image_file: where its image was written, or None.
+        index: its position among the shown records, from 0.
+        features: plain values by feature name. A list of one becomes its element, except for
+            features that may have several values in the task's examples.
+        image_file: path of the extracted image, or None.
     """
 
     file: str
@@ -58,17 +58,15 @@ def inspect(
 
     Args:
         output: a converted output, a TFX Examples uri, or a path or glob of TFRecord files.
-        split: the split to read; None: ``train``, or the first there is.
-        num: how many records.
-        to: folder for the images, each written with the bytes of ``image/encoded``; raw pixels
-            become a PNG, and an image with boxes is encoded again, with the boxes and their labels
-            drawn on it.
+        split: the split to read; None: ``train``, or the first split.
+        num: number of records.
+        to: folder for the images. A file has the bytes of ``image/encoded``; raw pixels become a
+            PNG, and an image with boxes is re-encoded with the boxes and their labels drawn on it.
 
     Raises:
         SourceError: there are no records to read.
         UsageError: there is no such split.
-        RecordError: a shard is damaged or holds something else, or boxes cannot be drawn on an
-            image that does not decode.
+        RecordError: a shard is damaged or holds other data, or an image with boxes does not decode.
     """
     files = find_shards(output, split)
     lists = _list_features(files)
@@ -89,7 +87,7 @@ def inspect(
 
 
 def find_shards(output: str, split: str | None = None) -> list[str]:
-    """Return the shard files of one split of an output, or the files that a pattern names.
+    """Return the shards of one split of an output, or the files that match a pattern.
 
     Raises:
         SourceError: there are none.
@@ -111,11 +109,11 @@ def find_shards(output: str, split: str | None = None) -> list[str]:
 
 
 def _list_features(files: Sequence[str]) -> frozenset[str]:
-    """Return the features that are lists even where a record has one value of them."""
+    """Return the features that stay lists even if a record has one value."""
     folder = posixpath.dirname(next(iter(files), ""))
     specs: Mapping[str, FeatureSpec] = {}
     if posixpath.basename(folder).startswith(SPLIT_PREFIX):
-        with suppress(SourceError):  # records of others have no dataset.json
+        with suppress(SourceError):  # other tools' records have no dataset.json
             dataset = read_dataset(posixpath.dirname(folder))
             specs = TASKS[dataset.task].features if dataset.task in TASKS else {}
             specs = {**specs, **dataset.features}
@@ -133,10 +131,10 @@ def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: st
             data, suffix = draw_boxes(data, boxes)
     except (PayloadError, ValueError) as exc:
         raise RecordError(
-            f"{where}: its boxes cannot be drawn: {exc}; leave out --to to see its features"
+            f"{where}: cannot draw its boxes: {exc}; omit --to to see its features"
         ) from exc
-    held = values.get(features.IMAGE_SOURCE_ID, ())  # of a foreign record it may be anything
-    uri = next((value for value in held if isinstance(value, bytes)), b"")
+    ids = values.get(features.IMAGE_SOURCE_ID, ())  # any type, in other tools' records
+    uri = next((value for value in ids if isinstance(value, bytes)), b"")
     stem = posixpath.splitext(_as_name(uri.decode("utf-8", "replace")))[0]
     name = f"{index:05d}-{stem[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
     path = os.path.join(to, name)
@@ -150,7 +148,7 @@ def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: st
 
 
 def _as_name(text: str) -> str:
-    """Return the last piece of an address as a piece of a file name."""
+    """Return the last component of a uri, made safe for a file name."""
     return _UNSAFE.sub("_", without_secrets(text).rsplit("/", 1)[-1])
 
 
@@ -158,12 +156,12 @@ def _shown(value: Any) -> Any:
     if isinstance(value, list):
         return [_shown(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no word for it
+        return str(value)  # JSON has no NaN and no infinity
     if not isinstance(value, bytes):
         return value
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError:
         return f"{len(value)} bytes"
-    is_text = all(map(str.isprintable, text.split()))  # also one of several lines
+    is_text = all(map(str.isprintable, text.split()))  # line breaks are allowed
     return text if is_text else f"{len(value)} bytes"

@@ -1,4 +1,4 @@
-"""The page itself: values in, HTML out. Everything that comes from the data is escaped."""
+"""The HTML of the page. Everything that comes from the data is escaped."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from recordgen.tasks.object_detection import (
 REJECTS_SHOWN = 50
 FINDINGS_SHOWN = 12  # of each code
 
-# More boxes on one small picture would only cover it.
+# More boxes would only cover the small picture.
 _BOXES_DRAWN = 100
 
 _SOURCES_SHOWN = 20
@@ -64,21 +64,21 @@ _LABELS_SHOWN = 20  # under one picture
 _LABELS_CHOSEN = 300  # to filter findings by
 _TEXT_SHOWN = 300  # characters of a label, uri or message
 
-# ``dataset.json`` holds the final value of these options, given or detected.
+# The page has a line for each of these options, with its final value, given or detected.
 _ALWAYS_SHOWN = ("seed", "task", "input_format")
 
-# Characters that nobody sees or that turn the direction of text, so that one name poses as another.
+# Invisible characters and changes of the text direction: they make one name look like another.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
 # The kinds of ``rows.adjusted``.
 _WORDS = {
     FILES_IN_PIXELS: "files with boxes in pixels: divided by the width and height in their rows",
-    BOXES_CLIPPED: "boxes clipped: they reached over the image's edge",
-    BOXES_SWAPPED: "boxes turned round: their corners were inverted",
+    BOXES_CLIPPED: "boxes clipped: they extended beyond the image",
+    BOXES_SWAPPED: "boxes swapped: their corners were inverted",
     BOXES_CUT: "boxes cut: a part of them is outside of what resize=center_crop stores",
-    BOXES_OUTSIDE: "boxes left out: resize=center_crop stores nothing of them",
-    BOXES_REPEATED: "boxes left out: their line has them twice",
-    BOXES_DROPPED: "boxes left out: they were empty, or the option bad_boxes says so",
+    BOXES_OUTSIDE: "boxes dropped: outside of what resize=center_crop stores",
+    BOXES_REPEATED: "boxes dropped: their line has them twice",
+    BOXES_DROPPED: "boxes dropped: they were empty, or bad_boxes=drop",
 }
 
 
@@ -96,8 +96,8 @@ def to_html(
         dataset: the content of ``dataset.json``.
         rejects: the rows to list.
         examples: some of each split.
-        groups: what is wrong with the data, the first findings of each code.
-        contents: what the examples hold.
+        groups: the first findings of each code.
+        contents: the charts.
     """
     shown = {item.finding.message for group in groups for item in group.items}
     labels = {text for group in groups for item in group.items for text in item.labels}
@@ -126,7 +126,7 @@ def to_html(
 
 
 def _changed_options(options: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return name, value and default of options that differ, but for those always shown."""
+    """Return name, value and default of options that differ, except those always shown."""
     defaults = recorded_defaults()
     return [
         (name, _shown(value), _shown(defaults.get(name)))
@@ -136,7 +136,7 @@ def _changed_options(options: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _counted(task: str) -> str | None:
-    """Say how classes are counted, where an example may have several."""
+    """Return how classes are counted if an example may have several, or None."""
     if task == ObjectDetection.name:
         return "Images are counted, not boxes: an image once for each label in it."
     if task in TASKS and TASKS[task].labelling == "several":
@@ -155,8 +155,8 @@ def page_template(package: str, **filters: Callable[..., Any]) -> Template:
     """Return the template of a page: the ``page.html`` of a package, in the frame of all pages.
 
     Args:
-        package: that of the file.
-        filters: its own, beside those of all pages.
+        package: the package that contains ``page.html``.
+        filters: filters of this page, in addition to the common ones.
     """
     environment = Environment(
         autoescape=True,
@@ -167,7 +167,7 @@ def page_template(package: str, **filters: Callable[..., Any]) -> Template:
         loader=ChoiceLoader([PackageLoader(package, ""), PackageLoader(__package__, "")]),
         bytecode_cache=_CompiledTemplates(os.path.dirname(cache_from_source(__file__))),
         keep_trailing_newline=True,
-        optimized=False,  # a process renders a page once: that costs more than it saves
+        optimized=False,  # a page is rendered once: optimizing costs more than it saves
     )
     environment.filters.update(
         basename=lambda path: path.rsplit("/", 1)[-1],
@@ -207,33 +207,33 @@ def _file(package: str, name: str) -> str:
 
 
 def _digest(script: str) -> str:
-    """Return what a content security policy calls a script that may run, and no other."""
+    """Return the hash by which a content security policy allows a script."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
 def _visible(value: Any) -> Any:
-    """Show characters that cannot be seen: U+202E, which turns text round, as ``⟨202E⟩``."""
+    """Make invisible characters visible: U+202E, which reverses text, becomes ``⟨202E⟩``."""
     if type(value) is not str or (value.isascii() and value.isprintable()):
         return value
     return _UNSEEN.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", value)
 
 
 def _places(names: Sequence[str], among: Iterable[str]) -> str:
-    """Return the places of names among others, for the script: no name can break its list."""
+    """Return the indices of names for the script: unlike names, they cannot break its lists."""
     places = {name: place for place, name in enumerate(among)}
     return " ".join(str(places[name]) for name in names if name in places)
 
 
 def _steps(heights: Sequence[float]) -> str:
-    """Return bars as the path of their outline, 100 wide and up to 48 of 50 high."""
+    """Return bars as the SVG path of their outline, 100 wide and up to 48 of 50 high."""
     width = 100 / len(heights)
     tops = (f"V{50 - 48 * each:.1f}H{width * at:.2f}" for at, each in enumerate(heights, start=1))
     return f"M0 50{''.join(tops)}V50z"
 
 
 def _percent(part: float, whole: float = 1.0) -> str:
-    """Return a share as CSS and people read it: ``12.5%``."""
+    """Return a share as text, also for CSS: ``12.5%``."""
     return f"{100 * part / whole:.1f}".removesuffix(".0") + "%" if whole else "0%"
 
 
@@ -248,10 +248,10 @@ class Outline:
 
     Attributes:
         text: the label.
-        count: how many boxes it has.
-        colour: of their lines, as ``#rrggbb``.
-        path: the lines as SVG path data, in shares of the image's width and height; empty: none is
-            drawn.
+        count: number of boxes.
+        colour: colour of the lines, as ``#rrggbb``.
+        path: the lines as SVG path data, in shares of the image's width and height; empty if none
+            is drawn.
     """
 
     text: str

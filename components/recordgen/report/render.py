@@ -1,4 +1,4 @@
-"""A dataset → its page, ``report.html``."""
+"""Render ``report.html`` for a dataset."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from recordgen.report.page import FINDINGS_SHOWN, REJECTS_SHOWN, to_html
 from recordgen.report.shown_findings import groups_of, places_of
 from recordgen.report.shown_records import read_shown
 
-# A line of ours holds a uri and a message, and is shorter.
+# A line has a uri and a message, and is shorter.
 _MAX_LINE_BYTES = 1 << 16
 
-# Errors come first; to look for the first warnings behind more of them would take long.
+# Errors come first: finding the first warnings after more of them would take too long.
 _FINDINGS_READ = 100_000
 
 _Line = TypeVar("_Line", Reject, LintFinding)
@@ -38,11 +38,11 @@ _Line = TypeVar("_Line", Reject, LintFinding)
 def render_report(output: str | os.PathLike[str]) -> str:
     """Return the page for a finished dataset, as ``report.html`` holds it.
 
-    A few records of each split are read for the pictures; if that fails, a warning is logged and
-    the page has none.
+    A few records of each split are read for the pictures; if this fails, a warning is logged and
+    the page has no pictures.
 
     Args:
-        output: a converted output, one of :func:`recordgen.write`, or a TFX Examples uri.
+        output: an output of a conversion or of :func:`recordgen.write`, or a TFX Examples uri.
 
     Raises:
         SourceError: there is no finished dataset, or its files are damaged.
@@ -80,14 +80,14 @@ def render_dataset(
     findings: Sequence[LintFinding] = (),
     facts: Any = None,
 ) -> str:
-    """Return the page for a dataset whose shards need not be at their places yet.
+    """Return the page for a dataset whose shards may still be in the staging folder.
 
     Args:
         dataset: the content of its ``dataset.json``.
-        rejects: the rows that were left out, or the first of them.
-        path_of: says where a shard lies that ``dataset.json`` names.
-        findings: what is wrong with the data, the first of each code.
-        facts: the table of all examples, as ``examples.parquet`` has it; None: there is none.
+        rejects: the rejects, or the first of them.
+        path_of: maps a shard's name in ``dataset.json`` to its path.
+        findings: the first findings of each code.
+        facts: the table of all examples, as in ``examples.parquet``, or None.
     """
     places = places_of(findings, facts)
     records = read_shown(dataset, path_of, list(dict.fromkeys(places.values())))
@@ -101,7 +101,7 @@ def render_dataset(
 
 
 def _read_facts(path: str) -> Any:
-    """Return the columns of ``examples.parquet`` that a page needs; None: there is no such file."""
+    """Return the columns of ``examples.parquet`` that a page needs; None without such a file."""
     try:
         with storage.open_read(path) as raw:
             file = parquet.ParquetFile(raw)
@@ -114,7 +114,7 @@ def _read_facts(path: str) -> Any:
 
 
 def first_lines(path: str, kind: type[_Line], most: int) -> list[_Line]:
-    """Return the first lines of a file of rejects or findings, without reading the rest."""
+    """Return the first lines of a file of rejects or findings without reading the rest."""
     found: list[_Line] = []
     try:
         with storage.open_read(path) as file:

@@ -1,4 +1,4 @@
-"""Findings with the examples that they are about, code by code."""
+"""Findings by code, with their examples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recordgen.lint.findings import LintFinding
 from recordgen.report.exhibits import Exhibit, Label
 from recordgen.report.shown_records import Place
 
-# Records that are read for findings, and bytes of their pictures on the page.
+# Limits of the records read for findings, and of the bytes of their pictures on the page.
 _RECORDS_SHOWN = 240
 _PICTURE_BYTES = 2_000_000
 
@@ -31,9 +31,9 @@ class Side:
 
     Attributes:
         source: its import file.
-        line: 1-based line there.
-        split: where it is; empty: not known.
-        exhibit: what it looks like; None: it was not read.
+        line: its line, from 1.
+        split: its split; empty if unknown.
+        exhibit: its record; None if it was not read.
     """
 
     source: str
@@ -43,20 +43,20 @@ class Side:
 
     @property
     def labels(self) -> Sequence[Label]:
-        """The labels of the example, as far as they are known."""
+        """The labels of the example; empty if it was not read."""
         return self.exhibit.labels if self.exhibit is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
 class ShownFinding:
-    """One finding with one example, two, or none: it is about the dataset as a whole."""
+    """One finding with one or two examples, or none if it concerns the whole dataset."""
 
     finding: LintFinding
     sides: Sequence[Side]
 
     @property
     def message(self) -> str:
-        """What was found, with the name of the other import file instead of its path."""
+        """The finding's message, with the name of the other import file instead of its path."""
         source = self.finding.other_source
         return self.finding.message.replace(source, source.rpartition("/")[2])
 
@@ -78,9 +78,9 @@ class CodeGroup:
     Attributes:
         code: the code.
         level: ``error`` or ``warning``.
-        count: how many findings there are in all.
-        remedy: what to do about it; empty: the documentation says it.
-        items: the first of them.
+        count: number of all findings with this code.
+        remedy: what to do about it; empty if only the documentation has it.
+        items: the first findings.
     """
 
     code: str
@@ -91,11 +91,11 @@ class CodeGroup:
 
 
 def places_of(findings: Sequence[LintFinding], facts: Any) -> Mapping[Line, Place]:
-    """Return where the records of findings lie: of each code the first, then the second, and on.
+    """Return the places of the findings' records, taking one finding of each code in turn.
 
     Args:
-        findings: those that are shown.
-        facts: a table with a row for each example; None: nobody knows.
+        findings: the findings to show.
+        facts: a table with a row for each example; None if unknown.
     """
     wanted = list(dict.fromkeys(_lines_by_turns(findings)))[:_RECORDS_SHOWN]
     if not facts or not wanted:
@@ -105,7 +105,7 @@ def places_of(findings: Sequence[LintFinding], facts: Any) -> Mapping[Line, Plac
     is_near &= pc.is_in(facts["source"].cast(pa.string()), value_set=sources).to_numpy()
     names = ("source", "line", "split", "shard", "record")
     near = facts.select(names).take(pa.array(np.flatnonzero(is_near))).to_pydict()
-    # A line may name several examples: the first one stands for it.
+    # A line may name several examples: keep the first.
     rows = reversed(list(zip(*(near[name] for name in names), strict=True)))
     found = {(source, line): Place(*place) for source, line, *place in rows}
     return {line: found[line] for line in wanted if line in found}
@@ -130,10 +130,10 @@ def groups_of(
     """Return findings by code, with their examples.
 
     Args:
-        findings: code by code.
-        counts: how many there are of each code in all.
-        places: where the records of their lines lie.
-        at: what records look like.
+        findings: grouped by code.
+        counts: number of all findings by code.
+        places: places of the records by line.
+        at: the records to show, by place.
     """
     left = _PICTURE_BYTES
 

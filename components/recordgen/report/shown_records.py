@@ -1,4 +1,4 @@
-"""Which records of the shards a page needs: some of each split, and those that findings are about.
+"""The records that a page shows: some of each split, and the records with findings.
 
 Reading is bounded, so that a page of a million examples costs no more than one of a thousand.
 """
@@ -27,15 +27,15 @@ from recordgen.tasks import TASKS
 _ALL_SHOWN = 15
 _SHOWN_PER_SPLIT = 5
 
-# Bytes read of each split: one large photo, or many small records.
+# Bytes read per split: one large photo, or many small records.
 _SPLIT_BYTES = 2_000_000
 
-# Records read of each shard: of images, to choose from; of others, also to count their values.
+# Images read per shard, to choose from; other records read per split, also to count their values.
 _IMAGES_PER_SHARD = 32
 _RECORDS_PER_SPLIT = 1000
 
-# Records that are skipped on the way to those of findings; of files that are far or compressed,
-# bytes that are read.
+# Limits for records with findings: records skipped to reach them in local files, and bytes read of
+# remote or compressed files.
 _SKIPPED = 300_000
 _FAR_BYTES = 32_000_000
 
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class Place(NamedTuple):
-    """Where a record lies: its split, shard and index there."""
+    """The place of a record: its split, its shard and its index in the shard."""
 
     split: str
     shard: str
@@ -52,13 +52,13 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShownRecords:
-    """What a page shows of a dataset's records.
+    """The records that a page shows.
 
     Attributes:
         examples: by split.
-        sample: the first records of some shards by split; they lie in the order of a hash, so
-            they are drawn by chance.
-        at: the records that were asked for, and could be afforded.
+        sample: the first records of some shards by split; records are in the order of a hash, so
+            this is a random sample.
+        at: the requested records that were cheap enough to read.
     """
 
     examples: Mapping[str, Sequence[Exhibit]] = field(default_factory=dict)
@@ -69,14 +69,14 @@ class ShownRecords:
 def read_shown(
     dataset: Dataset, path_of: Callable[[str], str], places: Sequence[Place] = ()
 ) -> ShownRecords:
-    """Read what a page shows: examples with as many labels as possible, and always the same.
+    """Read the records that a page shows: deterministic, with as many labels as possible.
 
-    Reading starts at the front of one shard for each label, or of the first and the last one. What
-    cannot be read is logged as a warning: a dataset is no worse without a picture.
+    Reading starts at the front of one shard for each label, or of evenly spaced shards. If reading
+    fails, a warning is logged: a missing picture must not fail a run.
 
     Args:
-        dataset: names shards and their sizes.
-        path_of: says where a shard lies.
+        dataset: has the shards and their sizes.
+        path_of: maps a shard's name to its path.
         places: records to show, the most important first.
     """
     try:
@@ -109,7 +109,7 @@ def _has_images(dataset: Dataset) -> bool:
 
 def _read_sample(dataset: Dataset, path_of: Callable[[str], str]) -> Mapping[str, Sequence[Record]]:
     splits = dict(islice(dataset.splits.items(), _ALL_SHOWN))
-    # Examples of an image and its labels have no values that are counted.
+    # Examples of an image and its labels have no values to count.
     is_plain = not dataset.features and _has_images(dataset)
     reads = [
         (name, path_of(shard.file), number)
@@ -123,14 +123,14 @@ def _read_sample(dataset: Dataset, path_of: Callable[[str], str]) -> Mapping[str
 
 
 def _reading(split: Split, is_plain: bool) -> Iterator[tuple[Shard, int]]:
-    """Yield which shards to read, and how many records from the front of each."""
+    """Yield the shards to read and the number of records from the front of each."""
     shards = [shard for shard in split.shards if shard.examples]
     if not shards:
         return
     by_label = {shard.label: shard for shard in reversed(shards)}
     several = list(by_label.values())[::-1]
     if len(by_label) == 1:
-        # At least two: the last one holds what was appended, if anything was.
+        # At least two: the last shard holds appended examples, if there are any.
         several = evenly(shards, max(2, -(-_SHOWN_PER_SPLIT * len(shards) // split.examples)))
     affordable = max(1, _SPLIT_BYTES * split.examples // max(1, split.bytes))
     opened = evenly(several, min(_SHOWN_PER_SPLIT, affordable))
@@ -140,7 +140,6 @@ def _reading(split: Split, is_plain: bool) -> Iterator[tuple[Shard, int]]:
 
 
 def _read_front(read: tuple[str, str, int]) -> tuple[str, list[Record]]:
-    """Return a shard's split, and its first records."""
     split, path, number = read
     return split, list(map(parse_example, islice(read_records(path), number)))
 
@@ -148,8 +147,8 @@ def _read_front(read: tuple[str, str, int]) -> tuple[str, list[Record]]:
 def _choose(records: Iterable[Record], dataset: Dataset) -> list[Record]:
     """Return records with as many labels as possible.
 
-    Each is the first one of those with the label that was chosen the fewest times so far; to have
-    none counts as a label.
+    Each step takes the first record with the label that was chosen least often so far; having no
+    label counts as a label.
     """
     count = min(_SHOWN_PER_SPLIT, _ALL_SHOWN // max(1, len(dataset.splits)))
     if _has_images(dataset):
@@ -167,7 +166,7 @@ def _choose(records: Iterable[Record], dataset: Dataset) -> list[Record]:
 def _read_places(
     dataset: Dataset, path_of: Callable[[str], str], places: Iterable[Place]
 ) -> Iterator[tuple[Place, Record]]:
-    """Yield the records at some places, as far as reading them is cheap."""
+    """Yield the records at the given places, except those that are costly to read."""
     shards = {shard.file: shard for split in dataset.splits.values() for shard in split.shards}
     by_shard: dict[str, dict[int, Place]] = defaultdict(dict)
     skipped, far_bytes = 0, 0

@@ -1,10 +1,10 @@
-"""Sizes and long texts as a person reads them."""
+"""Sizes and long texts for people."""
 
 from __future__ import annotations
 
 
 def megabytes(size: float) -> str:
-    """Return a size in bytes as people read it (1 MB = 10^6 bytes)."""
+    """Return a size in bytes as text (1 MB = 10^6 bytes)."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
@@ -13,5 +13,5 @@ def megabytes(size: float) -> str:
 
 
 def shortened(text: str, characters: int) -> str:
-    """Return a text of at most so many characters; one that was cut ends with ``…``."""
+    """Return a text of at most ``characters`` characters; a cut text ends with ``…``."""
     return text if len(text) <= characters else f"{text[: characters - 1]}…"

@@ -5,6 +5,6 @@ schema.pbtxt      TensorFlow Data Validation: :mod:`recordgen.standards.tfdv_sch
 README.md         Hugging Face's dataset card, on request: :mod:`recordgen.standards.card`
 records.parquet   an index of all examples, on request: :mod:`recordgen.standards.example_index`
 
-Pure functions make the texts, from a :class:`recordgen.dataset.manifest.Dataset` alone, so the same
-dataset gives the same bytes. None of them needs the tool that reads it.
+The texts are pure functions of a :class:`recordgen.dataset.manifest.Dataset`, so the same dataset
+gives the same bytes. None of them needs the tool that reads it.
 """

@@ -1,7 +1,7 @@
-"""``README.md``: a dataset card in the form of Hugging Face, from what ``dataset.json`` knows.
+"""``README.md``: a dataset card as Hugging Face defines it, made from ``dataset.json``.
 
 The head (between lines of ``---``) is YAML that hubs read; the rest is Markdown. What Recordgen
-cannot know, such as the licence, is a question at the end and not a guess.
+cannot know, such as the licence, becomes a question at the end instead of a guess.
 
 Keys of the head: "Dataset Cards", huggingface.co/docs/hub/datasets-cards.
 """
@@ -45,10 +45,10 @@ _SIZES = (
     *("1B<n<10B", "10B<n<100B", "100B<n<1T", "n>1T"),
 )
 
-# Task and seed have lines of their own; columns of a table are its features, which the card lists.
-_OPTIONS_LEFT_OUT = ("task", "input_format", "seed", "table", "schema")
+# Task and seed have their own lines; columns of a table are its features, which the card lists.
+_OPTIONS_OMITTED = ("task", "input_format", "seed", "table", "schema")
 
-# What Markdown or HTML would read as something else than itself.
+# Characters with a meaning in Markdown or HTML.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$-])")
 
 _QUESTIONS = (
@@ -65,16 +65,16 @@ _LANGUAGE_QUESTION = "In which languages are the texts? Set `language` in the he
 def write_card(
     output: str | os.PathLike[str], to: str | None = None, *, overwrite: bool = False
 ) -> str:
-    """Write the card of a finished dataset, and return where.
+    """Write the card of a finished dataset, and return its path.
 
     Args:
         output: a converted or written output, or a TFX Examples uri.
         to: path or URL of the file; None: ``README.md`` in ``output``.
-        overwrite: replace a file that is there, with the answers that people wrote into it.
+        overwrite: replace an existing file, and with it the answers that people added.
 
     Raises:
         SourceError: there is no finished dataset.
-        OutputExistsError: the file is there already.
+        OutputExistsError: the file exists.
         StorageError: storage failed.
     """
     root = storage.normal(os.fspath(output))
@@ -87,12 +87,11 @@ def write_card(
 
 
 def check_no_card(path: str) -> None:
-    """Check that there is no card at ``path``. Raises: OutputExistsError: there is."""
+    """Check that there is no card at ``path``. Raises: OutputExistsError."""
     if storage.exists(path):
         raise OutputExistsError(
-            f"{path}: there is a card already, perhaps with answers of people; recordgen card "
-            f"writes one beside it with --output FILE, to copy what you need, or replaces it with "
-            f"--overwrite"
+            f"{path}: this card exists, perhaps with answers that people added; use recordgen card "
+            f"with --output FILE to write another one, or with --overwrite to replace it"
         )
 
 
@@ -137,7 +136,7 @@ def _head(dataset: Dataset) -> Iterator[str]:
 
 
 def _category(dataset: Dataset) -> str | None:
-    """Return the hub's word for the task; None: it has none, or a table has no target."""
+    """Return the hub's name for the task; None if it has none, or if a table has no target."""
     if dataset.task == "tabular":
         prediction = json.loads(dataset.options.get("table") or "{}").get("prediction")
         return f"tabular-{prediction}" if prediction else None
@@ -223,7 +222,7 @@ def _origin(dataset: Dataset) -> Iterator[str]:
 
 
 def _published(path: str) -> str:
-    """Return a URL, or the name of a local file: others do not care for this machine's folders."""
+    """Return a URL, or the name of a local file: this machine's folders are not published."""
     return posixpath.basename(path.rstrip("/")) if storage.is_local(path) else path
 
 
@@ -232,7 +231,7 @@ def _changed(options: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         name: value
         for name, value in options.items()
-        if name not in _OPTIONS_LEFT_OUT and value != defaults.get(name)
+        if name not in _OPTIONS_OMITTED and value != defaults.get(name)
     }
 
 
@@ -263,10 +262,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return text that Markdown shows as it is, in one line."""
+    """Return text in one line, escaped so that Markdown shows it unchanged."""
     return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 def _yaml(text: str) -> str:
-    """Return text as a YAML scalar: JSON's strings are YAML's, too."""
+    """Return text as a YAML scalar: JSON strings are valid YAML."""
     return json.dumps(text)

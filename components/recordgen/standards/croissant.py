@@ -1,14 +1,15 @@
-"""``croissant.json``: a dataset in the vocabulary of Croissant 1.1, for catalogues and loaders.
+"""``croissant.json``: a description of a dataset in Croissant 1.1, for catalogues and loaders.
 
 ``mlcroissant.Dataset("OUT/croissant.json").records("labels")`` → the labels, record by record.
 
-The record sets ``splits``, ``shards`` and ``labels`` hold their records. ``examples`` describes the
-features of the TFRecords, which Croissant's own loader does not read. ``rows`` has one record per
-example, from ``examples.parquet``, which it does read: where it is, what its row says, what its
-image looks like; and ``index`` (see :mod:`recordgen.standards.example_index`) its features.
+The record sets ``splits``, ``shards`` and ``labels`` contain their records. ``examples`` describes
+the features of the TFRecords, which Croissant's own loader cannot read. ``rows`` has one record per
+example, from ``examples.parquet``, which the loader can read: the place of the record, its
+annotation, and measures of its image. ``index`` (see :mod:`recordgen.standards.example_index`) has
+the small features.
 
-Rules: "Croissant Format Specification" 1.1, docs.mlcommons.org/croissant. Properties that nobody
-told us, such as the licence, are missing: a loader warns of them.
+Rules: "Croissant Format Specification" 1.1, docs.mlcommons.org/croissant. Unknown properties, such
+as the licence, are missing: a loader warns of them.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ CROISSANT_FILE = "croissant.json"
 
 _ROWS_FILES = "examples-parquet"
 
-# Columns of examples.parquet with their types in Croissant; the second ones are of images alone.
-# Not the import file, which may be a path of a machine, and no columns of whole numbers with gaps,
-# which mlcroissant cannot read.
+# Columns of examples.parquet with their types in Croissant, for all tasks and for images only.
+# The import file is missing, because it may be a path of this machine, and so are integer columns
+# with gaps, which mlcroissant cannot read.
 _ROW_COLUMNS: Mapping[str, str] = {
     "split": "sc:Text",
     "shard": "sc:Text",
@@ -49,7 +50,7 @@ _IMAGE_COLUMNS: Mapping[str, str] = {
 #: The index of all examples, see :mod:`recordgen.standards.example_index`.
 INDEX_FILE = "records.parquet"
 
-#: Columns of the index beside the features, with their types in Croissant.
+#: Columns of the index in addition to the features, with their types in Croissant.
 INDEX_COLUMNS: Mapping[str, str] = {
     "split": "sc:Text",
     "shard": "sc:Text",
@@ -57,14 +58,14 @@ INDEX_COLUMNS: Mapping[str, str] = {
     "length": "cr:Int64",
 }
 
-# More records than these would make a description that nobody opens; they lie in files anyway.
+# More records would make the description too large to read; they are in files anyway.
 _MOST_EMBEDDED = 10_000
 
 _TFRECORD = "https://www.tensorflow.org/tutorials/load_data/tfrecord"
 
 _SHARDS = "tfrecords"
 
-# Croissant's words for the splits that everybody has.
+# Croissant's names for the usual splits.
 _SPLIT_URLS = {
     TRAIN: "cr:TrainingSplit",
     EVAL: "cr:ValidationSplit",
@@ -108,12 +109,12 @@ _CONTEXT: Mapping[str, Any] = dict(
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """An index that lies beside the dataset.
+    """The index of a dataset.
 
     Attributes:
-        sha256: of the file (hex).
-        bytes: its size.
-        features: the features that it has as columns.
+        sha256: digest of the file (hex).
+        bytes: size of the file.
+        features: the features that are columns of the index.
     """
 
     sha256: str
@@ -131,10 +132,10 @@ def croissant_text(
     """Return the content of ``croissant.json``.
 
     Args:
-        dataset: what is described.
-        files: texts that lie beside the shards and describe labels, by the file's name.
-        index: the index of all examples; None: there is none.
-        has_rows: whether ``examples.parquet`` lies beside the shards.
+        dataset: the dataset.
+        files: contents of the files that name labels, by file name.
+        index: the index of all examples, or None.
+        has_rows: whether there is an ``examples.parquet``.
     """
     records = [_splits(dataset), _shards(dataset), _labels(dataset), _examples(dataset)]
     distribution = [_shard_files(dataset), *_text_files(files)]
@@ -160,7 +161,7 @@ def croissant_text(
 
 
 def _description(dataset: Dataset) -> str:
-    # Not the import files: whoever publishes the dataset does not publish the paths of a machine.
+    # Import files are not named: they may be paths of this machine.
     counts = ", ".join(f"{name} {split.examples:,}" for name, split in dataset.splits.items())
     return f"{dataset.examples:,} examples of the task {dataset.task} as TFRecords ({counts})."
 
@@ -197,7 +198,7 @@ def _file_object(name: str, kind: str, sha256: str, size: int) -> dict[str, Any]
 
 def _splits(dataset: Dataset) -> dict[str, Any] | None:
     columns = {"name": "sc:Text", "url": "sc:URL", "examples": "cr:Int64", "bytes": "cr:Int64"}
-    # Croissant has no word for a split with a name of its own, and no null in a column of URLs.
+    # Croissant has no URL for other splits, and no null in a column of URLs.
     if not dataset.splits.keys() <= _SPLIT_URLS.keys():
         del columns["url"]
     rows = [
@@ -242,7 +243,7 @@ def _embedded(
     key: str,
     kind: str | None = None,
 ) -> dict[str, Any] | None:
-    """Return a record set that holds its records; None if there are none, or too many."""
+    """Return a record set with its records; None if there are none, or too many."""
     if not rows or len(rows) > _MOST_EMBEDDED:
         return None
     return {
@@ -284,7 +285,7 @@ def _examples(dataset: Dataset) -> dict[str, Any] | None:
 
 
 def _pixels(dataset: Dataset, name: str) -> dict[str, Any]:
-    """Return what is different of a field whose images may lie there as their pixels."""
+    """Return the changed properties of a field with images that may be stored as raw pixels."""
     pixels = dataset.options.get("pixels")
     if pixels not in ("raw", "mixed") or not is_image(name):
         return {}
@@ -297,8 +298,8 @@ def _pixels(dataset: Dataset, name: str) -> dict[str, Any]:
 
 
 def _rows_files() -> dict[str, Any]:
-    # A file set, because a file object needs a sha256: the file names import files, so the same
-    # dataset of another folder has another one.
+    # Not a file object, which needs a sha256: the file has the paths of the import files, so the
+    # same dataset from another folder would have another one.
     return {
         **_named("cr:FileSet", _ROWS_FILES),
         "encodingFormat": "application/x-parquet",
@@ -308,7 +309,7 @@ def _rows_files() -> dict[str, Any]:
 
 def _rows(dataset: Dataset) -> dict[str, Any]:
     source = {"fileSet": {"@id": _ROWS_FILES}}
-    # Of all, or none: see above about gaps.
+    # Only if all examples have images, because of the gaps (see above).
     has_images = all(split.images is not None for split in dataset.splits.values())
     columns = {**_ROW_COLUMNS, **(_IMAGE_COLUMNS if has_images else {})}
     return {
@@ -323,7 +324,7 @@ def _rows(dataset: Dataset) -> dict[str, Any]:
 def _columns(
     record_set: str, columns: Mapping[str, str], source: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the fields of columns, given their types; ``source`` is the file that holds them."""
+    """Return the fields for columns and their types; ``source`` is the file with the columns."""
     return [
         {
             "@type": "cr:Field",

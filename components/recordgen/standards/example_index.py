@@ -3,9 +3,9 @@
     split  shard                                    offset  length  image/class/text  …
     train  Split-train/data_tfrecord-00000-of-00001      0     392  3                 …
 
-``offset`` and ``length`` give the record in its shard: ``length`` bytes of tf.train.Example begin
-12 bytes behind ``offset`` (of the shard's content, if that is compressed). Bytes of images and
-arrays are not here; text that is not UTF-8 is null.
+``offset`` and ``length`` locate the record in its shard (before compression): the ``length`` bytes
+of the tf.train.Example begin at ``offset`` + 12. Bytes of images and arrays are omitted; text that
+is not UTF-8 is null.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from recordgen.standards.croissant import (
 )
 from recordgen.standards.stored_features import is_image, label_files, stored_features
 
-# Rows of a row group: what is in memory at a time.
+# Rows of a row group, which is in memory at once.
 _ROWS_AT_ONCE = 10_000
 
 _PART_BYTES = 1 << 20
@@ -42,7 +42,7 @@ _Row = dict[str, Any]
 def write_index(output: str | os.PathLike[str]) -> str:
     """Write the index of a finished dataset, name it in ``croissant.json``, and return its path.
 
-    All shards are read once, payloads with them.
+    All shards are read once, including payloads.
 
     Args:
         output: a converted or written output, or a TFX Examples uri.

@@ -1,10 +1,10 @@
-"""``lineage.json``: what a model was trained on, inside the model itself.
+"""``lineage.json``: the training data and settings of a model, stored inside the model.
 
     MODEL/assets.extra/lineage.json   {"dataset": {"digest": "3f…", "rows": 1800, …}, "split": …}
 
-SavedModel reserves ``assets.extra`` for files of others, which servers ignore and copies keep. So a
-pushed model leads back to the import files without a metadata store; the digest says whether a
-dataset is the very one, wherever it lies.
+SavedModel reserves ``assets.extra`` for users' files; servers ignore them and copies keep them. So
+a pushed model can be traced to its import files without a metadata store; the digest identifies the
+dataset, wherever it is.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ TFX_FOLDER = "Format-Serving"
 
 @dataclass(frozen=True, slots=True)
 class DatasetLineage:
-    """Where a dataset comes from.
+    """The origin of a dataset.
 
     Attributes:
-        uri: where it was read, without secrets; of several that were read as one, of each.
-        digest: see :class:`recordgen.dataset.manifest.Dataset`, as all below.
-        task: what its rows mean.
+        uri: its path or URL without secrets; a tuple if several datasets were read as one.
+        digest: see :class:`recordgen.dataset.manifest.Dataset`, also for all below.
+        task: its task.
         rows: rows of the import files.
-        rejects: rows that were left out.
+        rejects: rejected rows.
         splits: examples by split.
-        label_count: how many labels there are.
-        source: the import files as they were named.
+        label_count: number of labels.
+        source: the import files as they were given.
         seed: the seed of order and splits.
-        options: the options that decided what was written.
-        recordgen_version: the version that wrote it.
+        options: the options that affect the output.
+        recordgen_version: the version that wrote the dataset.
     """
 
     uri: str | tuple[str, ...]
@@ -62,7 +62,7 @@ class DatasetLineage:
 
     @classmethod
     def of(cls, uri: str | tuple[str, ...], dataset: Dataset) -> DatasetLineage:
-        """Return the lineage of a dataset that lies at ``uri``."""
+        """Return the lineage of the dataset at ``uri``."""
         return cls(
             uri=without_secrets(uri) if isinstance(uri, str) else tuple(map(without_secrets, uri)),
             digest=dataset.digest,
@@ -80,13 +80,13 @@ class DatasetLineage:
 
 @dataclass(frozen=True, slots=True)
 class ModelLineage:
-    """What a model was trained on, and how.
+    """The training data and settings of a model.
 
     Attributes:
-        dataset: the dataset, as it was when the training began.
-        split: the split of the training.
-        settings: the training's settings.
-        recordgen_version: the version that trained it.
+        dataset: the dataset when the training began.
+        split: the training split.
+        settings: the settings of the training.
+        recordgen_version: the version that trained the model.
     """
 
     dataset: DatasetLineage
@@ -100,7 +100,7 @@ class ModelLineage:
 
     @classmethod
     def from_json(cls, text: str) -> ModelLineage:
-        """Parse what :meth:`to_json` gave. Raises: KeyError, TypeError, ValueError: it did not."""
+        """Parse the result of :meth:`to_json`. Raises: KeyError, TypeError, ValueError."""
         values = json.loads(text)
         if not isinstance(values, dict) or values.pop("format", None) != _FORMAT:
             raise ValueError(f"format must be {_FORMAT!r}")
@@ -113,14 +113,14 @@ class ModelLineage:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The way back from a model or a dataset.
+    """The lineage of a model or a dataset.
 
     Attributes:
-        place: the folder that was found: of the model, or of the dataset.
-        dataset: where the dataset comes from.
-        model: how the model was trained; None: the place is a dataset.
-        state: of a model's dataset: ``same``, ``changed`` or ``missing`` where it was read; of a
-            dataset: ``same``.
+        place: the folder of the model or the dataset.
+        dataset: the origin of the dataset.
+        model: training of the model; None if the place is a dataset.
+        state: whether the dataset at its uri is still the ``same`` or is ``changed`` or
+            ``missing``; ``same`` if the place is a dataset.
     """
 
     place: str
@@ -148,10 +148,10 @@ def write_lineage(model: str, lineage: ModelLineage) -> None:
 
 
 def find_lineage(place: str | os.PathLike[str]) -> Lineage:
-    """Return the way back from a model or a dataset.
+    """Find the lineage of a model or a dataset.
 
     Args:
-        place: a SavedModel, a folder of its versions (the newest counts), a TFX Model uri, or the
+        place: a SavedModel, a folder of its versions (the newest is used), a TFX Model uri, or the
             output of a conversion.
 
     Raises:
@@ -174,7 +174,7 @@ def find_lineage(place: str | os.PathLike[str]) -> Lineage:
 
 
 def lineage_lines(found: Lineage) -> Iterator[str]:
-    """Yield the way back as text, from the model to the import files."""
+    """Yield the lineage as text, from the model to the import files."""
     indent = ""
     if found.model is not None:
         yield f"model {found.place}"
@@ -191,8 +191,8 @@ def _dataset_lines(found: Lineage) -> Iterator[str]:
     dataset = found.dataset
     states = {
         "same": "",
-        "changed": " (another dataset lies there now)",
-        "missing": " (it is no longer there)",
+        "changed": " (replaced by another dataset)",
+        "missing": " (no longer there)",
     }
     splits = ", ".join(f"{name} {count:,}" for name, count in dataset.splits.items())
     examples = sum(dataset.splits.values())
@@ -212,7 +212,7 @@ def _dataset_lines(found: Lineage) -> Iterator[str]:
 
 
 def _models(root: str) -> Iterator[str]:
-    """Yield the folders in which a model of ``root`` may lie, the newest version first."""
+    """Yield the folders of ``root`` that may hold a model, the newest version first."""
     yield root
     yield storage.join(root, TFX_FOLDER)
     versions = [name for name in storage.list_folders(root, "") if name.isdecimal()]
@@ -226,7 +226,7 @@ def _read_model(path: str) -> ModelLineage:
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
     except (KeyError, TypeError, ValueError) as exc:
-        raise SourceError(f"{path}: not a {_FORMAT} lineage: {exc}; train the model anew") from exc
+        raise SourceError(f"{path}: not a {_FORMAT} lineage: {exc}; retrain the model") from exc
 
 
 def _places(dataset: DatasetLineage) -> tuple[str, ...]:

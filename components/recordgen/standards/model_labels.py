@@ -1,8 +1,8 @@
-"""``labels.txt``: the labels that a model knows, inside the model itself.
+"""``labels.txt``: the labels of a model, stored inside the model.
 
     MODEL/assets.extra/labels.txt   the dataset's labels.txt: line number (from 0) = number
 
-Numbers mean nothing without these names: another dataset may number the same labels differently.
+Numbers need these names: another dataset may number the same labels differently.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def read_model_labels(model: str) -> tuple[str, ...]:
     """Return a saved model's labels, by number; () if it predicts numbers.
 
     Raises:
-        SourceError: the model does not say which labels it knows.
+        SourceError: the model has no labels file.
     """
     path = storage.join(model, MODEL_LABELS_FILE)
     try:
-        # A label may have any character but a line's end, such as U+2028, where splitlines splits.
+        # Not splitlines: it also splits at characters that a label may contain, such as U+2028.
         return tuple(storage.read_text(path).split("\n")[:-1])
     except OSError as exc:
         raise SourceError(
-            f"{path}: cannot be read ({exc.strerror or exc}), so the model does not say which "
-            f"labels it knows; give a model that recordgen.training of this version has saved"
+            f"{path}: cannot be read ({exc.strerror or exc}), so the model's labels are unknown; "
+            f"give a model that recordgen.training of this version has saved"
         ) from exc

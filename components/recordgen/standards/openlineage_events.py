@@ -1,11 +1,11 @@
-"""OpenLineage: tell a lineage service that a conversion started, and how it ended.
+"""OpenLineage events: report the start and the end of a conversion to a lineage service.
 
     START                        job recordgen.convert.digits: inputs: the import files, output
     COMPLETE | FAIL | ABORT      the output with version, schema, counts and data quality
 
-Events go where OpenLineage's own settings say: ``OPENLINEAGE_URL``, other variables of its client,
-or ``openlineage.yml``. Without any of them nothing is imported. A service that does not answer, or
-a wrong setting, is a warning: it never ends a run.
+OpenLineage's own settings give the destination: ``OPENLINEAGE_URL``, other variables of its client,
+or ``openlineage.yml``. Without any of them nothing is imported. A service that does not answer and
+a wrong setting cause only a warning.
 
 Names of datasets: "Dataset Naming", openlineage.io/docs/spec/naming.
 """
@@ -36,14 +36,14 @@ _SETTINGS = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG")
 _TRANSPORT = "OPENLINEAGE__TRANSPORT"
 _CONFIG_FILE = "openlineage.yml"
 
-# How long a run waits at its end for events that are still on their way.
+# Time to wait at the end of a run for pending events.
 _CLOSE_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
 
 
 def is_configured(environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether OpenLineage's own settings name a place for events."""
+    """Return whether OpenLineage's own settings give a destination for events."""
     if environ.get(_DISABLED, "").strip().lower() == "true":
         return False
     if any(environ.get(name) for name in _SETTINGS):
@@ -55,7 +55,7 @@ def is_configured(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 class RunEvents:
-    """The events of a run that reads ``source`` and writes ``output``; None: none is sent."""
+    """The events of a run that reads ``source`` and writes ``output``; no client, no events."""
 
     def __init__(self, client: OpenLineageClient | None, source: Sequence[str], output: str):
         self._client = client
@@ -70,12 +70,12 @@ class RunEvents:
     def emit(
         self, state: str, dataset: Dataset | None = None, error: BaseException | None = None
     ) -> None:
-        """Tell the state of the run: COMPLETE with the dataset, FAIL or ABORT with the error."""
+        """Send the state of the run: COMPLETE with the dataset, FAIL or ABORT with the error."""
         if self._client is None:
             return
         try:
             self._client.emit(self._event(state, dataset, error))
-        except Exception as exc:  # noqa: BLE001 -- whatever a transport raises: the run goes on
+        except Exception as exc:  # noqa: BLE001 -- no error of a transport may end the run
             _warn(f"the event {state} was not sent: {type(exc).__name__}: {exc}")
 
     def _event(self, state: str, dataset: Dataset | None, error: BaseException | None) -> Any:
@@ -115,8 +115,8 @@ def run_events(source: Sequence[str], output: str) -> Iterator[RunEvents]:
     """Send START now and, if the block raises, FAIL or ABORT; the block sends COMPLETE.
 
     Args:
-        source: the import files as they are named.
-        output: folder or URL prefix that is written.
+        source: the import files as they were given.
+        output: folder or URL prefix of the output.
     """
     client = _client()
     events = RunEvents(client, source, output)
@@ -124,7 +124,7 @@ def run_events(source: Sequence[str], output: str) -> Iterator[RunEvents]:
     try:
         yield events
     except BaseException as exc:
-        is_failure = isinstance(exc, Exception)  # a KeyboardInterrupt is none
+        is_failure = isinstance(exc, Exception)  # a KeyboardInterrupt is not
         events.emit("FAIL" if is_failure else "ABORT", error=exc)
         raise
     finally:
@@ -133,7 +133,7 @@ def run_events(source: Sequence[str], output: str) -> Iterator[RunEvents]:
 
 
 def _client() -> OpenLineageClient | None:
-    """Return the client of the settings that are there; None: there are none, or they are wrong."""
+    """Return the configured client; None without settings, or if they are wrong."""
     if not is_configured():
         return None
     try:
@@ -146,7 +146,7 @@ def _client() -> OpenLineageClient | None:
         return None
     try:
         return OpenLineageClient()
-    except Exception as exc:  # noqa: BLE001 -- whatever a wrong setting makes it raise
+    except Exception as exc:  # noqa: BLE001 -- a wrong setting may raise anything
         _warn(f"OpenLineage's settings cannot be used: {type(exc).__name__}: {exc}")
         return None
 
@@ -164,7 +164,6 @@ def dataset_id(path: str) -> tuple[str, str]:
 
 
 def _facets(dataset: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the facets of the dataset, and those of this run's output."""
     from openlineage.client.facet_v2 import (
         data_quality_metrics_dataset,
         dataset_version_dataset,
@@ -204,7 +203,7 @@ def _facets(dataset: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def column_metrics(dataset: Dataset) -> Mapping[str, Mapping[str, int]]:
-    """Return what is known of the label's column: values, gaps, different values.
+    """Return the counts of the label column: values, gaps, different values.
 
     ``{"image/class/text": {"count": 9, "nullCount": 1, "distinctCount": 2}}``
     """

@@ -1,4 +1,4 @@
-"""What descriptions of a dataset share: its features, its label files and its name."""
+"""The features, the label files and the name of a dataset, for all descriptions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from recordgen.tables.columns import Table
 from recordgen.tables.schema import Schema
 from recordgen.tasks import TASKS, Declared, Tabular
 
-# What image features are called, alone or behind the name of a column.
+# Suffix of image features, after ``image`` or the name of a column.
 _IMAGE_BYTES = "/encoded"
 
 
 def stored_features(dataset: Dataset) -> Mapping[str, FeatureSpec]:
-    """Return the specs of all features by name: of the dataset, or else those of its task."""
+    """Return the specs of all features by name, from the dataset or else from its task."""
     if dataset.features or dataset.task not in TASKS:
         return dataset.features
     known = TASKS[dataset.task].features
@@ -27,16 +27,16 @@ def stored_features(dataset: Dataset) -> Mapping[str, FeatureSpec]:
 
 
 def label_files(dataset: Dataset) -> Mapping[str, str]:
-    """Return the files beside the shards that name the labels: text by the file's name."""
-    if dataset.task not in TASKS:  # written from Python, or of a package that is not installed
+    """Return the contents of the files that name the labels, by file name."""
+    if dataset.task not in TASKS:  # written from Python, or by a package that is not installed
         return {}
     return {LABELS_FILE: labels_text(dataset.labels), **TASKS[dataset.task].files(dataset.labels)}
 
 
 def label_features(dataset: Dataset) -> tuple[str | None, str | None]:
-    """Return the features that hold the text and the number of labels; None: there is none.
+    """Return the features with the text and the number of labels, each None if it is missing.
 
-    ``("image/class/text", "image/class/label")``; of a table the target, if that is text.
+    ``("image/class/text", "image/class/label")``; for a table, the target if it is text.
     """
     if dataset.task == Tabular.name:
         table = Table.from_json(dataset.options["table"])
@@ -59,12 +59,12 @@ def is_image(feature: str) -> bool:
 
 
 def dataset_name(dataset: Dataset) -> str:
-    """Return a name for a dataset that has none: that of its first import file, or its task."""
+    """Return a name for a dataset: the name of its first import file, or its task."""
     return source_name(dataset.source) or dataset.task
 
 
 def source_name(source: Sequence[str]) -> str:
-    """Return the name of the first import file; empty: there is none.
+    """Return the name of the first import file; empty if there is none.
 
     ``["gs://b/pets/labels.csv"]`` → ``labels``; ``["gs://b/pets/"]`` → ``pets``
     """

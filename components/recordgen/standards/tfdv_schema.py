@@ -1,4 +1,4 @@
-"""``schema.pbtxt``: what TensorFlow Data Validation may expect of this dataset and the next span.
+"""``schema.pbtxt``: a TensorFlow Data Validation schema for this dataset and the next spans.
 
     feature {
       name: "image/class/text"
@@ -9,10 +9,10 @@
     }
     string_domain { name: "labels" value: "cat" value: "dog" }
 
-A schema that TFDV infers from statistics holds whatever the data happened to hold. This one holds
-what the task means: labels are those of ``labels.txt``, corners lie in the image, times and sizes
-are not negative, and a feature that every record has may not go missing. Payloads and unique names
-have a type and no rule: statistics leave them out, and Transform reads them by this schema.
+A schema that TFDV infers from statistics describes whatever the data happens to contain. This one
+follows from the task: labels are in ``labels.txt``, corners are inside the image, times and sizes
+are not negative, and a feature that every record has must be present. Payloads and unique names
+have a type and no rule: statistics skip them, and Transform reads them by this schema.
 
 Format: tensorflow_metadata/proto/v0/schema.proto, as text.
 """
@@ -31,7 +31,7 @@ SCHEMA_FILE = "schema.pbtxt"
 
 _TYPES = {"bytes": "BYTES", "int64": "INT", "float32": "FLOAT"}
 
-# TFDV compares each value with all of a domain; larger vocabularies are only types.
+# TFDV compares each value with the whole domain; larger vocabularies get no domain.
 _MOST_VALUES = 10_000
 
 _LABELS = "labels"
@@ -42,7 +42,7 @@ _TAGS_FILE = "tags.txt"
 
 _IMAGE_FORMATS = ("bmp", "gif", "jpeg", "png")
 
-# Features whose values are bounded by what they mean: the smallest and the largest.
+# Smallest and largest possible values of features.
 _INT_BOUNDS: Mapping[str, tuple[int | None, int | None]] = {
     features.IMAGE_HEIGHT: (1, None),
     features.IMAGE_WIDTH: (1, None),
@@ -84,7 +84,6 @@ def schema_text(dataset: Dataset) -> str:
 
 
 def _rules(dataset: Dataset, name: str, spec: FeatureSpec, domain: str | None) -> Iterator[str]:
-    """Yield what is expected of a feature beyond its type."""
     count = _value_count(spec)
     if count is not None:
         yield f"value_count {{ min: {count} max: {count} }}"
@@ -96,27 +95,27 @@ def _rules(dataset: Dataset, name: str, spec: FeatureSpec, domain: str | None) -
 
 
 def _value_count(spec: FeatureSpec) -> int | None:
-    """Return how many values each record has; None: any number."""
+    """Return the number of values in each record; None if it varies."""
     if spec.shape is None:
         return None
-    # Arrays of other types are one value of raw bytes.
+    # An array of another dtype is one value of raw bytes.
     return math.prod(spec.shape) if spec.dtype in LIST_DTYPES else 1
 
 
 def _presence(dataset: Dataset, name: str, spec: FeatureSpec) -> str | None:
-    """Return how often a feature must be there; None: lists may be empty in all records."""
+    """Return the required presence of a feature; None for lists, which may always be empty."""
     if spec.shape is None:
         return None
-    # Sizes have a default for records of other tools; ours have them.
+    # The default of sizes is for other tools' records; ours always have them.
     is_always_there = spec.default is None or name in _INT_BOUNDS
     if name in label_features(dataset):
         is_always_there = not any(split.unlabelled for split in dataset.splits.values())
-    # A column of a table may have gaps, but is not gone.
+    # A column of a table may have gaps, but must not be missing entirely.
     return "min_fraction: 1 min_count: 1" if is_always_there else "min_count: 1"
 
 
 def _domains(dataset: Dataset) -> Mapping[str, Sequence[str]]:
-    """Return the values of each domain by its name, as far as they are known and not too many."""
+    """Return the values of each domain by name, if they are known and not too many."""
     tags = label_files(dataset).get(_TAGS_FILE, "").splitlines()
     stats = [split.images for split in dataset.splits.values()]
     formats = {kind for images in stats if images is not None for kind in images.formats}
