@@ -358,8 +358,11 @@ def known(
     return KnownRow(5, shard, split, uri, annotation)
 
 
+REMEDY = "convert all rows again"
+
+
 def stays(what: str, shard: str = "S") -> str:
-    return f"it is in {shard} with {what}, which stays; convert anew to change it"
+    return f"{shard} already has it with {what}, and append never changes an example; {REMEDY}"
 
 
 def planned(split: str, *, assigned: bool = True) -> Outcome:
@@ -373,7 +376,7 @@ def refused(code: str, message: str) -> Outcome:
 THERE = Outcome([], [], {"existing": 1})
 AMBIGUOUS = (
     "the path is relative, and the dataset was made from import files in several folders, so it "
-    "cannot be told which image it holds; write absolute paths"
+    "is unclear which image it names; write absolute paths"
 )
 OTHER_LABEL = refused("conflicting_labels", stays("label 'cat'"))
 OTHER_SPLIT = refused("conflicting_splits", stays("split 'train'"))
@@ -448,7 +451,7 @@ def test_a_rejected_row_does_not_stop_others() -> None:
     )
 
 
-BESIDE = "split {!r} contradicts {!r} of what S holds of it, which stays"
+BESIDE = "split {!r} contradicts {!r} of its other parts in S, and append never changes an example"
 PART = [known(annotation=SEGMENTS[0])]
 
 # name: row, existing parts of its video, eval_from, outcome

@@ -369,7 +369,7 @@ def test_append_and_resume(iob: Path, tmp_path: Path) -> None:
     assert dataset.labels == ("city", "person", "area")
     assert (out / "tags.txt").read_text().split()[-2:] == ["B-area", "I-area"]
     [reject] = map(json.loads, (out / "rejects.jsonl").read_text().splitlines())
-    assert re.search(r"with label 0 to 3 \(person\), which stays", reject["message"])
+    assert re.search(r"with label 0 to 3 \(person\), and append never changes", reject["message"])
     assert read_dataset(str(out)).examples == 5
 
 

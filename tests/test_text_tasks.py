@@ -230,7 +230,7 @@ def test_runs_that_go_on(source: str, tmp_path: Path) -> None:
     assert (result.dataset.examples, rows.existing) == (41, 2)
     messages = {item.line: item.message for item in result.rejects}
     assert sorted(messages) == [1, 2, 3]
-    assert "with label 'bad', which stays" in messages[3]
+    assert "with label 'bad', and append never changes" in messages[3]
 
 
 def test_shards_of_one_label_and_draws_by_content(source: str, tmp_path: Path) -> None:

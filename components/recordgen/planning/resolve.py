@@ -425,8 +425,8 @@ class _Settling:
                 kept.append(row._replace(split=first.split))
             else:
                 message = (
-                    f"split {row.split!r} contradicts {first.split!r} of what {first.shard} holds "
-                    f"of it, which stays"
+                    f"split {row.split!r} contradicts {first.split!r} of its other parts in "
+                    f"{first.shard}, and append never changes an example"
                 )
                 self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
         return kept
@@ -444,7 +444,7 @@ class _Settling:
             elif self._may_start_elsewhere(row) and len(self.folders) > max(1, len(there)):
                 message = (
                     "the path is relative, and the dataset was made from import files in several "
-                    f"folders, so it cannot be told which {self.task.noun} it holds; write "
+                    f"folders, so it is unclear which {self.task.noun} it names; write "
                     f"absolute paths"
                 )
                 self._reject(row, RejectCode.AMBIGUOUS_PATH, message)
@@ -487,7 +487,10 @@ class _Settling:
             found = f"split {first.split!r}"
         else:
             return None
-        return code, f"it is in {first.shard} with {found}, which stays; convert anew to change it"
+        return code, (
+            f"{first.shard} already has it with {found}, and append never changes an example; convert "
+            f"all rows again"
+        )
 
 
 def _line(row: PlacedRow) -> tuple[str, int]:
