@@ -219,5 +219,5 @@ def test_a_label_and_nothing_else(tmp_path: Path) -> None:
     rows = pd.DataFrame({"use": ["TRAIN"] * 4, "kind": ["a", "b"] * 2})
     output = converted(rows, tmp_path, {"use": "split", "kind": "label"})
     trainer = TableTrainer(output, "train", read_dataset(output), TrainingConfig())
-    with pytest.raises(DataError, match="there is no column beside the target"):
+    with pytest.raises(DataError, match="there is no column other than the target"):
         trainer.check()

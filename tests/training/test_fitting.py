@@ -233,8 +233,8 @@ def test_how_images_change(examples, settings, expected):
     ("settings", "trainer", "message"),
     [
         # settings, the trainer, what the error says
-        ({"class_weights": "balanced"}, ManyImageLabels, "class_weights=balanced needs one label"),
-        ({"augment": "photo"}, OneTextLabel, "augment is for labels of images .* say 'auto'"),
+        ({"class_weights": "balanced"}, ManyImageLabels, "class_weights=balanced needs examples"),
+        ({"augment": "photo"}, OneTextLabel, "augment is for labels of images .* set it to 'auto'"),
         ({"colour": 0.1}, OneTextLabel, r"colour is for labels of images .* \(got 0.1\)"),
     ],
 )

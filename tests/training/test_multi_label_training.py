@@ -175,6 +175,6 @@ def test_the_log_has_the_auc(trained):
 def test_examples_without_a_model(tmp_path):
     """Examples of any kind can be written, and no model learns them: said before training."""
     write(iter([{"x": 1.0}]), str(tmp_path / "out"))
-    expected = "out: there is no model for the task 'examples'; train one of your own on recordgen"
+    expected = "out: there is no model for the task 'examples'; train your own model with recordgen"
     with pytest.raises(DataError, match=expected):
         trainer.train(str(tmp_path / "out"), tmp_path, **FAST)

@@ -157,7 +157,7 @@ def test_several_machines(tuner_args, monkeypatch):
     """Each would search on its own."""
     two = Replicas(strategy=tf.distribute.get_strategy(), worker=0, workers=2)
     monkeypatch.setattr(tuner, "find_replicas", lambda: two)
-    with pytest.raises(UsageError, match="runs on one machine, and TF_CONFIG names 2"):
+    with pytest.raises(UsageError, match="runs on one machine, but TF_CONFIG names 2"):
         tuner_fn(tuner_args({}))
 
 

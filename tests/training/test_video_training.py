@@ -227,7 +227,7 @@ def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
     """By its name, if there is one, and without what is in it."""
     signatures = tf.saved_model.load(trained[0]).signatures
     serve = signatures["serving_default"]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="decodes animated GIFs only"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="decodes only animated GIFs"):
         serve(
             video_bytes=tf.constant([b"\0\0\0\x18ftypmp42"]),
             start=tf.constant([0.0]),
@@ -237,7 +237,7 @@ def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
     path.write_bytes(b"a secret")
     said = {"video/uri": str(path).encode(), "video/segment/start": 0.0, "video/segment/end": 1.0}
     record = b"".join(serialize_example(said))
-    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"none\] \[{path}\]") as caught:
+    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"not one\] \[{path}\]") as caught:
         signatures["evaluate"](examples=tf.constant([record]))
     assert "secret" not in str(caught.value)
 
@@ -246,9 +246,13 @@ def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
     ("name", "content", "message"),
     [
         # a video, what is in it, what the error says
-        ("1.mp4", b"", r"of split 'train' /.*/1.mp4 is none by its name; make GIFs of .*map_exam"),
-        ("1.gif", b"\0\0\0\x18ftyp", r"of split 'train' /.*/1.gif is an MP4 or QuickTime video"),
-        ("1", b"", r"of split 'train' /.*/1 is a file of no known format"),
+        (
+            "1.mp4",
+            b"",
+            r"/1.mp4 in split 'train' does not have the name .* videos to GIF, .*map_exam",
+        ),
+        ("1.gif", b"\0\0\0\x18ftyp", r"/1.gif in split 'train' is an MP4 or QuickTime video"),
+        ("1", b"", r"/1 in split 'train' is a file of no known format"),
         ("2.gif", None, r"^/.*/2.gif: TensorFlow cannot read this video \(.*No such file"),
         ("https://h/1.gif", None, r"^https://h/1.gif: TensorFlow cannot read this video \(.*https"),
     ],
@@ -276,5 +280,5 @@ def test_videos_to_evaluate_are_looked_at_too(tmp_path):
     for number in range(2):
         (tmp_path / f"{number}.gif").write_bytes(gif([0, 9], [5, 5]))
     convert(str(tmp_path / "a.csv"), str(tmp_path / "out"), task="video_classification")
-    with pytest.raises(DataError, match=r"of split 'eval' /.*/2.mov is none by its name"):
+    with pytest.raises(DataError, match=r"/2.mov in split 'eval' does not have the name"):
         train(str(tmp_path / "out"), tmp_path, batch_size=2)

@@ -21,7 +21,7 @@ from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.earlier import EarlierModel, write_inputs
 from recordgen.training.learner import TaskTrainer
-from recordgen.training.moments import Scale, restate
+from recordgen.training.moments import Scale, rescale
 from recordgen.training.run import save_for_serving
 from recordgen.training.warm_start import warm_start
 from recordgen.training.words import WordVectors, word_vectors
@@ -159,13 +159,13 @@ def test_equal_numbers_have_taught_nothing() -> None:
         Scale.of({"mean": [7, 1], "deviation": [0, 4]}),
         Scale.of({"mean": [5, 3], "deviation": [2, 0]}),
     )
-    weights, moved = restate(np.ones((2, 1)), before, now)
+    weights, moved = rescale(np.ones((2, 1)), before, now)
     assert (weights.tolist(), moved.tolist()) == ([[0], [0.25]], [[0], [0.5]])
 
 
 # what an earlier model knows of its columns, and what is wrong with it
 COLUMNS = [
-    ({}, "does not say on which columns it was trained"),
+    ({}, "does not name the columns it was trained on"),
     (
         {"b": "number", "age": "number", "word": "image", "y": "the target, a number"},
         "'age' (number) is gone; 'a' (number) is new; 'same' (number) is new; 'word' was image "
@@ -207,7 +207,7 @@ def test_words_without_names(a_table: str) -> None:
     trainer, lookup = trainer_of(a_table), keras.layers.TextVectorization(vocabulary=["a"])
     text = keras.Input((), dtype="string")
     for vectors, message in (
-        (WordVectors(lookup.get_vocabulary(), 2), "m names the words of 0 vocabularies, and this"),
+        (WordVectors(lookup.get_vocabulary(), 2), "m names the words of 0 vocabularies, but this"),
         (keras.layers.Embedding(3, 2), "for models whose vocabularies belong to .* WordVectors"),
     ):
         model = keras.Model(text, vectors(lookup(text)))

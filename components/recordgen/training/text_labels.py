@@ -1,4 +1,4 @@
-"""Labels of whole texts, and sentiments: an average of vectors of words, and of pairs of words."""
+"""Labels and sentiments of texts: a network over the mean vector of words and pairs of words."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
 class TextLabels(LabelTrainer):
-    """The base of both trainers: texts, and a network over them."""
+    """The base of both trainers of texts."""
 
     feature = features.CLASS_TEXT
 
     def models(self) -> Models:
-        """Build a classifier that knows the words of the split; it is saved as it is trained.
+        """Build a classifier with the vocabulary of the training split.
 
         string [batch] → float32 [batch, classes], the probabilities of the labels.
         """
