@@ -117,7 +117,7 @@ def images(batches):
 
 @pytest.mark.slow
 def test_two_workers(examples, tmp_path):
-    """Each of 60 examples once an epoch; equal weights; the chief writes; -9 changes nothing."""
+    """Each of 60 examples once per epoch; equal weights; the chief writes; -9 changes nothing."""
     _, workers = train(examples, tmp_path / "whole", 2)
     for first in (0, 5):  # two epochs of five steps
         epoch = [images(worker["seen"][first : first + 5]) for worker in workers]
@@ -128,7 +128,7 @@ def test_two_workers(examples, tmp_path):
     assert chief == other
     CppModel(tmp_path / "whole" / "model")
     logs = list((tmp_path / "whole" / "logs").rglob("*.v2"))
-    assert len(logs) == 3  # numbers of train, numbers and pictures of eval: of the chief alone
+    assert len(logs) == 3  # metrics of train, metrics and pictures of eval: only from the chief
     assert not list((tmp_path / "whole").rglob("ckpt*"))
 
     killed = tmp_path / "killed"
@@ -143,7 +143,7 @@ def test_two_workers(examples, tmp_path):
 
 
 def test_two_devices(examples, tmp_path):
-    """Each device gets its half of a batch; their weights stay equal; the model has one copy."""
+    """Each device gets half of a batch; their weights stay equal; one copy is saved."""
     _, [worker] = train(examples, tmp_path, 0)
     assert [len(batch) for batch in worker["seen"]] == [12] * 10
     assert len(set(images(worker["seen"][:5]))) == 60
@@ -155,7 +155,7 @@ def test_two_devices(examples, tmp_path):
 @pytest.mark.parametrize(
     ("tf_config", "message"),
     [
-        # TF_CONFIG, what the error says
+        # TF_CONFIG, the error
         ("{", "TF_CONFIG is not the JSON that TensorFlow expects"),
         (
             {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}},
@@ -172,7 +172,7 @@ def test_a_process_without_a_part(monkeypatch, tf_config, message):
 
 
 class ThreeDevices:
-    """A strategy, as far as its number of copies goes."""
+    """A strategy that only has a number of copies."""
 
     num_replicas_in_sync = 3
 
@@ -180,13 +180,13 @@ class ThreeDevices:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        # settings, what the error says
+        # settings, the error
         ({"batch_size": 32}, r"a multiple of 3, .* devices .* \(got 32\), such as 33"),
         ({"batch_size": 33, "accumulate": 2}, r"accumulate must be 1 on several devices"),
     ],
 )
 def test_settings_for_several_devices(settings, message):
-    """A batch must be divisible, and Keras cannot add up gradients."""
+    """A batch must be divisible, and Keras cannot accumulate gradients."""
     replicas = Replicas(strategy=ThreeDevices(), worker=0, workers=1)
     with pytest.raises(UsageError, match=message):
         replicas.check(TrainingConfig(**settings))
