@@ -147,7 +147,7 @@ def test_the_pipeline_tells_why_it_failed(engine: Engine, local_root: Path) -> N
     )
     assert done.returncode == 1
     assert "1 of 1 rows were rejected" in done.stdout
-    assert done.stderr.splitlines()[-1].startswith("error: a step failed, its log above tells why")
+    assert done.stderr.splitlines()[-1].startswith("error: a step failed; see its log above")
 
 
 def run_pipeline(engine: Engine, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -103,7 +103,7 @@ class Service:
     def run(
         self, job: Json, parameters: Mapping[str, str] = {}, *, until: str | None = None
     ) -> dict[str, TaskRun]:
-        """Run a job with other values for some of its parameters.
+        """Run a job, to its end or to the task ``until``, with other values for some parameters.
 
         Raises:
             StepFailed: a task failed; tasks that need it were not started.
@@ -273,7 +273,7 @@ def after_driver(call: Json, output: Json) -> Json:
 def merged(expected: Mapping[str, Json], output: Json) -> dict[str, Json]:
     """Return output artifacts with the metadata set by a container, by key."""
     written = output.get("artifacts", {})
-    assert set(written) <= set(expected), f"outputs that nobody declared: {set(written)}"
+    assert set(written) <= set(expected), f"undeclared outputs: {set(written)}"
     artifacts = {}
     for key, declared in expected.items():
         [artifact] = declared["artifacts"]

@@ -135,8 +135,8 @@ def test_split_folders_hold_only_shards(full_run):
     root = full_run["AutoMLExampleGen", "Examples"].uri
     names = {p.name for p in Path(root).glob("Split-*/*")}
     assert names == {"data_tfrecord-00000-of-00001"}
-    beside = {p.name for p in Path(root).iterdir() if not p.name.startswith("Split-")}
-    assert {"dataset.json", "labels.txt", "rejects.jsonl", "report.html"} <= beside
+    names = {p.name for p in Path(root).iterdir() if not p.name.startswith("Split-")}
+    assert {"dataset.json", "labels.txt", "rejects.jsonl", "report.html"} <= names
 
 
 @pytest.mark.slow
@@ -324,8 +324,8 @@ def test_hash_buckets_are_the_ratio_of_rows_without_split(
     tmp_path, write_import, run_tfx, examples_of
 ):
     """Rows that name a split stay in it; the others follow hash_buckets, within binomial bounds."""
-    drawn = 400
-    rows = [("", f"i/{n}.png", "a") for n in range(drawn)]
+    count = 400
+    rows = [("", f"i/{n}.png", "a") for n in range(count)]
     rows += [("TEST", f"t/{n}.png", "a") for n in range(10)]
     write_import(tmp_path / "data/a.csv", rows)
     component = AutoMLExampleGen(
@@ -334,9 +334,9 @@ def test_hash_buckets_are_the_ratio_of_rows_without_split(
     artifact = examples_of(run_tfx(tmp_path / "work", component))
     splits = read_dataset(artifact.uri).splits
     assert splits["test"].examples == 10
-    assert splits["train"].examples + splits["eval"].examples == drawn
-    deviation = math.sqrt(drawn * 3 / 4 * 1 / 4)
-    assert abs(splits["train"].examples - drawn * 3 / 4) < 4 * deviation
+    assert splits["train"].examples + splits["eval"].examples == count
+    deviation = math.sqrt(count * 3 / 4 * 1 / 4)
+    assert abs(splits["train"].examples - count * 3 / 4) < 4 * deviation
 
 
 def test_input_splits_name_the_split_of_their_rows(tmp_path, write_import, run_tfx, examples_of):

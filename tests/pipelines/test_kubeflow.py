@@ -129,15 +129,15 @@ def test_parameters_are_those_of_the_steps(compiled: Compiled) -> None:
     """A parameter has the type and the default of the inputs that it is passed to."""
     specification = compiled()
     parameters = specification["root"]["inputDefinitions"]["parameters"]
-    handed = set()
+    passed = set()
     for task in specification["root"]["dag"]["tasks"].values():
         inputs = specification["components"][task["componentRef"]["name"]]["inputDefinitions"]
         for name, given in task["inputs"].get("parameters", {}).items():
             parameter = given["componentInputParameter"]
             known = {key: inputs["parameters"][name].get(key) for key in ("parameterType", DEFAULT)}
             assert {key: parameters[parameter].get(key) for key in known} == known, name
-            handed.add(parameter)
-    assert set(parameters) - handed == {"min_score"}  # only used by the condition of a push
+            passed.add(parameter)
+    assert set(parameters) - passed == {"min_score"}  # only used by the condition of a push
 
 
 @pytest.mark.parametrize("settings", [FULL, OF_COMMAND, {}], ids=["minio", "gs", "none"])

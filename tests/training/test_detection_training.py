@@ -228,12 +228,12 @@ def test_the_loss_of_a_right_answer():
     wanted = np.zeros((1, 3, 3, 6), np.float32)
     wanted[..., 1] = -1
     wanted[0, 1, 1] = (1, 2, 0.1, 0.2, 0.3, 0.4)
-    said = np.zeros((1, 3, 3, 8), np.float32)
-    said[..., 0] = -10
-    said[0, 1, 1] = (10, 0.1, 0.2, 0.3, 0.4, 0, 0, 20)
+    cells = np.zeros((1, 3, 3, 8), np.float32)
+    cells[..., 0] = -10
+    cells[0, 1, 1] = (10, 0.1, 0.2, 0.3, 0.4, 0, 0, 20)
 
     def loss(change=None, value=0.0):
-        changed = said.copy()
+        changed = cells.copy()
         if change is not None:
             changed[change] = value
         return float(cells_loss(tf.constant(wanted), tf.constant(changed)))

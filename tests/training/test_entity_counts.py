@@ -20,10 +20,10 @@ def spans(tags):
     return set(spans_of(tokens, tags)[0])
 
 
-def f1_of(truth, said):
+def f1_of(truth, predicted):
     """Return the F1 of all entities, counted text by text in sets."""
     right = true = found = 0
-    for one, other in zip(truth, said, strict=True):
+    for one, other in zip(truth, predicted, strict=True):
         wanted, given = spans(one), spans(np.where(one < 0, -1, other))
         right, true, found = right + len(wanted & given), true + len(wanted), found + len(given)
     return 2 * right / (true + found) if true else float("nan")
@@ -39,16 +39,16 @@ def test_f1_is_that_of_sets_of_spans(data):
         min_size=shape[0],
         max_size=shape[0],
     )
-    truth, said = np.array(data.draw(tags)), np.array(data.draw(tags))
+    truth, predicted = np.array(data.draw(tags)), np.array(data.draw(tags))
     for row, length in enumerate(data.draw(st.tuples(*[st.integers(0, shape[1])] * shape[0]))):
         truth[row, length:] = -1
     whole, parts = EntityCounts(3), EntityCounts(3)
-    whole.add(truth, said)
+    whole.add(truth, predicted)
     for row in range(shape[0]):
         part = EntityCounts(3)
-        part.add(truth[row : row + 1], said[row : row + 1])
+        part.add(truth[row : row + 1], predicted[row : row + 1])
         parts.merge(part)
-    np.testing.assert_equal(whole.f1(), f1_of(truth, said))
+    np.testing.assert_equal(whole.f1(), f1_of(truth, predicted))
     np.testing.assert_equal(parts.f1(), whole.f1())
     assert entities(truth).tolist() == sorted(
         [text, first, end - 1, NAMES.tolist().index(f"B-{label}") // 2]
@@ -63,10 +63,12 @@ def test_f1_is_that_of_seqeval(seed):
     seqeval = pytest.importorskip("seqeval.metrics")
     random = np.random.default_rng(seed)
     truth = random.choice(7, (6, 12), p=[0.3, *[0.7 / 6] * 6])
-    said = np.where(random.random(truth.shape) < 0.7, truth, random.integers(0, 7, truth.shape))
+    predicted = np.where(
+        random.random(truth.shape) < 0.7, truth, random.integers(0, 7, truth.shape)
+    )
     counts = EntityCounts(3)
-    counts.add(truth, said)
-    tags = NAMES[truth].tolist(), NAMES[said].tolist()
+    counts.add(truth, predicted)
+    tags = NAMES[truth].tolist(), NAMES[predicted].tolist()
     assert counts.f1() == pytest.approx(seqeval.f1_score(*tags))
     by_label = seqeval.f1_score(*tags, average=None)
     assert list(counts.f1_by_label().values()) == pytest.approx(by_label)
@@ -98,14 +100,14 @@ def test_an_entity_is_right_where_it_stands():
     same_places_of_others = np.array([[0, 0, 0, 5], [1, 2, 0, 0]])
     longer, other_label = truth.copy(), truth.copy()
     longer[0, 2], other_label[0, :2] = 2, (3, 4)
-    for said, right in (
+    for predicted, right in (
         (truth, [1, 0, 1]),
         (same_places_of_others, [0, 0, 0]),
         (longer, [0, 0, 1]),
         (other_label, [0, 0, 1]),
     ):
         counts = EntityCounts(3)
-        counts.add(truth, said)
+        counts.add(truth, predicted)
         assert counts.true.tolist() == [1, 0, 1]
         assert counts.right.tolist() == right
         assert counts.found.sum() == 2

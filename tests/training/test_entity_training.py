@@ -112,11 +112,11 @@ def test_serving_takes_texts(trained):
     known = [text for text, _ in sentences(20)]
     answer = model.run("serving_default", text=[*known, ""])
     tokens, tags = answer["tokens"], answer["tags"]
-    for text, row, said in zip([*known, ""], tokens, tags, strict=True):
+    for text, row, predicted in zip([*known, ""], tokens, tags, strict=True):
         expected = [text[start:end].encode() for start, end in tokenize(text)]
         assert [token for token in row if token] == expected
-        assert {tag.decode() for tag in said[: len(expected)]} <= set(NAMES)
-        assert not any(said[len(expected) :])
+        assert {tag.decode() for tag in predicted[: len(expected)]} <= set(NAMES)
+        assert not any(predicted[len(expected) :])
     assert sum(tag.startswith(b"B-") for tag in tags.ravel()) >= 20
     assert (answer["scores"][tokens == b""] == 0).all()
     assert model.run("serving_default", text=[""])["tags"].shape == (1, 1)

@@ -53,18 +53,18 @@ def test_it_learns(task, text, label, least, tmp_path):
     truth = served.run("truth", examples=records)
     weights = truth["weight"]
     assert weights.sum() == len(weights) - 1 == 60
-    said = served.run("evaluate", examples=records)["scores"][weights > 0]
+    scores = served.run("evaluate", examples=records)["scores"][weights > 0]
     expected = truth["label"][weights > 0]
     found = evaluate(model, dataset, read_dataset(dataset), "eval")
     assert found.examples == 60
     if task == "text_multi_label":
         metric = keras.metrics.AUC(multi_label=True, num_thresholds=1000)
-        metric.update_state(expected, said)
+        metric.update_state(expected, scores)
         assert (found.measure, found.score) == (
             "auc",
             pytest.approx(float(metric.result()), abs=0.01),
         )
     else:
-        right = float((said.argmax(axis=1) == expected).mean())
+        right = float((scores.argmax(axis=1) == expected).mean())
         assert (found.measure, found.score) == ("accuracy", pytest.approx(right))
     assert found.score >= least

@@ -17,7 +17,7 @@ from recordgen.standards.lineage import find_lineage
 from recordgen.training import SearchConfig, run_fn, tuner_fn
 from recordgen.training.replicas import Replicas
 
-pytest.importorskip("keras_tuner", reason="KerasTuner comes with TFX alone")
+pytest.importorskip("keras_tuner", reason="KerasTuner only comes with TFX")
 
 from recordgen.training import tuner
 

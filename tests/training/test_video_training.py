@@ -130,13 +130,13 @@ def test_the_demo_is_always_the_same(tmp_path):
         for line in (tmp_path / f"a/{name}.csv").read_text().splitlines()
     ]
     assert len(rows) == 32
-    drawn = clip(10)  # the last video, with two segments
+    expected = clip(10)  # the last video, with two segments
     assert sum(name == "videos/010.gif" for name, *_ in rows) == 2
     video = (tmp_path / "a/videos/010.gif").read_bytes()
     decoded = tf.io.decode_gif(video)
-    np.testing.assert_array_equal(decoded[..., 0], np.stack(drawn.frames))
+    np.testing.assert_array_equal(decoded[..., 0], np.stack(expected.frames))
     ends = shown_until(tf.constant(video), tf.shape(decoded)[0])
-    np.testing.assert_allclose(ends, np.cumsum(drawn.times) / 100, rtol=1e-5)
+    np.testing.assert_allclose(ends, np.cumsum(expected.times) / 100, rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -178,8 +178,8 @@ def test_it_learns(dataset, trained):
     assert found.measure == "accuracy"
     assert found.examples == 30
     assert found.score > 0.8  # without times, all segments of a video are the same: 1/3
-    said = re.findall(r"val_accuracy ([\d.]+)", log)[-1]
-    assert found.score == pytest.approx(float(said), abs=1e-4)
+    logged = re.findall(r"val_accuracy ([\d.]+)", log)[-1]
+    assert found.score == pytest.approx(float(logged), abs=1e-4)
 
 
 @pytest.mark.slow
@@ -217,9 +217,9 @@ def test_the_saved_model_answers(dataset, trained):
 
     truth = model.run("truth", examples=records)
     numbers = zip(truth["label"], truth["weight"], strict=True)
-    said = [names[number] if weight else "" for number, weight in numbers]
-    assert said == [text.decode() for text in texts.numpy()]
-    assert said.count("") == 1
+    labels_found = [names[number] if weight else "" for number, weight in numbers]
+    assert labels_found == [text.decode() for text in texts.numpy()]
+    assert labels_found.count("") == 1
 
 
 @pytest.mark.slow
@@ -235,8 +235,8 @@ def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
         )
     path = tmp_path / "1.mp4"
     path.write_bytes(b"a secret")
-    said = {"video/uri": str(path).encode(), "video/segment/start": 0.0, "video/segment/end": 1.0}
-    record = b"".join(serialize_example(said))
+    values = {"video/uri": str(path).encode(), "video/segment/start": 0.0, "video/segment/end": 1.0}
+    record = b"".join(serialize_example(values))
     with pytest.raises(tf.errors.InvalidArgumentError, match=rf"not one\] \[{path}\]") as caught:
         signatures["evaluate"](examples=tf.constant([record]))
     assert "secret" not in str(caught.value)
