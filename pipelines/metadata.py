@@ -32,7 +32,6 @@ class Execution:
     """An execution of a component.
 
     Attributes:
-        id: its number.
         component: the component's id in the pipeline.
         state: ``COMPLETE``, ``CACHED``, ``FAILED``, ….
         finished: time of the last change of its state.

@@ -130,7 +130,7 @@ def package_parameters(spec: Mapping[str, Any], args: argparse.Namespace) -> dic
             value = text if kinds is str else json.loads(text)
         except ValueError:
             value = None
-        # In Python, true is an int.
+        # In Python, a bool is an int.
         if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
             raise UsageError(
                 f"parameter {name} must be a {declared[name]['parameterType']} as JSON (got "

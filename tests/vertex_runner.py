@@ -52,12 +52,7 @@ Start = Callable[[Attempt], "CompletedProcess[str]"]
 
 
 class StepFailed(Exception):
-    """A task's container failed.
-
-    Attributes:
-        task: its name.
-        log: its output.
-    """
+    """A task's container failed; ``log`` is its output."""
 
     def __init__(self, task: str, log: str) -> None:
         super().__init__(f"{task} failed:\n{log[-4000:]}")

@@ -105,11 +105,11 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
                 one split. With several, rows without a split get the name of their input split.
             output_config: ``split_config.splits``: the shares (``hash_buckets``) of the splits for
                 rows without a split; only for a single input split. Unset: train 80, eval 10,
-                test 10. Empty: rows get the name of their input split.
+                test 10. Empty: such rows get the name of their input split.
             range_config: the span to read (``static_range``); unset: the latest.
             previous: the Examples of earlier spans, usually a Resolver's: their labels keep their
                 numbers, and new labels follow. With several artifacts, the newest span counts;
-                without any, labels are numbered from 0. ``vocabulary`` does the same with one
+                without any, labels are numbered as usual. ``vocabulary`` does the same with one
                 output or ``labels.txt``.
             dataset_version: your own name for this data, such as a date or a commit: part of the
                 cache key, and a property of the artifact.

@@ -21,7 +21,7 @@ def run(step: StepInput) -> StepOutput:
     """Check the import files ``source``; write ``lint.jsonl`` and ``rejects.jsonl``.
 
     The step fails if the conversion would fail. A finding makes it fail only if ``fail_on`` names
-    its code, so that a pipeline can branch on ``lint_errors``.
+    it, so that a pipeline can branch on ``lint_errors``.
 
     Raises:
         DataError: a conversion would find no usable row, or too many rejects.

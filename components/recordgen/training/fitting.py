@@ -83,13 +83,8 @@ class Fitting:
     """A training: models, data and devices.
 
     Attributes:
-        trainer: the task's data, loss and metrics.
-        models: the models.
         steps: the number of steps in an epoch.
-        epochs: the number of epochs.
         validation: labelled batches that are not trained on, or None.
-        callbacks: Keras's callbacks.
-        replicas: the devices to train on.
         folder: the folder of this training's checkpoints, shared with no other training.
     """
 

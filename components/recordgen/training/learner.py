@@ -146,9 +146,7 @@ class TaskTrainer(ABC):
     def train_data(self, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """Return endless, shuffled batches of inputs and targets, without unlabelled examples.
 
-        Args:
-            worker: the worker that reads them, from 0.
-            workers: the number of workers, among which each batch is divided.
+        Each batch is divided among the ``workers``, of which ``worker``, from 0, reads this share.
         """
         share = {"shard": (worker, workers), "batch_size": self.config.batch_size // workers}
         settings = {**self.reading, **self.training, **share}

@@ -70,13 +70,7 @@ class Evaluation:
 
 
 class TfmaMetric(NamedTuple):
-    """The same measure in TensorFlow Model Analysis, for the Evaluator.
-
-    Attributes:
-        name: the metric's name in the results.
-        class_name: the metric's class.
-        module: the module of the class.
-    """
+    """The same measure in TensorFlow Model Analysis; ``name`` is its name in the results."""
 
     name: str
     class_name: str

@@ -41,10 +41,7 @@ class Choices:
 class Range:
     """A range from which each trial samples a number: a whole number if both ends are ``int``.
 
-    Attributes:
-        low: the lowest number.
-        high: the highest number.
-        scale: ``linear`` if all numbers are equally likely, ``log`` if all orders of magnitude are.
+    ``scale`` is ``linear`` if all numbers are equally likely, ``log`` if all orders of magnitude.
     """
 
     low: float

@@ -39,12 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class TunerResult(NamedTuple):
-    """A result for TFX's Tuner; TFX's own ``TunerFnResult`` would load TFX.
-
-    Attributes:
-        tuner: the search.
-        fit_kwargs: the arguments of ``tuner.search``.
-    """
+    """A result for TFX's Tuner, like TFX's own ``TunerFnResult``, which would load TFX."""
 
     tuner: TrainingTuner
     fit_kwargs: dict[str, Any]
