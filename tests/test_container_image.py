@@ -35,7 +35,7 @@ def output(engine: Engine, *args: str, command: list[str], **more: Any) -> str:
     return done.stdout
 
 
-# --- what it is ----------------------------------------------------------------------------------
+# --- contents ------------------------------------------------------------------------------------
 
 
 def test_labels_say_what_it_is_and_not_when_it_was_built(engine: Engine) -> None:
@@ -100,7 +100,7 @@ def test_bytecode_is_there_and_valid(engine: Engine) -> None:
     assert output(engine, command=["python", "-W", "ignore", "-c", code]) == ""
 
 
-# --- what it runs --------------------------------------------------------------------------------
+# --- commands ------------------------------------------------------------------------------------
 
 # a container's arguments, and the command that it must run
 PROGRAMS = [
@@ -158,7 +158,7 @@ def test_vertex_ais_executor_is_found(engine: Engine) -> None:
     assert "--executor_class_path" in help_text
 
 
-# --- as whom and where it runs -------------------------------------------------------------------
+# --- users and file systems ----------------------------------------------------------------------
 
 
 def test_it_is_not_root(engine: Engine) -> None:

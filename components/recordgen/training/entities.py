@@ -17,10 +17,7 @@ from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import OUTSIDE, tag_names
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT
 from recordgen.training.learner import Models, TaskTrainer
-from recordgen.training.words import UNKNOWN_WORD, WordVectors
-
-#: The input of a request.
-TEXT = tf.TensorSpec([None], tf.string, name="text")
+from recordgen.training.words import TEXT, UNKNOWN_WORD, WordVectors
 
 _PADDING = -1
 _WIDTH = 64

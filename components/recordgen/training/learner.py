@@ -30,6 +30,9 @@ from recordgen.training.config import (
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.words import word_vectors
 
+#: The input of signatures for serialised records.
+EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
+
 #: The values of one weight of a model.
 Weights = npt.NDArray[Any]
 

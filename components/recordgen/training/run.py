@@ -54,15 +54,13 @@ from recordgen.training.detection import ObjectDetector
 from recordgen.training.earlier import EarlierModel, write_inputs
 from recordgen.training.fitting import Fitting
 from recordgen.training.labels import OneLabel
-from recordgen.training.learner import Root, TaskTrainer
+from recordgen.training.learner import EXAMPLES, Root, TaskTrainer
 from recordgen.training.pictures import Pictures
 from recordgen.training.replicas import Replicas, find_replicas
 from recordgen.training.search import shown_settings, tuned_settings
 from recordgen.training.warm_start import warm_start
 
 _log = logging.getLogger(__name__)
-
-_EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 
 
 def examples_root(patterns: Sequence[str]) -> tuple[Root, str]:
@@ -288,11 +286,11 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
     The model's labels, and facts about its inputs for a later training, are saved with it.
     """
 
-    @tf.function(input_signature=[_EXAMPLES], autograph=False)
+    @tf.function(input_signature=[EXAMPLES], autograph=False)
     def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return {SCORES: trainer.scores(model, examples)}
 
-    @tf.function(input_signature=[_EXAMPLES], autograph=False)
+    @tf.function(input_signature=[EXAMPLES], autograph=False)
     def truth(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         known = shown_labels(trainer.dataset.labels)
         return {**trainer.truth(examples), KNOWN: tf.fill(tf.shape(examples), known)}

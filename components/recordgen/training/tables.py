@@ -25,7 +25,7 @@ from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.earlier import EarlierModel
-from recordgen.training.learner import Models, TaskTrainer, Weights
+from recordgen.training.learner import EXAMPLES, Models, TaskTrainer, Weights
 from recordgen.training.model import augmentation, small_cnn
 from recordgen.training.moments import Moments, Scale, rescale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
@@ -35,8 +35,6 @@ NUMBERS = "numbers"
 _UNITS = (64, 32)
 
 _ROWS_AT_ONCE = 1024
-
-_EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 
 # Represents a missing whole number until all are floats; no other whole number is rarer.
 _NO_WHOLE = -(1 << 63)
@@ -327,7 +325,7 @@ class TableTrainer(TaskTrainer):
         Examples are serialised, as usual for tables in TFX; they need no target.
         """
 
-        @tf.function(input_signature=[_EXAMPLES], autograph=False)
+        @tf.function(input_signature=[EXAMPLES], autograph=False)
         def serve(examples: tf.Tensor) -> dict[str, tf.Tensor]:
             answers = self.scores(model, examples)
             return self.best(answers) if self.are_classes else {"predictions": answers[:, 0]}

@@ -10,9 +10,7 @@ from recordgen.reading import text_vectorization
 from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.learner import Models
 from recordgen.training.model import answer
-from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
-
-_TEXT = tf.TensorSpec([None], tf.string, name="text")
+from recordgen.training.words import MOST_TOKENS, NGRAMS, TEXT, mean_of_words
 
 
 class TextLabels(LabelTrainer):
@@ -38,7 +36,7 @@ class TextLabels(LabelTrainer):
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
         """``text`` → ``labels`` and ``scores``, best first."""
 
-        @tf.function(input_signature=[_TEXT], autograph=False)
+        @tf.function(input_signature=[TEXT], autograph=False)
         def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.best(model(text, training=False))
 

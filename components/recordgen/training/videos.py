@@ -60,7 +60,7 @@ class VideoTrainer(OneLabel):
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return batches of frames and labels. Raises: DataError: a video cannot be decoded."""
-        # label_mode None: unlabelled segments are read when the saved model is evaluated.
+        # Check unlabelled segments, too: the evaluation of the saved model reads them.
         _check_videos(root, split, None)
         return super().eval_data(root, split)
 

@@ -9,6 +9,9 @@ import keras
 import numpy.typing as npt
 import tensorflow as tf
 
+#: The input of a request.
+TEXT = tf.TensorSpec([None], tf.string, name="text")
+
 # Words, and pairs of neighbours: "not good" differs from "not" and "good".
 MOST_TOKENS = 20_000
 NGRAMS = 2
