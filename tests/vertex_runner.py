@@ -33,14 +33,7 @@ _STORE = f"projects/{PROJECT}/locations/us-central1/metadataStores/default/artif
 
 @dataclass(frozen=True)
 class Attempt:
-    """One start of a container.
-
-    Attributes:
-        task: the task's name.
-        number: the number of the attempt, from 1.
-        image: the image to start.
-        command: its command line, in place of the image's entry point.
-    """
+    """One start of a container; ``command`` replaces its entry point, ``number`` is from 1."""
 
     task: str
     number: int
@@ -69,7 +62,6 @@ class TaskRun:
         artifacts: its outputs as RuntimeArtifacts, by key.
         outputs: its output parameters.
         cached: whether outputs come from an earlier run.
-        log: the output of its containers.
     """
 
     parameters: Json
