@@ -246,7 +246,7 @@ def test_a_warm_start(trained, fn_args, examples, tmp_path):
     assert is_red.any()
     assert (new[is_red].argmax(axis=1) == 1).mean() > 0.9
     for settings, message in (
-        ({"image_size": [32, 32]}, r"has \d+ weights, and this model has \d+"),
+        ({"image_size": [32, 32]}, r"has \d+ weights, but this model has \d+"),
         ({"image_size": [8, 8], "model": "MobileNetV2"}, "must be at least|has .* weights"),
     ):
         changed = fn_args("other", custom_config=settings, base_model=str(trained / "model"))
