@@ -1,1 +1,1 @@
-"""Benchmarks: every figure in the docs comes from one of these, as a ratio within one run."""
+"""Benchmarks: each figure in the docs comes from one of these, as a ratio within one run."""

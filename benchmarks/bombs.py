@@ -1,11 +1,11 @@
-"""What small files cost that promise much: processor time and memory of the image check.
+"""The cost of small files that announce much: processor time and memory of the image check.
 
     python -m benchmarks.bombs
     python -m benchmarks.bombs --only "png of a million chunks" --limit 60
 
-Each bomb is made here and checked by itself in a process of its own, which is ended after
-``--limit`` seconds. Memory is the peak of that process, or of the one in which it checks an image
-that promises much work, less what it had before.
+Each bomb is made here and checked in its own process, which is killed after ``--limit`` seconds.
+Memory is the peak of that process, or of the process in which it checks an image that announces
+much work, minus the peak before the check.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def png_chunk(kind: bytes, body: bytes = b"") -> bytes:
 
 
 def large_png(side: int = SIDE, colour_type: int = 6, alpha: int = 200) -> bytes:
-    """Return a PNG of one transparent colour, or of gray (colour type 0)."""
+    """Return a PNG with a single transparent colour, or gray (colour type 0)."""
     row = b"\0" + (bytes([90, 120, 30, alpha]) if colour_type == 6 else b"\x5a") * side
     squeeze = zlib.compressobj(9)
     body = b"".join(squeeze.compress(row) for _ in range(side)) + squeeze.flush()
@@ -40,7 +40,7 @@ def large_png(side: int = SIDE, colour_type: int = 6, alpha: int = 200) -> bytes
 
 
 def png_of_chunks(count: int) -> bytes:
-    """Return a PNG of one pixel with ``count`` chunks of private data."""
+    """Return a PNG with one pixel and ``count`` chunks of private data."""
     out = io.BytesIO()
     Image.new("L", (1, 1)).save(out, "PNG")
     data = out.getvalue()
@@ -48,7 +48,7 @@ def png_of_chunks(count: int) -> bytes:
 
 
 def gif_of_frames(side: int, frame_side: int, count: int) -> bytes:
-    """Return a GIF of one colour with ``count`` square frames at the top left of its canvas."""
+    """Return a GIF in one colour with ``count`` square frames at the top left of its canvas."""
     still, out = io.BytesIO(), io.BytesIO()
     Image.new("P", (frame_side, frame_side)).save(still, "GIF")
     Image.new("P", (side, side)).save(out, "GIF")
@@ -70,9 +70,9 @@ def jpeg_of_scans(side: int, count: int) -> bytes:
         return data.replace(b"\xff", b"\xff\0")
 
     squares = (-(-side // 8)) ** 2
-    one_code = b"\1" + bytes(15)  # a Huffman table with one code, of one bit
+    one_code = b"\1" + bytes(15)  # a Huffman table with a single code of one bit
     runs, rest = divmod(squares, 32767)
-    # EOB14, a run of 16,384 blocks and as many more as 14 bits say; EOB0, a single block, is 1 0
+    # EOB14, a run of 16,384 blocks plus the number in 14 bits; EOB0, a single block, is 1 0
     ac = ("0" + "1" * 14) * runs + "10" * rest
     two_codes = b"\1\1" + bytes(14)
     scan = segment(0xDA, b"\1\1\0\1\x3f\0") + bits(ac)
@@ -92,20 +92,20 @@ def jpeg_of_scans(side: int, count: int) -> bytes:
 
 
 def of_one_colour(kind: str, mode: str, side: int = SIDE, **settings: object) -> bytes:
-    """Return a large image of one colour."""
+    """Return a large image in one colour."""
     out = io.BytesIO()
     Image.new(mode, (side, side), 90).save(out, kind, **settings)
     return out.getvalue()
 
 
 def ico_of_png(png: bytes) -> bytes:
-    """Return an icon that says 16×16 and holds a PNG."""
+    """Return an icon whose header says 16×16 and that contains a PNG."""
     entry = struct.pack("<BBBBHHII", 16, 16, 0, 0, 1, 32, len(png), 22)
     return struct.pack("<HHH", 0, 1, 1) + entry + png
 
 
 def bmp_of_runs(side: int, size: int) -> bytes:
-    """Return a BMP in run-length code, of ``size`` bytes, whose runs are one pixel long."""
+    """Return a run-length coded BMP of ``size`` bytes, whose runs are one pixel long."""
     header = struct.pack("<IiiHHIIiiII", 40, side, side, 1, 8, 1, size, 0, 0, 256, 0)
     start = 14 + len(header) + 1024
     body = b"\1\7" * (size // 2) + b"\0\1"
@@ -115,7 +115,7 @@ def bmp_of_runs(side: int, size: int) -> bytes:
 
 
 def tiff_of_strips(count: int) -> bytes:
-    """Return a gray TIFF one pixel wide with a strip for each of its rows."""
+    """Return a gray TIFF one pixel wide, with one strip for each row."""
     offsets = struct.pack("<I", 8) * count
     table = 8 + 8
     tags = [
@@ -153,7 +153,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 
 
 def check_bomb() -> None:
-    """Check the bomb on stdin and print processor seconds, peak in MB and outcome, as JSON."""
+    """Check the bomb on stdin; print processor seconds, peak in MB and outcome as JSON."""
     from recordgen.errors import PayloadError
     from recordgen.options import ConvertOptions
     from recordgen.payloads.image import check_image
@@ -201,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _figures(name: str, limit: float) -> str:
     command = [sys.executable, "-m", "benchmarks.bombs"]
-    # Made in another process: on Linux, a process begins with the peak of the one that started it.
+    # Make it in another process: on Linux, a process starts with the peak of its parent.
     data = subprocess.run([*command, "--make", name], stdout=subprocess.PIPE, check=True).stdout
     try:
         done = subprocess.run(

@@ -1,6 +1,6 @@
-"""The scripts that people write by hand instead: plain Keras on arrays, without Recordgen.
+"""Hand-written scripts for comparison: plain Keras on arrays, without Recordgen.
 
-Each function trains a model on arrays and returns what it answers for others.
+Each function trains a model on arrays and returns its predictions for other arrays.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from benchmarks.labelled import Training
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
-_CELL = 8  # of the detector's grid, in pixels
+_CELL = 8  # cell size of the detector's grid, in pixels
 _NONE = -1
 
 
 class Answers(NamedTuple):
-    """What a model says, and how large it is.
+    """Predictions and size of a model.
 
     Attributes:
         values: scores of classes, float32 [n, classes]; for boxes float32 [n, k, 6]: left, top,
             right, bottom in shares of the image, class, score; -1 pads.
-        parameters: the number of its weights.
+        parameters: number of weights.
     """
 
     values: Floats
@@ -42,9 +42,9 @@ def simple_convnet(
     Args:
         images: float32 [n, height, width, 3] in [0, 1].
         labels: int64 [n].
-        others: the images to answer for.
-        classes: the number of labels.
-        training: how to train.
+        others: images to predict.
+        classes: number of labels.
+        training: training settings.
     """
     keras.utils.set_random_seed(training.seed)
     model = keras.Sequential(
@@ -65,10 +65,7 @@ def simple_convnet(
 def normalised_convnet(
     images: Floats, labels: Integers, others: Floats, classes: int, training: Training
 ) -> Answers:
-    """Train a network as large as ``small_cnn``, with the same random changes of images.
-
-    Arguments: as :func:`simple_convnet`.
-    """
+    """Train a network of the size of ``small_cnn``, augmented alike; see :func:`simple_convnet`."""
     keras.utils.set_random_seed(training.seed)
     layers: list[keras.layers.Layer] = [
         keras.layers.RandomTranslation(0.05, 0.05, fill_mode="nearest"),
@@ -103,14 +100,14 @@ def _fitted_classifier(
 def grid_detector(
     images: Floats, boxes: Floats, others: Floats, classes: int, training: Training
 ) -> Answers:
-    """Train a grid of cells of 8 pixels, each of which finds one box, in the way of YOLO.
+    """Train a grid of cells of 8 pixels that each find one box, as in YOLO.
 
     Args:
         images: float32 [n, side, side, 3] in [0, 1].
         boxes: float32 [n, k, 5]: left, top, right, bottom in shares of the image, class; -1 pads.
-        others: the images to answer for.
-        classes: the number of labels.
-        training: how to train.
+        others: images to predict.
+        classes: number of labels.
+        training: training settings.
     """
     keras.utils.set_random_seed(training.seed)
     model = keras.Sequential([keras.Input(images.shape[1:])])
@@ -129,13 +126,13 @@ def grid_detector(
 
 
 def grid_targets(boxes: Floats, cells: int) -> Floats:
-    """Return for each cell whether it has a box, the box and its class, [n, cells, cells, 6]."""
+    """Return for each cell whether it has a box, its box and its class, [n, cells, cells, 6]."""
     targets = np.zeros((len(boxes), cells, cells, 6), np.float32)
     for number, of_image in enumerate(boxes):
         for left, top, right, bottom, label in of_image[of_image[:, 4] != _NONE]:
             x, y = (left + right) / 2 * cells, (top + bottom) / 2 * cells
             column, row = min(int(x), cells - 1), min(int(y), cells - 1)
-            # Roots, as in YOLO: an error of one pixel is worse for a small box.
+            # Roots, as in YOLO: an error of one pixel matters more for a small box.
             size = np.sqrt(right - left), np.sqrt(bottom - top)
             targets[number, row, column] = (1, x - column, y - row, *size, label)
     return targets
@@ -153,7 +150,7 @@ def _grid_loss(y_true: Any, y_pred: Any) -> Any:
 
 
 def grid_boxes(cells: Floats) -> Floats:
-    """Return the boxes of all cells that no better one overlaps by half."""
+    """Return the boxes of all cells, without those that overlap a better box by half."""
     count = cells.shape[1]
     own = np.arange(count)
     centres = np.stack(np.broadcast_arrays(own, own[:, None]), -1) + cells[..., 1:3]

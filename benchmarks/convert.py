@@ -38,6 +38,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -114,10 +115,11 @@ def limit_short_side(paths: list[str], _: str) -> float:
 
 def recordgen(paths: list[str], output: str, **options: Any) -> float:
     """Return the seconds of a whole conversion, from the CSV to the commit."""
-    # Beam imports its runner when a pipeline first runs: that is not the work.
-    from apache_beam.runners.portability.fn_api_runner import FnApiRunner  # noqa: F401
-
     from recordgen.conversion.api import convert
+
+    # PyArrow imports pandas for its first array, if it is there: that is not the work.
+    with suppress(ImportError):
+        import pandas as pd  # noqa: F401
 
     source = f"{output}.csv"
     with open(source, "w", encoding="utf-8") as file:

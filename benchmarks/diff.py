@@ -1,12 +1,13 @@
-"""How comparing two datasets grows with the number of rows: time and memory.
+"""Measures how time and memory of a comparison grow with the number of rows.
 
     python -m benchmarks.diff --rows 10000 100000 1000000
 
-For each number, what ``recordgen diff OLD NEW`` does, in a process of its own, on two datasets of
-so many made records with a tiny image each, a uri of some 60 characters and a label. Of a hundred
-rows of NEW one is added, one has another label, one other bytes, one another split, and one has the
-bytes of a row of OLD's other splits; one row of OLD is removed. Time is that of the comparison
-without imports; peak memory is the proportional set size of the process, imports included.
+For each number, runs the work of ``recordgen diff OLD NEW`` in a new process, on two datasets with
+this number of generated records, each with a tiny image, a uri of about 60 characters and a label.
+Among a hundred rows of NEW, one is added, one has another label, one other bytes, one another
+split, and one has the bytes of a row of OLD's other splits; one row of OLD is removed. The time is
+the comparison's, without imports; peak memory is the proportional set size of the process,
+including imports.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def write_dataset(root: Path, rows: Iterator[tuple[str, str, str, int]]) -> None
 
 
 def old_rows(count: int) -> Iterator[tuple[str, str, str, int]]:
-    """Yield the rows of OLD: split, uri, what its bytes are made of, label."""
+    """Yield the rows of OLD: split, uri, source of its bytes, label."""
     for number in range(count):
         split = SPLITS[number % 10 == 0]
         uri = f"gs://a-bucket-of-photos/2026/collection/{number // 1000:05d}/{number:09d}.png"

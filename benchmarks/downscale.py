@@ -1,20 +1,20 @@
-"""What ``--max-side`` costs and what it does to a large photo.
+"""The cost of ``--max-side`` and its effect on a large photo.
 
     python -m benchmarks.photos --to DIR --count 20 --size 4000 3000
     python -m benchmarks.downscale --images DIR --max-side 512 --rounds 3
 
 In one run, interleaved, on one thread:
 
-    recordgen   the checker with max_side: decodes at the smallest DCT scale that covers the target
+    recordgen   the check with max_side: decodes at the smallest DCT scale that covers the target
     full        a decode at full size, then the same resize and the same JPEG quality
-    check       the checker without max_side: the bitstream is read to its end, nothing is resized
+    check       the check without max_side: the bitstream is read to its end, nothing is resized
 
-With ``--steps``, also what each way to decode, resize or encode costs, in shares of the way that is
-taken, and how near pictures of each filter come to the original: both at the size of 7/8 of the
-target, to which the reader resizes them (PSNR).
+With ``--steps``, also the cost of each way to decode, resize or encode, relative to the way that is
+used, and how close the pictures of each filter are to the original, both at 7/8 of the target size,
+to which the reader resizes them (PSNR).
 
-The difference between the two results is given over all their pixels, decoded again: in levels of
-0..255, and as PSNR. ``again`` is what JPEG alone does: the full result before and after encoding.
+The difference between the two results is computed over all their decoded pixels, in levels of
+0..255 and as PSNR. ``again`` is the effect of JPEG only: the full result before and after encoding.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
 from recordgen.payloads.resizing import LOSSY_QUALITY
 
-# Those that are not taken.
+# Alternatives that are not used.
 FILTERS = ("BICUBIC", "HAMMING", "BILINEAR", "BOX")
 
 Pixels = npt.NDArray[np.int16]
@@ -59,7 +59,7 @@ def pixels(data: bytes) -> Pixels:
 
 
 def compare(pairs: list[tuple[Pixels, Pixels]]) -> dict[str, float]:
-    """Return how far apart pairs of images are: levels of 0..255, and PSNR in dB."""
+    """Return the difference of pairs of images: levels of 0..255, and PSNR in dB."""
     apart = np.concatenate([np.abs(one - other).ravel() for one, other in pairs]).astype(np.float64)
     return {
         "mean": float(apart.mean()),
@@ -69,7 +69,7 @@ def compare(pairs: list[tuple[Pixels, Pixels]]) -> dict[str, float]:
 
 
 def steps(photos: list[bytes], max_side: int, rounds: int) -> dict[str, float]:
-    """Return the processor time of each way to do a step, in shares of the way that is taken."""
+    """Return the processor time of each way to do a step, relative to the way that is used."""
     targets = [full_resize(data, max_side).size for data in photos]
     decoded = [
         Image.fromarray(simplejpeg.decode_jpeg(data, "RGB", min_width=wide, min_height=high))
@@ -112,7 +112,7 @@ def steps(photos: list[bytes], max_side: int, rounds: int) -> dict[str, float]:
 
 
 def filters(photos: list[bytes], max_side: int) -> dict[str, float]:
-    """Return the PSNR in dB of what is read of pictures that each filter made."""
+    """Return the PSNR in dB of each filter's pictures as they are read."""
     from recordgen.reading.decoding import resize_images
 
     found = {}

@@ -1,4 +1,4 @@
-"""How time and memory grow with a number of rows: what the benchmarks of that share."""
+"""Shared code of benchmarks of growth: time and memory by number of rows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def measure_growth(
     work: Callable[..., float],
     sizes: Sequence[int] = (10_000, 100_000, 1_000_000),
 ) -> None:
-    """Run the command of a benchmark: print seconds, rows a second and peak memory of each size.
+    """Run a benchmark's command: print seconds, rows per second and peak memory for each size.
 
     Args:
         description: the benchmark's docstring.
-        prepare: makes data of so many rows in an empty folder; returns the arguments of each call
-            of ``work`` on them, by what is special about it.
-        work: runs in a process of its own; returns its seconds without imports.
-        sizes: numbers of rows, unless ``--rows`` gives others.
+        prepare: makes data with a number of rows in an empty folder; returns the arguments of each
+            call of ``work``, by variant.
+        work: runs in its own process; returns its seconds without imports.
+        sizes: numbers of rows, unless ``--rows`` is given.
     """
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=sizes)

@@ -1,6 +1,6 @@
-"""Labelled examples to compare models on, as arrays and as files with an import file.
+"""Labelled examples for comparing models, as arrays and as files with an import file.
 
-Nothing is downloaded: they are made, or come with packages that the locks name.
+Nothing is downloaded: examples are made, or come from packages in the lock files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PICTURES, _PICTURE_SIDE = 6000, 32
 _SCENES, _SCENE_SIDE, _MOST_SHAPES = 1400, 96, 6
 _FORMS = ("disc", "square", "star", "triangle")
 _PACKAGES = ("keras", "networkx", "numpy", "pandas", "scipy")
-_PARAGRAPHS = 800  # of each package, at most
+_PARAGRAPHS = 800  # most of each package
 _LEAST_WORDS = 5
 
 
@@ -45,12 +45,12 @@ class Training(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Examples, and which of them are for the test.
+    """Examples, divided into training and test.
 
     Attributes:
-        inputs: [n, …]: pixels (uint8, height, width, 3), numbers of a row (float64), or a text.
-        answers: [n]: numbers of labels (int64) or numbers to predict (float64); for boxes float32
-            [n, k, 5]: left, top, right, bottom in shares of the image, number of the label; -1
+        inputs: [n, …]: pixels (uint8, height, width, 3), numbers of a row (float64), or text.
+        answers: [n]: label numbers (int64) or numbers to predict (float64); boxes are float32
+            [n, k, 5]: left, top, right, bottom in shares of the image, label number; -1
             pads.
         labels: the labels by number; empty for numbers.
         in_test: bool [n].
@@ -104,7 +104,7 @@ def read_digits(seed: int, count: int | None) -> Examples:
 
 
 def make_pictures(seed: int, count: int | None) -> Examples:
-    """Make pictures of one shape, uint8 [n, 32, 32, 3], of ten classes."""
+    """Make pictures of one shape in ten classes, uint8 [n, 32, 32, 3]."""
     random, labels = np.random.default_rng(seed), sorted(OUTLINES)
     answers = np.arange(count or _PICTURES) % len(labels)
     made = [np.asarray(one_shape(labels[answer], _PICTURE_SIDE, random)) for answer in answers]
@@ -112,7 +112,7 @@ def make_pictures(seed: int, count: int | None) -> Examples:
 
 
 def make_boxes(seed: int, count: int | None) -> Examples:
-    """Make pictures of one to six shapes, uint8 [n, 96, 96, 3], of four classes."""
+    """Make pictures of one to six shapes in four classes, uint8 [n, 96, 96, 3]."""
     random = np.random.default_rng(seed)
     made = [
         several_shapes(_FORMS, _SCENE_SIDE, _MOST_SHAPES, random) for _ in range(count or _SCENES)
@@ -145,7 +145,7 @@ def read_docstrings(seed: int, count: int | None) -> Examples:
 
 @cache
 def _paragraphs_of_packages() -> Sequence[Sequence[str]]:
-    """Return the paragraphs of each package that no other one has."""
+    """Return the paragraphs of each package that no other package contains."""
     site = Path(sysconfig.get_paths()["purelib"])
     found = [
         {
@@ -161,9 +161,9 @@ def _paragraphs_of_packages() -> Sequence[Sequence[str]]:
 
 
 def _paragraphs(path: Path) -> Iterator[str]:
-    """Yield the first paragraph of each docstring in a file that does not name its package."""
+    """Yield the first paragraph of each docstring in a file, unless it names the package."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the compiler, about other people's files
+        warnings.simplefilter("ignore")  # SyntaxWarnings about other projects' files
         tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -177,7 +177,7 @@ def _paragraphs(path: Path) -> Iterator[str]:
 def _divided(
     inputs: Array, answers: Array, labels: Sequence[str], seed: int, count: int | None
 ) -> Examples:
-    """Put a quarter of the examples, taken at random, into the test."""
+    """Put a random quarter of the examples into the test."""
     order = np.random.default_rng(seed).permutation(len(inputs))[:count]
     in_test = np.arange(len(order)) < _TEST_SHARE * len(order)
     return Examples(inputs[order], answers[order], labels, in_test)

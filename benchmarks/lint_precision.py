@@ -1,18 +1,18 @@
-"""What the checks of pictures find, miss and find wrongly.
+"""Measures how many planted faults the checks of pictures find, and their false findings.
 
     python -m benchmarks.lint_precision
     python -m benchmarks.lint_precision --images DIR
 
 Plants known faults in pictures of several kinds (:mod:`benchmarks.scenes`), or in the images in
-DIR, and prints for each fault in what part of the pictures it was found:
+DIR, and prints for each fault the share of pictures in which it was found:
 
-    near-duplicates   a copy counts as found if it is in one group with its picture; false are
-                      pictures in one group with another one
-    looks             false are the codes of pictures without a fault, and other codes than those
-                      that a fault should have
+    near-duplicates   a copy is found if it is in one group with its picture; a picture in one group
+                      with another picture is false
+    looks             any code of a picture without a fault, and any code that a fault should not
+                      have, is false
 
-Pictures are encoded as JPEG of quality 92. Last comes what a look costs, as a part of the time of
-the decode at 1/8 that the check of a JPEG does anyway.
+Pictures are encoded as JPEG of quality 92. The last lines are the cost of a look, relative to the
+decode at 1/8 that the check of a JPEG does anyway.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _resized(image: Picture, scale: float) -> Picture:
 
 
 def _cropped(image: Picture, percent: float) -> Picture:
-    """Cut a part of each side, as much on the left as on the right."""
+    """Cut a part of the width and height, equally at both ends."""
     left, top = round(image.width * percent / 200), round(image.height * percent / 200)
     return image.crop((left, top, image.width - left, image.height - top))
 
@@ -112,7 +112,7 @@ def _plain(image: Picture, deviation: float) -> Picture:
 
 
 def _faults(name: str, change: Callable[..., Picture], *values: float) -> dict[str, Fault]:
-    """Return by name what makes a change and encodes the picture, for each value of the change."""
+    """Return functions that change a picture by each value, and encode it; by name."""
 
     def fault(image: Picture, value: float) -> bytes:
         return encoded(change(image, value))
@@ -131,7 +131,7 @@ COPIES: Mapping[str, Fault] = {
     "flip": lambda image: encoded(ImageOps.mirror(image)),
 }
 
-# Codes, and faults that should have them; which of the codes does not matter.
+# Codes, and faults that should have any of them.
 _OF_CODES = (
     ((), {"none": encoded}),
     (("DARK", "ONE_COLOUR"), _faults("brightness {} %", _lit, 20, 10, 5, 1)),
@@ -145,7 +145,7 @@ LOOKS: Mapping[str, tuple[frozenset[str], Fault]] = {
 }
 
 
-# --- what is found ----------------------------------------------------------------------------
+# --- findings ---------------------------------------------------------------------------------
 
 
 def share_of_copies(pictures: Sequence[Picture], fault: Fault) -> str:
@@ -154,9 +154,9 @@ def share_of_copies(pictures: Sequence[Picture], fault: Fault) -> str:
 
 
 def share_in_groups(groups: npt.NDArray[np.int32]) -> str:
-    """Return how many copies were found, and how many originals were taken for another one.
+    """Return the share of copies that were found, and the number of originals in a false group.
 
-    ``groups`` are those of the originals, then those of their copies.
+    ``groups`` has the groups of the originals, then the groups of their copies.
     """
     originals, copies = np.split(groups, 2)
     false = (originals != np.arange(len(originals))).sum()
@@ -164,7 +164,7 @@ def share_in_groups(groups: npt.NDArray[np.int32]) -> str:
 
 
 def share_of_looks(pictures: Sequence[Picture], look: tuple[frozenset[str], Fault]) -> str:
-    """Return how many pictures have an expected code, and how many have each other one."""
+    """Return the share of pictures with an expected code, and the counts of other codes."""
     expected, fault = look
     facts = facts_of(map(fault, pictures))
     found = {hits.code: set(hits.rows.tolist()) for hits in findings_of(facts, THRESHOLDS)}
@@ -224,7 +224,7 @@ def _look_at_all(pictures: Sequence[SmallPicture]) -> PictureFacts:
 
 
 def best_times(*runs: Callable[[], object], rounds: int = 20) -> Sequence[float]:
-    """Return seconds of CPU time of the fastest round of each; they take turns."""
+    """Return the CPU seconds of each function's fastest round; the functions alternate."""
     times = [math.inf] * len(runs)
     for _ in range(rounds):
         for number, run in enumerate(runs):

@@ -1,10 +1,10 @@
-"""What the checks of tables find, miss and find wrongly.
+"""Measures how many planted faults the checks of tables find, and their false findings.
 
     python -m benchmarks.lint_tables
 
 Makes tables with columns of many kinds and no fault, adds a column for each known fault, checks
-them, and prints for each fault in what part of the tables it was found. False are findings about a
-column without that fault. Half of the tables have a target of two classes, half an amount.
+them, and prints for each fault the share of tables in which it was found. Findings about a column
+without that fault are false. Half of the tables have a target of two classes, half an amount.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _times(factor: float, of: str) -> Fault:
 
 
 def _shifted(deviations: float) -> Fault:
-    """Draw a column anew, with another mean in split test."""
+    """Return random numbers with another mean in split test."""
 
     def plant(random: Random, columns: Mapping[str, Any]) -> Any:
         found = random.normal(0, 1, len(columns["id"]))
@@ -93,7 +93,7 @@ def _shifted(deviations: float) -> Fault:
 
 
 def _copied(noise: float) -> Fault:
-    """Repeat the target in other words; a part of the rows says something else."""
+    """Return the target in other words; a part of the rows does not follow it."""
 
     def plant(random: Random, columns: Mapping[str, Any]) -> Any:
         target = columns["target"]
@@ -122,13 +122,13 @@ def _by_threshold(random: Random, columns: Mapping[str, Any]) -> Any:
 
 
 def _of_two(random: Random, columns: Mapping[str, Any]) -> Any:
-    """Draw from two texts, and from others in split test."""
+    """Return one of two texts at random, other texts in split test."""
     rows = len(columns["id"])
     old, new = random.choice(["a", "b"], rows), random.choice(["b", "c"], rows)
     return np.where(columns["split"] == "TEST", new, old)
 
 
-# Fault: its code, and what plants it.
+# Fault: its code, and the function that plants it.
 FAULTS: Mapping[str, tuple[str, Fault]] = {
     "one value": ("CONSTANT", lambda _, columns: np.full(len(columns["id"]), 7)),
     "no value": ("CONSTANT", lambda _, columns: np.full(len(columns["id"]), "")),
@@ -157,11 +157,11 @@ FAULTS: Mapping[str, tuple[str, Fault]] = {
 }
 
 
-# --- what is found ----------------------------------------------------------------------------
+# --- findings ---------------------------------------------------------------------------------
 
 
 def findings_of(columns: Mapping[str, Any], folder: Path) -> set[tuple[str, str]]:
-    """Return code and column of what the checks say of a table's columns."""
+    """Return the code and column of each finding about a table's columns."""
     source = folder / "table.csv"
     with source.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -180,7 +180,7 @@ def findings_of(columns: Mapping[str, Any], folder: Path) -> set[tuple[str, str]
 
 
 def measure(tables: int, rows: int, *, has_labels: bool) -> tuple[Counter[str], Counter[str]]:
-    """Return how often each fault was found, and what was found without one."""
+    """Return how often each fault was found, and the counts of false findings."""
     found: Counter[str] = Counter()
     false: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="recordgen-tables-") as folder:

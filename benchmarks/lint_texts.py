@@ -1,18 +1,18 @@
-"""What the checks of texts find, miss and find wrongly.
+"""Measures how many planted faults the checks of texts find, and their false findings.
 
     python -m benchmarks.lint_texts
     python -m benchmarks.lint_texts --texts FILE
 
-Plants known faults in texts of several kinds, or in the lines of FILE, and prints in what part of
-the texts each was found:
+Plants known faults in texts of several kinds, or in the lines of FILE, and prints for each the
+share of texts in which it was found:
 
-    near-duplicates   a copy counts as found if it is in one group with its text; false are texts in
-                      one group with another one
-    wrong encoding    false are texts without a fault that are taken for garbled ones
+    near-duplicates   a copy is found if it is in one group with its text; a text in one group with
+                      another text is false
+    wrong encoding    a finding about a text without a fault is false
 
-Paragraphs, and headings with a few words, are those of Python's own reference; sentences are made.
-Letters with accents are planted in texts before they are decoded wrongly, one for each 20 words.
-Last comes what it costs to look at a text.
+Paragraphs, and headings with a few words, come from Python's own reference; sentences are random.
+Words with accents or signs are planted in texts before they are decoded wrongly, one for each 20
+words. The last lines are the cost of a look at a text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Fault = Callable[[list[str], random.Random], list[str]]
 
 
 def read_paragraphs(least: int, most: int) -> list[str]:
-    """Return the paragraphs of Python's reference with so many words."""
+    """Return the paragraphs of Python's reference with ``least`` to ``most`` - 1 words."""
     from pydoc_data.topics import topics
 
     parts = {part for text in topics.values() for part in text.split("\n\n")}
@@ -52,7 +52,7 @@ def read_paragraphs(least: int, most: int) -> list[str]:
 
 
 def make_sentences(count: int, words: int) -> list[str]:
-    """Return sentences of words that are as frequent as in a language (Zipf's law)."""
+    """Return sentences of random words that are as frequent as in a language (Zipf's law)."""
     draw = random.Random(1)
     letters = "abcdefghijklmnoprstuvw"
     known = ["".join(draw.choices(letters, k=draw.randint(2, 9))) for _ in range(5000)]
@@ -61,7 +61,7 @@ def make_sentences(count: int, words: int) -> list[str]:
 
 
 def _edited(words: list[str], draw: random.Random, *, share: float) -> list[str]:
-    """Replace, leave out, double or swap words: at least one, as typing errors and edits do."""
+    """Replace, drop, add or swap words, at least one, like typing errors and edits."""
     found = list(words)
     for _ in range(max(1, round(share * len(words)))):
         at = draw.randrange(len(found))
@@ -83,7 +83,7 @@ def _respelt(words: list[str], draw: random.Random) -> list[str]:
 
 
 def _cut(words: list[str], draw: random.Random, *, share: float) -> list[str]:
-    """Leave out the end."""
+    """Cut the end."""
     del draw
     return words[: max(1, round((1 - share) * len(words)))]
 

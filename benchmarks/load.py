@@ -1,11 +1,11 @@
-"""Many conversions, many shards, dying workers: what happens, and what it costs.
+"""Many conversions, many shards, dying workers: results and cost.
 
     python -m benchmarks.load
     python -m benchmarks.load --only kills --kills 20 --seed 1
 
-Each case runs the command in processes of its own and prints a line: what was done, how it ended,
-and the seconds that it took. A dataset that has not the bytes of an undisturbed run ends the
-benchmark with an error. The moments of the kills are drawn from the seed.
+Each case runs the command in its own processes and prints a line: the case, its result and its
+seconds. If a dataset's bytes differ from the bytes of an undisturbed run, the benchmark ends with
+an error. The moments of the kills are random, from the seed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def ten(folder: Path, _: argparse.Namespace) -> tuple[str, str]:
-    """Convert one import file ten times at once, each to an output of its own."""
+    """Convert one import file ten times concurrently, each to its own output."""
     source = texts(folder, 20_000)
     finish(convert(source, folder / "alone", "--shard-mb=0.5"))
     runs = [convert(source, folder / f"out{number}", "--shard-mb=0.5") for number in range(10)]
@@ -88,7 +88,7 @@ def plan(folder: Path, _: argparse.Namespace) -> tuple[str, str]:
 
 
 def kills(folder: Path, args: argparse.Namespace) -> tuple[str, str]:
-    """Kill one of two worker processes at random moments, then go on with --resume."""
+    """Kill one of two worker processes at random moments, then resume."""
     source = images(folder, 60)
     options = ("--shard-mb=0.5", "--task=image_classification")
     undisturbed = convert(source, folder / "whole", *options, *WORKERS)
@@ -108,7 +108,7 @@ def kills(folder: Path, args: argparse.Namespace) -> tuple[str, str]:
             os.kill(victim, signal.SIGKILL)
         except ProcessLookupError:
             ends["the workers had ended"] += 1
-        said, errors = run.communicate(timeout=120)  # Beam by itself would wait for ever
+        said, errors = run.communicate(timeout=120)  # Beam on its own would wait forever
         if run.returncode == 0:
             ends["finished"] += 1
         elif "a worker process died" in errors and not (output / "dataset.json").exists():
@@ -129,11 +129,11 @@ def kills(folder: Path, args: argparse.Namespace) -> tuple[str, str]:
 CASES = {"ten": ten, "shards": shards, "plan": plan, "kills": kills}
 
 
-# --- what the cases need ------------------------------------------------------------------------
+# --- helpers -----------------------------------------------------------------------------------
 
 
 def texts(folder: Path, count: int) -> Path:
-    """Write an import file of short texts, which need no files."""
+    """Write an import file of short texts, which needs no other files."""
     source = folder / "texts.csv"
     with source.open("w") as file:
         for number in range(count):
@@ -169,7 +169,7 @@ def convert(source: Path, output: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def finish(run: subprocess.Popen[str]) -> str:
-    """Wait for a run that must succeed; return what it printed."""
+    """Wait for a run that must succeed; return its stdout."""
     said, errors = run.communicate(timeout=1_800)
     if run.returncode:
         raise SystemExit(f"exit {run.returncode}: {errors[-2_000:]}")
@@ -177,7 +177,7 @@ def finish(run: subprocess.Popen[str]) -> str:
 
 
 def wait_for_workers(run: subprocess.Popen[str]) -> Sequence[int]:
-    """Return Beam's worker processes, as soon as there are two."""
+    """Return Beam's worker processes once there are two."""
     while run.poll() is None:
         workers = workers_below(run.pid)
         if len(workers) == 2:
@@ -187,7 +187,7 @@ def wait_for_workers(run: subprocess.Popen[str]) -> Sequence[int]:
 
 
 def check_same(output: Path, expected: Path) -> None:
-    """End the benchmark if two datasets differ."""
+    """Exit with an error if two datasets differ."""
     found, wanted = (
         {
             path.relative_to(root): path.read_bytes()
@@ -204,7 +204,7 @@ def check_same(output: Path, expected: Path) -> None:
 
 
 def peak() -> int:
-    """Return the largest memory of a process that this one has waited for, in MB."""
+    """Return the largest peak memory of the child processes so far, in MB."""
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 // 10**6
 
 

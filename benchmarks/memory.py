@@ -1,7 +1,7 @@
-"""The memory of a process together with all its descendants, watched from outside.
+"""The memory of a process with all its descendants, sampled from outside.
 
-It is proportional set size (PSS) as Linux counts it in ``/proc/PID/smaps_rollup``: memory that
-processes share counts once in the sum, not once for each.
+It is proportional set size (PSS) as in Linux's ``/proc/PID/smaps_rollup``: memory that processes
+share counts once in the sum.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import TypeVar
 
 _Result = TypeVar("_Result")
 
-INTERVAL_SECONDS = 0.1  # a sample keeps the process from its memory for milliseconds
+INTERVAL_SECONDS = 0.1  # a sample blocks the process's memory for milliseconds
 
 
 class PeakMemory:
-    """Samples a process and its descendants while the block runs; ``peak_mb`` is the largest sum.
+    """A sampler of a process and its descendants during the block; ``peak_mb`` is the largest sum.
 
-    What comes and goes within ``INTERVAL_SECONDS`` may be missed.
+    Peaks shorter than ``INTERVAL_SECONDS`` may be missed.
     """
 
     def __init__(self, pid: int) -> None:
@@ -55,8 +55,8 @@ class PeakMemory:
 
 
 def run_apart(function: Callable[..., _Result], *args: object) -> tuple[_Result, float]:
-    """Call a function in a fresh process; return its result, and the peak memory in MB."""
-    # Processes inherit it: libraries' banners and advice do not belong into a table.
+    """Call a function in a new process; return its result and its peak memory in MB."""
+    # Child processes inherit it: libraries' banners and hints do not belong in a table.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
@@ -71,7 +71,7 @@ def tree(pid: int) -> Iterator[int]:
     waiting = [pid]
     while waiting:
         yield (found := waiting.pop())
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # the process has ended meanwhile
             for task in Path(f"/proc/{found}/task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())
 

@@ -3,16 +3,16 @@
     python -m benchmarks.mutants
     python -m benchmarks.mutants --each 120 --seed 7
 
-A kind is an image (``group 4 tiff``) and what is done to it (``cut``). The table says how many
-mutants of each were accepted and how many refused, and what of that was false:
+A kind is an image (``group 4 tiff``) and a change (``cut``). The table has the accepted and refused
+mutants of each kind, and the false ones among them:
 
-    false accept   what would be stored does not decode in TensorFlow, or has another size than the
-                   record says
-    false reject   it was refused, though what was done to it is harmless by its format's standard
-    same           refused, though TensorFlow decodes it to the pixels of the undamaged image: a
+    false accept   the stored image does not decode in TensorFlow, or its size differs from the
+                   record's
+    false reject   refused, although the change is harmless by the format's standard
+    same           refused, although TensorFlow decodes it to the pixels of the undamaged image: a
                    damage that this decoder ignores, such as a wrong checksum; not false
 
-Equal arguments make equal mutants. The exit code is 1 if anything was false.
+Equal arguments make equal mutants. The exit code is 1 if anything is false.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Change = Callable[[bytes, random.Random], bytes]
 
 @dataclass
 class Counts:
-    """What became of the mutants of one kind."""
+    """Results of the mutants of one kind."""
 
     accepted: int = 0
     refused: int = 0
@@ -59,7 +59,7 @@ class Counts:
 
 
 def picture(seed: int = 0) -> Image.Image:
-    """Return a smooth picture with some noise, so that every codec has something to do."""
+    """Return a smooth picture with some noise, so that every codec has work to do."""
     rough = Image.frombytes("RGB", (13, 10), random.Random(seed).randbytes(390))
     return rough.resize(SIDE, Image.Resampling.BICUBIC)
 
@@ -154,7 +154,7 @@ def _cut_end(data: bytes, draw: random.Random) -> bytes:
     return data[: -draw.randint(1, 4)]
 
 
-#: name: what is done to an image that may damage it.
+#: name: a change that may damage an image.
 DAMAGE: Mapping[str, Change] = {
     "flip a bit": _flip,
     "overwrite": _overwrite,
@@ -174,7 +174,7 @@ def _behind(data: bytes, draw: random.Random) -> bytes:
 
 
 def _comment(data: bytes, draw: random.Random) -> bytes:
-    """Insert a comment where the format has a place for one; elsewhere, change nothing."""
+    """Insert a comment if the format allows comments, else change nothing."""
     text = draw.randbytes(draw.randint(1, 40)).hex().encode()
     if data.startswith(b"\xff\xd8"):
         return data[:2] + b"\xff\xfe" + struct.pack(">H", len(text) + 2) + text + data[2:]
@@ -187,7 +187,7 @@ def _comment(data: bytes, draw: random.Random) -> bytes:
     return data
 
 
-#: name: what is done to an image that every decoder ignores.
+#: name: a change that every decoder ignores.
 HARMLESS: Mapping[str, Change] = {
     "as it is": lambda data, _: data,
     "bytes behind the end": _behind,
@@ -199,7 +199,7 @@ HARMLESS: Mapping[str, Change] = {
 
 
 def as_trained(data: bytes) -> Any:
-    """Return the pixels as a trainer decodes them, uint8 [h, w, 3]; None: it cannot."""
+    """Return the pixels as a trainer decodes them, uint8 [h, w, 3]; None if it fails."""
     import tensorflow as tf  # slow to load
 
     try:
@@ -211,7 +211,7 @@ def as_trained(data: bytes) -> Any:
 def judged(
     mutants: Iterable[bytes], sound: bytes, options: ConvertOptions, *, harmless: bool
 ) -> Counts:
-    """Check mutants of an image and judge what the check says."""
+    """Check mutants of an image and judge the results."""
     counts, pixels = Counts(), as_trained(sound)
     for data in mutants:
         try:
@@ -235,7 +235,7 @@ def judged(
 
 
 def judge(each: int, seed: int, only: Sequence[str] = ()) -> Iterator[tuple[str, str, Counts]]:
-    """Judge ``each`` mutants of every kind; yield the image, what was done to it, and counts."""
+    """Judge ``each`` mutants of every kind; yield the image, the change and the counts."""
     options = ConvertOptions(ignore=("ALL",))
     for name, data in images().items():
         if only and name not in only:
@@ -253,7 +253,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=list(images()), default=(), metavar="IMAGE")
     args = parser.parse_args(argv)
-    warnings.simplefilter("ignore")  # Pillow's, about metadata
+    warnings.simplefilter("ignore")  # Pillow's warnings about metadata
     total, kinds = Counts(), 0
     print(f"{'image':<24}{'change':<22}{'accepted':>9}{'refused':>9}{'same':>6}  false")
     for name, change, counts in judge(args.each, args.seed, args.only):

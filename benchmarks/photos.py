@@ -4,8 +4,7 @@
     python -m benchmarks.photos --to DIR --count 200 --size 4000 3000     12 megapixels, about 4 MB
     python -m benchmarks.photos --to DIR --count 10000 --size 32 32       about 1 kB
 
-Each is another crop with some sensor noise, so no two are alike and they compress as photographs
-do.
+Each is a different crop with some sensor noise, so all differ and compress like photographs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ SIZE, QUALITY, NOISE = (500, 375), 92, 14
 
 
 def make_photos(folder: Path, count: int, size: tuple[int, int] = SIZE) -> list[Path]:
-    """Write photos of ``size`` (width, height); those that are there stay. Return their paths."""
+    """Write photos of ``size`` (width, height), keep existing ones, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     photos = [Image.fromarray(pixels) for pixels in load_sample_images().images]
     paths = [folder / f"{number:05d}.jpg" for number in range(count)]

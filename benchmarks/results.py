@@ -1,12 +1,12 @@
-"""How well the trainer learns, beside scripts written by hand on the same examples.
+"""How well the trainer learns, compared with hand-written scripts on the same examples.
 
     python -m benchmarks.results
     python -m benchmarks.results --only digits tables --seeds 5
 
 For each seed, examples are made or divided anew, written as files with an import file, converted,
-and trained on with ``recordgen.training.run_fn``; the model that it saved answers for the split
-``test``, which no training sees. The other contenders get the same examples as arrays, and the same
-number of epochs and batches of the same size.
+and trained on with ``recordgen.training.run_fn``; the saved model predicts the split ``test``,
+which training never sees. The other contenders get the same examples as arrays, with the same
+number of epochs and the same batch size.
 
     digits     scikit-learn's 1,797 scanned digits; accuracy
     pictures   32×32 colour pictures of shapes of ten classes (benchmarks.shapes); accuracy
@@ -17,7 +17,7 @@ number of epochs and batches of the same size.
     texts      first paragraphs of docstrings in five installed packages; their names are the
                classes; accuracy
 
-CPU seconds are those of training and answering, in all threads.
+CPU seconds are for training and prediction, in all threads.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Array = npt.NDArray[Any]
 
 
 class Outcome(NamedTuple):
-    """What a contender reached: the score, and its weights; None: it is not a network."""
+    """The score of a contender, and its number of weights (None if it is not a network)."""
 
     score: float
     parameters: int | None
@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One run of one contender; ``cpu_seconds`` are for training and answering."""
+    """One run of one contender; ``cpu_seconds`` are for training and prediction."""
 
     contest: str
     contender: str
@@ -78,21 +78,21 @@ class Score:
     cpu_seconds: float
 
 
-#: What a script by hand reaches.
+#: The result of a hand-written script.
 Rival = Callable[[Examples, Training], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Examples, and who learns from them.
+    """Examples, and the contenders that learn from them.
 
     Attributes:
-        measure: what the score is.
-        make: takes the seed and the number of examples, None for all; returns them.
-        training: how all networks are trained, with seed 0.
-        rivals: the scripts by hand, by name.
-        settings: of Recordgen's training, where they are not the default.
-        options: of the conversion.
+        measure: name of the score.
+        make: takes the seed and the number of examples (None for all); returns the examples.
+        training: settings of all networks, with seed 0.
+        rivals: hand-written scripts by name.
+        settings: settings of Recordgen's training that differ from the defaults.
+        options: options of the conversion.
     """
 
     measure: str
@@ -106,7 +106,7 @@ class Contest:
 def recordgen(
     contest: Contest, examples: Examples, training: Training, folder: Path
 ) -> tuple[Outcome, float]:
-    """Convert, train and evaluate as a pipeline does; return also the CPU seconds of the latter."""
+    """Convert, train and evaluate as a pipeline does; CPU seconds exclude the conversion."""
     import tensorflow as tf
 
     from recordgen import convert
@@ -137,7 +137,7 @@ def recordgen(
 
 
 def _scikit_learn(model: BaseEstimator, examples: Examples, training: Training) -> Outcome:
-    """Fit a model of scikit-learn; images are rows of numbers for it."""
+    """Fit a model of scikit-learn; images become rows of numbers."""
     train = ~examples.in_test
     inputs = examples.inputs
     if inputs.ndim > 2:
@@ -271,7 +271,7 @@ def run(name: str, seed: int, count: int | None, epochs: int | None) -> Iterator
 
 
 def _print_means(scores: Iterable[Score]) -> None:
-    """Print a line for each contender of each contest: the mean over seeds, lowest, highest."""
+    """Print a line for each contender of each contest: mean over seeds, lowest, highest."""
     of_each: dict[tuple[str, str], list[Score]] = defaultdict(list)
     for score in scores:
         of_each[score.contest, score.contender].append(score)

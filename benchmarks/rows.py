@@ -2,10 +2,10 @@
 
     python -m benchmarks.rows --rows 10000 100000 1000000
 
-For each number, what ``recordgen convert --check none --dry-run`` does, in a process of its own, on
-a CSV of so many rows. Each row names a file of its own: one tiny image and hard links to it, 10,000
-to a folder. Time is that of the planning without imports; peak memory is the proportional set size
-of the process and all its descendants together, imports included.
+For each number, ``recordgen convert --check none --dry-run`` runs in its own process on a CSV with
+this many rows. Each row names a different file: one tiny image and hard links to it, 10,000 in a
+folder. Time is for planning without imports; peak memory is the proportional set size of the
+process and all its descendants together, imports included.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.growth import measure_growth
 
-FOLDER_IMAGES = 10_000  # a file system allows a file some 65,000 links, and folders stay quick
+FOLDER_IMAGES = 10_000  # file systems allow some 65,000 links to a file, and folders stay fast
 LABELS = 10
 
 # A GIF of one pixel.

@@ -1,10 +1,10 @@
-"""Pictures of several kinds, no two alike, to try checks on.
+"""Pictures of several kinds, all different, for trying checks.
 
-photos   parts of scikit-learn's two photographs, which do not overlap: some sharp, some out of
+photos   non-overlapping parts of scikit-learn's two photographs: some sharp, some out of
          focus
 scenes   made: shapes of all sizes that cover each other ("dead leaves": their sizes and edges
-         are those of photos), with light, texture and noise; half of them under a sky
-skies    made: a smooth sky with a few small things before it
+         resemble photos), with light, texture and noise; half of them under a sky
+skies    made: a smooth sky behind a few small objects
 pages    made: lines of letters on white
 digits   scikit-learn's handwritten digits of 8×8 pixels, enlarged to 64×64
 """
@@ -21,7 +21,7 @@ from PIL import Image, ImageDraw
 from sklearn.datasets import load_digits, load_sample_images
 
 SIZE = (500, 375)  # width, height
-_PARTS = 3  # of a photograph, across and down
+_PARTS = 3  # of a photograph, in each direction
 
 Random = np.random.Generator
 
@@ -52,7 +52,7 @@ def _scene(random: Random) -> Image.Image:
     colours = np.asarray(_photographs()[int(random.integers(2))]).reshape(-1, 3)
     image = Image.new("RGB", SIZE)
     draw = ImageDraw.Draw(image)
-    # Sizes with a density of 1 / radius**3, as of things in photos.
+    # Sizes with a density of 1 / radius**3, like objects in photos.
     radii = (4**-2 - random.random(600) * (4**-2 - 150**-2)) ** -0.5
     nearness = radii * np.exp(random.normal(0, 0.7, len(radii)))
     for radius in radii[np.argsort(-nearness)]:
@@ -126,7 +126,7 @@ def _made(make: Callable[[Random], Image.Image]) -> Callable[[int], Sequence[Ima
     return lambda count: [make(np.random.default_rng(number)) for number in range(count)]
 
 
-#: By name: gives so many pictures, or all that there are.
+#: By name: returns this many pictures, or all there are.
 KINDS: Mapping[str, Callable[[int], Sequence[Image.Image]]] = {
     "photos": photos,
     "scenes": _made(_scene),

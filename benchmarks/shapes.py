@@ -1,7 +1,7 @@
-"""Pictures of shapes, to train on: each shape of another place, size, turn, colour and texture.
+"""Pictures of shapes for training: each shape differs in place, size, turn, colour and texture.
 
-Shapes lie on a ground of soft colours with strokes that mean nothing, under noise. A class is a
-form, never a colour or a place, so a model that weighs single pixels cannot learn it.
+Shapes lie on a ground of soft colours with meaningless strokes, under noise. A class is a form,
+never a colour or a place, so a model that weighs single pixels cannot learn it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from PIL import Image, ImageDraw
 Pixels = npt.NDArray[np.float32]
 Random = np.random.Generator
 
-_FINE = 4  # masks are drawn so many times larger: their edges become smooth
+_FINE = 4  # masks are drawn this many times larger, for smooth edges
 _STROKES = 5
 _NOISE = 14.0  # standard deviation, in levels of 255
-_LEAST_VISIBLE = 0.5  # share of a shape that others leave uncovered
+_LEAST_VISIBLE = 0.5  # least share of a shape that others leave visible
 _TRIES = 20
 
 
 class Box(NamedTuple):
-    """A shape's class and corners, in pixels; right and bottom lie outside."""
+    """A shape's class and corners in pixels; right and bottom are exclusive."""
 
     label: str
     left: int
@@ -47,7 +47,7 @@ _CROSS = [(1, 3), (1, 1), (3, 1), (3, -1), (1, -1), (1, -3)]
 _ARROW = [(0, -1), (0.8, 0), (0.3, 0), (0.3, 1), (-0.3, 1), (-0.3, 0), (-0.8, 0)]
 _BOW = [(-1, -0.7), (1, 0.7), (1, -0.7), (-1, 0.7)]
 
-#: By class: the outline, and the hole if there is one; [n, 2], at most 1 from the centre.
+#: By class: the outline, and the hole if any; [n, 2], at most 1 from the centre.
 OUTLINES: Mapping[str, Sequence[npt.NDArray[np.float64]]] = {
     "arrow": [np.array(_ARROW)],
     "bow": [np.array(_BOW) * 0.8],
@@ -63,7 +63,7 @@ OUTLINES: Mapping[str, Sequence[npt.NDArray[np.float64]]] = {
 
 
 def one_shape(label: str, side: int, random: Random) -> Image.Image:
-    """Return a square picture of one shape, which lies wholly in it."""
+    """Return a square picture with one shape, completely inside."""
     pixels = _ground(side, random)
     radius = side * random.uniform(0.25, 0.45)
     _lay(pixels, _mask(label, side, radius, random), random)
@@ -73,9 +73,9 @@ def one_shape(label: str, side: int, random: Random) -> Image.Image:
 def several_shapes(
     labels: Sequence[str], side: int, most: int, random: Random
 ) -> tuple[Image.Image, list[Box]]:
-    """Return a square picture of one to ``most`` shapes that partly cover each other, and boxes.
+    """Return a square picture with one to ``most`` shapes that partly cover each other, and boxes.
 
-    A shape's box is that of the whole shape, also where another one covers it.
+    A box contains the whole shape, even if another shape covers a part.
     """
     pixels, boxes = _ground(side, random), []
     masks: list[Pixels] = []
@@ -96,13 +96,13 @@ def several_shapes(
 
 
 def _visible(masks: Sequence[Pixels], new: Pixels, number: int) -> float:
-    """Return the share of one shape that is left when all later ones and ``new`` cover it."""
+    """Return the visible share of one shape under all later shapes and ``new``."""
     left = np.prod([1 - mask for mask in [*masks[number + 1 :], new]], axis=0)
     return float((masks[number] * left).sum() / masks[number].sum())
 
 
 def _mask(label: str, side: int, radius: float, random: Random) -> Pixels:
-    """Return how much of each pixel a turned and stretched shape covers, [side, side], 0..1."""
+    """Return the coverage of each pixel by a turned and stretched shape, [side, side], 0..1."""
     angle = random.uniform(0, 2 * np.pi)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     stretch = np.diag([random.uniform(0.75, 1), 1])
@@ -133,7 +133,7 @@ def _lay(pixels: Pixels, mask: Pixels, random: Random) -> None:
     side = len(pixels)
     across, down = random.normal(0, 2 * np.pi * 3 / side, 2)
     waves = np.sin(np.arange(side) * across + np.arange(side)[:, None] * down)[..., None]
-    # Each channel is darker or lighter than the ground, whose levels are medium ones.
+    # Each channel is darker or lighter than the ground, which has medium levels.
     middle = 128 + random.choice((-1, 1), 3) * random.uniform(50, 127, 3)
     colour = middle + waves * random.uniform(-60, 60, 3)
     pixels += mask[..., None] * (colour.astype(np.float32) - pixels)

@@ -1,19 +1,19 @@
-"""What a conversion from a storage that is far away takes: time, processor time and requests.
+"""The cost of a conversion from remote storage: time, processor time and requests.
 
     python -m benchmarks.storage --latency-ms 40 --store gs --json
 
-In one run, against a server of this program's own (in a process of its own) that answers every
-request after ``--latency-ms``, a page of a listing after ten times as long, and speaks as much of
-the protocol as a conversion asks:
+In one run, against this program's own server (in its own process), which answers every request
+after ``--latency-ms``, a listing page after ten times as long, and knows only the part of the
+protocol that a conversion uses:
 
-    one          asks for size and bytes of one image after the other, and does nothing else
+    one          requests size and bytes of one image after the other, and does nothing else
     ours         recordgen.convert of the images, from the import file to the commit
-    disk         the same of the same images on a disk
-    fingerprint  what AutoMLExampleGen looks up before each run (where TFX is installed)
+    disk         the same conversion of the same images on a disk
+    fingerprint  the look-ups of AutoMLExampleGen before each run (if TFX is installed)
 
-Rates are images per second, of the fastest round; ``cpu`` is processor time per image, of the
-cheapest; ``requests`` are those of one round. ``one`` runs over fewer images, as its rate does not
-depend on them.
+Rates are images per second in the fastest round; ``cpu`` is processor time per image in the
+cheapest; ``requests`` are for one round. ``one`` uses fewer images, as its rate does not depend on
+their number.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 STORES = ("gs", "s3", "http")
 
-# How many times as long as other requests a page of a listing takes: an estimate.
+# Latency of a listing page relative to other requests: an estimate.
 PAGE_LATENCIES = 10
 
 
@@ -59,9 +59,9 @@ def photo(side: int) -> bytes:
 
 
 def serve(body: bytes, rows: int, latency_seconds: float, ready: Connection) -> None:
-    """Answer as Google's storage, S3 and web servers do, of a bucket of images, until killed.
+    """Answer like Google's storage, S3 and web servers for a bucket of images, until killed.
 
-    ``/counted`` gives the numbers of requests since it was asked last, as JSON.
+    ``/counted`` returns the numbers of requests since its last call, as JSON.
     """
     from aiohttp import web
 
@@ -99,7 +99,7 @@ def _object(name: str, size: int) -> dict[str, str]:
 
 
 def _page(query: Mapping[str, str], rows: int, size: int, *, is_google: bool) -> web.Response:
-    """Return a page of the bucket's listing: from a name on, or where the last page ended."""
+    """Return a page of the bucket's listing, from a name or from the end of the last page on."""
     from aiohttp import web
 
     first = query.get("startOffset" if is_google else "start-after", "")
@@ -121,7 +121,7 @@ def _page(query: Mapping[str, str], rows: int, size: int, *, is_google: bool) ->
 
 @contextmanager
 def served(body: bytes, rows: int, latency_seconds: float) -> Iterator[str]:
-    """Run the server; gives its URL."""
+    """Run the server; yield its URL."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(body, rows, latency_seconds, theirs), daemon=True)
@@ -133,14 +133,14 @@ def served(body: bytes, rows: int, latency_seconds: float) -> Iterator[str]:
 
 
 def counted(url: str) -> dict[str, int]:
-    """Return how many requests the server got since this was asked last."""
+    """Return the number of requests since the last call."""
     with urllib.request.urlopen(f"{url}/counted") as answer:
         found: dict[str, int] = json.load(answer)
         return found
 
 
 def look_at_each(paths: list[str]) -> None:
-    """Ask for one image after the other."""
+    """Request one image after the other."""
     from recordgen import storage
 
     for path in paths:
@@ -159,7 +159,7 @@ def convert_all(paths: list[str]) -> None:
 
 
 def take_fingerprint(paths: list[str]) -> None:
-    """Ask for the versions of the images, as before each run of a pipeline."""
+    """Look up the versions of the images, as before each run of a pipeline."""
     from recordgen.examplegen.fingerprint import image_fingerprint
     from recordgen.options import ConvertOptions
     from recordgen.sources.import_file import ImportFile
@@ -171,7 +171,7 @@ def take_fingerprint(paths: list[str]) -> None:
 
 @contextmanager
 def import_file(paths: list[str]) -> Iterator[str]:
-    """Write an import file of the images; gives its path."""
+    """Write an import file of the images; yield its path."""
     with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as folder:
         source = os.path.join(folder, "labels.csv")
         with open(source, "w", encoding="utf-8") as file:
@@ -184,7 +184,7 @@ def measured(work: Callable[[list[str]], None], paths: list[str]) -> tuple[float
     before, started = os.times(), time.perf_counter()
     work(paths)
     seconds, after = time.perf_counter() - started, os.times()
-    cpu = sum(after[:4]) - sum(before[:4])  # user, system, and of children that have ended
+    cpu = sum(after[:4]) - sum(before[:4])  # user, system, and the same of ended children
     return len(paths) / seconds, 1000 * cpu / len(paths)
 
 
@@ -225,7 +225,7 @@ def main() -> None:
             with open(path, "wb") as file:
                 file.write(body)
         for function, paths in work.values():
-            function(paths[:100])  # libraries are loaded, credentials found
+            function(paths[:100])  # load libraries and find credentials
         counted(url)
         rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in work}
         requests = {}

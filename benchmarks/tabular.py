@@ -1,11 +1,11 @@
-"""How fast tables are converted: rows a second, and memory, from CSV to finished shards.
+"""How fast tables are converted: rows per second and memory, from CSV to finished shards.
 
     python -m benchmarks.tabular --rows 100000 1000000
 
-For each number, what ``recordgen convert --task tabular`` does, with the checks of the data and
-without them (``--ignore ALL``), in a process of its own, on a CSV of ten columns: a split, three of
-whole numbers, three of fractions, two of text and a target of two classes; of three, one value in
-ten is missing. Time is that of the conversion without imports; peak
+For each number, ``recordgen convert --task tabular`` runs with and without the checks of the data
+(``--ignore ALL``), in its own process, on a CSV with ten columns: a split, three columns of whole
+numbers, three of fractions, two of text and a target with two classes; three columns lack one value
+in ten. Time is for the conversion without imports; peak
 memory is the proportional set size of the process and all its descendants, imports included.
 """
 
@@ -40,7 +40,7 @@ def make_lines(rows: int) -> Iterator[str]:
 
 
 def make_tables(root: Path, rows: int) -> dict[str, tuple[str, str, int, dict[str, Any]]]:
-    """Write a CSV that is converted with the checks and without."""
+    """Write a CSV, to be converted with the checks and without."""
     source = root / "table.csv"
     with source.open("w", encoding="utf-8") as file:
         file.writelines(make_lines(rows))

@@ -1,11 +1,11 @@
-"""How much a JPEG loses when Exif's turn is undone by encoding it again.
+"""How much a JPEG loses when its Exif orientation is undone by re-encoding.
 
     python -m benchmarks.turns
 
-The pictures are the two of scikit-learn, cut to whole blocks (640×416) or not (637×421), and saved
-in several qualities. Each is then converted. The loss is the PSNR between what a viewer shows of
-the file and what TensorFlow's users get; behind it, both compared with the picture before it was a
-JPEG at all.
+The pictures are scikit-learn's two photographs, cropped to whole blocks (640×416) or not (637×421),
+and saved in several qualities. Each is then converted. The loss is the PSNR between the file in a
+viewer and the picture that TensorFlow's users get; next to it, both are compared with the picture
+before its first JPEG encoding.
 """
 
 from __future__ import annotations

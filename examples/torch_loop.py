@@ -31,7 +31,7 @@ class TorchBatches:
 
     def __iter__(self):
         for images, labels in self._dataset:
-            # A view: what TensorFlow has as [batch, height, width, 3] is PyTorch's channels_last.
+            # A view: TensorFlow's [batch, height, width, 3] is PyTorch's channels_last.
             yield shared(images).permute(0, 3, 1, 2), shared(labels)
 
 
@@ -41,7 +41,7 @@ def shared(tensor):
 
 
 def shares_memory(dataset):
-    """Say whether a batch lies where TensorFlow has put it."""
+    """Return whether a batch uses TensorFlow's memory."""
     images, _ = next(iter(dataset))
     address = np.asarray(memoryview(images)).ctypes.data
     return shared(images).permute(0, 3, 1, 2).data_ptr() == address

@@ -22,8 +22,8 @@ size, batch_size = (16, 16), 32
 # %% [markdown]
 # ## Data
 # Training data is shuffled anew in each epoch, evaluation data is read in order. Neither is
-# changed: for photos, `augment="photo"` adds random crops, mirroring and changes of colour. What
-# was decided for the reading can be printed.
+# changed: for photos, `augment="photo"` adds random crops, mirroring and changes of colour. The
+# reading plan can be printed.
 
 # %%
 train = recordgen.input_fn(source, split="train", batch_size=batch_size, image_size=size)

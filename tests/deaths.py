@@ -1,4 +1,4 @@
-"""Runs that are killed at a declared point, each in a process of its own."""
+"""Runs that are killed at a declared point, each in its own process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recordgen.dataset.manifest import LABELS_FILE
 from recordgen.runs.staging import STAGING
 from tests.preloaded import BEAM_MODULES
 
-# A process that is forked off one that has loaded the package and this module dies cheaply.
+# Processes forked from one that has loaded the package and this module start quickly.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([*BEAM_MODULES, __name__])
 
@@ -25,10 +25,10 @@ class Death(NamedTuple):
     """The n-th call of a function in which a process kills itself.
 
     Attributes:
-        function: its whole name.
-        call: which of its calls.
-        after: at the end of the call; False: at its beginning.
-        path: calls count whose first argument has this in it.
+        function: its full name.
+        call: number of the call, from 1.
+        after: whether the process dies at the end of the call, or at its beginning.
+        path: only calls count whose first argument contains this text.
     """
 
     function: str
@@ -39,7 +39,7 @@ class Death(NamedTuple):
 
 WHEN_ALL_IS_WRITTEN = Death("recordgen.runs.lease.check_held", 1, after=False)
 
-# where a run dies; whether its dataset is finished then
+# point of death: (death, whether the dataset is complete then)
 DEATHS = {
     "while planning": (Death("recordgen.runs.staging.Staging.write_plan", 1, after=False), False),
     "within the fourth shard": (
@@ -71,7 +71,7 @@ DEATHS = {
 
 
 def convert_and_die(death: Death, source: str, output: Path, **settings: Any) -> None:
-    """Convert in a process that is killed in the middle of it."""
+    """Convert in a process that is killed before it ends."""
     process = PROCESSES.Process(target=_dying, args=(death, source, str(output), settings))
     process.start()
     process.join(120)
@@ -95,7 +95,7 @@ def _dying(death: Death, source: str, output: str, settings: Mapping[str, Any]) 
             os.kill(os.getpid(), signal.SIGKILL)
         try:
             return function(*args, **more)
-        finally:  # a call that fails is one, too
+        finally:  # failed calls count, too
             if mine:
                 os.kill(os.getpid(), signal.SIGKILL)
 

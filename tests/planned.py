@@ -1,4 +1,4 @@
-"""Rows and draws one by one, where the package has columns."""
+"""Single rows and hashes for tests of functions that take columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from recordgen.tasks.task import Task
 def resolve_bucket(
     placed: Columns, *, options: ConvertOptions, task: Task, **given: Any
 ) -> tuple[dict[Group, Columns], BucketSummary]:
-    """Resolve a bucket of which nothing is decided elsewhere."""
+    """Resolve a bucket that does not depend on other buckets."""
     settled = settle_bucket(placed, options=options, task=task, **given)
     return plan_bucket(settled, options=options, task=task)
 
@@ -34,7 +34,7 @@ def resolved(
 
 
 def planned(rows: Iterable[PlannedRow]) -> PlannedRows:
-    """Return rows as those of a shard."""
+    """Return rows as the rows of a shard."""
     return PlannedRows(columns_of(PlannedRow, rows))
 
 
@@ -45,5 +45,5 @@ def chosen(fractions: SplitFractions, split_hash: int) -> str:
 
 
 def bucket_of(sort_key: int, buckets: int) -> int:
-    """Return the bucket of a place: equal ranges of the 64-bit order."""
+    """Return the bucket of a sort key: equal ranges of 64 bits."""
     return sort_key * buckets >> 64

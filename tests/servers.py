@@ -1,4 +1,4 @@
-"""Servers of the tests' own: a web server, emulated object stores, and a proxy that spoils answers.
+"""Test servers: a web server, emulated object stores, and a proxy that injects faults.
 
 All listen on a free port of 127.0.0.1 and end with their ``with`` block.
 """
@@ -40,7 +40,7 @@ def serving(
     sessions: Sequence[aiohttp.ClientSession] = (),
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[str]:
-    """Serve requests in a thread; gives the server's base URL. Closes the sessions at the end."""
+    """Serve requests in a thread; yield the server's base URL. Close the sessions at the end."""
     ready: Future[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def serve() -> None:
@@ -56,7 +56,7 @@ def serving(
         for session in sessions:
             await session.close()
 
-    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the faults are on purpose
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the faults are intended
     thread = threading.Thread(target=asyncio.run, args=[serve()], daemon=True)
     thread.start()
     port, loop, done = ready.result(10)
@@ -68,7 +68,7 @@ def serving(
 
 
 def self_signed(folder: Path) -> ssl.SSLContext:
-    """Return what a server needs for TLS with a certificate that nobody trusts."""
+    """Return a server's TLS context with an untrusted certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now, day = datetime.now(timezone.utc), timedelta(days=1)
@@ -95,7 +95,7 @@ async def cut(request: web.Request, body: bytes, *, length: bool = True) -> web.
     if length:
         answer.content_length = len(body)
     else:
-        answer.force_close()  # no Content-Length and not chunked: HTTP/1.0's way
+        answer.force_close()  # no Content-Length and not chunked, as in HTTP/1.0
     await answer.prepare(request)
     await answer.write(body[: len(body) // 2])
     if request.transport is not None:
@@ -114,20 +114,21 @@ async def drip(request: web.Request, length: int) -> web.StreamResponse:
     return answer
 
 
-#: What a proxy does with a request: answers with the status; cuts, resets or drips the connection.
+#: A proxy's response to a request: a status, or "cut", "reset" or "drip" for the connection.
 Fault = int | str
 
 
 @dataclass
 class Proxy:
-    """What a proxy is told, and what it has seen.
+    """Settings and counters of a proxy.
 
     Attributes:
-        fault: says what to do with a request; None: hand it on.
-        gathered: so many requests for images must be under way before the first one is answered.
-        busiest: the highest number of requests that were under way at once.
+        url: base URL of the proxy.
+        fault: returns the fault for a request; None to forward it.
+        gathered: concurrent requests for images before the first one gets a response.
+        busiest: highest number of concurrent requests.
         seen: requests by method and path.
-        faults: how many were not simply handed on.
+        faults: number of requests with a fault.
     """
 
     url: str = ""
@@ -143,7 +144,7 @@ class Proxy:
         self.seen.clear()
 
     def spoil_first(self, times: int, *faults: Fault, method: str = "") -> None:
-        """Spoil the first attempts of each request, with one fault after the other."""
+        """Inject faults into the first attempts of each request."""
         attempts: Counter[tuple[str, str]] = Counter()
 
         def fault(request: web.Request) -> Fault | None:
@@ -165,7 +166,7 @@ _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"
 
 @contextmanager
 def proxying(upstream: str) -> Iterator[Proxy]:
-    """Stand before another server."""
+    """Forward requests to another server, with faults as set."""
     proxy = Proxy()
     under_way = 0
     sessions: list[aiohttp.ClientSession] = []
@@ -179,7 +180,7 @@ def proxying(upstream: str) -> Iterator[Proxy]:
             if request.headers.get("Expect") == "100-continue" and request.transport:
                 request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             while "/images/" in request.path and proxy.busiest < proxy.gathered:
-                await asyncio.sleep(0.04)  # also time for more than may be under way
+                await asyncio.sleep(0.04)  # leaves time for more requests than allowed
             return await answer(request)
         finally:
             under_way -= 1
@@ -222,7 +223,7 @@ def proxying(upstream: str) -> Iterator[Proxy]:
 def listed_bucket(
     names: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[list[dict[str, str]]]:
-    """Stand in for gs://bucket, which can only be listed; gives the queries of the requests."""
+    """Emulate gs://bucket for listings only; yield the queries of the requests."""
     asked: list[dict[str, str]] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -245,21 +246,21 @@ def listed_bucket(
 
 @contextmanager
 def emulated_gcs() -> Iterator[str]:
-    """Emulate Google Cloud Storage; gives its base URL."""
+    """Emulate Google Cloud Storage; yield its base URL."""
     with _process("gcp_storage_emulator", "start", "--in-memory", "--host", "127.0.0.1") as url:
         yield url
 
 
 @contextmanager
 def emulated_s3() -> Iterator[str]:
-    """Emulate S3; gives its base URL."""
+    """Emulate S3; yield its base URL."""
     with _process("moto.server", "--host", "127.0.0.1") as url:
         yield url
 
 
 @contextmanager
 def _process(module: str, *args: str) -> Iterator[str]:
-    """Run a server that takes ``--port`` in a process of its own, and so on a core of its own."""
+    """Run a server that takes ``--port`` in its own process, and so on its own core."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

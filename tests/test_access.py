@@ -1,4 +1,4 @@
-"""What rows may reach."""
+"""Access rules: which files rows may reach."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ SCHEMES = [
 
 @pytest.mark.parametrize(("source", "uri", "schemes", "allowed"), SCHEMES)
 def test_schemes(source: str, uri: str, schemes: tuple[str, ...], allowed: bool) -> None:
-    """Local import files reach local files and object stores, others their own storage."""
+    """Rows of local import files reach local files and object stores, others their own storage."""
     reason = Access(schemes).refusal(resolve(uri, source), source)
     assert (reason is None) == allowed, reason
 
 
-# import file, payload, allow_scheme, allow_root, why a confined row may not reach it
+# import file, payload, allow_scheme, allow_root, refusal of a confined row
 CONFINED = [
     (LOCAL, "/data/1.jpg", (), (), None),
     (LOCAL, "/data/images/1.jpg", (), (), None),
-    (LOCAL, "/database/1.jpg", (), (), "reach /data and allow_root alone; allow_root=/database a"),
-    (LOCAL, "/etc/passwd", (), (), "reach /data and allow_root alone; allow_root=/etc allows it"),
+    (LOCAL, "/database/1.jpg", (), (), "reach only /data and allow_root; allow_root=/database a"),
+    (LOCAL, "/etc/passwd", (), (), "reach only /data and allow_root; allow_root=/etc allows it"),
     (LOCAL, "/data/../etc/passwd", (), (), "allow_root=/etc allows it"),
     (LOCAL, "file:///etc/passwd", (), (), "allow_root=/etc allows it"),
     (LOCAL, "/etc/passwd", (), ("/etc",), None),
@@ -90,7 +90,7 @@ CONFINED = [
     (LOCAL, "/a/b/1.jpg", (), ("/a/c",), "allow_root=/a/b allows it"),
     (LOCAL, "gs://bucket/1.jpg", (), (), "allow_root=gs://bucket allows it"),
     (LOCAL, "gs://bucket/1.jpg", (), ("gs://bucket",), None),
-    (LOCAL, "local:///etc/passwd", (), ("/",), "local:// is not read"),
+    (LOCAL, "local:///etc/passwd", (), ("/",), "local:// is not supported"),
     (LOCAL, "zip://1.jpg::/data/a.zip", ("zip",), (), "a chain of URLs is not followed"),
     (LOCAL, "https://host/1.jpg", (), (), "allow_root=https://host:443 allows it"),
     (LOCAL, "https://host/1.jpg", ("https",), (), None),
@@ -99,7 +99,7 @@ CONFINED = [
     (GS, "gs://bucket/other/1.jpg", (), (), None),
     (GS, "gcs://bucket/1.jpg", (), (), None),
     (GS, "gs://bucket/../other/1.jpg", (), (), "write it plainly"),
-    (GS, "gs://bucket2/1.jpg", (), (), "reach gs://bucket and allow_root alone; allow_root=gs://bu"),
+    (GS, "gs://bucket2/1.jpg", (), (), "reach only gs://bucket and allow_root; allow_root=gs://bu"),
     (GS, "/etc/passwd", (), ("/etc",), "reach no local files"),
     (HTTPS, "https://web.example/other/1.jpg", (), (), None),
     (HTTPS, "https://other.example/1.jpg", (), (), "allow_root=https://other.example:443"),
@@ -113,14 +113,14 @@ CONFINED = [
 def test_confined_rows(
     source: str, path: str, schemes: tuple[str, ...], roots: tuple[str, ...], message: str | None
 ) -> None:
-    """In a pipeline's step, the import file's own place is all that is open without a word."""
+    """In a pipeline step, rows reach only their import file's folder, bucket or server."""
     reason = Access(schemes, roots, confined=True).refusal(path, source)
     assert (reason or "").find(message or "") >= 0
     assert (reason is None) == (message is None), reason
 
 
 def test_confined_rows_of_a_folder_behind_a_link(tmp_path: Path) -> None:
-    """A symlink counts as what it leads to, of the import file's folder and of the payload."""
+    """Symlinks are resolved, both in the import file's folder and in the payload's path."""
     (tmp_path / "real").mkdir()
     (tmp_path / "alias").symlink_to(tmp_path / "real")
     (tmp_path / "real/out").symlink_to("/etc")
@@ -133,7 +133,7 @@ def test_confined_rows_of_a_folder_behind_a_link(tmp_path: Path) -> None:
 
 _ROOTS = ("/a", "gs://b/c")
 
-# import file, payload, roots, why the row may not reach it
+# import file, payload, roots, refusal
 REFUSALS = [
     (LOCAL, "/a/1.jpg", _ROOTS, None),
     (GS, "gs://b/c/1.jpg", _ROOTS, None),
@@ -149,7 +149,7 @@ REFUSALS = [
         (),
         "rows of an import file on gs:// may not reach s3://; --allow-scheme s3 allows it",
     ),
-    (LOCAL, "local:///data/1.jpg", (), "local:// is not read; write the path alone"),
+    (LOCAL, "local:///data/1.jpg", (), "local:// is not supported; write only the path"),
     (
         GS,
         "/etc/passwd",
@@ -167,14 +167,14 @@ REFUSALS = [
         LOCAL,
         "/b/1.jpg",
         _ROOTS,
-        "it lies outside of /a, gs://b/c; another --allow-root PREFIX allows more",
+        "it lies outside of /a, gs://b/c; allow it with another --allow-root PREFIX",
     ),
     (
         LOCAL,
         "gs://b/c/../1.jpg",
         _ROOTS,
-        "--allow-root is given, and a path with '..' or a URL that can be read in several ways "
-        "cannot be compared with it; write it plainly",
+        "a path with '..' or an ambiguous URL cannot be compared with --allow-root; write it "
+        "plainly",
     ),
 ]
 
@@ -183,14 +183,14 @@ REFUSALS = [
 def test_refusals_name_the_remedy(
     source: str, path: str, roots: tuple[str, ...], message: str | None
 ) -> None:
-    """What to type stands in the message, and who checks requests says the same."""
+    """The message contains the option to add, and the policy for requests returns the same."""
     access = Access((), roots)
     assert access.refusal(path, source) == message
     if path.startswith("https"):
         assert RowUrlPolicy(access, source).refusal(path) == message
 
 
-# import file, row, where its payload lies
+# import file, uri, path of the payload
 RESOLVED = [
     (LOCAL, "GS://Bucket/A.jpg", "gs://Bucket/A.jpg"),
     (LOCAL, "A/B://1.jpg", "A/B://1.jpg"),
@@ -203,26 +203,26 @@ RESOLVED = [
 
 @pytest.mark.parametrize(("source", "uri", "path"), RESOLVED)
 def test_resolve(source: str, uri: str, path: str) -> None:
-    """Schemes have no case; a query is no part of an import file's folder."""
+    """Schemes are case-insensitive; a query is not part of an import file's folder."""
     assert resolve(uri, source) == path
 
 
 @pytest.mark.parametrize("scheme", ["file", "local", "https://", "", "HTTPS", "a b"])
-def test_schemes_that_are_none(scheme: str) -> None:
-    """The local one cannot be allowed to import files from elsewhere."""
+def test_invalid_schemes(scheme: str) -> None:
+    """The local scheme cannot be allowed for remote import files."""
     with pytest.raises(UsageError) as caught:
         Access(("https", scheme))
     assert str(caught.value) == (
-        f"allow_scheme must be the scheme of a URL, such as https (got {scheme!r}); local files "
-        f"are open to local import files, and never to others"
+        f"allow_scheme must be the scheme of a URL, such as https (got {scheme!r}); only local "
+        f"import files may reach local files"
     )
 
 
 @pytest.mark.parametrize(
     "root", ["", "gs://bucket/../other", "https://host/a?b", "https:///a", "zip://a::b", "\0"]
 )
-def test_roots_that_are_none(root: str) -> None:
-    """A root must be something that can be compared with."""
+def test_invalid_roots(root: str) -> None:
+    """A root must be an unambiguous folder or prefix."""
     with pytest.raises(UsageError) as caught:
         Access((), ("/a", root))
     assert str(caught.value) == (
@@ -231,7 +231,7 @@ def test_roots_that_are_none(root: str) -> None:
     )
 
 
-# root, payload, whether it lies under the root
+# root, payload, whether it is under the root
 ROOTS = [
     ("/data/images", "/data/images/1.jpg", True),
     ("/data/images/", "/data/images/a/1.jpg", True),
@@ -280,7 +280,7 @@ ROOTS = [
 
 @pytest.mark.parametrize(("root", "path", "inside"), ROOTS)
 def test_roots(root: str, path: str, inside: bool) -> None:
-    """Prefixes are compared name by name, after what leads elsewhere was resolved or refused."""
+    """Prefixes are compared name by name, after links and dots are resolved or refused."""
     access = Access(("http", "https"), ("/somewhere/else", root))
     assert (access.refusal(path, LOCAL) is None) == inside
 
@@ -288,7 +288,7 @@ def test_roots(root: str, path: str, inside: bool) -> None:
 @pytest.mark.parametrize("name", ["allow_root", "allow_scheme"])
 @pytest.mark.parametrize("value", ["", " , ", [""], ("", " ")])
 def test_given_but_empty(name: str, value: object) -> None:
-    """A variable that is not set does not lift a restriction."""
+    """An unset variable does not lift a restriction."""
     with pytest.raises(UsageError, match="must not be empty"):
         make_options({name: value})
 
@@ -304,7 +304,7 @@ def test_given_but_empty_on_the_command_line(caplog: pytest.LogCaptureFixture) -
 
 
 def test_links_do_not_lead_out(tmp_path: Path) -> None:
-    """A symlink under a root counts as what it leads to."""
+    """A symlink under a root is resolved."""
     (tmp_path / "images").mkdir()
     (tmp_path / "secret").mkdir()
     (tmp_path / "images" / "out").symlink_to(tmp_path / "secret")
@@ -323,7 +323,7 @@ PATHS = st.lists(NAMES, max_size=6).map("/".join)
 @given(root=st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=2), path=PATHS)
 @example(root=["a"], path="a/../b")
 def test_nothing_escapes_a_local_root(root: list[str], path: str) -> None:
-    """Whatever a path is made of, what is allowed lies inside as the system sees it."""
+    """Any allowed path is inside the root after normalisation."""
     folder = "/nowhere/" + "/".join(root)
     if Access((), (folder,)).refusal(f"/nowhere/{path}", LOCAL) is None:
         assert (os.path.normpath(f"/nowhere/{path}") + "/").startswith(f"{folder}/")
@@ -335,7 +335,7 @@ def test_nothing_escapes_a_local_root(root: list[str], path: str) -> None:
     path=PATHS,
 )
 def test_nothing_escapes_a_url_root(scheme: str, root: list[str], path: str) -> None:
-    """An allowed URL starts with the root, literally and after any resolving of dots."""
+    """An allowed URL starts with the root, both literally and with dots resolved."""
     prefix = "/".join([f"{scheme}://host", *root])
     url = f"{scheme}://host/{path}"
     if Access(("https",), (prefix,)).refusal(url, LOCAL) is not None:
@@ -348,7 +348,7 @@ def test_nothing_escapes_a_url_root(scheme: str, root: list[str], path: str) -> 
 
 @given(scheme=st.from_regex(r"[a-z][a-z0-9+.-]{0,8}", fullmatch=True), rest=st.text(max_size=12))
 def test_only_object_stores_are_open(scheme: str, rest: str) -> None:
-    """No scheme but those of object stores is open to a local import file unasked."""
+    """By default, rows of a local import file reach no schemes except object stores'."""
     url = f"{scheme}://{rest}"
     if Access().refusal(url, LOCAL) is None:
         assert scheme in (*OBJECT_STORES, "file")
@@ -366,7 +366,7 @@ def test_only_object_stores_are_open(scheme: str, rest: str) -> None:
     ],
 )  # fmt: skip
 def test_private_addresses(address: str) -> None:
-    """Loopback, private, link-local and what stands for them are not public."""
+    """Loopback, private and link-local addresses are not public, nor are their embedded forms."""
     assert not is_public(address)
 
 
@@ -376,7 +376,7 @@ def test_public_addresses(address: str) -> None:
 
 
 @given(st.ip_addresses(v=4))
-def test_an_address_in_another_guise(address: IPv4Address) -> None:
+def test_an_address_in_another_form(address: IPv4Address) -> None:
     """An IPv4 address is as public as its IPv6 forms."""
     mapped = IPv6Address((0xFFFF << 32) | int(address))
     assert is_public(str(address)) == is_public(str(mapped))
@@ -402,15 +402,15 @@ PRIVATE = [
 def test_private_servers(
     source: str, access: Access, url: str, directly: bool, redirected: bool
 ) -> None:
-    """They are reached where the user allowed the scheme, by redirects under a named prefix."""
+    """Rows reach them if the user allowed the scheme; redirects only under a named prefix."""
     policy = RowUrlPolicy(access, source)
     assert policy.refusal(url) is None
     assert policy.may_be_private(url, redirected=False) == directly
     assert policy.may_be_private(url, redirected=True) == redirected
 
 
-# import file, access, URL, whether what is configured may be sent there
-TOLD = [
+# import file, access, URL, whether configured credentials may be sent there
+CREDENTIALS = [
     (LOCAL, Access(("https",)), "https://web.example/1.jpg", False),
     (LOCAL, Access(("https",), ("https://web.example/a",)), "https://web.example/a/1.jpg", True),
     (LOCAL, Access(("https",), ("https://web.example/a",)), "https://web.example/b/1.jpg", False),
@@ -421,16 +421,16 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(("source", "access", "url", "told"), TOLD)
-def test_who_is_told_credentials(source: str, access: Access, url: str, told: bool) -> None:
-    """Servers that the user named and the import file's own, and none by a redirect."""
+@pytest.mark.parametrize(("source", "access", "url", "sent"), CREDENTIALS)
+def test_who_gets_credentials(source: str, access: Access, url: str, sent: bool) -> None:
+    """Only servers that the user named and the import file's own, never after a redirect."""
     policy = RowUrlPolicy(access, source)
-    assert policy.may_be_told(url, redirected=False) == told
-    assert not policy.may_be_told(url, redirected=True)
+    assert policy.may_get_credentials(url, redirected=False) == sent
+    assert not policy.may_get_credentials(url, redirected=True)
 
 
 def test_a_relative_root_is_resolved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder means the same to a worker that runs elsewhere; dataset.json records which it is."""
+    """A folder means the same in a worker that runs elsewhere, and in dataset.json."""
     monkeypatch.chdir(tmp_path)
     options = make_options({"allow_root": ["images", "../x", "gs://bucket/a", "file:///data"]})
     sent = pickle.loads(pickle.dumps(options))

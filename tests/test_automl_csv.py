@@ -1,4 +1,4 @@
-"""The AutoML image CSV reader."""
+"""The reader of AutoML's CSV of images."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ ROWS = [
 
 @pytest.mark.parametrize(("line", "split", "uri", "label"), ROWS, ids=[r[0] for r in ROWS])
 def test_published_forms(line: str, split: str | None, uri: str, label: str | None) -> None:
-    """Each form of a line gives the row that the format's documentation says."""
+    """Each form of a line gives the row of the format's documentation."""
     assert parse(line) == [Row("f.csv", 1, split, uri, label)]
 
 
-# line, reject code, what the message must say
+# line, reject code, words of the message
 REJECTS = [
     ("TRIAN,gs://b/1.jpg,cat", "unknown_ml_use", "got 'TRIAN'"),
     ("TRIAN,gs://b/1.jpg", "unknown_ml_use", "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"),
@@ -80,7 +80,7 @@ REJECTS = [
 
 @pytest.mark.parametrize(("line", "code", "words"), REJECTS, ids=[r[0] for r in REJECTS])
 def test_wrong_lines_are_rejects(line: str, code: str, words: str) -> None:
-    """A wrong line gives one reject that says why, and spoils no other line."""
+    """A wrong line gives one reject with a reason, and does not affect other lines."""
     first, wrong, last = parse(f"TRAIN,a.jpg,x\n{line}\nTEST,b.jpg,y\n")
     assert isinstance(wrong, Reject)
     assert (wrong.line, wrong.code) == (2, code)
@@ -90,7 +90,7 @@ def test_wrong_lines_are_rejects(line: str, code: str, words: str) -> None:
 
 
 def test_lines_are_cut_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines do not depend on how the file's bytes arrive, and need no more than read(size)."""
+    """Lines do not depend on the chunks of a file, which needs only read(size)."""
     data = b"TRAIN,a.jpg,cat\r\n" * 50 + b"x" * MAX_RECORD_BYTES * 3 + b"\nlast.jpg"
 
     class OnlyRead:
@@ -121,7 +121,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize(("spelt", "uri"), SPELLINGS)
 def test_needless_parts_of_a_path_are_left_out(spelt: str, uri: str) -> None:
-    """Two spellings of a path are one image if they are for every file system."""
+    """Two spellings of a path are one image if every file system treats them as one."""
     assert parse(f"TEST,{spelt},cat") == [Row("f.csv", 1, "test", uri, "cat")]
 
 
@@ -136,14 +136,14 @@ HEADERS = [
 
 @pytest.mark.parametrize(("header", "line"), HEADERS)
 def test_header_names_columns_in_any_order(header: str, line: str) -> None:
-    """With a header line, its names say which field is which."""
+    """A header names the fields."""
     assert parse(f"{header}\n{line}\n") == [Row("f.csv", 2, "eval", "a.jpg", "cat")]
 
 
 @pytest.mark.parametrize("header", ["picture,label,split", "XMin,YMin,XMax,YMax,label"])
 def test_a_header_without_paths(header: str) -> None:
-    """A line of known names is a header, and one of them must be a path's."""
-    with pytest.raises(UsageError, match=rf"holds paths \({header}\); say which column holds what"):
+    """A line of known names is a header, and must name a column of paths."""
+    with pytest.raises(UsageError, match=rf"column of paths \({header}\); name the columns"):
         list(parse_all([header.encode(), b"1,2,3,4,5"], ObjectDetection()))
 
 
@@ -163,13 +163,13 @@ def test_surplus_fields_under_a_header(line: str, is_row: bool) -> None:
 
 
 def test_header_only_on_the_first_line() -> None:
-    """The words of a header are data on any later line."""
+    """The words of a header are data in later lines."""
     found = parse("a.jpg,cat\npath,label\n")
     assert found[1] == Row("f.csv", 2, None, "path", "label")
 
 
 def test_a_repeated_header_is_no_row() -> None:
-    """Files that were put together keep their headers; only the very same line is one."""
+    """Joined files repeat their header; only exactly the same line is one."""
     found = parse("path,label\na.jpg,cat\npath,label\nlabel,path\n")
     assert found[1:] == [Row("f.csv", 4, None, "label", "path")]
     assert found[0] == Row("f.csv", 2, None, "a.jpg", "cat")
@@ -187,10 +187,10 @@ _ml_use = st.sampled_from(["TRAIN", "Training", "validation", "VALIDATE", "Test"
 def test_whatever_csv_writer_writes_is_read_back(
     rows: list[tuple[str, str, str]], quote_all: bool
 ) -> None:
-    """Full rows written with any quoting by the standard csv module come back as they were."""
+    """Full rows that the standard csv module writes, with any quoting, are read unchanged."""
     out = io.StringIO()
     quoting = csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
-    # A header first, so that no row can be taken for one.
+    # With a header, no row can be taken for one.
     csv.writer(out, quoting=quoting).writerows([("split", "image_uri", "label"), *rows])
     found = parse(out.getvalue())
     splits = {"train": "train", "training": "train", "validation": "eval", "validate": "eval"}
@@ -204,7 +204,7 @@ def test_whatever_csv_writer_writes_is_read_back(
 @given(st.binary(max_size=2000))
 @example(b"image")
 def test_any_bytes_give_one_item_per_record(data: bytes) -> None:
-    """Whatever the bytes, each record but a header gives one row or reject: nothing is lost."""
+    """Each record of arbitrary bytes, except a header, gives one row or reject: nothing is lost."""
     try:
         found = parse(data)
     except (SourceError, UsageError):  # another file, or an unknown header
@@ -218,7 +218,7 @@ def test_any_bytes_give_one_item_per_record(data: bytes) -> None:
     assert [item.line for item in found] == [item.line for item in records]
 
 
-# What lines of one file may have in common, or not: the first field, paths, labels.
+# Parts of lines that may or may not be alike in a file: the first field, paths, labels.
 ML_USES = ["TRAIN", "test", "", "UNASSIGNED", "TRIAN", "val", "dog"]
 PATHS = [
     "a.jpg",
@@ -243,7 +243,7 @@ FORMS = [
 @pytest.mark.parametrize("header", [None, "ml_use,path,label", "label,path", "path,x,label"])
 @pytest.mark.parametrize("task", [ImageClassification(), ImageMultiLabel(), ObjectDetection()])
 def test_lines_that_look_alike_say_what_each_says(header: str | None, task: Task) -> None:
-    """Read together, lines give the rows and rejects that they give one by one."""
+    """Lines read together give the same rows and rejects as lines read one by one."""
 
     def read(lines: list[str]) -> list[Row | Reject]:
         encoded = [line.encode() for line in lines]
@@ -252,11 +252,11 @@ def test_lines_that_look_alike_say_what_each_says(header: str | None, task: Task
     @settings(deadline=None, max_examples=60)
     @given(st.one_of(*(st.lists(form, min_size=1, max_size=5) for form in FORMS)))
     def check(rows: list[tuple[str, ...]]) -> None:
-        # The first line decides about a header by itself.
+        # The first line is read alone, because it may be a header.
         first = [header or "TRAIN,a.jpg,cat"] + ([] if header is None else ["TRAIN,a.jpg,cat"])
         lines = [*first, *map(",".join, rows), *([header] if header else [])]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(LineParser, "parse_alike", lambda *_: None)
+            patch.setattr(LineParser, "parse_batch", lambda *_: None)
             expected = read(lines)
         assert in_blocks(first, lines, task) == expected
 
@@ -264,7 +264,7 @@ def test_lines_that_look_alike_say_what_each_says(header: str | None, task: Task
 
 
 def in_blocks(first: list[str], lines: list[str], task: Task) -> list[Row | Reject]:
-    """Read the first lines by themselves, and all that follow together."""
+    """Read the first lines one by one, and all later lines together."""
     rest = lines[len(first) :]
     items = [
         *(Plain(at, [line]) for at, line in enumerate(first, start=1)),

@@ -1,4 +1,4 @@
-"""The benchmarks run, and say what they promise; what they measure is not judged here."""
+"""The benchmarks run and print the expected figures; the figures are not judged here."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def benchmark(name: str, *args: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_memory_is_that_of_all_processes() -> None:
-    """What a child of a child holds counts; what has ended does not."""
+def test_memory_of_all_processes() -> None:
+    """Memory of a grandchild counts; memory of processes that have ended does not."""
     hold = "data = b'x' * 80_000_000; print(flush=True); input()"
     start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}])"
     with subprocess.Popen(
@@ -54,7 +54,7 @@ def test_memory_is_that_of_all_processes() -> None:
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder of four images."""
+    """Return a folder with four images."""
     folder = tmp_path_factory.mktemp("photos")
     for number in range(4):
         (folder / f"{number}.jpg").write_bytes(encoded(noise(seed=number), "JPEG"))
@@ -63,14 +63,14 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", CONTENDERS)
 def test_every_contender_converts(name: str, photos: Path, tmp_path: Path) -> None:
-    """Each says how many seconds it took, and leaves what it wrote; one only makes small JPEGs."""
+    """Each returns its seconds and leaves its output; one contender only makes small JPEGs."""
     paths = sorted(map(str, photos.iterdir()))
     assert CONTENDERS[name](paths, str(tmp_path / "out")) > 0
     assert any(tmp_path.iterdir()) == (name != "limit_short_side")
 
 
 def test_convert_measures_contenders(photos: Path) -> None:
-    """One number per contender and figure, and nothing else on stdout."""
+    """There is one number per contender and figure, and no other text on stdout."""
     names = ["limit", "recordgen_none"]
     done = benchmark(
         "convert", "--images", photos, "--rows", 4, "--rounds", 1, "--json", "--only", *names
@@ -85,7 +85,7 @@ def test_convert_measures_contenders(photos: Path) -> None:
 
 @pytest.mark.parametrize("name", ["diff", "rows"])
 def test_growth_is_measured(name: str) -> None:
-    """Each size is measured; other numbers of differences or rows than were made are an error."""
+    """Each size is measured; an unexpected number of differences or rows is an error."""
     done = benchmark(name, "--rows", 200, 100, "--json")
     found = json.loads(done.stdout)
     assert [item["rows"] for item in found] == [100, 200]
@@ -96,7 +96,7 @@ def test_growth_is_measured(name: str) -> None:
 def test_lint_precision_plants_every_fault(
     photos: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A line for each fault; whatever is copied exactly is found."""
+    """There is a line for each fault; exact copies are always found."""
     monkeypatch.setattr(sys, "argv", ["lint_precision", "--images", str(photos)])
     lint_precision.main()
     copies, looks, cost = capsys.readouterr().out.split("\n\n")
@@ -107,9 +107,9 @@ def test_lint_precision_plants_every_fault(
     assert cost.count("of the decode at 1/8") == 2
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's, about metadata
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's warnings about metadata
 def test_no_mutant_is_judged_wrongly() -> None:
-    """What is accepted decodes in TensorFlow, and what is sound is accepted, of every kind."""
+    """Accepted files decode in TensorFlow, and sound files are accepted, for every format."""
     wrong, kinds, seen = [], 0, 0
     for name, change, counts in mutants.judge(1, seed=1):
         kinds, seen = kinds + 1, seen + counts.accepted + counts.refused
@@ -119,7 +119,7 @@ def test_no_mutant_is_judged_wrongly() -> None:
 
 
 def test_the_judge_of_mutants() -> None:
-    """It counts an image that does not decode but is accepted, and a sound one that is refused."""
+    """It counts accepted images that do not decode, and sound images that are refused."""
     sound = encoded(noise(), "PNG")
     cut, unread = sound[:-20], ConvertOptions(check="none")
     accepts = mutants.judged([sound, cut], sound, unread, harmless=False)
@@ -133,7 +133,7 @@ def test_the_judge_of_mutants() -> None:
 
 
 def test_bombs_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    """A line for each: its size, what its check cost, and how it ended."""
+    """There is a line for each file: its size, the cost of its check, and the result."""
     name = "tiff of 3 million strips"
     bombs.main(["--only", name])
     _, line = capsys.readouterr().out.splitlines()
@@ -144,14 +144,14 @@ def test_bombs_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["boxes", "wine"])
 def test_every_contender_answers(name: str) -> None:
-    """All get the same examples; images, boxes and tables are written and read."""
+    """All contenders return the same examples; images, boxes and tables are written and read."""
     scores = list(results.run(name, seed=0, count=44, epochs=1))
     assert [score.contender for score in scores] == ["recordgen", *results.CONTESTS[name].rivals]
     assert all(0 <= score.score <= 1 and score.cpu_seconds > 0 for score in scores)
 
 
 def test_the_grid_by_hand_finds_its_own_targets() -> None:
-    """A network that answers as it is told finds nearly all boxes: two may share a cell."""
+    """A network with perfect outputs finds nearly all boxes: two boxes may share a cell."""
     examples = labelled.make_boxes(0, 40)
     targets = by_hand.grid_targets(examples.answers, 12)
     classes = np.eye(len(examples.labels))[targets[..., 5].astype(int)]

@@ -1,4 +1,4 @@
-"""Boxes in pixels, as TensorFlow's Object Detection API has them in CSV, become shares."""
+"""Boxes in pixels, as in the CSV of TensorFlow's Object Detection API, become shares."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ pytestmark = pytest.mark.once
 
 
 def picture(orientation: int) -> bytes:
-    """Return a PNG of 40×20 pixels, whose Exif asks for a turn."""
+    """Return a PNG of 40×20 pixels with an Exif orientation."""
     return encoded(Image.new("RGB", (40, 20), "gray"), "PNG", exif=exif_of(orientation))
 
 
 HEADER = "filename,width,height,class,xmin,ymin,xmax,ymax"
 PIXEL_ROWS = [
-    # lines behind that header; for each the box, or words of the message; what is counted
+    # lines below that header; for each the box, or words of the message; counts
     (["a.jpg,200,100,cat,20,20,100,60"], [(0.1, 0.2, 0.5, 0.6)], {"files_in_pixels": 1}),
     (["a.jpg,200.0,100,cat,20.0,20,1e2,60"], [(0.1, 0.2, 0.5, 0.6)], {"files_in_pixels": 1}),
-    (
-        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,100,200,cat,10,40,50,120"],  # each by its own
+    (  # each row has its own size
+        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,100,200,cat,10,40,50,120"],
         [(0.1, 0.2, 0.5, 0.6)] * 2,
         {"files_in_pixels": 1},
     ),
@@ -50,7 +50,7 @@ PIXEL_ROWS = [
     ),
     (["a.jpg,,,cat,.1,.2,.5,.6"], [(0.1, 0.2, 0.5, 0.6)], {}),
     (["a.jpg,200,100,,,,,"], [None], {}),
-    # a pixel wide in a file of pixels; over the edge and inverted, as --bad-boxes has it
+    # a pixel wide in a file of pixels; over the edge and inverted, see --bad-boxes
     (
         ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,2,4,cat,0,0,1,1"],
         [(0.1, 0.2, 0.5, 0.6), (0, 0, 0.5, 0.25)],
@@ -74,7 +74,7 @@ PIXEL_ROWS = [
     ),
     (
         ["a.jpg,200,100,cat,.1,.2,.5,.6", "b.jpg,200,100,cat,20,20,100,60"],
-        [(0.1, 0.2, 0.5, 0.6), "20,20,100,60 is in pixels, and boxes before it are in shares"],
+        [(0.1, 0.2, 0.5, 0.6), "20,20,100,60 is in pixels, but boxes before it are in shares"],
         {},
     ),
     (
@@ -88,11 +88,11 @@ PIXEL_ROWS = [
         {},
     ),
     (["a.jpg,,,cat,20,20,100,60"], ["may be pixels: add the columns width and height"], {}),
-    (["a.jpg,200,,cat,20,20,100,60"], [r"whole numbers of pixels .*got '200' and ''"], {}),
+    (["a.jpg,200,,cat,20,20,100,60"], [r"in whole pixels, .*got '200' and ''"], {}),
     (["a.jpg,0,0,cat,20,20,100,60"], [r"at least 1 \(got '0' and '0'\)"], {}),
     (
         ["a.jpg,20,10,cat,20,20,100,60", "b.jpg,200,100,cat,20,20,100,60"],
-        ["lies far outside its image of 20×10 pixels", (0.1, 0.2, 0.5, 0.6)],
+        ["is far outside its image of 20×10 pixels", (0.1, 0.2, 0.5, 0.6)],
         {"files_in_pixels": 1},
     ),
     (["a.jpg,200,100,cat,,,,"], ["label 'cat' has no box"], {}),
@@ -102,7 +102,7 @@ PIXEL_ROWS = [
 
 @pytest.mark.parametrize(("lines", "expected", "counted"), PIXEL_ROWS)
 def test_boxes_in_pixels(lines: list[str], expected: list[Any], counted: dict[str, int]) -> None:
-    """Under width and height, pixels become shares, as one unit per file; a mixture is refused."""
+    """With width and height, pixels become shares; a file has one unit, and others are rejected."""
     adjusted = Adjustments()
     raw = [line.encode() for line in (HEADER, *lines)]
     task = ObjectDetection()
@@ -131,8 +131,8 @@ SIZES = [
     (1, "40,20", "stored", ""),
     (1, "400,200", "stored", ""),  # drawn on a larger copy
     (1, "41,20", "stored", ""),
-    (1, "20,40", "stored", "the row says that the image has 20×40 pixels, and it has 40×20; corr"),
-    (1, "40,30", "stored", "has 40×30 pixels, and it has 40×20"),
+    (1, "20,40", "stored", "the row says that the image has 20×40 pixels, but it has 40×20; corr"),
+    (1, "40,30", "stored", "has 40×30 pixels, but it has 40×20"),
     (6, "40,20", "stored", ""),
     (6, "20,40", "upright", ""),
     (6, "20,40", "stored", "boxes of the upright picture need --box-orientation upright"),
@@ -145,7 +145,7 @@ SIZES = [
 def test_a_row_that_is_wrong_about_its_image(
     orientation: int, size: str, option: str, words: str
 ) -> None:
-    """Shares of another picture would be wrong boxes: the image is compared with its row."""
+    """The image is compared with its row, because boxes of another picture would be wrong."""
     task = ObjectDetection(box_orientation=option)
     width, height = map(int, size.split(","))
     corners = ",".join(
@@ -173,7 +173,7 @@ def test_a_row_that_is_wrong_about_its_image(
 
 
 def test_rows_of_one_image_agree_on_its_size() -> None:
-    """Boxes of rows with the same size add up; another size contradicts them."""
+    """Boxes of rows with the same size are merged; a row with another size is a contradiction."""
     task = ObjectDetection()
     lines = [
         "a.jpg,200,100,cat,20,20,100,60",

@@ -380,7 +380,7 @@ def test_empty_paths_do_not_name_the_working_folder(
     with pytest.raises(UsageError, match="the output must be a folder or URL"):
         recordgen.write([{"x": 1}], "")
     for url in (Path("gs://bucket/out"), "S3:/bucket/out", "file:/out"):
-        with pytest.raises(UsageError, match="a URL has two slashes behind its scheme"):
+        with pytest.raises(UsageError, match="a URL needs two slashes after its scheme"):
             recordgen.convert(source, url)
     for empty in ("", [source, ""]):
         with pytest.raises(UsageError, match="the source must be a path"):
@@ -641,7 +641,7 @@ def test_dataframes(make_images: MakeImages, tmp_path: Path, make_csv: MakeCsv) 
         assert result.dataset.digest == expected.digest
     with pytest.raises(UsageError, match="needs project= and region="):
         frame.tensorflow.to_tfr(output_dir=str(tmp_path / "x"), runner="DataFlowRunner")
-    with pytest.raises(UsageError, match="none of the columns is known to hold paths"):
+    with pytest.raises(UsageError, match="no known column of paths or texts"):
         recordgen.convert(pd.DataFrame({"a": [1]}), str(tmp_path / "y"))
     typed = pd.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""Datasets of all tasks: what is counted, what is appended, and that doors and formats agree."""
+"""Datasets of all tasks: counts, appended rows, and agreement of entry points and formats."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MakeCsv = Callable[..., str]
 
 
 def balanced(rows: RowCounts) -> bool:
-    """Say whether every row that was read went somewhere."""
+    """Return whether every row that was read is counted."""
     known = rows.examples + rows.duplicates + rows.merged + rows.dropped + rows.existing
     return rows.read == known + rows.rejects
 
 
 def records(output: Path) -> dict[str, dict[str, Any]]:
-    """Return what all records say, by uri, and their split."""
+    """Return the features and split of all records by uri."""
     return {
         values["image/source_id"][0].decode(): {
             "split": name,
@@ -103,7 +103,7 @@ def test_several_labels_per_image(
     )
 
 
-# what becomes of bad boxes; boxes in all; what is counted
+# bad_boxes; number of boxes; counts of changes
 BAD_BOXES: list[tuple[str, int, dict[str, int], int]] = [
     ("clip", 43, {"boxes_clipped": 7, "boxes_dropped": 1}, 0),
     ("drop", 36, {"boxes_dropped": 8}, 0),
@@ -121,7 +121,7 @@ def test_boxes(
     adjusted: dict[str, int],
     rejects: int,
 ) -> None:
-    """Boxes of an image come together, within 0..1; what was done to them is counted."""
+    """An image has all its boxes, within 0..1; changes to boxes are counted."""
     source = make_csv(boxes)
     result = recordgen.convert(
         source, tmp_path / "out", bad_boxes=bad_boxes, max_reject_fraction=0.5
@@ -183,7 +183,7 @@ def test_workers_and_a_second_run_change_nothing(
 
 
 def json_lines(task: str, found: dict[str, dict[str, Any]]) -> Sequence[str]:
-    """Return records as Vertex AI's JSONL has them."""
+    """Return records as Vertex AI's JSONL."""
     splits = {"train": "training", "eval": "validation", "test": "test"}
     for uri, values in found.items():
         line: dict[str, Any] = {
@@ -210,7 +210,7 @@ def json_lines(task: str, found: dict[str, dict[str, Any]]) -> Sequence[str]:
 def test_jsonl_gives_the_same_records(
     kind: str, make_csv: MakeCsv, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """What a CSV gave, written as JSONL, gives it again."""
+    """The records of a CSV, written as JSONL, give the same records."""
     task = recordgen.convert(make_csv(request.getfixturevalue(kind)), tmp_path / "csv").dataset.task
     first = records(tmp_path / "csv")
     source = make_csv(json_lines(task, first), "labels.jsonl")
@@ -219,7 +219,7 @@ def test_jsonl_gives_the_same_records(
     assert records(tmp_path / "jsonl") == first
 
 
-# fixture, rows that come later, reject of the row that contradicts
+# fixture, new rows, reject of the row that contradicts
 LATER = [
     ("multi", ["TRAIN,images/{0},cat,zebra", "TRAIN,images/{1},zebra"], "conflicting_labels"),
     (
@@ -239,13 +239,13 @@ def test_appending(
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Rows that are there are left out, new labels come behind the old, contradictions are told."""
+    """Known rows are skipped, new labels follow the old ones, contradictions are rejected."""
     lines = request.getfixturevalue(kind)
     source, output = make_csv(lines), tmp_path / "out"
     old = recordgen.convert(source, output).dataset
     before = records(output)
     (tmp_path / "images/new.jpg").write_bytes(encoded(noise(seed=99), "JPEG"))
-    # An image that is there, by the name it had; and a new one.
+    # A known image under the same name, and a new image.
     known = str(tmp_path / "images/0003.jpg")
     more = [later[0].replace("images/{0}", known), later[1].replace("{1}", "new.jpg")]
     second = make_csv([*lines, *more], "more.csv")
@@ -261,7 +261,7 @@ def test_appending(
 def test_appending_goes_by_the_dataset(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Rows that alone would read as another task are read as the dataset's."""
+    """Appended rows are read with the dataset's task, even if they look like another task."""
     first, second, third = make_images(3)
     output = tmp_path / "out"
     recordgen.convert(make_csv([f"TRAIN,{first},cat,dog"]), output)
@@ -274,7 +274,7 @@ def test_appending_goes_by_the_dataset(
 def test_overwriting_with_another_task(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Files that only the old task has do not stay."""
+    """Files that only the old task writes are removed."""
     [image] = make_images(1)
     recordgen.convert(make_csv([f"TRAIN,{image},a,0,0,,,1,1,,"]), tmp_path / "out")
     assert (tmp_path / "out/label_map.pbtxt").exists()
@@ -285,7 +285,7 @@ def test_overwriting_with_another_task(
 def test_a_folder_of_images(
     make_images: MakeImages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """TFRecorder's folder layout converts as it is, by path, and what is no image is rejected."""
+    """TFRecorder's folder layout converts unchanged, by path; other files are rejected."""
     root = tmp_path / "flowers"
     for number, image in enumerate(make_images(12)):
         split, label = ("TRAIN", "VALIDATION", "TEST")[number % 3], ("daisy", "rose")[number % 2]
@@ -310,7 +310,7 @@ def test_a_folder_of_images(
 
 
 def test_every_task_is_recorded(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
-    """dataset.json names the task, whether it was said or found out, and says it in its options."""
+    """dataset.json and its options name the task, whether it was given or detected."""
     [image] = make_images(1)
     source = make_csv([f"TRAIN,{image}"])
     for task in ("image_classification", "image_multi_label", "object_detection"):
@@ -321,7 +321,7 @@ def test_every_task_is_recorded(make_images: MakeImages, make_csv: MakeCsv, tmp_
 
 
 def test_the_sample_of_tfrecorder(make_images: MakeImages, tmp_path: Path) -> None:
-    """Its CSV, in a folder beside that of the images, converts as it is, and loads by its names."""
+    """Its CSV, in a folder next to the images' folder, converts unchanged and loads by name."""
     images = make_images(6)
     lines = ["split,image_uri,label"]
     for number, image in enumerate(images):

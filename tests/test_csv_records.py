@@ -1,4 +1,4 @@
-"""The grammar of CSV, whatever reads it: dialects, line numbers, limits, broken quotes."""
+"""The grammar of CSV for all readers: dialects, line numbers, limits, broken quotes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def written(rows: Iterable[Sequence[str]], **dialect: object) -> bytes:
 
 # --- what is written is read ------------------------------------------------------------------
 
-# A byte order mark at the start of a line would be left out.
+# A byte order mark at the start of a line would be removed.
 FIELDS = st.text(st.sampled_from("ab ,;\t\"'\n\v\u2028äß"), max_size=6) | st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\ufeff"), max_size=12
 )
@@ -80,9 +80,9 @@ def test_what_is_written_is_read(
     block_lines: int,
     chunk_bytes: int,
 ) -> None:
-    """Every dialect of Python's writer comes back with the numbers of its lines, however many
-    lines are looked at together and however the file's bytes arrive."""
-    if not quote_all:  # blanks before a field count only inside quotes
+    """Every dialect of Python's writer is read with the right line numbers, for any number of
+    lines in a block and any chunks of the file."""
+    if not quote_all:  # leading blanks are kept only inside quotes
         rows = [[field.lstrip(" ") for field in row] for row in rows]
     if end == "\r\n":
         rows = [[field.replace("\n", "\r\n") for field in row] for row in rows]
@@ -113,9 +113,9 @@ def test_what_is_written_is_read(
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.text('ab ,"\n', max_size=10), max_size=6), st.integers(1, 4))
 def test_all_readers_agree(parts: list[str], block_lines: int) -> None:
-    """Python's reader, this one and Arrow's columns of tables see the same fields.
+    """Python's reader, read_records and Arrow's columns of tables return the same fields.
 
-    Up to the first record that is broken, which Python's reader does not go beyond.
+    This holds up to the first broken record, where Python's reader stops.
     """
     data = "split,text,label\n" + "\n".join(parts)
     reader = csv.reader(io.StringIO(data, newline="\n"), strict=True, skipinitialspace=True)
@@ -156,7 +156,7 @@ def test_all_readers_agree(parts: list[str], block_lines: int) -> None:
     st.integers(1, 4),
 )
 def test_every_line_is_accounted_for(lines: list[bytes], block_lines: int) -> None:
-    """However quotes are set, no line is read twice, and none gets lost in silence."""
+    """With any quotes, no line is read twice, and none is lost."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_records, "BLOCK_LINES", block_lines)
         found = list(read_records(lines, "a.csv"))
@@ -196,7 +196,7 @@ def test_files(data: bytes, expected: list[tuple[int, list[str] | str]]) -> None
 
 
 def test_a_quoted_line_break_behind_the_lines_that_are_looked_at() -> None:
-    """What separates fields is known also where a field goes on behind the first lines."""
+    """The separator is detected even if a field continues after the first lines."""
     rows = [["n", "s"], *[["1", f"a,{n}"] for n in range(98)], ["1", "b\nc"], ["1", "d"]]
     data = written(rows, delimiter=";")
     assert [item.fields for item in read(data) if isinstance(item, Record)] == rows
@@ -204,7 +204,7 @@ def test_a_quoted_line_break_behind_the_lines_that_are_looked_at() -> None:
 
 # --- broken records ---------------------------------------------------------------------------
 
-# lines, what is read
+# lines, records and rejects
 BROKEN = [
     (['"open,a', '"b",c', "d,e"], [(1, "bad_line"), (2, ["b", "c"]), (3, ["d", "e"])]),
     (
@@ -236,12 +236,12 @@ BROKEN = [
 
 @pytest.mark.parametrize(("lines", "expected"), BROKEN, ids=range(len(BROKEN)))
 def test_a_broken_row_spoils_no_other(lines: list[str], expected: list[object]) -> None:
-    """Reading goes on where a row must begin; what may belong to a broken one is no row."""
+    """Reading continues where a row must begin; lines before that may belong to the broken row."""
     assert shown(read("\n".join(lines).encode())) == expected
 
 
 def test_an_open_quote_takes_in_a_bounded_part_of_the_file() -> None:
-    """A quote that is never closed is found out after so many bytes, and named by its line."""
+    """A quote that is never closed is detected after a bounded number of bytes, with its line."""
     count = 3 * MAX_RECORD_BYTES // 100
     lines = [b"TRAIN,a,b", b'TRAIN,"a,b', *[b"TRAIN," + b"x" * 92 + b",b"] * count]
     taken = iter(lines)
@@ -268,7 +268,7 @@ def test_an_open_quote_takes_in_a_bounded_part_of_the_file() -> None:
 def test_a_broken_row_spoils_a_bounded_part_of_the_file(
     first: bytes, rest: list[bytes], rejected: int
 ) -> None:
-    """Plain lines are rows again behind what the broken row can have held."""
+    """Plain lines are rows again after the longest possible extent of the broken row."""
     found = list(read_records([first, *rest, b"last,pos"], "a.csv"))
     assert [item.line for item in found] == list(range(1, len(rest) + 3))
     assert sum(isinstance(item, Reject) for item in found) == rejected
@@ -286,7 +286,7 @@ KEPT = [
 
 @pytest.mark.parametrize("kept", KEPT, ids=["plain", "quoted", "in two lines"])
 def test_one_limit_for_all_records(kept: bytes) -> None:
-    """A record of up to MAX_RECORD_BYTES is taken, in however many lines; of a byte more none."""
+    """A record may have MAX_RECORD_BYTES, on any number of lines, and not a byte more."""
     [item, after] = read(kept + b"\nb,c")
     assert isinstance(item, Record)
     assert len(item.text) == MAX_RECORD_BYTES
@@ -299,7 +299,7 @@ def test_one_limit_for_all_records(kept: bytes) -> None:
 
 @pytest.mark.parametrize("task", ["text_classification", "tabular", "declared"])
 def test_a_long_text_is_taken_by_every_task(task: str, tmp_path: Path) -> None:
-    """Python's own limit of 131,072 characters for a field is none of these readers'."""
+    """Python's own limit of 131,072 characters for a field does not apply."""
     text = "Good. " * 25_000
     options = {"task": task}
     if task == "declared":
@@ -350,7 +350,7 @@ def rows_of(path: Path, task: str) -> list[Any]:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("task", FORMATS)
 def test_every_format_reads_every_dialect(task: str, dialect: str, tmp_path: Path) -> None:
-    """The same rows, under the same numbers, as from a file with commas."""
+    """The rows and their line numbers are the same as from a file with commas."""
     plain, other = tmp_path / "a.csv", tmp_path / "b.csv"
     plain.write_bytes(written(FORMATS[task], lineterminator="\n"))
     other.write_bytes(
@@ -359,7 +359,7 @@ def test_every_format_reads_every_dialect(task: str, dialect: str, tmp_path: Pat
     expected = rows_of(plain, task)
     assert len(expected) > 0
     found = rows_of(other, task)
-    if task == "tabular" and dialect == "all quoted":  # a line's text is kept as it stands
+    if task == "tabular" and dialect == "all quoted":  # a line's text is kept unchanged
         assert [row[:4] for row in found] == [row[:4] for row in expected]
     else:
         assert found == expected
@@ -368,7 +368,7 @@ def test_every_format_reads_every_dialect(task: str, dialect: str, tmp_path: Pat
 @pytest.mark.parametrize(("delimiter", "name"), DELIMITERS.items(), ids=DELIMITERS.values())
 @pytest.mark.parametrize("task", ["text_classification", "tabular", "declared"])
 def test_the_separator_is_shown(delimiter: str, name: str, task: str, tmp_path: Path) -> None:
-    """What was detected is in the summary, in words, and in its JSON."""
+    """The detected separator is in the summary, in words, and in its JSON."""
     path = tmp_path / "a.csv"
     path.write_bytes(written([["text", "label"], ["a b", "x"], ["c", "y"]], delimiter=delimiter))
     schema = json.dumps({"text": "text", "label": "label"}) if task == "declared" else ""
@@ -390,7 +390,7 @@ PARSERS = {
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_one_set_of_messages(name: str) -> None:
-    """Whatever reads a broken line says the same of it."""
+    """All readers have the same messages for a broken line."""
     parse_lines, task = PARSERS[name]
     lines = [b"a,b", b"TEST,\xff", b"TEST,\0", b"TEST," + b"x" * MAX_RECORD_BYTES]
     lines += [b"TEST,x\ry", b'TEST,"x"y', b'TEST,"x']
@@ -403,7 +403,7 @@ def test_one_set_of_messages(name: str) -> None:
 
 
 def test_blanks_before_the_fields_of_a_table(tmp_path: Path) -> None:
-    """They are no part of names and values, also where a header is repeated; quotes keep them."""
+    """Names and values have no leading blanks, even in a repeated header; quotes keep them."""
     path = tmp_path / "a.csv"
     path.write_text('age, job,kind\n39, nurse,a\nage,  job, kind\n40, "a, b",b\n41," c",a\n')
     found = detect([ImportFile(str(path))], ConvertOptions(task="tabular"))
@@ -424,7 +424,7 @@ def test_blanks_before_the_fields_of_a_table(tmp_path: Path) -> None:
 @settings(deadline=None, max_examples=100)
 @given(st.lists(FIELDS, min_size=2, max_size=4))
 def test_a_written_record_is_read_as_it_was(fields: list[str]) -> None:
-    """What is written for a DataFrame's row keeps the blanks of its values."""
+    """The record of a DataFrame's row keeps the blanks of its values."""
     line = csv_line(fields)
     assert next(read_fields(io.StringIO(line, newline="\n"))) == fields
     columns = parse(pa.array([line]), len(fields), range(len(fields)))
@@ -432,7 +432,7 @@ def test_a_written_record_is_read_as_it_was(fields: list[str]) -> None:
 
 
 def test_a_declared_table_skips_what_is_no_row() -> None:
-    """Lines of empty fields, and headers that are repeated, as in every other format."""
+    """Lines of empty fields and repeated headers are skipped, as in every other format."""
     task = Declared(Schema({"a": "text", "b": "label"}))
     lines = [b"a,b", b"x,y", b",,", b"a, b", b'"p', b'q",z']
     found = list(

@@ -378,9 +378,9 @@ def test_classes_of_a_table(make_csv: MakeCsv) -> None:
         "eval": 20,
         "test": 20,
     }
-    with pytest.raises(UsageError, match="needs a target_column that holds classes"):
+    with pytest.raises(UsageError, match="needs a target_column of classes"):
         recordgen.plan(source, **{**given, "prediction": "regression", "target_column": "n"})
-    with pytest.raises(UsageError, match=r"duplicates=drop compares files, and a table names none"):
+    with pytest.raises(UsageError, match="duplicates=drop compares files, and rows of a table"):
         recordgen.plan(source, **{**given, "duplicates": "drop"})
 
 
@@ -403,7 +403,7 @@ def test_tasks_that_have_no_classes(task: str, more: dict[str, str], words: str)
 
 def test_tasks_whose_payloads_are_not_compared() -> None:
     """Videos are never opened, and a row with several images is no file."""
-    with pytest.raises(UsageError, match="never opens a video; use duplicates=keep"):
+    with pytest.raises(UsageError, match="does not open videos; use duplicates=keep"):
         task_for(ConvertOptions(task="video_classification", duplicates="drop"))
     with pytest.raises(UsageError, match=r"the schema has 2 columns of images"):
         task_for(ConvertOptions(schema='{"a": "image", "b": "image"}', duplicates="fail"))

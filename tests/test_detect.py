@@ -1,4 +1,4 @@
-"""How the task and the columns of import files are detected, and where the run stops to ask."""
+"""Detection of the task and the columns of import files, and conflicts that stop the run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
+from recordgen.console.summaries import detection_lines
 from recordgen.conversion.api import make_options
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.once
 
 
 def found(folder: Path, name: str, lines: str, **options: Any) -> Detection:
-    """Write an import file, and say what is found out about it."""
+    """Write an import file and return its detection."""
     path = folder / name
     path.write_text(lines, encoding="utf-8")
     return detect([ImportFile(str(path))], ConvertOptions(**options))
@@ -61,8 +62,8 @@ CSV = [
     ("review,sentiment\nGood and cheap,good", "text_classification", "the columns of texts"),
     ("review,sentiment\nGood and cheap,4", "text_sentiment", "columns of texts and sentiments"),
     ("text,label\nGood and cheap,4", "text_classification", ":1 names the columns of texts"),
-    ("id,keyword,location,text,target\n1,,,Good,1", "tabular", "lines behind it fill them"),
-    ("age,job,comment,target\n3,x,nice,1\n4,y,bad,0", "tabular", "lines behind it fill them"),
+    ("id,keyword,location,text,target\n1,,,Good,1", "tabular", "lines below fill them"),
+    ("age,job,comment,target\n3,x,nice,1\n4,y,bad,0", "tabular", "lines below fill them"),
     ("split,image_uri,label,comment\nTRAIN,a,cat,nice", "image_classification", "of images"),
     ("filename,text,label\n1.xml,Good and cheap,good", "text_classification", "columns of texts"),
     ("TRAIN,my photos/0,cat", "image_classification", ":1 has one label"),
@@ -78,8 +79,8 @@ CSV = [
     ("a.mp4,car,1,inf", "video_classification", ":1 names a video, or a list of them"),
     ("uri,label,start,end\na,car,1,2", "video_classification", ":1 names the columns of a segment"),
     ("image_uri,label\na,cat", "image_classification", ":1 names the columns of images"),
-    ("age,job\n31,nurse\n,clerk", "tabular", ":1 names columns, and the lines behind it fill them"),
-    ("a,b,c\nx,y,z", "tabular", ":1 names columns, and the lines behind it fill them"),
+    ("age,job\n31,nurse\n,clerk", "tabular", ":1 names columns, and the lines below fill them"),
+    ("a,b,c\nx,y,z", "tabular", ":1 names columns, and the lines below fill them"),
     (",text,label\n0,Good and cheap,2", "text_classification", ":1 names the columns of texts"),
     ("text,label,,\nGood and cheap,2,,", "text_classification", "the columns of texts"),
     ("a b\nc d\ne f\nGood and cheap,x,y", "text_multi_label", ":4 has a text and 2 labels"),
@@ -97,7 +98,7 @@ CSV = [
     ("wow http://t.co/a.jpg,good\nsee http://t.co/b.jpg,bad", "text_classification", "its label"),
     ("TRAIN,http://[a,cat", "image_classification", ":1 has one label"),
     ("partition,split,text,label\n0,TEST,Good,x", "text_classification", "columns of texts"),
-    ("sepal.length,species\n5.1,setosa", "tabular", "lines behind it fill them"),
+    ("sepal.length,species\n5.1,setosa", "tabular", "lines below fill them"),
     ("filepaths,labels\nx/1.jpg,cat", "image_classification", ":1 names the columns of images"),
     ("video_path,label\n1.mp4,run", "video_classification", ":1 names the columns of a segment"),
     ("text_path,label\n1.txt,good", "text_classification", ":1 names the columns of texts"),
@@ -111,7 +112,7 @@ CSV = [
     ("".join(f"gs://b/{n}.jpg,cat\n" for n in range(9)), "image_classification", "one label"),
     ("TRAIN,a.jpg,train\nTEST,b.jpg,bus\n,c.jpg,train", "image_classification", "has one label"),
     ("TEST,gs://f/3.png,,,,,,,,,\nb.jpg,x,.1,.2,,,.3,.4,,\nc.jpg", "object_detection", "a box"),
-    ("age,split,y\n31,TRAIN,1\n40,TEST,0\n,UNASSIGNED,1", "tabular", "lines behind it fill them"),
+    ("age,split,y\n31,TRAIN,1\n40,TEST,0\n,UNASSIGNED,1", "tabular", "lines below fill them"),
     (
         "TRAIN,\u3053\u308c\u306f\u30da\u30f3\u3067\u3059,a",
         "text_classification",
@@ -253,7 +254,7 @@ MIXED = [
 def test_two_tasks_in_a_file_are_both_shown(
     name: str, lines: str, one: str, other: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="read as more than one task") as caught:
+    with pytest.raises(UsageError, match="may have more than one task") as caught:
         found(tmp_path, name, lines)
     assert f"{one}: {tmp_path / name}:" in str(caught.value)
     assert f"{other}: {tmp_path / name}:" in str(caught.value)
@@ -271,8 +272,8 @@ SPLIT = "".join(
 )
 SPLIT_LAST = "a.jpg,cat,TRAIN\nb.jpg,dog,TRAIN\nc.jpg,cat,TEST\n"
 
-# lines of a file, what the error says, the options that settle it, the task and the split, subject
-# and labels of the first row that they give
+# lines of a file, error message, options that settle the conflict, and then task, split, subject
+# and labels of the first row
 STOPS: list[tuple[str, str, dict[str, str], str]] = [
     (
         SPLIT,
@@ -288,7 +289,7 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         "a.jpg,train\nb.jpg,bus\n",
-        "labels are words of ML_USE .train., which name splits; say --columns path=1,label=2",
+        "labels are words of ML_USE .train., which name splits; use --columns path=1,label=2",
         {"columns": "path=1,label=2"},
         "image_classification: (assigned) | a.jpg | 'train'",
     ),
@@ -300,7 +301,7 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         WHEAT,
-        r":1: the columns bbox are boxes in a form .* --columns path=image_id,label=…",
+        r":1: the columns bbox are boxes in an unknown form; .* --columns path=image_id,label=…",
         {"columns": "path=image_id,label=source"},
         "image_classification: (assigned) | b6ab77fd0 | 'usask_1'",
     ),
@@ -318,7 +319,7 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         "Image Index,Findings\n0.png,Cardio\n1.png,No Finding\n",
-        ":1: this line may be a header: all lines behind it name files, and it does not",
+        ":1: this line may be a header: all lines below it name files, and it does not",
         {"header": "yes", "columns": "path=1,label=2"},
         "image_classification: (assigned) | 0.png | 'Cardio'",
     ),
@@ -330,13 +331,13 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         "id_code,diagnosis\n000c14,2\n001639,4\n",
-        ":1: this line names columns, and none is known that holds labels .id_code,diagnosis",
+        ":1: this line names columns, but no known column of labels .id_code,diagnosis",
         {"columns": "path=id_code,label=diagnosis"},
         "image_classification: (assigned) | 000c14 | '2'",
     ),
     (
         "text,target\nGood and cheap,1\n",
-        "names columns, and none is known that holds labels",
+        "names columns, but no known column of labels",
         {"columns": "text=text,label=target"},
         "text_classification: (assigned) | Good and cheap | '1'",
     ),
@@ -354,7 +355,7 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         "".join(f"TRAIN,{('ham', 'spam')[n % 2]},Go until {n} o clock\n" for n in range(4)),
-        r"column 2 reads as the label .* and column 3 as the text; say --columns split=1,label=",
+        r"column 2 reads as the label .* and column 3 as the text; use --columns split=1,label=",
         {"columns": "split=1,label=2,text=3"},
         "text_classification: train | Go until 0 o clock | 'ham'",
     ),
@@ -372,19 +373,19 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         "a.jpg,train,cat,.1,.2,,,.5,.6,,\nb.jpg,test,cat,.1,.2,,,.5,.6,,\n",
-        "column 2 holds words of ML_USE .* let each row begin with it: TRAIN,PATH,LABEL,",
+        "column 2 holds words of ML_USE .* begin each row with it: TRAIN,PATH,LABEL,",
         {"columns": "path=1,split=2,label=3,xmin=4,ymin=5,xmax=8,ymax=9"},
         'object_detection: train | a.jpg | [["cat",0.1,0.2,0.5,0.6]]',
     ),
     (
         "a.mp4,run,0,inf,TEST\nb.mp4,run,0,inf,TRAIN\n",
-        "column 5 holds words of ML_USE .* let each row begin with it",
+        "column 5 holds words of ML_USE .* begin each row with it",
         {"columns": "path=1,label=2,start=3,end=4,split=5"},
         'video_classification: test | a.mp4 | ["run", 0.0, null]',
     ),
     (
         "a.mp4,run,0,inf,TEST\n",
-        "column 5 holds words of ML_USE .* let each row begin with it",
+        "column 5 holds words of ML_USE .* begin each row with it",
         {"columns": "path=1,label=2,start=3,end=4,split=5"},
         'video_classification: test | a.mp4 | ["run", 0.0, null]',
     ),
@@ -396,7 +397,7 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         "filename,category,label\na.jpg,pet,cat\nb.jpg,pet,dog\n",
-        ":1: the columns category and label may hold the label, .* --columns label=label",
+        ":1: the columns category and label may both hold the label, .* --columns label=label",
         {"columns": "label=label"},
         "image_classification: (assigned) | a.jpg | 'cat'",
     ),
@@ -414,43 +415,43 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         "0,1\na.jpg,cat\nb.jpg,dog\n",
-        ":1: this line may be a header: its fields count the columns, .* --columns path=0,label=1",
+        ":1: this line may be a header: its fields number the columns, .* --columns path=0,label=1",
         {"columns": "path=0,label=1", "header": "yes"},
         "image_classification: (assigned) | a.jpg | 'cat'",
     ),
     (
         "a.jpg,cat,usask\nb.jpg,cat,usask\nc.jpg,cat,usask\n",
-        "every row has the label 'cat', so it tells nothing",
+        "every row has the label 'cat', so it distinguishes nothing",
         {"columns": "path=1,label=2"},
         "image_classification: (assigned) | a.jpg | 'cat'",
     ),
     (
         "a.jpg,1\nb.jpg,cat\n",
-        r"some labels are numbers \(1\) and some are words \(cat\); say --task image_class",
+        r"some labels are numbers \(1\) and some are words \(cat\); use --task image_class",
         {"task": "image_classification"},
         "image_classification: (assigned) | a.jpg | '1'",
     ),
     (
         'a.jpg,"[1, 2, 10, 12]"\nb.jpg,"[2, 2, 10, 12]"\n',
-        "labels stand in brackets, as lists and boxes do",
+        "labels are in brackets, like lists and boxes",
         {"task": "image_classification"},
         "image_classification: (assigned) | a.jpg | '[1, 2, 10, 12]'",
     ),
     (
         "a.jpg,x,cat\nb.jpg,x,dog\nc.jpg,x,cat\n",
-        "every row has the label 'x', so it tells nothing; say --task image_multi_label",
+        "every row has the label 'x', so it distinguishes nothing; use --task image_multi_label",
         {"task": "image_multi_label"},
         'image_multi_label: (assigned) | a.jpg | ["cat", "x"]',
     ),
     (
         "a.jpg,1024\nb.jpg,1024\nc.jpg,1024\n",
-        "every row has the label '1024', so it tells nothing",
+        "every row has the label '1024', so it distinguishes nothing",
         {"task": "image_classification"},
         "image_classification: (assigned) | a.jpg | '1024'",
     ),
     (
         "So good, and cheap.,praise\nSo bad,poor\n",
-        ":1: the label 'and cheap.' reads as part of a text; quote texts that hold commas",
+        ":1: the label 'and cheap.' reads as part of a text; quote texts that contain commas",
         {"task": "text_multi_label"},
         "text_multi_label: (assigned) | So good | 'and cheap.', 'praise'",
     ),
@@ -474,13 +475,13 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         "image,label,x,y,w,h\na.jpg,cat,1,2,3,4\n",
-        ":1: the columns x, y, w, h are boxes in a form that is not known",
+        ":1: the columns x, y, w, h are boxes in an unknown form",
         {"columns": "path=image,label=label"},
         "image_classification: (assigned) | a.jpg | 'cat'",
     ),
     (
         "document,label\n1.png,bill\n2.png,letter\n",
-        r":1: .* texts \(document,label\), and it holds the names of images or videos",
+        r":1: .* texts \(document,label\), but it contains names of images or videos",
         {"columns": "path=document,label=label"},
         "image_classification: (assigned) | 1.png | 'bill'",
     ),
@@ -491,7 +492,7 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
 def test_conflicts_stop_until_an_option_settles_them(
     lines: str, message: str, settled: dict[str, str], row: str, tmp_path: Path
 ) -> None:
-    """Nothing is guessed: the run stops, shows rows, and reads them as an option says."""
+    """The run stops without guessing, shows rows, and reads them correctly with the option."""
     with pytest.raises(UsageError, match=f"(?s){message}") as caught:
         found(tmp_path, "a.csv", lines)
     shown = str(caught.value).split("\n")[1:]
@@ -512,7 +513,7 @@ def test_conflicts_stop_until_an_option_settles_them(
 def test_numbers_of_columns_do_not_say_that_there_is_no_header(
     lines: str, columns: str, tmp_path: Path
 ) -> None:
-    """A first line that reads as a header stops the run; it is no row only if --header says so."""
+    """A first line that reads as a header stops the run until --header decides."""
     with pytest.raises(UsageError, match="this line may be a header"):
         found(tmp_path, "a.csv", lines, columns=columns)
     for header, line in (("yes", 2), ("no", 1)):
@@ -522,7 +523,7 @@ def test_numbers_of_columns_do_not_say_that_there_is_no_header(
 
 
 def test_a_task_does_not_name_the_split(tmp_path: Path) -> None:
-    """A whole column of ML_USE beside labels stops the run even if the task is given."""
+    """A column of ML_USE words next to labels stops the run even if the task is given."""
     path = tmp_path / "a.csv"
     path.write_text(SPLIT)
     with pytest.raises(UsageError, match="column 2 holds words of ML_USE"):
@@ -530,18 +531,18 @@ def test_a_task_does_not_name_the_split(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-# lines of a file, what is said about it
+# lines of a file, error message
 REFUSED = [
     (",age,job\n0,31,nurse\n1,40,clerk", r":1: column 1 has no name; .*index=False"),
     ("age,job,,\n31,nurse,,\n40,clerk,,", r":1: column 3 has no name"),
     ("text,label\n", r":1: this file has a header \(text,label\) and no rows"),
-    ("TRAIN,gs://b/a.jsonl\nTEST,b.jsonl", r":1: this file lists JSONL files, .* themselves"),
+    ("TRAIN,gs://b/a.jsonl\nTEST,b.jsonl", r":1: this file lists JSONL files, .* pass those files"),
 ]
 
 
 @pytest.mark.parametrize(("lines", "message"), REFUSED)
 def test_what_is_no_import_file_is_refused(lines: str, message: str, tmp_path: Path) -> None:
-    """What other programs write is an error that says what to do, not a dataset of something."""
+    """Files of other programs are errors with a remedy; they are never converted as they are."""
     with pytest.raises(SourceError, match=rf"a\.csv{message}"):
         found(tmp_path, "a.csv", lines)
 
@@ -554,7 +555,7 @@ AUTOML = (
     '{"imageGcsUri": "1.jpg", "classificationAnnotation": {"displayName": "cat"}, "fold": "dev"}'
 )
 
-# file name, lines, options, task, columns as they are shown, first row
+# file name, lines, options, task, columns as shown, first row
 COLUMNS: list[tuple[str, str, dict[str, str], str, dict[str, str], tuple[str, str, str | None]]] = [
     (
         "a.csv",
@@ -641,10 +642,20 @@ COLUMNS: list[tuple[str, str, dict[str, str], str, dict[str, str], tuple[str, st
         "age,fold,y\n31,TRAIN,1\n40,TEST,0\n",
         {"columns": "target=y,split=fold"},
         "tabular",
-        {"age": "int64 feature", "fold": "bytes split", "y": "int64 target"},
+        {"age": "int", "fold": "split", "y": "int (target, classification)"},
         ("train", "31,TRAIN,1", None),
     ),
 ]
+
+
+def test_numbers_of_columns_that_the_first_line_lacks(tmp_path: Path) -> None:
+    """Every line has a path, so that its column must be there; later lines may have more labels."""
+    lines = "a.jpg,cat\nb.jpg,cat,dog\n"
+    given = {"header": "no", "task": "image_multi_label"}
+    finding = found(tmp_path, "a.csv", lines, columns="path=1,label=2,label=3", **given)
+    assert dict(finding.columns) == {"1": "path", "2": "label", "3": "label"}
+    with pytest.raises(UsageError, match=r"a\.csv:1: there is no column 3 for path; "):
+        found(tmp_path, "a.csv", lines, columns="path=3,label=2", **given)
 
 
 @pytest.mark.parametrize(("name", "lines", "options", "task", "columns", "row"), COLUMNS)
@@ -657,14 +668,14 @@ def test_columns_say_what_a_file_holds(
     row: tuple[str, str, str | None],
     tmp_path: Path,
 ) -> None:
-    """Columns go by name, number or key, for every task; what they hold is shown."""
+    """Columns are given by name, number or key, for every task; the detection shows their roles."""
     finding = found(tmp_path, name, lines, **options)
     assert (finding.options.task, dict(finding.columns)) == (task, columns)
     first = first_row(tmp_path, name, finding.options)
     assert (first.split, first.subject, first.annotation) == row
 
 
-# options, what is wrong with them
+# lines, options, error message
 WRONG: list[tuple[str, dict[str, str], str]] = [
     (
         IMAGES,
@@ -672,22 +683,22 @@ WRONG: list[tuple[str, dict[str, str], str]] = [
         r"no column 'pick', only pic, what, fold; did you mean 'pic'",
     ),
     (IMAGES, {"columns": "path=pic,lable=what"}, "no role 'lable'; did you mean 'label'"),
-    (IMAGES, {"columns": "pic"}, r"columns must be ROLE=NAME pairs .* \(got 'pic'\)"),
+    (IMAGES, {"columns": "pic"}, r"comma-separated ROLE=NAME pairs, .* \(got 'pic'\)"),
     (IMAGES, {"columns": "path="}, "the role 'path' needs the name of a column"),
     (
         IMAGES,
         {"columns": "path=pic,path=what"},
-        r"'path' belongs to one column \(got pic and what\)",
+        r"'path' must have one column \(got pic and what\)",
     ),
-    (IMAGES, {"columns": "path=pic", "header": "no"}, r"columns go by number, .* \(got path=pic\)"),
+    (IMAGES, {"columns": "path=pic", "header": "no"}, r"given by number, .* \(got path=pic\)"),
     (IMAGES, {"columns": "path=pic,text=what", "task": "image_classification"}, "no role 'text'"),
     (IMAGES, {"columns": "path=9", "header": "yes"}, "no column '9', only pic, what, fold"),
-    (IMAGES, {"header": "yes"}, r"known to hold paths or texts .* --columns path="),
+    (IMAGES, {"header": "yes"}, r"no known column of paths or texts .* --columns path="),
     (IMAGES, {"header": "maybe"}, "header must be one of auto, yes, no"),
     (IMAGES, {"header": "no", "task": "tabular"}, "a table needs a header"),
     (IMAGES, {"columns": "path=pic", "task": "tabular"}, "a table has no role 'path'"),
     (IMAGES, {"columns": "target=pic", "target_column": "fold"}, "target_column is 'fold'"),
-    (IMAGES, {"columns": "path=pic", "schema": '{"pic": "image"}'}, "the schema names the columns"),
+    (IMAGES, {"columns": "path=pic", "schema": '{"pic": "image"}'}, "the schema already names"),
     (AUTOML, {"columns": "path=f"}, "no column 'f', only imageGcsUri"),
     (AUTOML, {"header": "yes"}, "header is for CSV files"),
 ]
@@ -697,27 +708,27 @@ WRONG: list[tuple[str, dict[str, str], str]] = [
 def test_columns_that_cannot_be_meant(
     lines: str, options: dict[str, str], message: str, tmp_path: Path
 ) -> None:
-    """A wrong name is an error that lists the columns there are, and the likeliest of them."""
+    """A wrong name is an error that lists the existing columns and suggests the most similar."""
     with pytest.raises(UsageError, match=message):
         found(tmp_path, "a.jsonl" if lines == AUTOML else "a.csv", lines, **options)
 
 
 def test_other_objects_are_refused(tmp_path: Path) -> None:
-    """An export of another tool names none of the keys; a single line of it is a mistake."""
+    """A file whose objects have no known key is an error; a single such line is a mistake."""
     other = '{"my_row": {"id": 1}, "projects": {}}'
-    with pytest.raises(SourceError, match=r"a\.ndjson:2: no line has .* \(this one has my_row, p"):
+    with pytest.raises(SourceError, match=r"a\.ndjson:2: no line has .* \(this line has my_row, p"):
         found(tmp_path, "a.ndjson", f"\n{other}\n{other}\n")
     line = '{"textContent": "a"}'
     assert found(tmp_path, "a.jsonl", f"{other}\n{line}").options.task == "text_classification"
 
 
 def test_whole_numbers_may_be_sentiments_or_classes(tmp_path: Path) -> None:
-    """They are sentiments, with a word about the other reading; beside words, the run stops."""
+    """Whole numbers are sentiments, with a hint about classes; with words, the run stops."""
     lines = "TRAIN,Good and cheap,2\nBad and dear,0\nSo so\n"
     finding = found(tmp_path, "a.csv", lines)
     assert finding.options.task == "text_sentiment"
     assert finding.reason.endswith(
-        "a.csv:1 has a text and its sentiment; --task text_classification if such numbers are "
+        "a.csv:1 has a text and its sentiment; use --task text_classification if the numbers are "
         "classes"
     )
     (tmp_path / "b.csv").write_text("Never again,poor\n")
@@ -729,10 +740,10 @@ def test_whole_numbers_may_be_sentiments_or_classes(tmp_path: Path) -> None:
 
 
 def test_one_line_of_another_task_is_a_mistake(tmp_path: Path) -> None:
-    """One line alone among ten is malformed; two of them are another reading."""
+    """A single line of another task among ten is malformed; two such lines are a conflict."""
     lines, odd = "a.jpg,cat\nb.jpg,dog\n" * 5, "Good and cheap,praise\n"
     assert found(tmp_path, "a.csv", lines + odd).options.task == "image_classification"
-    with pytest.raises(UsageError, match="read as more than one task"):
+    with pytest.raises(UsageError, match="may have more than one task"):
         found(tmp_path, "b.csv", lines + odd * 2)
 
 
@@ -745,7 +756,7 @@ def test_options_of_tables_say_that_it_is_one(tmp_path: Path) -> None:
 
 
 def test_texts_without_annotations_do_not_count(tmp_path: Path) -> None:
-    """One line with entities among many that say nothing is what the file is about."""
+    """One line with entities decides the task if the other lines have no annotations."""
     lines = ['{"textContent": "a"}'] * 9
     lines.append('{"textContent": "b", "textSegmentAnnotations": [{"displayName": "x"}]}')
     assert found(tmp_path, "a.jsonl", "\n".join(lines)).options.task == "text_entities"
@@ -754,7 +765,7 @@ def test_texts_without_annotations_do_not_count(tmp_path: Path) -> None:
 def test_the_preview_is_always_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Convert, check and dry run print what was decided and three rows, as text and as JSON."""
+    """Convert, check and dry run print the detection and three rows, as text and as JSON."""
     path = tmp_path / "a.csv"
     path.write_text("note,kind\nSo good,praise\nSo bad,blame\nSo so,blame\nFine,praise\n")
     out, columns = tmp_path / "out", "--columns=text=note,label=kind"
@@ -783,6 +794,32 @@ def test_the_preview_is_always_printed(
             assert len(found["rows"]) == 3
 
 
+SCHEMA = '{"age": "float", "set": "split", "kind": "label"}'
+
+# header line, further options, how the columns are shown
+TABLES = [
+    (
+        "age,set,kind",
+        {"target_column": "kind"},
+        "age = float, set = split, kind = text (target, {})",
+    ),
+    ("age,set,kind", {"schema": SCHEMA}, "age = float, set = split, kind = label (target, {})"),
+    ("", {"schema": SCHEMA}, "age = float, set = split, kind = label (target, {})"),
+]
+
+
+@pytest.mark.parametrize(("header", "options", "columns"), TABLES)
+def test_types_and_prediction_of_tables_are_printed(
+    header: str, options: dict[str, Any], columns: str, tmp_path: Path
+) -> None:
+    """Inferred and declared columns are shown in the same words, and what the target asks for."""
+    lines = [*filter(None, [header]), "1.5,TRAIN,a", "2,TEST,b"]
+    shown = detection_lines(found(tmp_path, "a.csv", "\n".join(lines) + "\n", **options))
+    ending = "with a header" if header else "no header"
+    assert f"Format     csv, separated by commas, {ending}" in shown
+    assert f"Columns    {columns.format('classification')}" in shown
+
+
 # columns of a frame, task
 TOLD: list[tuple[dict[str, list[object]], str]] = [
     ({"text": ["a"], "label": ["x"]}, "text_classification"),
@@ -796,7 +833,7 @@ TOLD: list[tuple[dict[str, list[object]], str]] = [
 
 @pytest.mark.parametrize(("cells", "task"), TOLD)
 def test_frames_tell_their_task(cells: dict[str, list[object]], task: str) -> None:
-    """A column of texts tells texts, if no other names files; what is said of them the task."""
+    """A column of texts means texts unless another names files; the labels decide the task."""
     assert detect_frame(pd.DataFrame(cells), ConvertOptions()).options.task == task
 
 
@@ -827,14 +864,14 @@ FRAMES: list[tuple[dict[str, list[object]], dict[str, object], str, str]] = [
 def test_columns_of_a_frame(
     cells: dict[str, list[object]], options: dict[str, object], task: str, annotation: str
 ) -> None:
-    """The columns of a DataFrame go by their names, too, also where lists hold labels."""
+    """The columns of a DataFrame are given by name, including columns with lists of labels."""
     opened, decided = open_source(pd.DataFrame(cells), make_options(options))
     assert opened.detection is not None
     assert (decided.task, opened.detection.rows[0].annotation) == (task, annotation)
 
 
 def test_frames_stop_as_files_do() -> None:
-    """What contradicts itself in a DataFrame is an error that names the option."""
+    """A conflict in a DataFrame is an error that names the option that settles it."""
     frame = pd.DataFrame({"image_uri": ["1.jpg", "2.jpg"], "label": ["train", "test"]})
     with pytest.raises(UsageError, match=r"all labels are words of ML_USE .* task='image_class"):
         recordgen.check(frame)
@@ -844,10 +881,10 @@ def test_frames_stop_as_files_do() -> None:
         recordgen.check(frame, header="no")
     table = pd.DataFrame({"age": [31, 40], "category": ["a", "b"], "label": ["x", "x"]})
     _, decided = open_source(table, ConvertOptions())
-    assert decided.task == "tabular"  # two columns that may be labels are features of a table
+    assert decided.task == "tabular"  # in a table, both possible labels are features
     with pytest.raises(UsageError, match=r"of texts \(text,label\), .* images or videos \(a.jpg\)"):
         recordgen.check(pd.DataFrame({"text": ["a b", None, "a.jpg"], "label": ["x"] * 3}))
-    with pytest.raises(UsageError, match=r"the columns BBox are boxes in a form that is not known"):
+    with pytest.raises(UsageError, match=r"the columns BBox are boxes in an unknown form"):
         recordgen.check(pd.DataFrame({"image": ["a"], "label": ["x"], "BBox": [[1, 2]]}))
     twice = pd.DataFrame([["1.jpg", "2.jpg", "a"]], columns=["path", "path", "label"])
     with pytest.raises(UsageError, match="two columns are named 'path'"):

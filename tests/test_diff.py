@@ -1,4 +1,4 @@
-"""`recordgen diff`: what changed, moved and leaked between two datasets, as text, JSON and HTML."""
+"""`recordgen diff`: changes, moves and leaks between two datasets, as text, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def converted(folder: Path, name: str, lines: list[str], **options: Any) -> str:
-    """Convert lines of a CSV; return the output."""
+    """Convert lines of a CSV, and return the output."""
     source = folder / f"{name}.csv"
     source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     recordgen.convert(str(source), folder / name, **options)
@@ -38,7 +38,7 @@ def converted(folder: Path, name: str, lines: list[str], **options: Any) -> str:
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """Two versions of ten images: of the first, each thing that can happen happens to one."""
+    """Two versions of ten images: each kind of change happens to one of the first version."""
     folder = tmp_path_factory.mktemp("images")
     for number in range(10):
         (folder / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
@@ -50,7 +50,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     }
     old = converted(folder, "old", [f"{s},{uri},{label}" for uri, (s, label) in rows.items()])
     shutil.copy(folder / "0.png", folder / "copy.png")  # leaks: 0.png was in train
-    shutil.copy(folder / "9.png", folder / "9 again.png")  # the other way round
+    shutil.copy(folder / "9.png", folder / "9 again.png")  # the opposite
     (folder / "3.png").write_bytes(encoded(noise(32, 24, seed=33), "PNG"))
     del rows["0.png"]
     rows |= {
@@ -100,11 +100,11 @@ def kinds(found: Differences) -> Counter[tuple[str, ...]]:
     return Counter(item.kinds for item in found.changed)
 
 
-# --- what differs -----------------------------------------------------------------------------
+# --- differences ------------------------------------------------------------------------------
 
 
 def test_rows_of_images(found: Differences) -> None:
-    """Rows are matched by uri: label, bytes and split are told apart; gzip makes no difference."""
+    """Rows are matched by uri; label, bytes and split are separate; gzip does not matter."""
     assert {row.uri: (row.split, row.labels) for row in found.added} == {
         "copy.png": ("test", ("cat",)),
         "9 again.png": ("train", ("dog",)),
@@ -125,14 +125,14 @@ def test_rows_of_images(found: Differences) -> None:
 
 
 def test_rows_say_where_they_are(images: tuple[str, str], found: Differences) -> None:
-    """File and record of a row lead to its record."""
+    """The record of a row is found by its file and record number."""
     for row in found.added:
         record = list(read_records(storage.join(images[1], row.file)))[row.record]
         assert parse_example(record)["image/source_id"] == [row.uri.encode()]
 
 
 def test_leaks_in_both_directions(found: Differences) -> None:
-    """A payload of OLD's train in NEW's test is a leak under any name, and the other way round."""
+    """A payload of OLD's train in NEW's test is a leak under any name, and vice versa."""
     leaks = {(item.direction, item.old.uri, item.new.uri) for item in found.leaks}
     assert leaks == {
         ("train_to_evaluation", "0.png", "copy.png"),
@@ -142,7 +142,7 @@ def test_leaks_in_both_directions(found: Differences) -> None:
 
 
 def test_vocabulary_and_options(found: Differences) -> None:
-    """Labels whose number changed are named, and so are options that differ."""
+    """Labels whose number changed are listed, and so are options that differ."""
     assert found.vocabulary is not None
     assert found.vocabulary.added == ("bee",)
     assert found.vocabulary.removed == ()
@@ -154,7 +154,7 @@ def test_vocabulary_and_options(found: Differences) -> None:
 
 
 def test_drift(found: Differences) -> None:
-    """Distances are between the shares of labels, and of sizes up to any size, by split."""
+    """Each split has the distances of label shares and of size distributions."""
     labels = {item.split: item for item in found.labels}
     assert list(labels) == ["all", "train", "eval", "test"]
     assert labels["train"].counts == {"bee": (0, 1), "cat": (3, 2), "dog": (3, 3)}
@@ -168,7 +168,7 @@ def test_drift(found: Differences) -> None:
 
 
 def test_total_variation() -> None:
-    """The same shares are 0 apart, without a label in common 1; nothing has no distance."""
+    """Equal shares have distance 0, disjoint labels 1; without counts there is no distance."""
     assert total_variation({"a": 1, "b": 1}, {"a": 7, "b": 7}) == 0
     assert total_variation({"a": 3}, {"b": 1}) == 1
     assert total_variation({"cat": 1, "dog": 1}, {"cat": 3, "dog": 1}) == pytest.approx(0.25)
@@ -176,7 +176,7 @@ def test_total_variation() -> None:
 
 
 def test_boxes(tmp_path: Path) -> None:
-    """Boxes that move, come and go change the annotation; another label of one also the label."""
+    """Moved, added and removed boxes change the annotation; another label also the label."""
     for number in range(4):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
     lines = [f"TRAIN,{number}.png,cat,.1,.2,,,.5,.6,," for number in range(4)]
@@ -198,7 +198,7 @@ def test_boxes(tmp_path: Path) -> None:
 
 
 def test_texts(tmp_path: Path) -> None:
-    """Texts in rows are matched by their content, texts in files by the name of the file."""
+    """Texts in rows are matched by content, texts in files by the file's name."""
     (tmp_path / "a.txt").write_text("a text in a file")
     lines = ["TRAIN,one text here,good", "TRAIN,another text here,bad", "TRAIN,a.txt,good"]
     options = {"task": "text_classification"}
@@ -222,7 +222,7 @@ def test_texts(tmp_path: Path) -> None:
 
 
 def test_tables(tmp_path: Path) -> None:
-    """Rows of a table are matched by all columns but the target; equal rows one to one."""
+    """Rows of a table are matched by all columns except the target; equal rows one to one."""
     head = "split,age,job,source_id,target"
     rows = ["TRAIN,1,cook,a,yes", "TRAIN,2,cook,b,no", "TRAIN,2,cook,b,no", "TRAIN,3,baker,c,no"]
     old = converted(tmp_path, "old", [head, *rows, "TEST,4,smith,d,yes"], target_column="target")
@@ -242,7 +242,7 @@ def test_tables(tmp_path: Path) -> None:
 
 
 def test_number_targets_have_no_shares(tmp_path: Path) -> None:
-    """A target that is a number is compared row by row, and no shares are made of it."""
+    """A numeric target is compared row by row, and has no shares."""
     head = "age,price"
     rows = [f"{number},{number}.{number}5" for number in range(30)]
     options = {"task": "tabular", "target_column": "price"}
@@ -255,7 +255,7 @@ def test_number_targets_have_no_shares(tmp_path: Path) -> None:
 
 
 def test_declared_columns(tmp_path: Path) -> None:
-    """Beside an image, other columns are features; the label may have any name."""
+    """In a table with an image, other columns are features; the label may have any name."""
     for number in range(2):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
     schema = {"split": "split", "photo": "image", "age": "int", "breed": "label"}
@@ -265,7 +265,7 @@ def test_declared_columns(tmp_path: Path) -> None:
 
 
 def test_declared_columns_without_images(tmp_path: Path) -> None:
-    """Without an image a row is known by its columns, whatever they are called and numbered."""
+    """Without an image a row is matched by its columns, with any names and label numbers."""
     schema = {"split": "split", "source_id": "text", "age": "int", "breed": "label"}
     rows = ["TRAIN,a,1,cat", "TRAIN,b,2,dog", "TRAIN,c,3,dog"]
     old = converted(tmp_path, "old", rows, schema=schema)
@@ -275,11 +275,11 @@ def test_declared_columns_without_images(tmp_path: Path) -> None:
     assert (len(found.added), len(found.removed), found.unchanged) == (1, 1, 1)
 
 
-# --- what is compared ---------------------------------------------------------------------------
+# --- inputs -------------------------------------------------------------------------------------
 
 
 def test_other_tools_files(images: tuple[str, str], tmp_path: Path) -> None:
-    """Split folders without a dataset.json are compared as well, without what only that says."""
+    """Split folders without a dataset.json are compared, except vocabulary and options."""
     copy = tmp_path / "examples"
     shutil.copytree(images[0], copy)
     (copy / "dataset.json").unlink()
@@ -291,7 +291,7 @@ def test_other_tools_files(images: tuple[str, str], tmp_path: Path) -> None:
 
 
 def test_dataset_json_and_urls(images: tuple[str, str], run: Run) -> None:
-    """A dataset.json stands for its folder; a URL is as good as a path."""
+    """A dataset.json means its folder; a URL works like a path."""
     for file in Path(images[0]).rglob("*"):
         if file.is_file():
             path = f"memory://diff/{file.relative_to(images[0]).as_posix()}"
@@ -300,7 +300,7 @@ def test_dataset_json_and_urls(images: tuple[str, str], run: Run) -> None:
 
 
 def test_records_of_any_layout(tmp_path: Path) -> None:
-    """A sha256 that is not there is computed; numbers alone are labels; .gz is read."""
+    """A missing sha256 is computed; numbers serve as labels without texts; .gz is read."""
     image = {"image/source_id": b"a", "image/encoded": b"bytes", "image/height": [3, 4]}
     sha256 = b"277089d91c0bdf4f2e6862ba7e4a07605119431f5d13f726dd352b06f1b206a9"
     known = {"image/source_id": b"a", "image/encoded": b"bytes", "image/key/sha256": sha256}
@@ -311,7 +311,7 @@ def test_records_of_any_layout(tmp_path: Path) -> None:
 
 
 def test_a_stored_sha256_is_believed(tmp_path: Path) -> None:
-    """An image is not hashed if its record says its sha256; another key is none."""
+    """An image is not hashed if its record has a sha256; another tool's key is ignored."""
 
     def row(uri: bytes, image: bytes, key: bytes) -> dict[str, Any]:
         return {"image/source_id": uri, "image/encoded": image, "image/key/sha256": key}
@@ -323,7 +323,7 @@ def test_a_stored_sha256_is_believed(tmp_path: Path) -> None:
 
 
 def test_splits_are_known_by_name(tmp_path: Path) -> None:
-    """A split that only one dataset has does not move the rows of the others."""
+    """A split that only one dataset has does not move rows of other splits."""
     rows = [{"source_id": b"%d" % n, "text": b"text %d" % n} for n in range(3)]
     old = write(tmp_path / "old", {"train": rows[:1], "test": rows[1:]})
     new = write(tmp_path / "new", {"test": rows[1:], "extra": rows[:1]})
@@ -332,14 +332,14 @@ def test_splits_are_known_by_name(tmp_path: Path) -> None:
 
 
 def test_many_blocks_of_rows(found: Differences, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that come and go in many blocks are the same rows."""
+    """Rows are the same in many blocks."""
     monkeypatch.setattr("recordgen.comparing.rows.BLOCK_ROWS", 2)
     again = recordgen.diff(found.old.path, found.new.path)
     assert "".join(again.json_pieces()) == "".join(found.json_pieces())
 
 
 def test_features_that_nobody_knows(tmp_path: Path) -> None:
-    """Records without a uri or payload are matched by all that they hold."""
+    """Records without a uri or payload are matched by all their features."""
     old = write(tmp_path / "old", {"train": [{"x": 1.5, "name": b"a"}, {"x": 2.5, "name": b"b"}]})
     other = {"x": [7, 8], "y": b"\xff\x00\xfe"}
     new = write(tmp_path / "new", {"train": [{"x": 2.5, "name": b"b"}], "test": [other]})
@@ -352,7 +352,7 @@ def test_features_that_nobody_knows(tmp_path: Path) -> None:
 
 
 def test_segments_of_one_video(tmp_path: Path) -> None:
-    """Of several rows of one uri those count as changed that are; a video leaks as a whole."""
+    """Among rows of one uri, only changed rows count as changed; a video leaks as a whole."""
     clips = [segment(float(start), b"run") for start in range(5)]
     old = write(tmp_path / "old", {"train": clips})
     moved = [clips[0], segment(1.0, b"jump"), segment(2.5, b"run"), clips[3]]
@@ -364,14 +364,14 @@ def test_segments_of_one_video(tmp_path: Path) -> None:
 
 
 def test_segments_with_other_labels(tmp_path: Path) -> None:
-    """Of rows of one uri, those belong together that differ in nothing but the label."""
+    """Among rows of one uri, rows that differ only in the label are matched first."""
     old = write(tmp_path / "old", {"train": [segment(0.0, b"run"), segment(1.0, b"run")]})
     new = write(tmp_path / "new", {"train": [segment(1.0, b"jump"), segment(0.0, b"sit")]})
     assert kinds(recordgen.diff(old, new)) == Counter([("label",)] * 2)
 
 
 def test_equal_rows_are_matched_one_to_one(tmp_path: Path) -> None:
-    """What is there more often than before is added as often, and nothing changes."""
+    """Additional copies of a row count as added, and nothing counts as changed."""
 
     def row(label: bytes) -> dict[str, Any]:
         return {"source_id": b"a", "text": b"a text", "class/text": label}
@@ -391,7 +391,7 @@ def test_equal_rows_are_matched_one_to_one(tmp_path: Path) -> None:
 
 
 def test_text(images: tuple[str, str], run: Run) -> None:
-    """Counts come first, then the first rows of each kind with what differs."""
+    """Counts come first, then the first rows of each kind with their differences."""
     code, out, err = run(*images)
     assert (code, err) == (1, "")
     for line in (
@@ -409,7 +409,7 @@ def test_text(images: tuple[str, str], run: Run) -> None:
 
 
 def test_long_lists_are_cut(tmp_path: Path, run: Run) -> None:
-    """Text has ten rows of a kind, and says how many there are; JSON has all."""
+    """Text has ten rows of a kind and their number; JSON has all."""
     texts = [{"source_id": b"%d" % n, "text": b"text %d" % n} for n in range(13)]
     old, new = (
         write(tmp_path / "old", {"train": texts[:1]}),
@@ -421,7 +421,7 @@ def test_long_lists_are_cut(tmp_path: Path, run: Run) -> None:
 
 
 def test_json(images: tuple[str, str], found: Differences, run: Run) -> None:
-    """--json prints everything, also each row; lists that are empty are there."""
+    """--json prints everything including all rows; empty lists are present."""
     code, out, err = run(*images, "--json")
     data = json.loads(out)
     assert (code, err) == (1, "")
@@ -448,7 +448,7 @@ def test_json(images: tuple[str, str], found: Differences, run: Run) -> None:
 
 
 def test_exit_codes(images: tuple[str, str], tmp_path: Path, run: Run) -> None:
-    """0: the same; 1: they differ or leak, unless --fail-on says otherwise."""
+    """0 if they are the same; 1 if they differ or leak, unless --fail-on allows it."""
     old, new = images
     text = {"source_id": b"a", "text": b"the same text"}
     other = {**text, "source_id": b"b"}
@@ -470,7 +470,7 @@ def test_exit_codes(images: tuple[str, str], tmp_path: Path, run: Run) -> None:
 
 
 def test_numbers_of_labels_are_a_change(tmp_path: Path, run: Run) -> None:
-    """The same rows whose labels have other numbers are not the same: a model would mix them up."""
+    """Equal rows with other label numbers differ: a model would confuse the labels."""
     (tmp_path / "a.png").write_bytes(encoded(noise(), "PNG"))
     (tmp_path / "b.png").write_bytes(encoded(noise(seed=1), "PNG"))
     lines = ["TRAIN,b.png,dog", "TRAIN,a.png,cat"]
@@ -502,7 +502,7 @@ def test_wrong_calls(
     run: Run,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A wrong call has its exit code and one message."""
+    """A wrong call gives an exit code and one message."""
     got, out, _ = run(*(arg.format(old=images[0], new=images[1]) for arg in args))
     assert (got, out) == (code, "")
     [message] = caplog.messages
@@ -510,7 +510,7 @@ def test_wrong_calls(
 
 
 def test_damaged_datasets(images: tuple[str, str], tmp_path: Path) -> None:
-    """A shard that is gone, cut or of something else is named."""
+    """The message names a shard that is missing, truncated or not TFRecord."""
     old = Path(shutil.copytree(images[0], tmp_path / "old"))
     [shard] = (old / "Split-test").iterdir()
     data = shard.read_bytes()
@@ -522,7 +522,7 @@ def test_damaged_datasets(images: tuple[str, str], tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"Split-test/data.*: record 1: not a tf\.train\.Example"):
         recordgen.diff(old, images[0])
     shard.unlink()
-    with pytest.raises(SourceError, match=r"Split-test/data.*cannot be read.*names this shard"):
+    with pytest.raises(SourceError, match=r"Split-test/data.*names this shard.*cannot be read"):
         recordgen.diff(images[0], old)
     with pytest.raises(UsageError, match="old must be"):
         recordgen.diff(" ", images[0])
@@ -532,7 +532,7 @@ def test_damaged_datasets(images: tuple[str, str], tmp_path: Path) -> None:
 
 
 def test_page(images: tuple[str, str], tmp_path: Path, run: Run) -> None:
-    """--html writes a page that needs nothing else, with what the text says."""
+    """--html writes a self-contained page with the content of the text."""
     path = tmp_path / "pages" / "diff.html"
     code, out, _ = run(*images, "--html", path)
     assert code == 1
@@ -555,7 +555,7 @@ def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Differ
 
 
 def test_hostile_text_is_shown(hostile: tuple[str, Differences]) -> None:
-    """Whatever stands in uris and labels is text on the page, and nothing else."""
+    """Uris and labels are only ever text on the page."""
     text, found = hostile
     page = self_contained(to_html(found))
     text = seen(text)

@@ -1,4 +1,4 @@
-"""Boxes on pictures: each where it should be, each label readable."""
+"""Boxes on pictures: their positions, and their labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def plain(width: int, height: int) -> Image.Image:
 
 
 def letters(pixels: Pixels) -> int:
-    """Return how many pixels are nearly white."""
+    """Return the number of nearly white pixels."""
     return int((pixels > 180).all(-1).sum())
 
 
@@ -50,7 +50,7 @@ BOX = st.builds(
 
 @given(SIDE, SIDE, st.lists(BOX, max_size=5))
 def test_any_box_can_be_drawn(width: int, height: int, boxes: list[StoredBox]) -> None:
-    """Whatever boxes and labels are, the picture keeps its size."""
+    """With any boxes and labels, the picture keeps its size."""
     assert drawn(noise(width, height), *boxes).shape == (height, width, 3)
 
 
@@ -83,13 +83,13 @@ def test_a_box_is_where_it_should_be(data: st.DataObject, width: int, height: in
 @example(1.0, 1.0, 1.0, 1.0)
 @example(0.0, 1.0, 0.0, 1.0)
 def test_a_label_is_within_the_image(x1: float, y1: float, x2: float, y2: float) -> None:
-    """As many pixels are letters, wherever the box is."""
+    """The label has the same number of letter pixels at any position of the box."""
     box = StoredBox("cat", 0, min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
     middle = StoredBox("cat", 0, 0.4, 0.4, 0.6, 0.6)
     assert letters(drawn(plain(90, 70), box)) == letters(drawn(plain(90, 70), middle)) > 5
 
 
-# width, height, label, another label of the same number 7 that is drawn alike
+# width, height, label, another label with number 7 that gives the same picture
 ALIKE = [
     (90, 70, "Straße", "#7"),  # Pillow's font has no ß
     (90, 70, "猫", "#7"),
@@ -102,7 +102,7 @@ ALIKE = [
 
 @pytest.mark.parametrize(("width", "height", "label", "other"), ALIKE)
 def test_labels_that_cannot_be_shown(width: int, height: int, label: str, other: str) -> None:
-    """What does not fit is cut or left out; what the font does not have stands as a number."""
+    """Labels that do not fit are truncated or omitted; labels without glyphs become numbers."""
     pictures = [
         drawn(plain(width, height), StoredBox(text, 7, 0.1, 0.5, 0.9, 0.9))
         for text in (label, other, "another")
@@ -113,7 +113,7 @@ def test_labels_that_cannot_be_shown(width: int, height: int, label: str, other:
 
 
 def test_small_boxes_are_over_large_ones_and_labels_over_all() -> None:
-    """The order of the boxes does not decide what is seen."""
+    """The order of the boxes does not matter."""
     small, large = StoredBox("", 0, 0.5, 0.5, 0.6, 0.6), StoredBox("", 1, 0, 0, 0.55, 0.55)
     one, other = drawn(plain(100, 100), small, large), drawn(plain(100, 100), large, small)
     assert (one == other).all()
@@ -123,7 +123,7 @@ def test_small_boxes_are_over_large_ones_and_labels_over_all() -> None:
 
 
 def test_lines_and_letters_grow_with_the_image() -> None:
-    """On a large photo, which is shown smaller, they are as wide as on a small one."""
+    """They take the same share of a large photo as of a small one."""
     box = StoredBox("cat", 0, 0.5, 0.5, 0.8, 0.8)
     small, large = (
         (drawn(plain(side, side), box) == label_colour(0)).all(-1) for side in (500, 2000)
@@ -132,7 +132,7 @@ def test_lines_and_letters_grow_with_the_image() -> None:
 
 
 def test_colours_tell_labels_apart() -> None:
-    """Twenty labels have colours that differ."""
+    """The colours of twenty labels differ clearly."""
     colours = [label_colour(number) for number in range(20)]
     assert min(dist(one, other) for one, other in combinations(colours, 2)) > 30
 
@@ -145,7 +145,7 @@ FORMATS += [("PNG", mode, "png") for mode in ("1", "L", "P", "RGBA", "I;16")]
 
 @pytest.mark.parametrize(("kind", "mode", "expected"), FORMATS)
 def test_formats(kind: str, mode: str, expected: str) -> None:
-    """A JPEG stays one, the rest becomes PNG, without metadata, and lines keep their colour."""
+    """A JPEG stays a JPEG, other formats become PNG, without metadata; lines keep their colour."""
     image = Image.new(mode, (40, 30)) if mode == "I;16" else noise(40, 30).convert(mode)
     more = {} if kind in ("BMP", "GIF") else {"exif": exif_of(6)}
     drawing = draw_boxes(encoded(image, kind, **more), [StoredBox("", 0, 0.25, 0.2, 1, 1)])
@@ -157,7 +157,7 @@ def test_formats(kind: str, mode: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no image", encoded(noise(), "PNG")[:-200]])
-def test_what_is_no_image(data: bytes) -> None:
+def test_invalid_images(data: bytes) -> None:
     """An image that does not decode is refused."""
     with pytest.raises(PayloadError, match="does not decode to its end"):
         draw_boxes(data, [StoredBox("cat", 0, 0, 0, 1, 1)])

@@ -23,7 +23,7 @@ EXAMPLES = ROOT / "examples"
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
-    """The folder that `recordgen convert` of the README's quick start makes, of fewer digits."""
+    """The folder of the README's quick start, with fewer digits."""
     folder = tmp_path_factory.mktemp("digits")
     out = str(folder / "out")
     convert(write_digits(str(folder), 900), out)
@@ -31,7 +31,7 @@ def digits(tmp_path_factory):
 
 
 def code_lines(text):
-    """Return the lines that are code: neither blank nor only a comment."""
+    """Return the lines that are neither blank nor only a comment."""
     return [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
 
 
@@ -41,7 +41,7 @@ def accuracy(stdout):
 
 @pytest.mark.slow
 def test_train_from_folder(digits):
-    """It learns the digits from the folder that is its argument."""
+    """The program learns the digits from the folder given as its argument."""
     done = WITH_TENSORFLOW.run(str(EXAMPLES / "train_from_folder.py"), digits)
     assert done.returncode == 0, done.stderr
     assert accuracy(done.stdout) > 0.85, done.stdout
@@ -54,7 +54,7 @@ def test_train_from_folder_is_short():
 
 @pytest.mark.slow
 def test_torch_loop(digits):
-    """It learns, too, and PyTorch sees the memory that TensorFlow has filled."""
+    """The program learns, and PyTorch uses TensorFlow's memory without a copy."""
     pytest.importorskip("torch")
     done = run_python(str(EXAMPLES / "torch_loop.py"), digits)
     assert done.returncode == 0, done.stderr
@@ -63,7 +63,7 @@ def test_torch_loop(digits):
 
 
 def test_sample_of_several_labels(tmp_path):
-    """It is what its command writes, and converts as it is, its task found out."""
+    """The sample equals the output of its command, and converts with its task detected."""
     sample = EXAMPLES / "image_multi_label"
     made = Path(write_digit_groups(str(tmp_path / "data"), 12))
     assert (sample / made.name).read_text() == made.read_text()
@@ -76,7 +76,7 @@ def test_sample_of_several_labels(tmp_path):
 
 
 class DLPack:
-    """A TensorFlow tensor as any library sees it that takes tensors through DLPack."""
+    """A TensorFlow tensor with the DLPack interface, as other libraries use it."""
 
     def __init__(self, tensor):
         self._tensor = tensor
@@ -89,7 +89,7 @@ class DLPack:
 
 
 def test_batches_are_handed_on_without_a_copy(digits):
-    """What PyTorch and JAX are given is the memory that TensorFlow has filled."""
+    """PyTorch and JAX use TensorFlow's memory."""
     dataset = train_dataset(digits, batch_size=8, image_size=(16, 16))
     for tensor in next(iter(dataset)):
         handed_on = np.from_dlpack(DLPack(tensor))
@@ -99,7 +99,7 @@ def test_batches_are_handed_on_without_a_copy(digits):
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is here")
 def test_torch_loop_without_torch():
-    """Where PyTorch is missing, the message says how to get it, and there is no traceback."""
+    """Without PyTorch, the message says how to install it, and there is no traceback."""
     done = WITH_TENSORFLOW.run(str(EXAMPLES / "torch_loop.py"))
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("pip install torch")

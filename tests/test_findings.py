@@ -1,4 +1,4 @@
-"""findings.jsonl: which boxes, tags and spans were changed or left out, and where."""
+"""findings.jsonl: boxes, tags and spans that were changed or dropped, with their lines."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ MakeCsv = Callable[..., str]
 
 
 def findings_in(output: Path) -> list[dict[str, Any]]:
-    """Return the lines of an output's findings.jsonl; none: there is no such file."""
+    """Return the lines of an output's findings.jsonl, or none if there is no such file."""
     path = output / "findings.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 @pytest.fixture
 def lines(make_images: MakeImages) -> list[str]:
-    """Rows of four images: one box clipped, one empty, one kept as it is; and a reject."""
+    """Rows of four images: one box clipped, one empty, one kept, and a reject."""
     a, b, c, d = make_images(4)
     return [
         f"TRAIN,{a},cat,.1,.2,,,1.5,.6,,",
@@ -49,12 +49,12 @@ def lines(make_images: MakeImages) -> list[str]:
 
 
 CLIPPED = "the box 0.1,0.2,1.5,0.6 of 'cat' is outside 0..1; it was stored as 0.1,0.2,1,0.6"
-EMPTY = "the box 0.3,0.3,0.3,0.6 of 'dog' is empty; it was left out"
-POINT = "the box 0.1,0.2,0.1,0.2 of 'cat' is empty; it was left out"
+EMPTY = "the box 0.3,0.3,0.3,0.6 of 'dog' is empty; it was dropped"
+POINT = "the box 0.1,0.2,0.1,0.2 of 'cat' is empty; it was dropped"
 
 
 def expected(source: str, lines: list[str], offset: int = 0) -> list[dict[str, Any]]:
-    """Return the findings about :func:`lines`, whose first line is ``offset`` + 1."""
+    """Return the findings about :func:`lines`; their first line is ``offset`` + 1."""
     found = [
         (1, "boxes_clipped", CLIPPED),
         (2, "boxes_dropped", EMPTY),
@@ -75,7 +75,7 @@ def expected(source: str, lines: list[str], offset: int = 0) -> list[dict[str, A
 def test_convert_says_which_boxes(
     lines: list[str], make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """File, line, image, box and reason; all that is counted is listed; the summary says where."""
+    """Findings have file, line, image, box and reason; all are listed; the summary has the path."""
     source, output = make_csv(lines), tmp_path / "out"
     assert main(["convert", source, str(output), "-q", "--max-reject-fraction=.5"]) == 0
     assert findings_in(output) == expected(source, lines)
@@ -83,7 +83,7 @@ def test_convert_says_which_boxes(
     assert dataset.rows.adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
     assert dataset.rows.rejected == {"bad_annotation": 1}
     assert f"What was adjusted is in {output}/findings.jsonl" in capsys.readouterr().out
-    # An output without findings has no such file, also where it replaces one that had.
+    # An output without findings has no such file, even if it replaces one with findings.
     clean = make_csv(lines[2:3], "clean.csv")
     assert main(["convert", clean, str(output), "-q", "--overwrite"]) == 0
     assert not (output / "findings.jsonl").exists()
@@ -93,7 +93,7 @@ def test_convert_says_which_boxes(
 def test_check_says_which_boxes(
     lines: list[str], make_csv: MakeCsv, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """check lists them behind the rejects, as JSON with the same fields, and names no output."""
+    """check lists them after the rejects, as JSON with the same fields, and names no output."""
     source = make_csv(lines)
     main(["check", source, "-q"])
     out = capsys.readouterr().out
@@ -109,7 +109,7 @@ def test_check_says_which_boxes(
 def test_messages_name_what_is_there(
     make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of many classes, convert names the dataset.json that it wrote, and check an option."""
+    """For many classes, convert refers to the dataset.json that it wrote, check to an option."""
     source = make_csv(f"TRAIN,{n}.mp4,class{n:02d},0,1" for n in range(25))
     output = tmp_path / "out"
     assert main(["check", source, "-q"]) == 0
@@ -121,7 +121,7 @@ def test_messages_name_what_is_there(
 
 
 def test_appended_runs_and_data_frames(lines: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """The file tells of all runs, by import file and line; a file that is read again, once."""
+    """The file has findings of all runs, by import file and line; files read again occur once."""
     output = tmp_path / "out"
     options: dict[str, Any] = {"max_reject_fraction": 0.5}
     b = make_csv(["", *lines], "b.csv")
@@ -173,7 +173,7 @@ def test_order_does_not_depend_on_how_rows_are_read(
 def test_memory_does_not_grow_with_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Findings wait in files while rows are read, and one file is held when they are read back."""
+    """Findings are kept in files while rows are read, and read back one file at a time."""
     options = ConvertOptions(task="object_detection", input_format="csv")
     monkeypatch.setattr(steps, "FINDINGS_AT_ONCE", 500)
     peaks = []
@@ -196,7 +196,7 @@ def test_memory_does_not_grow_with_findings(
     assert peaks[1] < 1.5 * peaks[0]
 
 
-# format, content of the files, what is found
+# format, content of the files, finding
 OTHERS = [
     (
         {
@@ -204,7 +204,7 @@ OTHERS = [
             '[{"startOffset": 0, "endOffset": 4, "displayName": "city"}]}'
         },
         "spans_within_words",
-        "the entity 0 to 4 (city) begins or ends within a word; its tags are those of whole words, "
+        "the entity 0 to 4 (city) begins or ends within a word; whole words are tagged, "
         "the span stays as it is",
     ),
     (
@@ -217,7 +217,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("files", "code", "message"), OTHERS)
 def test_other_tasks(files: dict[str, str], code: str, message: str, tmp_path: Path) -> None:
-    """Whatever is counted as adjusted is named."""
+    """Everything that is counted as adjusted is listed."""
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     source = str(tmp_path / next(iter(files)))
@@ -230,7 +230,7 @@ def test_other_tasks(files: dict[str, str], code: str, message: str, tmp_path: P
 
 
 def test_a_reject_has_no_findings(tmp_path: Path) -> None:
-    """What was changed in a row that is rejected does not count for the row behind it."""
+    """Changes in a rejected row do not count for the next row."""
     box = {"displayName": "cat", "xMin": 0.5, "yMin": 0.5, "xMax": 0.5, "yMax": 0.6}
     rows = [[box, {**box, "xMin": "x"}], [{**box, "xMax": 0.7}]]
     source = tmp_path / "a.jsonl"

@@ -1,4 +1,4 @@
-"""Files and folders of other tools' formats are named, with what to do, at every door."""
+"""Files and folders in other tools' formats are errors with a remedy, in every command."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def in_memory(write: Any) -> bytes:
 def zipped(file: io.BytesIO, *names: str) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for name in names:
-            # At 7:48 the time is a ">" in the header, as if a row of markup began there.
+            # At 7:48 the time in the header is a ">", like the end of a tag.
             info = zipfile.ZipInfo(name, (2026, 1, 1, 7, 48, 0))
             archive.writestr(info, "TRAIN,a.jpg,cat\n")
 
@@ -78,7 +78,7 @@ COCO = {
     "categories": [{"id": 18, "name": "dog", "supercategory": "animal"}],
 }
 COCO_RESULTS = [{"image_id": 42, "category_id": 18, "bbox": [10, 20, 30, 40], "score": 0.9}]
-# Thousands of categories stand before the images of some sets, on one line of many megabytes.
+# In some datasets, thousands of categories precede the images, on one line of many megabytes.
 LONG_COCO = {"categories": COCO["categories"] * 9000, **COCO}
 CREATE_ML = [
     {
@@ -193,7 +193,7 @@ HUGGING_FACE_BOXES = {
 }
 RECORDS = b"".join(b"".join(frame([b"an example"])) for _ in range(3))
 
-# file, what it holds, the name of the format, words of the remedy
+# file, content, name of the format, words of the remedy
 FILES: list[tuple[str, bytes, str, str]] = [
     ("a.txt", b"0 0.5 0.5 .25 1\n1 0.4 0.4 0.1 0.1\n", "YOLO labels", "x center - width / 2"),
     ("data.yaml", b"train: images/train\nnc: 1\nnames: [cat]\n", "YOLO labels", "data.yaml"),
@@ -217,22 +217,22 @@ FILES: list[tuple[str, bytes, str, str]] = [
     ("pets-export.json", as_json(VOTT_PROJECT, indent=4), "a VoTT export", "boundingBox"),
     ("via.json", as_json(VIA_FILE), "a VGG Image Annotator project", BOXES),
     ("via.csv", VIA_CSV, "a VGG Image Annotator project", BOXES),
-    ("boxes.csv", OPEN_IMAGES, "Open Images annotations", ".jpg behind"),
+    ("boxes.csv", OPEN_IMAGES, "Open Images annotations", "ImageID and .jpg"),
     ("labels.csv", OPEN_IMAGES_LABELS, "Open Images annotations", "class-descriptions"),
     ("metadata.jsonl", as_json(HUGGING_FACE), "a Hugging Face imagefolder", "path=file_name"),
     ("metadata.jsonl", as_json(HUGGING_FACE_BOXES), "imagefolder with boxes", BOXES),
     ("a-00000-of-00001", RECORDS, "a TFRecord file", "recordgen.train_dataset"),
     ("a.tfrecord.gz", gzip.compress(RECORDS), "a TFRecord file", "recordgen.read"),
     ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip", "unpack it"),
-    ("a.zip", in_memory(lambda f: zipped(f, "a.csv")), "a ZIP archive", "name the folder"),
+    ("a.zip", in_memory(lambda f: zipped(f, "a.csv")), "a ZIP archive", "pass the folder"),
     (
         "a.csv",
         in_memory(lambda f: zipped(f, "[Content_Types].xml", "xl/workbook.xml")),
         "an Excel workbook",
         "save the sheet as CSV UTF-8",
     ),
-    ("a.tar", in_memory(lambda f: in_tar(f, "w")), "a tar archive", "name the folder"),
-    ("a.tgz", in_memory(lambda f: in_tar(f, "w:gz")), "a tar archive", "name the folder"),
+    ("a.tar", in_memory(lambda f: in_tar(f, "w")), "a tar archive", "pass the folder"),
+    ("a.tgz", in_memory(lambda f: in_tar(f, "w:gz")), "a tar archive", "pass the folder"),
     (
         "a.parquet",
         in_memory(as_frame(image=["a.jpg"], label=["cat"]).to_parquet),
@@ -246,7 +246,7 @@ FILES: list[tuple[str, bytes, str, str]] = [
         "convert the DataFrame",
     ),
     ("a.csv", b"<!DOCTYPE HTML><html>", "a web page", "download the file itself"),
-    ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF", "an image", "name its folder"),
+    ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF", "an image", "pass its folder"),
 ]
 
 
@@ -255,7 +255,7 @@ def read(files: list[ImportFile]) -> list[Row | Reject]:
 
 
 def refusal(source: Path) -> str:
-    """Return the message of the error that reading a file or folder ends with."""
+    """Return the message of the error that a file or folder causes."""
     files = find_import_files(str(source))
     with pytest.raises(SourceError) as caught:
         read(files)
@@ -268,7 +268,7 @@ def refusal(source: Path) -> str:
     ids=[f"{name} {kind}" for name, _, kind, _ in FILES],
 )
 def test_files_are_named(name: str, data: bytes, format_: str, remedy: str, tmp_path: Path) -> None:
-    """The error says where, what the file looks like, and what to do with it."""
+    """The error names the file, its format and the remedy."""
     path = tmp_path / name
     path.write_bytes(data)
     message = refusal(path)
@@ -279,7 +279,7 @@ def test_files_are_named(name: str, data: bytes, format_: str, remedy: str, tmp_
 
 IMAGES = {"images/a.jpg": b"", "images/b.jpg": b""}
 
-# files of a folder, the name of the format, the file that gives it away
+# files of a folder, name of the format, file that shows it
 FOLDERS: list[tuple[dict[str, bytes], str, str]] = [
     ({"a.xml": VOC, "b.xml": VOC}, "Pascal VOC", "a.xml"),
     ({"JPEGImages/a.jpg": b"", "Annotations/a.xml": VOC}, "Pascal VOC", "Annotations/a.xml"),
@@ -337,13 +337,13 @@ def write(root: Path, files: dict[str, bytes]) -> Path:
 def test_folders_are_named(
     files: dict[str, bytes], format_: str, evidence: str, tmp_path: Path
 ) -> None:
-    """A folder is known by its listing, and by its first JSON document."""
+    """A folder is recognised by its listing, or by its first JSON document."""
     message = refusal(write(tmp_path, files))
     assert message.startswith(f"{tmp_path}/: this looks like {format_} (")
     assert evidence in message.partition("); ")[0]
 
 
-# what a folder of images by label may hold, which is no other format
+# other files that a folder of images by label may contain
 PLAIN_FOLDERS: list[dict[str, bytes]] = [
     {"cat/a.jpg": b"", "dog/a.jpg": b"", "dog/a.txt": b"a caption"},
     {"images/a.jpg": b"", "labels/b.jpg": b""},
@@ -354,12 +354,12 @@ PLAIN_FOLDERS: list[dict[str, bytes]] = [
 
 @pytest.mark.parametrize("files", PLAIN_FOLDERS)
 def test_folders_of_images_stay(files: dict[str, bytes], tmp_path: Path) -> None:
-    """Other files beside images make no other format of a folder: each is a row."""
+    """Other files among images do not make a foreign format: each is a row."""
     found = find_import_files(str(write(tmp_path, files)))
     assert len(read(found)) == len(files)
 
 
-# lines of import files that hold something of another format
+# lines of import files with parts that look like another format
 IMPORT_FILES = [
     ("a.csv", b"<html>Hello</html>,spam\n<html>Hi</html>,ham\n"),
     ("a.jsonl", as_json(LABELBOX) + b'\n{"imageGcsUri": "a.jpg"}\n'),
@@ -371,7 +371,7 @@ IMPORT_FILES = [
 
 @pytest.mark.parametrize(("name", "data"), IMPORT_FILES)
 def test_import_files_stay(name: str, data: bytes, tmp_path: Path) -> None:
-    """An import file is read, whatever stands in its texts and beside its own keys."""
+    """An import file is read, whatever its texts and its additional keys are."""
     (tmp_path / name).write_bytes(data)
     assert read(find_import_files(str(tmp_path / name)))
 
@@ -389,12 +389,12 @@ KEYS = [
 
 @pytest.mark.parametrize(("text", "keys"), KEYS)
 def test_key_paths(text: str, keys: set[str]) -> None:
-    """Keys of the first value are found as far as it goes; texts never give any."""
+    """The keys of the first value are found as far as the text goes; texts are never keys."""
     assert key_paths(text) == keys
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes(data: bytes) -> None:
-    """No bytes are too odd to be looked at."""
+    """Arbitrary bytes cause no error."""
     for begin in (b"", b"{", b"[{", b"<?xml", b"\x1f\x8b\x08\x00"):
         of_file(begin + data)

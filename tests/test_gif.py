@@ -1,4 +1,4 @@
-"""What giflib would refuse in a GIF is refused before; what is accepted decodes in TensorFlow."""
+"""Faults that giflib refuses are found in GIFs; accepted GIFs decode in TensorFlow."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from recordgen.payloads.image import check_image
 from tests.conftest import encoded, noise
 
 OPTIONS = ConvertOptions()
-GRAYS = bytes(range(12))  # a palette of four colours
+GRAYS = bytes(range(12))  # a palette with four colours
 COMMENT = b"\x21\xfe\x02hi\x01!\0"
 CODE_BITS = 2
-CLEAR, END = 4, 5  # LZW's own codes, of CODE_BITS + 1 bits as all others
+CLEAR, END = 4, 5  # LZW's special codes, with CODE_BITS + 1 bits like all others
 
 
 def header(width: int = 4, height: int = 4, flags: int = 0x81, palette: bytes = GRAYS) -> bytes:
@@ -33,18 +33,18 @@ def header(width: int = 4, height: int = 4, flags: int = 0x81, palette: bytes = 
 
 
 def lzw(codes: Sequence[int], bits: int = CODE_BITS) -> bytes:
-    """Return codes of ``bits`` + 1 bits as they stand in a stream, the lowest bit first."""
+    """Return a stream of codes with ``bits`` + 1 bits each, the lowest bit first."""
     stream = sum(code << place * (bits + 1) for place, code in enumerate(codes))
     return stream.to_bytes(-(-len(codes) * (bits + 1) // 8), "little")
 
 
 def pixels(count: int) -> list[int]:
-    """Return the codes of so many pixels; the table is cleared before codes grow longer."""
+    """Return the codes of this many pixels; the table is cleared before codes grow longer."""
     return [code for at in range(count) for code in ((CLEAR, 1) if at % 2 == 0 else (1,))]
 
 
 def blocks(stream: bytes) -> bytes:
-    """Return a stream in sub-blocks, without the empty one at the end."""
+    """Return a stream in sub-blocks, without the empty last one."""
     parts = (stream[at : at + 255] for at in range(0, len(stream), 255))
     return b"".join(bytes([len(part)]) + part for part in parts)
 
@@ -68,7 +68,7 @@ STILL = header() + frame(FULL) + b";"
 
 
 def tf_frames(data: bytes) -> int:
-    """Return how many frames TensorFlow decodes: it skips those behind the first damaged one."""
+    """Return how many frames TensorFlow decodes: it skips all frames after a damaged one."""
     try:
         return len(tf.io.decode_gif(data))
     except tf.errors.InvalidArgumentError:
@@ -98,7 +98,7 @@ def test_frames() -> None:
 
 
 def test_palettes() -> None:
-    """Flags say how long a palette is, of the file and of a frame; giflib agrees."""
+    """Flags give the length of the global and the local palette; giflib agrees."""
     for size in range(8):
         palette = bytes(3 << size + 1)
         whole = header(flags=0x80 | size, palette=palette) + frame(FULL) + b";"
@@ -119,12 +119,12 @@ REFUSED = {
     "an unknown block": (
         header() + COMMENT + b"\x2d;",
         "corrupt",
-        "the GIF has a block of no known kind (0x2d at byte 33)",
+        "the GIF has a block of unknown kind (0x2d at byte 33)",
     ),
     "an empty block for one": (
         header() + frame(FULL) + b"\0;",
         "corrupt",
-        f"the GIF has a block of no known kind (0x00 at byte {len(STILL) - 1})",
+        f"the GIF has a block of unknown kind (0x00 at byte {len(STILL) - 1})",
     ),
     "no columns": (header() + frame(FULL, 0, 4) + b";", "corrupt", _CODES.format(0, 4, 2)),
     "no rows": (header() + frame(FULL, 4, 0) + b";", "corrupt", _CODES.format(4, 0, 2)),
@@ -147,7 +147,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_giflib_would_refuse(name: str) -> None:
-    """Each fault of the blocks has its code and its words."""
+    """Each fault of the blocks has its code and message."""
     data, code, message = REFUSED[name]
     with pytest.raises(PayloadError) as caught:
         list(gif_frames(data))
@@ -156,7 +156,7 @@ def test_what_giflib_would_refuse(name: str) -> None:
 
 @pytest.mark.parametrize("bits", range(12))
 def test_code_bits(bits: int) -> None:
-    """Codes of 1 to 8 bits are read, as by giflib; it also guesses what codes of none are."""
+    """Codes of 1 to 8 bits are read, as in giflib, which also accepts size 0."""
     clear = 1 << bits
     stream = lzw([clear, 0, clear, 0, clear, 0, clear, 0, clear + 1], bits)
     data = header(2, 2) + frame(stream, 2, 2, code_bits=bits) + b";"
@@ -168,12 +168,12 @@ def test_code_bits(bits: int) -> None:
             check_image(data, OPTIONS)
 
 
-_WIDE = 400  # more data than Pillow reads at once
+_WIDE = 400  # more data than Pillow reads in one piece
 # An extension's label, length (152) and data; behind a frame's last block, Pillow takes its
 # introducer for the length of another block and the rest for codes.
 _CODES_IN_AN_EXTENSION = b"!" + lzw([CLEAR, 1, 1] * 411)[:154] + b"\0"
 
-# name: file whose frame ends before its last pixel, whether Pillow says so
+# name: file whose frame ends before its last pixel, whether Pillow detects it
 UNFINISHED = {
     "an end code before the last pixel": (header() + frame(lzw([*pixels(15), END])) + b";", True),
     "too few codes": (header() + frame(lzw(pixels(12))) + b";", True),
@@ -194,7 +194,7 @@ UNFINISHED = {
 
 @pytest.mark.parametrize("name", UNFINISHED)
 def test_frames_that_end_early(name: str) -> None:
-    """They are refused, as by giflib; Pillow fills some of them with what follows in the file."""
+    """Such frames are refused, as by giflib; Pillow fills some with the following bytes."""
     data, pillow_sees = UNFINISHED[name]
     with Image.open(io.BytesIO(data)) as image:
         if pillow_sees:
@@ -212,15 +212,15 @@ def test_frames_that_end_early(name: str) -> None:
 
 
 def test_more_codes_than_pixels() -> None:
-    """Codes behind the last pixel do no harm, nor does a stream without an end code."""
+    """Codes after the last pixel are accepted, and so is a stream without an end code."""
     for codes in (pixels(16), [*pixels(20), END], [*pixels(16), END, END]):
         data = header() + frame(lzw(codes)) + b";"
         assert tf_frames(data) == 1
         assert check_image(data, OPTIONS).data == data
 
 
-def test_frames_of_too_many_pixels() -> None:
-    """A frame may be larger than the canvas; the limit holds for each, before it is decoded."""
+def test_frames_with_too_many_pixels() -> None:
+    """A frame may exceed the canvas; the limit applies to each frame, before decoding."""
     data = header() + frame(FULL) + frame(b"", 65535, 65535) + b";"
     with pytest.raises(PayloadError, match="65535×65535 = 4,294,836,225") as caught:
         check_image(data, OPTIONS)
@@ -245,7 +245,7 @@ DAMAGE = st.sampled_from(list(mutants.DAMAGE.values()))
 def test_what_is_accepted_decodes(
     data: bytes, damage: list[mutants.Change], draw: random.Random
 ) -> None:
-    """However a GIF was damaged: it is refused, or its bytes are kept and TensorFlow reads them."""
+    """With any damage, a GIF is refused, or keeps its bytes and TensorFlow reads it."""
     for change in damage:
         data = change(data, draw) if len(data) > 2 else data
     try:

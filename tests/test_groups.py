@@ -1,4 +1,4 @@
-"""group_by: rows of one group share a split, whichever format names the group."""
+"""group_by: rows of one group share a split, in every format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.outside
 
 MakeCsv = Callable[..., str]
 
-# Videos are named and never opened, so a row costs no file.
+# Videos are never opened, so rows need no files.
 VIDEOS: dict[str, Any] = {"task": "video_classification"}
 
 # text, column, pattern
@@ -56,19 +56,19 @@ MATCHES = [
     (r"p\d+", "scans/p7/1.jpg", "p7"),
     (r"(p\d+)/(\w+)", "scans/p7/1.jpg", "p7"),
     (r"(p\d+)/", "scans/q7/1.jpg", None),
-    (r"(p\d+)?/1", "scans/1.jpg", None),  # the parentheses take no part
+    (r"(p\d+)?/1", "scans/1.jpg", None),  # the parentheses do not match
     (r"(p?)/1", "scans/1.jpg", None),  # or match nothing
 ]
 
 
 @pytest.mark.parametrize(("pattern", "uri", "group"), MATCHES)
 def test_what_an_expression_finds(pattern: str, uri: str, group: str | None) -> None:
-    """The first parentheses, or the whole match, anywhere in the uri; nothing is no group."""
+    """The group is the first parentheses, or the whole match, anywhere in the uri."""
     assert GroupBy.parse(pattern).find(uri) == group
 
 
 def test_bad_values() -> None:
-    """Each message says what is wrong and shows an expression that is right."""
+    """Each message names the mistake and shows a correct expression."""
     with pytest.raises(UsageError, match=r"regular expression such as .*missing \).*got '\(p'"):
         ConvertOptions(group_by="(p")
     with pytest.raises(UsageError, match=r"'\(p\*\)', which matches the empty text"):
@@ -93,7 +93,7 @@ NEEDS = [
 
 
 def test_rows_whose_split_needs_a_group() -> None:
-    """A row that names its split needs none, unless eval_from may move it."""
+    """A row with a named split needs no group, unless eval_from may move it."""
     rows = [Row("x.csv", n, split, uri, "cat", g) for n, (split, uri, g, _, _) in enumerate(NEEDS)]
     for share, at in ((None, 3), (EvalFrom("train", 10), 4)):
         kept, rejects = with_groups(batch(rows), GroupBy("patient"), share)
@@ -112,7 +112,7 @@ def test_rows_whose_split_needs_a_group() -> None:
 
 
 def test_why_an_expression_gives_no_group() -> None:
-    """It must match; and a text in the row itself has no uri, only a digest."""
+    """The expression must match; a text in the row itself has no uri, only a digest."""
     rows = [
         Row("x.csv", n, None, uri, "cat") for n, uri in enumerate(["p/1", "", content_uri("7")])
     ]
@@ -128,7 +128,7 @@ def test_why_an_expression_gives_no_group() -> None:
 
 
 def test_a_group_decides_the_split_and_not_the_order() -> None:
-    """Rows keep their sort keys; those of a group have its split hash, others their own."""
+    """Rows keep their sort keys; rows of a group have its split hash, other rows their own."""
     rows = [Row("x.csv", n, None, f"{n}.jpg", "cat") for n in range(4)]
     names = [row.uri for row in rows]
     plain = placed([batch(rows)], names, 7)
@@ -141,7 +141,7 @@ def test_a_group_decides_the_split_and_not_the_order() -> None:
 
 
 def groups_read(source: Any, **options: Any) -> list[str | None]:
-    """Return the group of each row of a source; rejects are left out."""
+    """Return the group of each row of a source, without rejects."""
     found, decided = open_source(source, ConvertOptions(**options))
     if found.rows:
         items = [item for part in found.rows for item in part if isinstance(item, RowBatch)]
@@ -186,13 +186,13 @@ LINES = {
 
 @pytest.mark.parametrize("name", LINES)
 def test_columns_of_csv(name: str, make_csv: MakeCsv) -> None:
-    """A column names the group of each row, in blocks of lines and line by line."""
+    """A column has the group of each row, in blocks of lines and line by line."""
     lines, options = LINES[name]
     assert groups_read(make_csv(lines), **options) == ["p1", "p2", None]
 
 
 def test_keys_of_json(tmp_path: Path) -> None:
-    """A key names the group, beside AutoML's keys and beside those of other tools."""
+    """A key has the group, among AutoML's keys and among the keys of other tools."""
     objects = [
         {"imageGcsUri": f"{n}.jpg", "scan": {"p": 1}, "patient": n or None} for n in range(3)
     ]
@@ -210,7 +210,7 @@ def test_keys_of_json(tmp_path: Path) -> None:
 
 
 def test_columns_of_frames() -> None:
-    """A DataFrame's column names the group; whole numbers beside gaps stay whole."""
+    """A DataFrame's column has the group; whole numbers in a column with gaps stay whole."""
     frame = pd.DataFrame({"image_uri": ["1.jpg", "2.jpg"], "label": "x", "patient": [7, None]})
     assert groups_read(frame, group_by="patient") == ["7", None]
     schema = {"schema": '{"label": "label"}', "group_by": "patient"}
@@ -222,7 +222,7 @@ def test_columns_of_frames() -> None:
 def test_what_is_said_about_the_columns(make_csv: MakeCsv, tmp_path: Path) -> None:
     """The summary names the column of groups, in every format that has one."""
     found = recordgen.plan(make_csv(LINES["a table"][0], "t.csv"), group_by="patient")
-    assert dict(found.detection.columns)["patient"] == "bytes feature and group"
+    assert dict(found.detection.columns)["patient"] == "text (group)"
     images = make_csv(["image_uri,patient,label", "TRAIN,p1,cat"])
     found = recordgen.plan(images, group_by="2", max_reject_fraction=1)
     assert found.detection.columns[-1] == ("2", "group")
@@ -234,14 +234,14 @@ def test_columns_that_are_not_there(make_csv: MakeCsv, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"labels.csv:1: group_by=patent: there is no column"):
         recordgen.plan(source, group_by="patent")
     bare = make_csv(["1.jpg,cat,p1", "2.jpg,dog,p2"], "bare.csv")
-    with pytest.raises(UsageError, match=r"without a header, group_by=3 needs the numbers of"):
+    with pytest.raises(UsageError, match=r"without a header, group_by=3 also needs the numbers"):
         recordgen.plan(bare, group_by="3", task="image_multi_label")
     twice = make_csv(["image_uri,label,p,p", "1.jpg,cat,1,2"], "twice.csv")
     with pytest.raises(UsageError, match=r"2 columns are named 'p'.*--group-by 3"):
         recordgen.plan(twice, group_by="p")
     (tmp_path / "images" / "cat").mkdir(parents=True)
     (tmp_path / "images" / "cat" / "1.jpg").write_bytes(b"x")
-    with pytest.raises(UsageError, match=r"group_by=patient names a column, and a folder has none"):
+    with pytest.raises(UsageError, match=r"group_by=patient names a column, but the format folder"):
         recordgen.plan(f"{tmp_path}/images/", group_by="patient")
 
 
@@ -259,13 +259,13 @@ def splits_by_patient(found: dict[str, str]) -> dict[str, set[str]]:
 
 
 def test_no_group_straddles_splits(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A group has one split, also where eval_from moves it, and later rows change nothing."""
+    """A group has one split, even if eval_from moves it, and later rows change nothing."""
     lines = [f"p{n % 40}/{n}.mp4,x" for n in range(160)]
     source = make_csv(lines)
     found = convert(source, tmp_path / "a", group_by=r"(p\d+)/")
     assert set(found.values()) == {"train", "eval", "test"}
     assert all(len(splits) == 1 for splits in splits_by_patient(found).values())
-    # The same groups in a column, named otherwise: the group's value decides.
+    # The same groups in a column with other uris: the group's value decides.
     named = ["video_uri,label,patient", *(f"{n}.mp4,x,p{n % 40}" for n in range(160))]
     by_column = convert(make_csv(named, "column.csv"), tmp_path / "b", group_by="patient")
     assert by_column == {uri.partition("/")[2]: split for uri, split in found.items()}
@@ -281,7 +281,7 @@ def test_no_group_straddles_splits(make_csv: MakeCsv, tmp_path: Path) -> None:
 
 
 def test_rows_without_a_group_are_rejected(make_csv: MakeCsv) -> None:
-    """They count as read and as rejected, and the other rows are planned."""
+    """Rows without a group count as read and as rejected; the other rows are planned."""
     source = make_csv(["p1/1.mp4,x", "2.mp4,x", "TEST,3.mp4,x"])
     result = recordgen.plan(source, group_by="(p1)/", max_reject_fraction=1, **VIDEOS)
     assert [(item.line, item.code) for item in result.rejects] == [(2, "no_group")]
@@ -289,7 +289,7 @@ def test_rows_without_a_group_are_rejected(make_csv: MakeCsv) -> None:
 
 
 def test_parts_of_a_video_that_name_several_groups(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """The first line's group decides about all segments: a video never straddles splits."""
+    """The first line's group decides the split of all segments: a video is never divided."""
     header = "video_uri,label,start,end,patient"
     lines = [f"{n}.mp4,x,{part},{part + 1},p{n}-{part}" for part in (2, 0, 1) for n in range(60)]
     mixed = convert(make_csv([header, *lines]), tmp_path / "a", group_by="patient")

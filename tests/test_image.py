@@ -1,4 +1,4 @@
-"""The image checker: what is stored decodes in TensorFlow to what a person sees."""
+"""The image check: stored images decode in TensorFlow as a person sees them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.conftest import encoded, exif_of, noise
 
 OPTIONS = ConvertOptions()
 BASE = noise(10, 6).resize((80, 48))
-TURNED = exif_of(6)  # turn by 90° to see it upright
+TURNED = exif_of(6)  # needs a turn by 90° to be upright
 GLASS = BASE.convert("RGBA")
 GLASS.putalpha(noise(80, 48, seed=1).convert("L"))
 DEEP = Image.fromarray(np.random.default_rng(2).integers(0, 65536, (48, 80)).astype(np.uint16))
 
-# name: file, stored format, why re-encoded, tolerance in levels of 255
+# name: file, stored format, reason for the re-encoding, tolerance in levels of 255
 KINDS = {
     "jpeg": (encoded(BASE, "JPEG"), "jpeg", None, 4),
     "gray jpeg": (encoded(BASE.convert("L"), "JPEG"), "jpeg", None, 4),
@@ -82,7 +82,7 @@ KINDS = {
 
 
 def as_seen(data: bytes) -> np.ndarray:
-    """Return uint8 [h, w, 3] as a viewer shows it: upright, on white, 8 bit."""
+    """Return uint8 [h, w, 3] as a viewer displays it: upright, on white, 8 bit."""
     image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
     if image.mode.startswith("I;16"):
         return np.repeat((np.asarray(image) >> 8).astype(np.uint8)[:, :, None], 3, axis=2)
@@ -102,7 +102,7 @@ def as_trained(data: bytes) -> np.ndarray:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_trainer_sees_what_a_person_sees(name: str) -> None:
-    """The stored bytes decode to the picture; bytes are the file's own unless a reason is given."""
+    """The stored bytes decode to the picture; files keep their bytes unless a reason is given."""
     data, kind, reason, tolerance = KINDS[name]
     stored = check_image(data, OPTIONS)
     assert (stored.format, stored.reencoded) == (kind, reason)
@@ -115,7 +115,7 @@ def test_trainer_sees_what_a_person_sees(name: str) -> None:
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("check", ["decode", "header"])
 def test_max_side(name: str, check: str) -> None:
-    """Whatever the kind, the longer side is brought down and the shape kept."""
+    """For every format, the longer side is reduced and the shape is kept."""
     data = KINDS[name][0]
     stored = check_image(data, ConvertOptions(max_side=32, check=check))
     height, width, _ = as_seen(data).shape
@@ -130,7 +130,7 @@ def test_max_side(name: str, check: str) -> None:
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP"])
 def test_images_of_just_max_side_keep_their_bytes(kind: str) -> None:
-    """What fits is neither touched nor enlarged; one pixel more than the limit does not fit."""
+    """Images within the limit are unchanged; one pixel more is too large."""
     data = encoded(BASE, kind)
     assert check_image(data, ConvertOptions(max_side=80)).data == data
     smaller = check_image(data, ConvertOptions(max_side=79))
@@ -140,7 +140,7 @@ def test_images_of_just_max_side_keep_their_bytes(kind: str) -> None:
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("size", [(200, 150), (150, 200), (31, 200)])
 def test_downscaling_takes_the_best_filter(mode: str, size: tuple[int, int]) -> None:
-    """JPEGs shrink while they are decoded, then by Lanczos; all else by Lanczos alone."""
+    """JPEGs are decoded at a smaller scale, then resized by Lanczos; all others only by Lanczos."""
     image, options = noise(*size).convert(mode), ConvertOptions(max_side=50)
     scale = 50 / max(size)
     target = tuple(max(1, round(side * scale)) for side in size)
@@ -160,7 +160,7 @@ def test_downscaling_takes_the_best_filter(mode: str, size: tuple[int, int]) -> 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize("orientation", range(10))
 def test_each_orientation(kind: str, orientation: int) -> None:
-    """Exif's 2 to 8 turn and mirror; 1 says upright, and 0 and 9 say nothing (Exif 2.3, 4.6.4)."""
+    """Orientations 2 to 8 are undone; 1 is upright, 0 and 9 are invalid (Exif 2.3, 4.6.4)."""
     gradient = Image.linear_gradient("L").resize((64, 32)).convert("RGB")
     data = encoded(gradient, kind, exif=exif_of(orientation), quality=95)
     stored = check_image(data, OPTIONS)
@@ -175,8 +175,8 @@ def test_each_orientation(kind: str, orientation: int) -> None:
     assert small.height / small.width == stored.height / stored.width
 
 
-def test_what_is_reencoded_has_neither_exif_nor_profile() -> None:
-    """Whoever reads the record must not turn the image a second time, nor change its colours."""
+def test_reencoded_images_have_no_exif_and_no_profile() -> None:
+    """A reader of the record must not turn the image again, nor change its colours."""
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     for image, kind in ((BASE, "WEBP"), (BASE, "TIFF"), (GLASS, "PNG"), (BASE, "JPEG")):
         data = encoded(image, kind, exif=TURNED, icc_profile=profile)
@@ -185,8 +185,8 @@ def test_what_is_reencoded_has_neither_exif_nor_profile() -> None:
         assert "icc_profile" not in found.info
 
 
-def test_a_format_that_no_dataset_takes() -> None:
-    """Pillow could read it, and the message says how it begins."""
+def test_an_unsupported_format() -> None:
+    """It is refused although Pillow could read it, and the message names the format."""
     with pytest.raises(PayloadError) as caught:
         check_image(encoded(BASE, "PPM"), OPTIONS)
     assert caught.value.code == "not_an_image"
@@ -196,7 +196,7 @@ def test_a_format_that_no_dataset_takes() -> None:
 
 
 def test_fill_bytes_before_exif() -> None:
-    """Any number of bytes 0xFF may stand before a marker (ITU-T T.81, B.1.1.2)."""
+    """Any number of fill bytes 0xFF may precede a marker (ITU-T T.81, B.1.1.2)."""
     data = KINDS["turned jpeg"][0]
     at = data.index(b"\xff\xe1")
     for count in (1, 2, 3):
@@ -216,7 +216,7 @@ def overwritten(data: bytes, with_bytes: bytes) -> bytes:
 
 
 def tiff_of(compression: str) -> bytes:
-    """Return a TIFF; fax codes hold one bit per pixel."""
+    """Return a TIFF; fax codes need one bit per pixel."""
     image = noise(200, 150)
     bits = image.convert("1") if compression.startswith("group") else image
     return encoded(bits, "TIFF", compression=compression)
@@ -278,7 +278,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_damaged_images_are_refused(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """Each kind of damage is refused with its code and the decoder's words, which it keeps."""
+    """Each kind of damage is refused with its code and the decoder's message."""
     data, code, words = REFUSED[name]
     with pytest.raises(PayloadError) as caught:
         check_image(data, OPTIONS)
@@ -295,7 +295,7 @@ def damaged(data: bytes) -> bytes:
 HALF = "the {} does not decode to its end: "
 HEADER_ONLY, SMALL = ConvertOptions(check="header"), ConvertOptions(check="header", max_side=32)
 
-# what a decoder refuses, though only headers are checked: because it has to be re-encoded
+# refused with check=headers, too, because the image must be re-encoded
 DECODED_ANYWAY = [
     (b"\xff\xd8\xff\xe0" + bytes(30), OPTIONS, "JPEG"),
     (damaged(PHOTO), OPTIONS, "JPEG"),
@@ -315,7 +315,7 @@ DECODED_ANYWAY = [
     ids=[f"{n} {c[2]}" for n, c in enumerate(DECODED_ANYWAY)],
 )
 def test_messages_name_the_format(data: bytes, options: ConvertOptions, kind: str) -> None:
-    """A decoder's words stand behind the name of the format."""
+    """The name of the format precedes the decoder's message."""
     with pytest.raises(PayloadError) as caught:
         check_image(data, options)
     assert caught.value.message.startswith(HALF.format(kind))
@@ -323,7 +323,7 @@ def test_messages_name_the_format(data: bytes, options: ConvertOptions, kind: st
 
 
 def test_damage_that_other_decoders_hide() -> None:
-    """Pillow and TensorFlow accept a scan that ends in the middle, so they are not asked."""
+    """Pillow and TensorFlow accept a scan that ends in the middle; the check does not."""
     data = REFUSED["jpeg with end markers in its scan"][0]
     Image.open(io.BytesIO(data)).load()
     assert tf.io.decode_jpeg(data).shape == (150, 200, 3)
@@ -342,7 +342,7 @@ def test_broken_exif_turns_nothing() -> None:
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 10**6), st.binary(min_size=1, max_size=8))
 @settings(max_examples=4 * settings().max_examples)
 def test_what_is_accepted_decodes(name: str, at: int, noise_bytes: bytes) -> None:
-    """Whatever bytes are damaged: an image is refused as such, or TensorFlow decodes it."""
+    """With any damage, an image is refused, or TensorFlow decodes it."""
     data = KINDS[name][0]
     at %= len(data)
     damaged = data[:at] + noise_bytes + data[at + len(noise_bytes) :]
@@ -354,8 +354,8 @@ def test_what_is_accepted_decodes(name: str, at: int, noise_bytes: bytes) -> Non
     assert decoded.shape == (stored.height, stored.width, 3)
 
 
-def test_bmp_with_bytes_behind_its_pixels() -> None:
-    """Two bytes more, as some programs write them, would stop TensorFlow: they go."""
+def test_bmp_with_bytes_after_its_pixels() -> None:
+    """Some programs add two bytes, which TensorFlow refuses: they are removed."""
     stored = check_image(encoded(BASE, "BMP") + b"\0\0", OPTIONS)
     assert (stored.format, stored.reencoded) == ("png", "bmp")
 
@@ -382,12 +382,12 @@ def test_limits() -> None:
         )
 
 
-def test_what_pillow_finds_too_large() -> None:
-    """Where the user allows any number of pixels, Pillow still has its own limit."""
+def test_pillows_own_limit() -> None:
+    """If the user allows any number of pixels, Pillow still has its own limit."""
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0))
     data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT") + chunk(b"IEND")
     with pytest.raises(
-        PayloadError, match=r"^Pillow refuses images of so many pixels: I"
+        PayloadError, match=r"^Pillow refuses images with this many pixels: I"
     ) as caught:
         check_image(data, ConvertOptions(max_image_pixels=10**9))
     assert caught.value.code == "too_many_pixels"
@@ -395,7 +395,7 @@ def test_what_pillow_finds_too_large() -> None:
     assert found == CheckedImage(data, "png", None, None)
 
 
-# file, format; what check=none finds
+# file, format and size found with check=none
 UNREAD = [
     (PHOTO, ("jpeg", 150, 200)),
     (b"\xff\xd8\xff broken", ("jpeg", None, None)),
@@ -404,14 +404,14 @@ UNREAD = [
     (encoded(BASE, "BMP"), ("bmp", 48, 80)),
     (encoded(BASE, "WEBP"), ("", 48, 80)),
     (encoded(BASE, "PNG", exif=TURNED), ("png", 48, 80)),
-    (encoded(BASE, "PPM"), ("", None, None)),  # no dataset takes it, though Pillow could tell
+    (encoded(BASE, "PPM"), ("", None, None)),  # unsupported, though Pillow could read it
     (b"not an image", ("", None, None)),
 ]
 
 
 @pytest.mark.parametrize(("data", "found"), UNREAD, ids=range(len(UNREAD)))
 def test_check_none_reads_headers(data: bytes, found: tuple[str, int | None, int | None]) -> None:
-    """The bytes are stored unread; format, size and channels as far as a header tells them."""
+    """The bytes are stored as they are, with format, size and channels from the header."""
     is_gray = None if found[1] is None else False
     stored = CheckedImage(data, *found, is_gray=is_gray)
     assert check_image(data, ConvertOptions(check="none")) == stored
@@ -424,7 +424,7 @@ def tables(data: bytes) -> tuple[object, object]:
 
 
 def test_how_jpegs_are_encoded_again() -> None:
-    """Turned: with the file's own tables and sampling. CMYK: at 95. Downscaled: at 92."""
+    """Turned images keep the file's tables and sampling; CMYK gets 95, downscaled images 92."""
     for sampling in range(3):
         turned = encoded(BASE, "JPEG", exif=TURNED, quality=77, subsampling=sampling)
         assert tables(check_image(turned, OPTIONS).data) == tables(turned)
@@ -445,7 +445,7 @@ def test_how_jpegs_are_encoded_again() -> None:
 
 
 def test_thin_images_keep_a_pixel() -> None:
-    """The shorter side is rounded, and never to nothing."""
+    """The shorter side is rounded to at least one pixel."""
     for kind in ("JPEG", "PNG"):
         for width, height, expected in ((300, 1, (32, 1)), (1, 300, (1, 32)), (64, 35, (32, 18))):
             stored = check_image(encoded(noise(width, height), kind), ConvertOptions(max_side=32))
@@ -457,7 +457,7 @@ def segment(marker: int, body: bytes) -> bytes:
     return struct.pack(">BBH", 0xFF, marker, len(body) + 2) + body
 
 
-# bytes between a JPEG's first marker and the rest of it, whether they turn it
+# bytes after a JPEG's first marker, whether they turn the image
 EXIF = b"Exif\0\0" + TURNED.tobytes().removeprefix(b"Exif\0\0")
 SEGMENTS = [
     (segment(0xE1, EXIF), True),
@@ -477,7 +477,7 @@ SEGMENTS = [
 
 @pytest.mark.parametrize(("between", "turns"), SEGMENTS, ids=range(len(SEGMENTS)))
 def test_where_exif_stands(between: bytes, turns: bool) -> None:
-    """It is found behind any other segment, and only where it is one; as Pillow finds it."""
+    """Pages run from the first to the last needed name; many names are split into ranges."""
     data = encoded(BASE, "JPEG")
     data = data[:2] + between + data[2:]
     stored = check_image(data, OPTIONS)
@@ -487,8 +487,8 @@ def test_where_exif_stands(between: bytes, turns: bool) -> None:
     assert Image.open(io.BytesIO(data)).getexif().get(0x0112, 1) == stored.orientation
 
 
-def test_gifs_that_are_shown_otherwise() -> None:
-    """A frame that leaves a part of its canvas free, and colours that no palette has, change."""
+def test_gifs_that_are_reencoded() -> None:
+    """Frames smaller than their canvas, and colours outside the palette, are re-encoded."""
     stream = gif.lzw([*gif.pixels(15), 3, gif.END])
     whole = gif.header() + gif.frame(stream) + b";"
     part = gif.header(8, 5) + gif.frame(stream) + b";"
@@ -502,7 +502,7 @@ def test_gifs_that_are_shown_otherwise() -> None:
 
 
 def test_bmps_of_older_programs() -> None:
-    """A header of 12 bytes, and rows that end early, are written again; flipped rows are not."""
+    """Headers of 12 bytes and missing row ends are re-encoded; bottom-up rows are not."""
     plain = encoded(noise(5, 3), "BMP")
     assert check_image(plain, OPTIONS).data == plain
     pixels = plain[54:]

@@ -1,4 +1,4 @@
-"""What one image may cost: parts, pixels of all frames, memory and processor time."""
+"""Limits of one image: parts, pixels of all frames, memory and processor time."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ PROGRESSIVE = encoded(SMALL, "JPEG", progressive=True)
 
 
 def refusal(data: bytes, options: ConvertOptions = OPTIONS) -> tuple[str, str]:
-    """Return the code and the message of an image that is refused."""
+    """Return the code and the message of a refused image."""
     with pytest.raises(PayloadError) as caught:
         check_image(data, options)
     return caught.value.code, caught.value.message
 
 
 def of_blocks(count: int) -> bytes:
-    """Return a GIF of one frame and of comments: so many blocks."""
+    """Return a GIF with one frame and comments: ``count`` blocks in total."""
     gif = encoded(SMALL, "GIF")
     return gif[:-1] + b"!\xfe\0" * (count - gif.count(b"!\xf9") - 1) + b";"
 
 
 def segments(count: int) -> bytes:
-    """Return a JPEG with so many segments before its scan."""
+    """Return a JPEG with this many segments before its scan."""
     own, at = 0, 2
     while JPEG[at + 1] != 0xDA:
         own, at = own + 1, at + 2 + int.from_bytes(JPEG[at + 2 : at + 4], "big")
@@ -49,11 +49,11 @@ def segments(count: int) -> bytes:
 
 
 def png_of_size(count: int) -> bytes:
-    """Return a PNG of so many chunks."""
+    """Return a PNG with this many chunks."""
     return bombs.png_of_chunks(count - 3)
 
 
-# name: (files that are just small enough, and just too large), words of the message
+# name: (largest accepted file, smallest refused file), part of the message
 PARTS = {
     "jpeg scans": (
         bombs.jpeg_of_scans(64, 99),
@@ -85,7 +85,7 @@ PARTS = {
 
 @pytest.mark.parametrize("name", PARTS)
 def test_parts(name: str) -> None:
-    """A file of as many parts as are allowed is accepted; one more is refused before decoding."""
+    """A file with the largest number of parts is accepted; with one more, refused undecoded."""
     small, large, words = PARTS[name]
     assert check_image(small, OPTIONS).height
     code, message = refusal(large)
@@ -94,7 +94,7 @@ def test_parts(name: str) -> None:
 
 
 def test_scans_are_counted_where_they_are() -> None:
-    """Bytes of a scan's marker in other segments, or behind the end, are no scans."""
+    """A scan's marker in other segments, or after the end, is not counted."""
     text = b"\xff\xfe" + struct.pack(">H", 2 + 600) + b"\xff\xda" * 300
     start = PROGRESSIVE.index(b"\xff\xda")
     for data in (
@@ -110,7 +110,7 @@ def test_scans_are_counted_where_they_are() -> None:
 @pytest.mark.parametrize("layout", ["<HLHHL", ">HLHHL", "<QQHHQ", ">QQHHQ"])
 @pytest.mark.parametrize("tag", [273, 324])
 def test_strips_of_every_layout(layout: str, tag: int) -> None:
-    """Both byte orders, and offsets of 4 and 8 bytes: strips and tiles are counted."""
+    """Strips and tiles are counted in both byte orders, with offsets of 4 and 8 bytes."""
     order, number, offset, entry, count = layout[0], layout[1], layout[2], "HH", layout[5]
     big = offset == "Q"
     magic = (b"II" if order == "<" else b"MM") + struct.pack(order + "H", 43 if big else 42)
@@ -122,7 +122,7 @@ def test_strips_of_every_layout(layout: str, tag: int) -> None:
 
 
 def test_pixels_of_all_frames() -> None:
-    """The frames of a GIF may have ten times the pixels of an image, together."""
+    """The frames of a GIF may have together ten times the pixels of an image."""
     data = bombs.gif_of_frames(20, 10, 12)  # 1,200 pixels in frames on a canvas of 400
     assert check_image(data, ConvertOptions(max_image_pixels=400)).reencoded == "gif"
     code, message = refusal(bombs.gif_of_frames(10, 10, 11), ConvertOptions(max_image_pixels=100))
@@ -134,7 +134,7 @@ def test_pixels_of_all_frames() -> None:
 
 
 def test_icons_say_how_large_they_are() -> None:
-    """An icon's own header has no place for large sizes: those of its images count."""
+    """An icon's header has no room for large sizes: the sizes of its images count."""
     png = encoded(noise(300, 200), "PNG")
     few = ConvertOptions(max_image_pixels=59_999)
     assert refusal(bombs.ico_of_png(png), few)[0] == "too_many_pixels"
@@ -148,7 +148,7 @@ def test_icons_say_how_large_they_are() -> None:
 @pytest.mark.parametrize("data", [JPEG, encoded(SMALL, "PNG"), encoded(SMALL, "WEBP")])
 @pytest.mark.parametrize(("size", "pixels"), [("", 20 * 12), ("5x8", 5 * 8)])
 def test_memory_of_the_encoder(data: bytes, size: str, pixels: int) -> None:
-    """libwebp takes 11 bytes for each pixel that is stored (measured on 36 megapixels)."""
+    """libwebp takes 11 bytes for each stored pixel (measured on 36 megapixels)."""
     webp, png = (
         prepare(data, ConvertOptions(encode=encode, size=size)).bytes for encode in ("webp", "png")
     )
@@ -156,7 +156,7 @@ def test_memory_of_the_encoder(data: bytes, size: str, pixels: int) -> None:
 
 
 def test_memory_is_shared() -> None:
-    """Threads hold no more than the budget together; who needs more than all of it, is alone."""
+    """Threads together hold at most the budget; an image that exceeds it is decoded on its own."""
     budget, most = MemoryBudget(), 100
     inside, leave = threading.Event(), threading.Event()
     order: list[str] = []
@@ -186,7 +186,7 @@ def test_memory_is_shared() -> None:
 
 
 def test_memory_goes_back() -> None:
-    """Two threads that decode large images in turn take little more memory than one thread."""
+    """Two threads that decode large images in turn take little more memory than one."""
     code = """
 import io, resource, threading
 from PIL import Image
@@ -213,7 +213,7 @@ for thread in threads:
 print(peak() - before)
 """
     more = int(run_python("-c", code).stdout)
-    assert more < 64_000_000, more  # bytes of the image as decoded
+    assert more < 64_000_000, more  # bytes of the decoded image
 
 
 def test_default_budget() -> None:
@@ -226,9 +226,9 @@ def test_default_budget() -> None:
 def test_apart_is_the_same(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An image that promises much work is checked in another process, with the same result.
+    """An image that announces much work is checked in another process, with the same result.
 
-    What takes long is named in the log.
+    The log names slow images.
     """
     caplog.set_level("INFO", "recordgen")
     monkeypatch.setattr(apart_module, "SILENT_SECONDS", 0.01)
@@ -244,7 +244,7 @@ def test_apart_is_the_same(
     monkeypatch.setattr(image_module, "check_apart", check_apart)
     monkeypatch.setattr(image_module, "APART_SHARE", 0)
     there = check_image(data, OPTIONS, "slow.webp")
-    assert caplog.messages == ["slow.webp takes long: it may take 20 s of processor time"]
+    assert caplog.messages == ["slow.webp is slow to check: it may take 20 s of processor time"]
     assert apart == [len(data)]
     assert there._replace(small=None) == here._replace(small=None)
     damaged = encoded(noise(40, 30), "JPEG")[:500]
@@ -255,7 +255,7 @@ def test_apart_is_the_same(
 
 
 def test_too_slow() -> None:
-    """A decoder is ended in the middle of its work; the message names the option."""
+    """A decoder is killed during its work; the message names the option."""
     data = bombs.of_one_colour("WEBP", "RGB", 2500)
     assert refusal(data, ConvertOptions(image_seconds=0.05)) == (
         "too_slow",
@@ -265,7 +265,7 @@ def test_too_slow() -> None:
 
 
 def test_a_decoder_that_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a process of its own it ends neither the run nor the worker."""
+    """In its own process, it ends neither the run nor the worker."""
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\ncat > /dev/null\nkill -SEGV $$\n")
     python.chmod(0o755)
@@ -275,7 +275,7 @@ def test_a_decoder_that_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_flattening_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are flattened on white a few at a time, and none is lost or done twice."""
+    """Some rows at a time are flattened on white; each row exactly once."""
     glass = noise(9, 10)
     glass.putalpha(noise(9, 10, seed=1).convert("L"))
     white = Image.new("RGBA", glass.size, "white")

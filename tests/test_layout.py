@@ -1,4 +1,4 @@
-"""What separates the fields of a CSV file, and what is wrong with it as a whole."""
+"""The separator of a CSV file, and errors about the file as a whole."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def layout(data: str | bytes) -> tuple[str, list[bytes]]:
     return delimiter, list(lines)
 
 
-# a file whose fields are separated by something else, what that is
+# a file whose fields are not separated by commas, its separator
 SEPARATED = [
     ("TRAIN;a.jpg;cat", "semicolons"),
     ("image_uri\tlabel", "tabs"),
@@ -51,24 +51,24 @@ SEPARATED = [
 
 @pytest.mark.parametrize(("data", "name"), SEPARATED)
 def test_separators_are_detected(data: str, name: str) -> None:
-    """Semicolons and tabs are told from commas, also where fields hold commas."""
+    """Semicolons and tabs are detected, even if fields contain commas."""
     assert DELIMITERS[layout(data)[0]] == name
 
 
-# a file that is no CSV of rows, what is said
+# a file that is not a CSV of rows, error message
 OTHERS: list[tuple[str | bytes, str]] = [
     ("TRAIN,a.jpg,cat\n".encode("utf-16"), "a.csv: this file is UTF-16; save it as CSV UTF-8"),
     ("a.jpg,cat\rb.jpg,dog\r", "a.csv:1: lines must end with LF or CR LF"),
-    ("sep=|\r\na.jpg|cat", r"a.csv:1: .* \(got a note to Excel that says '\|'\); save the file"),
-    ('"TRAIN,a.jpg,cat"\n"TEST,b.jpg,dog"', "a.csv:1: each line is one field in quotes"),
-    ('{"imageGcsUri": "a.jpg"}', "a.csv:1: this line is JSON, and the file is read as CSV"),
+    ("sep=|\r\na.jpg|cat", r"a.csv:1: .* \(got '\|' in Excel's sep= line\); save the file"),
+    ('"TRAIN,a.jpg,cat"\n"TEST,b.jpg,dog"', "a.csv:1: each whole line is quoted as one field"),
+    ('{"imageGcsUri": "a.jpg"}', "a.csv:1: this line is JSON, but the file is read as CSV"),
     ("Anna B-PER\nflew O\n\nYork\tNNP I-LOC", "a.csv:1: this line is a token and its tag"),
 ]
 
 
 @pytest.mark.parametrize(("data", "message"), OTHERS)
 def test_other_files_are_named(data: str | bytes, message: str) -> None:
-    """What a spreadsheet or another tool saved is one error, not a reject per line."""
+    """A file of a spreadsheet or another tool is one error, not a reject per line."""
     with pytest.raises(SourceError, match=message):
         layout(data)
 
@@ -97,7 +97,7 @@ COMMAS = [
 
 @pytest.mark.parametrize("data", COMMAS)
 def test_other_signs_may_be_in_fields(data: str) -> None:
-    """Where commas separate, all lines are handed on as they are."""
+    """If commas separate fields, all lines are returned unchanged."""
     assert layout(data) == (",", data.encode().split(b"\n"))
 
 
@@ -107,7 +107,7 @@ FIELDS = st.text(st.sampled_from("ab ;,\t\"'"), max_size=8)
 @settings(max_examples=60)
 @given(st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=8))
 def test_what_is_quoted_does_not_separate(rows: list[tuple[str, str]]) -> None:
-    """A file of quoted fields is one of commas, whatever the fields hold."""
+    """Quoted fields are separated by commas, whatever the fields contain."""
     out = io.StringIO()
     csv.writer(out, quoting=csv.QUOTE_ALL).writerows(rows)
     assert layout(out.getvalue())[0] == ","

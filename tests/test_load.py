@@ -1,4 +1,4 @@
-"""Many conversions at once, very many shards, clocks that jump, and too little memory."""
+"""Many concurrent conversions, very many shards, clocks that jump, and too little memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SMALL = {"shard_mb": 0.005}
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return an import file of ten images."""
+    """Return an import file with ten images."""
     folder = tmp_path_factory.mktemp("source")
     for number in range(10):
         data = encoded(noise(48, 48, seed=number), "JPEG", quality=90)
@@ -52,7 +52,7 @@ def whole(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
 
 
 def test_ten_conversions_at_once(source: str, whole: dict[str, bytes], tmp_path: Path) -> None:
-    """Threads of one process, each with an output of its own: none sees anything of the others."""
+    """Ten threads of one process convert into ten outputs without affecting each other."""
     outputs = [tmp_path / f"{number}" for number in range(10)]
     with ThreadPoolExecutor(len(outputs)) as pool:
         list(pool.map(lambda output: recordgen.convert(source, output, **_SMALL), outputs))
@@ -60,7 +60,7 @@ def test_ten_conversions_at_once(source: str, whole: dict[str, bytes], tmp_path:
 
 
 def test_the_plan_of_a_hundred_thousand_shards() -> None:
-    """It is arithmetic on the sums of the buckets; no shard costs anything by itself."""
+    """The plan depends only on the sums of the buckets; single shards cost nothing."""
     group = Group("train", "")
     bucket = BucketSummary({group: 400_000}, {group: 40_000_000})
     options = ConvertOptions(shard_mb=0.0004)
@@ -71,7 +71,7 @@ def test_the_plan_of_a_hundred_thousand_shards() -> None:
 def test_clocks_that_jump(
     source: str, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time of day may go back or leap by years: no wait and no byte depends on it."""
+    """The time of day may go back or jump by years: waits and bytes do not depend on it."""
     real, jumps = time.time, cycle([0, -4e8, 4e8, -60, 60])
     monkeypatch.setattr(time, "time", lambda: real() + next(jumps))
     recordgen.convert(source, tmp_path / "out", **_SMALL)
@@ -81,7 +81,7 @@ def test_clocks_that_jump(
 def test_memory_that_ends(
     source: str, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A decoder that gets none: the run says what to do, and goes on where it stopped."""
+    """A decoder runs out of memory: the error contains a remedy, and a resumed run continues."""
     decode = simplejpeg.decode_jpeg
     calls = iter(range(100))
 
@@ -103,7 +103,7 @@ def test_memory_that_ends(
 def test_the_limit_of_a_control_group(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If it ended a process during the run, this is the reason that the run gives."""
+    """If it kills a process during the run, the run reports this reason."""
     assert memory_kills(str(tmp_path)) == 0
     for version, name in enumerate(("memory/memory.oom_control", "memory.events"), 1):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -124,10 +124,10 @@ def test_the_limit_of_a_control_group(
 def test_the_workers_end_with_one_that_dies_and_with_a_stop(
     by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beam waits for each of them, and one may wait for rows of the dead one for ever."""
-    glob = Path.glob  # a thread that ends hides nothing
+    """Beam waits for each worker, and a worker may wait forever for rows of a dead one."""
+    glob = Path.glob  # as Beam's thread ends, it must hide nothing
     monkeypatch.setattr(Path, "glob", lambda path, it: [path / "0/children", *glob(path, it)])
-    module = tmp_path / "apache_beam/runners/worker/sdk_worker_main.py"  # its stand-in
+    module = tmp_path / "apache_beam/runners/worker/sdk_worker_main.py"  # the test's replacement
     module.parent.mkdir(parents=True)
     module.write_text("import time; time.sleep(60)")
     command = f"{sys.executable} -m apache_beam.runners.worker.sdk_worker_main; exit $?"
@@ -155,14 +155,14 @@ def test_the_workers_end_with_one_that_dies_and_with_a_stop(
 def test_an_interrupt_waits_for_no_further_image(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither for those of the batch that a thread has begun."""
+    """Not even for the other images of the batch that a thread has begun."""
     calls: list[float] = []
 
     def slow(*_: object, **__: object) -> object:
         calls.append(time.monotonic())
         if len(calls) == 1:
             os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.1)  # the main thread takes the signal
+        time.sleep(0.1)  # the main thread receives the signal
         raise ValueError
 
     monkeypatch.setattr(simplejpeg, "decode_jpeg", slow)

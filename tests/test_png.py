@@ -1,4 +1,4 @@
-"""What libpng would refuse in a PNG is refused before; everything that is legal passes."""
+"""Faults that libpng refuses are found in PNGs; every valid PNG is accepted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.bombs import png_chunk as chunk
 from recordgen.errors import PayloadError
 from recordgen.payloads.png import check_png
 
-# Which of Adam7's passes holds each pixel of a square of eight by eight (PNG, section 8.2).
+# Adam7 pass of each pixel in a square of eight by eight (PNG, section 8.2).
 ADAM7 = (
     "16462646",
     "77777777",
@@ -24,7 +24,7 @@ ADAM7 = (
     "77777777",
 )
 
-# colour type: samples per pixel, and the depths that a sample may have
+# colour type: samples per pixel, and allowed bit depths
 COLOURS = {
     0: (1, (1, 2, 4, 8, 16)),
     2: (3, (8, 16)),
@@ -41,17 +41,17 @@ def header(width: int = 3, height: int = 2, depth: int = 8, colour: int = 0, *re
 
 
 def pixels(size: int) -> bytes:
-    """Return IDAT with so many bytes of pixel data."""
+    """Return IDAT with this many bytes of pixel data."""
     return chunk(b"IDAT", zlib.compress(bytes(size)))
 
 
 def png(*chunks: bytes) -> bytes:
-    """Return a PNG of chunks and the end."""
+    """Return a PNG with these chunks and an end chunk."""
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks) + chunk(b"IEND")
 
 
 def data_bytes(width: int, height: int, bits: int, interlace: int) -> int:
-    """Return how many bytes of pixel data an image has, counted pixel by pixel."""
+    """Return the size of an image's pixel data, counted pixel by pixel."""
     total = 0
     for number in "1234567" if interlace else "0":
         for y in range(height):
@@ -64,7 +64,7 @@ def data_bytes(width: int, height: int, bits: int, interlace: int) -> int:
 @pytest.mark.parametrize("interlace", [0, 1])
 @pytest.mark.parametrize("colour", COLOURS)
 def test_pixel_data_are_complete(colour: int, interlace: int) -> None:
-    """Every legal header passes with all of its pixel data, and not with one byte less."""
+    """Every valid header is accepted with all of its pixel data, and not with one byte less."""
     samples, depths = COLOURS[colour]
     palette = chunk(b"PLTE", bytes(6)) if colour == 3 else b""
     sizes = [*itertools.product(range(1, 10), repeat=2), (40, 3), (3, 40)]
@@ -76,17 +76,17 @@ def test_pixel_data_are_complete(colour: int, interlace: int) -> None:
             check_png(png(head, palette, pixels(expected - 1)))
         assert (caught.value.code, caught.value.message) == (
             "truncated",
-            f"the PNG holds {expected - 1} of {expected} bytes of pixel data",
+            f"the PNG has {expected - 1} of {expected} bytes of pixel data",
         )
 
 
 def test_pixel_data_in_several_chunks() -> None:
-    """A stream may go on in the next chunk; more than is needed does no harm."""
-    stream = zlib.compress(bytes(range(256)) * 12000)  # more than is inflated at once
+    """A stream may continue in the next chunk; extra data is accepted."""
+    stream = zlib.compress(bytes(range(256)) * 12000)  # more than is inflated in one piece
     parts = [chunk(b"IDAT", stream[at : at + 1000]) for at in range(0, len(stream), 1000)]
     check_png(png(header(3071, 1000), *parts))
     check_png(png(header(3071, 999), *parts))
-    with pytest.raises(PayloadError, match="holds 3072000 of 3073000 bytes"):
+    with pytest.raises(PayloadError, match="has 3072000 of 3073000 bytes"):
         check_png(png(header(3072, 1000), *parts))
     check_png(png(header(), chunk(b"IDAT"), pixels(8), chunk(b"IDAT", b"behind the stream's end")))
     unfinished = zlib.compress(bytes(8))[:-4]  # without its checksum, but with all pixels
@@ -94,7 +94,7 @@ def test_pixel_data_in_several_chunks() -> None:
 
 
 _LEGAL = (
-    "the PNG header is not legal (colour type {}, bit depth {}, compression {}, filter {}, "
+    "the PNG header is invalid (colour type {}, bit depth {}, compression {}, filter {}, "
     "interlace {})"
 )
 
@@ -131,22 +131,22 @@ REFUSED = {
     "no palette": (
         png(header(3, 2, 8, 3), pixels(8)),
         "corrupt",
-        "the PNG palette is not legal ([] bytes)",
+        "the PNG palette is invalid ([] bytes)",
     ),
     "two palettes": (
         png(header(3, 2, 8, 3), chunk(b"PLTE", bytes(3)), chunk(b"PLTE", bytes(6)), pixels(8)),
         "corrupt",
-        "the PNG palette is not legal ([3, 6] bytes)",
+        "the PNG palette is invalid ([3, 6] bytes)",
     ),
     **{
         f"palette of {size}": (
             png(header(3, 2, 8, colour), chunk(b"PLTE", bytes(size)), pixels(20)),
             "corrupt",
-            f"the PNG palette is not legal ([{size}] bytes)",
+            f"the PNG palette is invalid ([{size}] bytes)",
         )
         for size, colour in ((0, 3), (4, 3), (771, 3), (0, 2), (5, 2))
     },
-    "no pixels": (png(header()), "truncated", "the PNG holds 0 of 8 bytes of pixel data"),
+    "no pixels": (png(header()), "truncated", "the PNG has 0 of 8 bytes of pixel data"),
     "another stream": (
         png(header(), chunk(b"IDAT", b"no zlib")),
         "corrupt",
@@ -177,15 +177,15 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_libpng_would_refuse(name: str) -> None:
-    """Each fault has its code and its words."""
+    """Each fault has its code and message."""
     data, code, message = REFUSED[name]
     with pytest.raises(PayloadError) as caught:
         check_png(data)
     assert (caught.value.code, caught.value.message) == (code, message)
 
 
-def test_what_passes() -> None:
-    """Palettes of 1 to 256 colours, also of images that need none; chunks that nobody knows."""
+def test_valid_pngs() -> None:
+    """Palettes with 1 to 256 colours, also where none is needed, and unknown chunks."""
     for size, colour, length in ((3, 3, 8), (768, 3, 8), (6, 2, 20), (768, 6, 26)):
         check_png(png(header(3, 2, 8, colour), chunk(b"PLTE", bytes(size)), pixels(length)))
     check_png(png(header(), chunk(b"teSt", b"x"), pixels(8), chunk(b"tEXt")) + b"behind the end")

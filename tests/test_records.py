@@ -1,4 +1,4 @@
-"""Records: Example and TFRecord written without TensorFlow are what TensorFlow writes."""
+"""Records: Example and TFRecord written without TensorFlow equal TensorFlow's bytes."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ _values = st.one_of(
     nst.arrays(np.int64, st.integers(60, 70), elements=st.integers(0, 127)),
     nst.arrays(np.int64, st.integers(60, 70)),
 )
-# Of one length: protobuf's implementations disagree whether "a" or "ab" comes first.
+# Names of equal length: protobuf's implementations disagree whether "a" or "ab" comes first.
 _names = st.text(st.characters(blacklist_categories=("Cs",)), min_size=3, max_size=3)
 
 
 def kind_and_values(value: object) -> tuple[str, list[Any]]:
-    """Return the list of an Example's feature that is to hold a value, and what is in it."""
+    """Return the list type and the values of the feature that stores ``value``."""
     kinds = {bytes: "bytes_list", int: "int64_list", float: "float_list"}
     if isinstance(value, np.ndarray):
         return kinds[type(value.dtype.type(0).item())], value.reshape(-1).tolist()
@@ -87,7 +87,7 @@ def test_examples_are_tensorflows(values: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("count", [63, 64, 100_000])
 def test_many_numbers(count: int) -> None:
-    """Many numbers are packed at once to the same bytes as one after the other."""
+    """Many numbers packed together give the same bytes as one by one."""
     bits = np.arange(count) % 64
     numbers = np.random.default_rng(0).integers(0, 2**63 - 1, count) >> bits
     for array in (numbers, -numbers, numbers & 127):
@@ -96,25 +96,25 @@ def test_many_numbers(count: int) -> None:
         assert parse_example(packed) == {"x": array.tolist()}
 
 
-# What a varint holds in one byte, two, three and nine; and a number below 0, which takes ten.
+# Limits of varints with one, two, three and nine bytes, and a negative number, which takes ten.
 LIMITS = [1 << 7, 1 << 14, 1 << 21, 1 << 28, 1 << 63]
 
 
 def test_numbers_at_the_limits_of_their_bytes() -> None:
-    """Numbers at which a varint grows are TensorFlow's to the byte, one by one and packed."""
+    """Numbers at which a varint grows give TensorFlow's bytes, one by one and packed."""
     numbers = [
         limit + near for limit in LIMITS for near in (-2, -1, 0, 1) if limit + near < 1 << 63
     ]
     numbers += [-number for number in numbers]
     for number in (0, -(1 << 63), *numbers):
         assert b"".join(serialize_example({"x": number})) == theirs(int64_list=[number])
-    for some in (numbers, np.array(numbers), np.array(numbers * 3)):  # many are packed at once
+    for some in (numbers, np.array(numbers), np.array(numbers * 3)):  # many are packed together
         expected = theirs(int64_list=list(map(int, some)))
         assert b"".join(serialize_example({"x": some})) == expected
 
 
 def theirs(**values: list[Any]) -> bytes:
-    """Return the bytes that TensorFlow gives an Example of one feature, ``x``."""
+    """Return TensorFlow's bytes of an Example with one feature, ``x``."""
     [(kind, items)] = values.items()
     feature = tf.train.Feature()
     getattr(feature, kind).value.extend(items)
@@ -125,7 +125,7 @@ def theirs(**values: list[Any]) -> bytes:
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 20_000])
 def test_heads_before_values(size: int) -> None:
-    """What stands before a value, and before all features, is TensorFlow's to the byte."""
+    """The bytes before a value, and before all features, equal TensorFlow's."""
     numbers, lengths = packed_ints(np.array([5, 300, -1]))
     assert lengths.tolist() == [1, 2, 10]
     ends = np.cumsum(lengths).tolist()
@@ -140,22 +140,22 @@ def test_heads_before_values(size: int) -> None:
 
 @pytest.mark.parametrize("limit", [1 << 7, 1 << 12, 1 << 14, 1 << 21])
 def test_lengths_at_the_limits_of_their_bytes(limit: int) -> None:
-    """Each of the lengths of a value, its list, its feature and all features grows at a limit.
+    """The lengths of a value, its list, its feature and all features grow at a limit.
 
-    What stands before a value is 20 bytes at most, so these lengths reach it one after the other.
-    At 2^12, values become pieces of their own.
+    At most 20 bytes precede a value, so these lengths reach the limit one after the other.
+    At 2^12, values become separate pieces.
     """
     value = bytes(limit + 1)
     for size in range(limit - 24, limit + 2):
         data = value[:size]
         assert b"".join(serialize_example({"x": data})) == theirs(bytes_list=[data])
-        if limit < 1 << 21:  # two of them, and texts beside them
+        if limit < 1 << 21:  # two values, and texts next to them
             both = [data, b"y"]
             assert b"".join(serialize_example({"x": both})) == theirs(bytes_list=both)
 
 
 def test_arrays_and_features_without_values() -> None:
-    """An array of no numbers is a list of its kind, and a feature of no kind has no values."""
+    """An array without numbers is a list of its kind; a feature without kind has no values."""
     empty = {"a": np.zeros(0, np.int64), "b": np.zeros((0, 2), np.float32), "c": 7}
     data = b"".join(serialize_example(empty))
     found = tf.train.Example.FromString(data)
@@ -169,17 +169,17 @@ def test_arrays_and_features_without_values() -> None:
 
 @pytest.mark.parametrize("numbers", [[], [1, 127], [128, 5], [5, 1 << 14, 0], [-1, 3]])
 def test_how_many_bytes_each_number_takes(numbers: list[int]) -> None:
-    """Packed numbers come with their lengths, as TensorFlow has them one by one."""
+    """The lengths of packed numbers equal TensorFlow's for single numbers."""
     array = np.array(numbers, np.int64)
     data, lengths = packed_ints(array)
     assert lengths.dtype == np.int64
-    alone = len(theirs(int64_list=[0])) - 1  # what stands before a number
+    alone = len(theirs(int64_list=[0])) - 1  # the bytes before a number
     assert lengths.tolist() == [len(theirs(int64_list=[item])) - alone for item in numbers]
     assert len(data) == sum(lengths)
 
 
 def test_large_values_are_not_copied() -> None:
-    """An image's bytes, also one of several, are handed on as they are."""
+    """The bytes of images are passed on without a copy, also in a list."""
     one, two, three = bytes(4096), bytes(5000), bytes(6000)
     pieces = serialize_example({"a": one, "b": [two, b"small", three]})
     for value in (one, two, three):
@@ -189,22 +189,22 @@ def test_large_values_are_not_copied() -> None:
 
 
 def test_kinds_that_cannot_be() -> None:
-    """A float that float32 does not hold, and other arrays, are errors; [] has no kind."""
+    """Floats too large for float32 and arrays of other types are errors; [] has no kind."""
     with pytest.raises(OverflowError):
         serialize_example({"x": 1e39})
-    with pytest.raises(TypeError, match="must be of int64 or float32 \\(got uint8\\)"):
+    with pytest.raises(TypeError, match="must be int64 or float32 \\(got uint8\\)"):
         serialize_example({"x": np.zeros(1, np.uint8)})
     assert parse_example(b"".join(serialize_example({"x": [], "y": ()}))) == {}
 
 
-def test_zero_and_empty_are_kept_and_none_is_left_out() -> None:
-    """Label 0 is a value; None is none."""
+def test_zero_and_empty_are_kept_and_none_is_skipped() -> None:
+    """Label 0 is a value; None is not."""
     data = b"".join(serialize_example({"zero": 0, "empty": b"", "none": None}))
     assert parse_example(data) == {"empty": [b""], "zero": [0]}
 
 
 def test_not_an_example() -> None:
-    """Bytes of something else are a ValueError."""
+    """Other bytes raise ValueError."""
     with pytest.raises(ValueError, match=r"not a tf\.train\.Example"):
         parse_example(b"\xff\xff\xff")
 
@@ -243,7 +243,7 @@ def test_files_are_read_by_both(tmp_path: Path, compression: str) -> None:
 
 
 def test_records_of_many_pieces(tmp_path: Path) -> None:
-    """A record may have more pieces than the system takes in one call."""
+    """A record may have more pieces than the system accepts in one call."""
     record = [b"ab"] * 3000
     path = tmp_path / "r"
     with path.open("wb", buffering=0) as file:
@@ -252,8 +252,8 @@ def test_records_of_many_pieces(tmp_path: Path) -> None:
     assert list(read_records(str(path))) == [b"ab" * 3000, b"c"]
 
 
-def test_writes_that_take_a_part() -> None:
-    """A pipe that takes less than it is given gets all bytes, in order."""
+def test_partial_writes() -> None:
+    """A pipe that accepts only a part of each write gets all bytes, in order."""
     record = [bytes([number]) * 5000 for number in range(60)]
     ours, theirs = os.pipe()
     found: list[bytes] = []
@@ -273,8 +273,8 @@ def test_writes_that_take_a_part() -> None:
     assert size == len(found[0])
 
 
-def test_gzip_says_no_name_and_no_time(tmp_path: Path) -> None:
-    """The header is the same at any time and under any name (RFC 1952: ID, CM, FLG, MTIME)."""
+def test_gzip_header_has_no_name_and_no_time(tmp_path: Path) -> None:
+    """The header never changes with time or name (RFC 1952: ID, CM, FLG, MTIME)."""
     path = tmp_path / "r.gz"
     write(path, [b"one"], "gzip")
     assert path.read_bytes()[:8] == b"\x1f\x8b\x08" + bytes(5)
@@ -282,8 +282,8 @@ def test_gzip_says_no_name_and_no_time(tmp_path: Path) -> None:
 
 _NO_LENGTH = "damaged record length at offset {}; not a TFRecord file?"
 
-# what is done to three records of 8 bytes (24 bytes each in the file); the message; how many
-# records are given before it; whether counting records sees it, which reads lengths alone
+# damage to three records of 8 bytes (24 bytes each in the file); message; number of records
+# yielded before the error; whether count_frames detects it, which reads only lengths
 DAMAGE = [
     (lambda data: data[:-1], "truncated in the record at offset 48", 2, True),
     (lambda data: data[:30], "truncated in the record at offset 24", 1, True),
@@ -303,7 +303,7 @@ DAMAGE = [
 def test_damaged_files_say_where(
     tmp_path: Path, damage: Any, message: str, before: int, counts: bool
 ) -> None:
-    """A damaged file is an error with its name and offset; records before it are given."""
+    """A damaged file is an error with its name and offset, after the records before it."""
     path = tmp_path / "r"
     records = [b"aaaaaaaa", b"bbbbbbbb", b"cccccccc"]
     write(path, records)
@@ -324,14 +324,14 @@ def test_damaged_files_say_where(
 
 
 def test_empty_files(tmp_path: Path) -> None:
-    """A file of no records is one."""
+    """An empty file is a valid file without records."""
     path = tmp_path / "r"
     assert write(path, []) == 0
     assert (list(read_records(str(path))), count_frames(str(path))) == ([], 0)
 
 
 class Sink(io.RawIOBase):
-    """Takes what is written, and remembers the size of each piece."""
+    """A sink that records the size of each write."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -345,7 +345,7 @@ class Sink(io.RawIOBase):
 
 
 def test_small_records_are_written_together() -> None:
-    """64 small ones are one piece; one of 4,096 bytes is its own, and so is each of its ends."""
+    """64 small records are one piece; one of 4,096 bytes is a separate piece, as are its ends."""
     sink, small, large = Sink(), frame([b"x" * 84]), frame([bytes(4096)])
     assert write_frames(sink, [small] * 130, "none") == 13_000
     assert sink.sizes == [6400, 6400, 200]
@@ -356,13 +356,13 @@ def test_small_records_are_written_together() -> None:
 
 
 def test_pieces_do_not_pile_up() -> None:
-    """When 64 pieces wait they are written, before another record is asked for."""
+    """When 64 pieces wait, they are written before the next record is requested."""
     sink, there = Sink(), []
 
     def frames() -> Iterator[tuple[bytes, ...]]:
         for _ in range(30):
             there.append(len(sink.sizes))
-            yield frame([bytes(4096)] * 3)[:4]  # four pieces: no record, but it is not read
+            yield frame([bytes(4096)] * 3)[:4]  # four pieces; never read
 
     write_frames(sink, frames(), "none")
     assert there == [0] * 16 + [64] * 14
@@ -371,7 +371,7 @@ def test_pieces_do_not_pile_up() -> None:
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_frames_that_come_now_and_then(compression: str) -> None:
-    """A writer adds to what it has written, and says how many bytes that is."""
+    """A writer appends to its earlier frames, and knows the size of the file."""
     file = io.BytesIO()
     with FrameWriter(file, compression) as writer:
         for record in (b"one", b"two"):
@@ -390,7 +390,7 @@ def test_frames_that_come_now_and_then(compression: str) -> None:
     ],
 )
 def test_records_that_are_too_large(tmp_path: Path, size: int, words: str) -> None:
-    """A length above 2^31 is refused before memory is set aside, also with a right checksum."""
+    """A length above 2^31 is refused before memory is allocated, even with a correct checksum."""
     path = tmp_path / "r"
     path.write_bytes(b"".join(frame([b"aaaaaaaa"])) + frame_head(size))
     for read in (lambda: list(read_records(str(path))), lambda: count_frames(str(path))):
@@ -399,7 +399,7 @@ def test_records_that_are_too_large(tmp_path: Path, size: int, words: str) -> No
         assert str(caught.value) == f"{path}: {words}"
 
 
-# what is done to a gzip stream; how the library words it
+# damage to a gzip stream; the library's message
 DAMAGED_GZIP = [
     (
         lambda data: data[:-9],
@@ -413,7 +413,7 @@ DAMAGED_GZIP = [
 
 @pytest.mark.parametrize(("damage", "words"), DAMAGED_GZIP, ids=range(len(DAMAGED_GZIP)))
 def test_damaged_gzip(tmp_path: Path, damage: Any, words: str) -> None:
-    """A damaged gzip stream is an error, not the end of the file; it says how far it was read."""
+    """A damaged gzip stream is an error with the offset, not the end of the file."""
     path = tmp_path / "r.gz"
     path.write_bytes(damage(gzip.compress(b"".join(frame([b"a" * 1000])) * 2)))
     found: list[bytes] = []
@@ -425,7 +425,7 @@ def test_damaged_gzip(tmp_path: Path, damage: Any, words: str) -> None:
 
 
 def test_feature_specs_as_json() -> None:
-    """A spec is kept by dataset.json, with its default only if it has one."""
+    """dataset.json stores a spec, with its default only if it has one."""
     spec = features.FeatureSpec("uint8", shape=(28, 28))
     assert spec.to_json() == {"dtype": "uint8", "shape": [28, 28]}
     varying = features.FeatureSpec("int64", shape=None)
@@ -448,7 +448,7 @@ def test_feature_names() -> None:
 
 
 def test_reading_around_damage(tmp_path: Path) -> None:
-    """Records behind a wrong checksum or a damaged length are found; a cut ends the file."""
+    """Records after a wrong checksum or a damaged length are found; a truncation ends the file."""
     records = [bytes([number]) * 100 for number in range(6)]
     data = bytearray(b"".join(b"".join(frame([record])) for record in records))
     data[116 + 50] ^= 1  # in record 1

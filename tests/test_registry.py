@@ -1,4 +1,4 @@
-"""The registry of tasks: what each of ours declares, and tasks that other packages install."""
+"""The registry of tasks: declarations of our own, and tasks that other packages install."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAIRS = str(ROOT / "examples/own_task/pairs.csv")
 
 @pytest.mark.parametrize("name", OWN)
 def test_a_task_is_declared_in_one_place(name: str) -> None:
-    """All that a class names by its path is there, and is what it should be."""
+    """Each path that a class declares can be imported, and has the right type."""
     task = TASKS[name]
     assert task.name == name
     assert getattr(tasks, task.__name__) is task
@@ -45,14 +45,14 @@ def test_a_task_is_declared_in_one_place(name: str) -> None:
 
 
 def test_the_page_of_formats_lists_all_tasks() -> None:
-    """Each with a link to the page that it declares."""
+    """Each task links to the page that it declares."""
     text = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
     for name, task in TASKS.items():
         assert f"[`{name}`]({Path(task.page).relative_to('docs')})" in text
 
 
 def test_names_are_known_without_loading_a_task() -> None:
-    """Neither the choices of an option nor a check of its value imports what tasks need."""
+    """Neither the choices of an option nor the check of its value imports a task's modules."""
     code = (
         "import sys; from recordgen.options import ConvertOptions\n"
         "from recordgen.tasks import TASKS\n"
@@ -64,7 +64,7 @@ def test_names_are_known_without_loading_a_task() -> None:
 
 
 def test_what_a_task_has_not() -> None:
-    """A missing declaration, or one that leads nowhere, is named with its task."""
+    """A missing or broken declaration is an error that names the task."""
 
     class NoSample(TASKS["image_classification"]):  # type: ignore[misc]
         name = "plain"
@@ -110,7 +110,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def test_an_installed_task_has_a_name_at_once(install: Install) -> None:
-    """It is listed behind our own, and imported when it is asked for."""
+    """It is listed after our own, and imported when it is used."""
     install("my-task", "mine = my_task_module:Mine", "my_task_module", WHOLE)
     found = TaskRegistry()
     assert list(found) == [*OWN, "mine"]
@@ -122,7 +122,7 @@ def test_an_installed_task_has_a_name_at_once(install: Install) -> None:
 
 
 def test_tasks_that_are_installed_later(install: Install) -> None:
-    """They are seen after a refresh, and not before."""
+    """They are found after a refresh, and not before."""
     found = TaskRegistry()
     assert "mine" not in found
     install("my-task", "mine = my_task_later:Mine", "my_task_later", WHOLE)
@@ -134,7 +134,7 @@ def test_tasks_that_are_installed_later(install: Install) -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        # what the entry point leads to, what is said of it
+        # target of the entry point, part of the message
         ("import nothing_like_that", "ModuleNotFoundError: No module named 'nothing_like_that'"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
         ("x = 1", "has no attribute 'Mine'"),
@@ -148,7 +148,7 @@ def test_tasks_that_are_installed_later(install: Install) -> None:
     ],
 )
 def test_a_broken_task_names_its_package(install: Install, code: str, message: str) -> None:
-    """Others can be used beside it."""
+    """Other tasks stay usable."""
     install("bad-task", "mine = bad_task_module:Mine", "bad_task_module", code)
     found = TaskRegistry()
     expected = (
@@ -167,7 +167,7 @@ def test_a_broken_task_names_its_package(install: Install, code: str, message: s
     ],
 )
 def test_two_packages_with_one_name(install: Install, name: str, packages: str) -> None:
-    """Neither is taken: both are named."""
+    """Neither is used, and the message names both."""
     install("one-task", f"{name} = one_task_module:Mine", "one_task_module", WHOLE)
     install("two-task", f"{name} = two_task_module:Mine", "two_task_module", WHOLE)
     found = TaskRegistry()
@@ -177,7 +177,7 @@ def test_two_packages_with_one_name(install: Install, name: str, packages: str) 
 
 
 def test_no_such_task(tmp_path: Path) -> None:
-    """All names are listed; a dataset whose task is not installed is not taken for images."""
+    """The message lists all names; a dataset of an unknown task is not read as images."""
     with pytest.raises(UsageError, match=r"task must be one of auto, image_class.* \(got 'mine'\)"):
         _ = TASKS["mine"]
     assert TASKS.get("mine") is None
@@ -185,7 +185,7 @@ def test_no_such_task(tmp_path: Path) -> None:
     path = tmp_path / "dataset.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "task": "mine"}))
     for read in (recordgen.load, recordgen.train_dataset):
-        with pytest.raises(UsageError, match="of another package is there when that is installed"):
+        with pytest.raises(UsageError, match="for a task of another package, install the package"):
             read(str(tmp_path))
 
 
@@ -219,7 +219,7 @@ def test_an_installed_task_goes_all_the_way(
 
 def test_lines_that_are_no_pairs(text_pairs: None, tmp_path: Path) -> None:
     """Its reader rejects them with their line; each other line is an example."""
-    # The first line would be a header elsewhere; this task's reader decides.
+    # Other readers would take the first line for a header; this task's reader decides.
     (tmp_path / "a.csv").write_text("path,track,0.5\nA dog.,0.5\nTRAIN,A cat.,A cat.,1\n")
     result = recordgen.convert(
         str(tmp_path / "a.csv"), tmp_path / "out", task="text_similarity", max_reject_fraction=1

@@ -29,7 +29,7 @@ from recordgen.rejects import Reject
 from recordgen.report.balance import class_balance
 from recordgen.report.page import REJECTS_SHOWN, to_html
 from recordgen.report.render import render_dataset, render_report, write_report
-from tests.conftest import encoded, noise
+from tests.conftest import COMPONENTS, encoded, noise, run_python
 
 pytestmark = pytest.mark.once
 
@@ -665,6 +665,38 @@ def test_reading_is_bounded(tmp_path: Path) -> None:
     assert read(shards([300_000_000] * 500)) == ["0"]
     assert len(read(shards([1000] * 500, label=True))) == 5
     assert len(read(shards([10_000_000] * 500, label=True))) == 2
+
+
+RENDERING = """
+import sys
+import jinja2
+from recordgen.report.page import page_template
+
+compiled = []
+compile = jinja2.Environment.compile
+jinja2.Environment.compile = lambda *args, **more: (compiled.append(1), compile(*args, **more))[1]
+sys.dont_write_bytecode, sys.pycache_prefix = eval(sys.argv[1])
+page_template("recordgen.report").render
+print(len(compiled))
+"""
+
+
+def test_templates_are_compiled_once(tmp_path: Path) -> None:
+    """A process takes compiled templates from another one, unless Python is to write none."""
+
+    def count_compiled(folder: Path, *, writes: bool = True) -> int:
+        done = run_python("-c", RENDERING, repr((not writes, str(folder))))
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout)
+
+    folder = tmp_path / "cache"
+    (folder / str(COMPONENTS / "recordgen" / "report").lstrip("/")).mkdir(parents=True)
+    assert count_compiled(folder, writes=False) == 1
+    assert count_compiled(folder) == 1
+    assert count_compiled(folder) == 0
+    (tmp_path / "file").touch()
+    assert count_compiled(tmp_path / "file") == 1
+    assert count_compiled(tmp_path / "missing") == 1
 
 
 def test_a_dry_run_writes_no_page(source: str, tmp_path: Path) -> None:

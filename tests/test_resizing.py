@@ -1,4 +1,4 @@
-"""What the options change about stored pictures: numbers first, then bytes."""
+"""How options change stored pictures: first the geometry, then the bytes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ PLACED = [
     ({"short_side": 50}, (200, 100), (0, 0, 200, 100), (100, 50), (100, 50), (0, 0, 1, 1)),
     ({"short_side": 50}, (1000, 50), (0, 0, 1000, 50), (1000, 50), (1000, 50), (0, 0, 1, 1)),
     (STRETCH, (200, 100), (0, 0, 200, 100), (60, 40), (60, 40), (0, 0, 1, 1)),
-    # Each side for itself: none is enlarged.
+    # Each side separately: neither is enlarged.
     (STRETCH, (30, 100), (0, 0, 30, 100), (30, 40), (30, 40), (0, 0, 1, 1)),
     (FIT, (240, 80), (0, 0, 240, 80), (60, 20), (60, 40), (0, -0.5, 1, 2)),
     (FIT, (90, 60), (0, 0, 90, 60), (60, 40), (60, 40), (0, 0, 1, 1)),
-    # A smaller one keeps its scale, and gets the shape.
+    # A smaller picture keeps its scale and gets the shape.
     (FIT, (10, 20), (0, 0, 10, 20), (10, 20), (30, 20), (-1, 0, 3, 1)),
     (CROP, (240, 80), (60, 0, 120, 80), (60, 40), (60, 40), (0.25, 0, 0.5, 1)),
     (CROP, (30, 60), (0, 20, 30, 20), (30, 20), (30, 20), (0, 1 / 3, 1, 1 / 3)),
@@ -43,7 +43,7 @@ PLACED = [
 
 
 @pytest.mark.parametrize(("options", "size", "window", "inner", "canvas", "view"), PLACED)
-def test_where_a_picture_lies(
+def test_geometry_of_a_picture(
     options: Mapping[str, Any],
     size: tuple[int, int],
     window: tuple[int, int, int, int],
@@ -51,7 +51,7 @@ def test_where_a_picture_lies(
     canvas: tuple[int, int],
     view: tuple[float, float, float, float],
 ) -> None:
-    """No picture is enlarged; the view says which part of it the stored one shows."""
+    """No picture is enlarged; the view is the part of it that the stored picture shows."""
     placed = place(size, ConvertOptions(**options))
     assert placed == Placed(size, window, inner, canvas)
     assert placed.view == pytest.approx(View(*view))
@@ -59,7 +59,7 @@ def test_where_a_picture_lies(
 
 
 def test_no_picture_is_enlarged() -> None:
-    """Whatever the options and the size, a pixel of the file is never more than one stored."""
+    """With any options and size, a pixel of the file covers at most one stored pixel."""
     sides = (1, 2, 7, 39, 40, 41, 59, 60, 61, 200)
     for options in (STRETCH, FIT, CROP, {"short_side": 40}, {"max_side": 40}):
         for size in itertools.product(sides, sides):
@@ -70,7 +70,7 @@ def test_no_picture_is_enlarged() -> None:
             assert all(a <= b for a, b in zip(placed.least_size(), size, strict=True))
 
 
-# options, what the error says
+# options, message of the error
 CONTRADICTIONS: list[tuple[Mapping[str, Any], str]] = [
     ({"short_side": 9, "max_side": 9}, "short_side and max_side each decide how large"),
     ({"max_side": 9, "size": "9"}, "max_side and size each decide how large"),
@@ -98,7 +98,7 @@ CONTRADICTIONS: list[tuple[Mapping[str, Any], str]] = [
 
 @pytest.mark.parametrize(("options", "message"), CONTRADICTIONS, ids=range(len(CONTRADICTIONS)))
 def test_options_that_contradict_each_other(options: Mapping[str, Any], message: str) -> None:
-    """The error names both, before anything is read."""
+    """The error names both options, before anything is read."""
     with pytest.raises(UsageError, match=message):
         make_options(options)
 
@@ -113,7 +113,7 @@ def test_spellings_of_a_size(given: Any) -> None:
 
 
 def test_defaults_are_not_recorded() -> None:
-    """A dataset.json of earlier versions is what this version writes without these options."""
+    """Without these options, dataset.json equals the file of earlier versions."""
     names = {"short_side", "size", "resize", "encode", "quality", "pixels"}
     assert names.isdisjoint(ConvertOptions().recorded())
     given = {"size": "8x8", "resize": "fit", "pixels": "mixed", "encode": "jpeg", "quality": 70}
@@ -129,16 +129,16 @@ TURNED = exif_of(6)
 
 
 def as_webp(image: Image.Image, flags: int = 0, **settings: object) -> bytes:
-    """Return a WEBP with an extended header (RFC 9649, 2.7) that has these flags, too."""
+    """Return a WEBP with an extended header (RFC 9649, 2.7) and these additional flags."""
     data = bytearray(encoded(image, "WEBP", **{"exif": exif_of(1), **settings}))
     data[20] |= flags
     return bytes(data)
 
 
 def animated(frames: int) -> bytes:
-    """Return an animated WEBP of one frame, which Pillow writes only as a part of two, or of two.
+    """Return an animated WEBP with one frame or two; Pillow writes one frame only as part of two.
 
-    A chunk is its name, its length and its content.
+    A chunk consists of its name, its length and its content.
     """
     data = encoded(noise(80, 48), "WEBP", save_all=True, append_images=[noise(80, 48, 1)])
     second = data.rindex(b"ANMF")
@@ -149,16 +149,16 @@ def animated(frames: int) -> bytes:
 GLASS = noise(80, 48).convert("RGBA")
 GLASS.putalpha(99)
 
-# WEBPs that are stored otherwise than as they are, with the reason.
+# WEBPs that are re-encoded, with the reason.
 ODD_WEBPS = [
     (as_webp(noise(48, 80), exif=TURNED), "exif_orientation"),
     (as_webp(GLASS), "alpha"),
-    (as_webp(noise(80, 48), flags=16), "alpha"),  # a channel that is not there: all is opaque
+    (as_webp(noise(80, 48), flags=16), "alpha"),  # with an alpha flag, but opaque
     (animated(1), "format"),
     (animated(2), "format"),
 ]
 
-# file, options, format and reason as it is stored, width and height
+# file, options, stored format and reason, width and height
 STORED: list[tuple[bytes, Mapping[str, Any], str, str | None, tuple[int, int]]] = [
     (PHOTO, {"encode": "jpeg"}, "jpeg", None, (80, 48)),
     (PHOTO, {"encode": "png"}, "png", "encode", (80, 48)),
@@ -198,7 +198,7 @@ def test_what_is_stored(
     size: tuple[int, int],
     check: str,
 ) -> None:
-    """Files that need no change keep their bytes; one channel stays one in a JPEG or a PNG."""
+    """Unchanged files keep their bytes; JPEGs and PNGs with one channel keep one channel."""
     stored = check_image(data, make_options({**options, "check": check}))
     assert (stored.format, stored.reencoded, stored.width, stored.height) == (kind, reason, *size)
     assert (stored.data == data) == (reason is None)
@@ -223,7 +223,7 @@ CMYK = encoded(noise(80, 48).convert("CMYK"), "JPEG")
     ("data", "encode"), [(PNG, "jpeg"), (PNG, "webp"), (PHOTO, "webp"), (CMYK, "webp")]
 )
 def test_quality(data: bytes, encode: str) -> None:
-    """It is that of the JPEGs and WEBPs that an option makes, 92 by default."""
+    """The quality applies to JPEGs and WEBPs encoded because of an option; the default is 92."""
     sizes = [
         len(check_image(data, ConvertOptions(encode=encode, quality=quality)).data)
         for quality in (40, None, 92, 98)
@@ -236,17 +236,17 @@ def test_quality(data: bytes, encode: str) -> None:
     [("PNG", "jpeg", 65_500), ("PNG", "webp", 16_383), ("JPEG", "webp", 16_383)],
 )
 def test_longest_sides(kind: str, encode: str, most: int) -> None:
-    """A picture that its format cannot hold is refused, unless an option downscales it."""
+    """A picture too large for its format is refused, unless an option downscales it."""
     data = encoded(Image.new("RGB", (most + 1, 2)), kind)
-    with pytest.raises(PayloadError, match=f"{encode.upper()} has at most {most:,} pixels on"):
+    with pytest.raises(PayloadError, match=f"{encode.upper()} can have at most {most:,} pixels on"):
         check_image(data, ConvertOptions(encode=encode))
     assert check_image(data, ConvertOptions(encode=encode, max_side=most)).width == most
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
-def test_how_near_an_image_comes(kind: str, mode: str) -> None:
-    """The PSNR of one JPEG or WEBP of sixteen, of its middle; PNGs lose nothing."""
+def test_psnr(kind: str, mode: str) -> None:
+    """The PSNR of one in sixteen JPEGs or WEBPs, measured in its centre; PNGs lose nothing."""
     measured = 0
     for seed in range(200):
         image = noise(240, 8, seed).convert(mode)
@@ -271,7 +271,7 @@ def opened(data: bytes) -> Image.Image:
 
 
 def test_large_images_are_not_stored_raw_in_a_mixture() -> None:
-    """The bound is that of the picture as it is stored: 256×256 pixels."""
+    """The limit applies to the stored picture: 256×256 pixels."""
     data, mixed = encoded(noise(300, 256), "PNG"), {"pixels": "mixed"}
     assert check_image(data, make_options(mixed)).data == data
     assert check_image(data, make_options({**mixed, "size": 256})).format == "raw"
@@ -279,8 +279,8 @@ def test_large_images_are_not_stored_raw_in_a_mixture() -> None:
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
-def test_turned_images_are_turned_before_they_are_shaped(kind: str) -> None:
-    """The shape is that of the upright picture."""
+def test_images_are_turned_before_they_are_shaped(kind: str) -> None:
+    """The shape applies to the upright picture."""
     smooth = noise(8, 5).resize((80, 48), Image.Resampling.BICUBIC)
     settings = {"quality": 95, "subsampling": 0} if kind == "JPEG" else {}
     data = encoded(smooth, kind, exif=TURNED, **settings)
@@ -296,7 +296,7 @@ def test_turned_images_are_turned_before_they_are_shaped(kind: str) -> None:
 
 
 def test_raw_pixels_as_a_file() -> None:
-    """For people they are a PNG; what another writer calls raw is left as it is."""
+    """They are shown as a PNG; another writer's raw pixels are unchanged."""
     record = {
         "image/encoded": [noise(5, 3).tobytes()],
         "image/format": [b"raw"],

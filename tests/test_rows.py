@@ -1,4 +1,4 @@
-"""Rows: their names, their places, and the rejects of those that are left out."""
+"""Rows: their names, their places, their findings and rejects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from recordgen.rows.row import (
 
 
 def test_a_reject_names_its_row() -> None:
-    """It has the row's line and uri, the code's text, and the message."""
+    """A reject has the row's line and uri, the code's text, and the message."""
     row = Row("a.csv", 7, "train", "b.jpg", "cat")
     assert reject(row, RejectCode.EMPTY_FILE, "it is empty") == Reject(
         "a.csv", 7, "b.jpg", "empty_file", "it is empty"
@@ -34,7 +34,7 @@ def test_a_reject_names_its_row() -> None:
 
 
 def test_rejects_and_findings_as_lines() -> None:
-    """A line of JSON each, with letters of all languages as they are."""
+    """Each reject is a line of JSON, with unescaped letters of all languages."""
     items = [Reject("ä.csv", 1, "x", "no_path", "é"), Finding("b.csv", 2, "y", "clipped", "—")]
     assert list(to_lines(items)) == [
         '{"source": "ä.csv", "line": 1, "uri": "x", "code": "no_path", "message": "é"}\n',
@@ -43,14 +43,14 @@ def test_rejects_and_findings_as_lines() -> None:
 
 
 def test_lines_of_a_table_get_a_split() -> None:
-    """Only those that name none, which an empty name would not be."""
+    """Only rows without a split get one."""
     rows = RowBatch("a.csv", [2, 3, 4], ["train", None, "test"], ["", "", ""], ["1", "2", "3"])
     assert rows.with_split("eval") == rows._replace(splits=["train", "eval", "test"])
     assert [row.with_split("eval") for row in rows.rows] == list(rows.with_split("eval").rows)
 
 
 def test_rows_travel_together() -> None:
-    """Batches end with their file or when they are full; what is no row passes by."""
+    """A batch ends with its file or when it is full; other items are unchanged."""
     rows = [Row("a" if n < 2500 else "b", n, None, f"{n}.jpg", "cat") for n in range(2600)]
     bad, changed = Reject("a", 9, "", "no_path", ""), Finding("a", 7, "", "swapped", "")
     found = list(batched([rows[0], bad, *rows[1:], changed]))
@@ -63,7 +63,7 @@ def test_rows_travel_together() -> None:
 
 
 def test_changes_stand_behind_their_row() -> None:
-    """Each row is followed by what was changed in it; a reject, by nothing, and nothing is left."""
+    """Each row is followed by its findings; a reject has none, and they are not kept."""
     adjusted = Adjustments()
     one, bad, last = (
         Row("a", 1, None, "x", None),
@@ -91,7 +91,7 @@ def test_changes_stand_behind_their_row() -> None:
 
 @pytest.mark.parametrize("text", ["", "cat", "größe", "\udcff"])
 def test_texts_have_uris(text: str) -> None:
-    """The uri is the sha256 of the text's bytes, also of a byte that is no UTF-8."""
+    """The uri is the sha256 of the text's bytes, even if they are not UTF-8."""
     data = text.encode("utf-8", "surrogateescape")
     uri = content_uri(text)
     assert uri == f"sha256://{hashlib.sha256(data).hexdigest()}"
@@ -106,11 +106,11 @@ NAMES = [("a.jpg", "cat", "a.jpg"), ("", "cat", "cat"), ("", None, ""), ("a.jpg"
 
 @pytest.mark.parametrize(("uri", "annotation", "name"), NAMES)
 def test_names(uri: str, annotation: str | None, name: str) -> None:
-    """A row is placed by its uri, and by what it says if it has none."""
+    """A row is placed by its uri, or by its annotation if it has no uri."""
     assert row_name(uri, annotation) == name
 
 
-# seed, name, place; a change of these would move the rows of every dataset there is
+# seed, name, place; a change of these would move the rows of every existing dataset
 PLACES: list[tuple[int, str | bytes, Place]] = [
     (0, "images/1.jpg", Place(0xE61AE9E32178EFBF, 0xE0ADB71ABF7DE55A)),
     (1, "images/1.jpg", Place(0xF18A75759AFAD1D7, 0xE41B9BFB047573B3)),
@@ -123,14 +123,14 @@ PLACES: list[tuple[int, str | bytes, Place]] = [
 
 @pytest.mark.parametrize(("seed", "name", "place"), PLACES)
 def test_places_never_change(seed: int, name: str | bytes, place: Place) -> None:
-    """The place of a name is a function of seed and name alone, whatever was placed before."""
+    """The place of a name depends only on seed and name, not on names placed before."""
     find = placing(seed)
     find("another")
     assert find(name) == place
 
 
 def test_a_part_of_a_batch_has_its_rows() -> None:
-    """They are made from Arrow's columns with all others, once."""
+    """All rows are made from Arrow's columns together, once."""
     rows = [
         PlannedRow(at, "a.csv", at, f"{at}.jpg", None, 10 * at, "", assigned=False)
         for at in range(5)

@@ -1,4 +1,4 @@
-"""Tables whose columns are declared: types, rows, examples with any number of images."""
+"""Declared tables: types, rows, and examples with any number of images."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ PAIRS = {
 
 
 def records(output: Path) -> list[dict[str, Any]]:
-    """Return what all records hold, and their split."""
+    """Return the features of all records, and their splits."""
     return [{"split": name, **values} for name, values in stored_examples(output)]
 
 
-# type, value, what an annotation holds
+# type, value, value in the annotation
 VALUES = [
     ("int", "3", 3),
     ("int", "-0042", -42),
@@ -83,7 +83,7 @@ VALUES = [
 
 @pytest.mark.parametrize(("kind", "value", "found"), VALUES)
 def test_values(kind: str, value: Any, found: Any) -> None:
-    """Text of a CSV and what pandas makes of it are the same value; None is a missing one."""
+    """A text in a CSV and its value in pandas are the same value; None is a missing value."""
     assert ColumnType.of(kind).parse(value) == found
 
 
@@ -103,13 +103,13 @@ def test_values(kind: str, value: Any, found: Any) -> None:
     ],
 )
 def test_values_that_do_not_fit(kind: str, value: Any) -> None:
-    """What looks like a value to Python, but not to a reader of the table, is refused."""
+    """Values that only Python accepts are refused."""
     with pytest.raises(ValueError, match=r"^must be .* \(got "):
         ColumnType.of(kind).parse(value)
 
 
 def test_names_of_types() -> None:
-    """TFRecorder's names, as objects or text, and the short ones declare the same."""
+    """TFRecorder's names, as objects or text, and the short names declare the same columns."""
     short = [name for name, *_ in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
     named = [name for _, name in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
     assert len(short) == 11
@@ -132,7 +132,7 @@ def test_names_of_types() -> None:
     )
 )
 def test_an_example_says_what_its_row_said(values: dict[str, Any]) -> None:
-    """Row → annotation → record → annotation; so appended rows are told from those there."""
+    """Row → annotation → record → annotation, so --append recognises existing rows."""
     kinds = {"number": "int", "share": "float", "vector": "floats", "note": "text"}
     task = Declared(Schema({"photo": "image", **kinds, "label": "label"}))
     given = {**values, "photo": "a.png"}
@@ -147,7 +147,7 @@ def test_an_example_says_what_its_row_said(values: dict[str, Any]) -> None:
 
 @pytest.fixture
 def pairs(make_images: MakeImages) -> list[str]:
-    """A header, and twelve rows of two images each."""
+    """Return a header and twelve rows with two images each."""
     images = make_images(12)
     lines = ["note,split,left,right,age,price,vector,breed,other,rest"]
     for number, left in enumerate(images):
@@ -160,7 +160,7 @@ def pairs(make_images: MakeImages) -> list[str]:
 
 
 def test_two_images_per_row(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Each column is a feature of its own, both images lie in the record, and nothing is lost."""
+    """Each column is a separate feature, the record has both images, and nothing is lost."""
     source = make_csv(pairs)
     output = tmp_path / "out"
     dataset = recordgen.convert(source, output, schema=Schema(PAIRS), shard_mb=0.002).dataset
@@ -192,7 +192,7 @@ def test_two_images_per_row(pairs: list[str], make_csv: MakeCsv, tmp_path: Path)
 
 
 def test_two_images_of_which_one_is_called_image(make_images: MakeImages, tmp_path: Path) -> None:
-    """Names of columns do not make one image of two."""
+    """The names of two columns of images do not merge their features."""
     [one, two] = make_images(2)
     frame = pd.DataFrame({"image": [str(one)], "mask": [str(two)], "kind": ["x"]})
     schema = {"image": "image", "mask": "image", "kind": "label"}
@@ -204,7 +204,7 @@ def test_two_images_of_which_one_is_called_image(make_images: MakeImages, tmp_pa
 
 
 def test_a_bad_image_among_several(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A row is rejected for any of its images, and the message says which."""
+    """A row is rejected because of any of its images, and the message names the image."""
     (tmp_path / "images/bad.jpg").write_bytes(b"\xff\xd8\xff no image")
     (tmp_path / "images/empty.jpg").touch()
     wrong = [pairs[1].replace("images/0011.jpg", name) for name in ("images/bad.jpg", "gone.jpg")]
@@ -223,7 +223,7 @@ def test_a_bad_image_among_several(pairs: list[str], make_csv: MakeCsv, tmp_path
 
 
 def test_images_from_afar(tmp_path: Path) -> None:
-    """Several images of a row are fetched each by its own size."""
+    """Each image of a row is fetched by its own size."""
     from aiohttp import web
 
     images = {f"/{number}.png": encoded(noise(8 + number, 6, number), "PNG") for number in range(6)}
@@ -243,7 +243,7 @@ def test_images_from_afar(tmp_path: Path) -> None:
 
 
 def test_no_images(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Rows of numbers and text are examples, equal ones too; without a header, by position."""
+    """Rows of numbers and text are examples, even equal rows; a header is optional."""
     lines = [f"{number % 3},{number % 3}.5,a,TRAIN" for number in range(30)]
     schema = {"x": "int", "y": "float", "z": "ignored", "use": "split"}
     dataset = recordgen.convert(make_csv(lines), tmp_path / "out", schema=schema).dataset
@@ -252,7 +252,7 @@ def test_no_images(make_csv: MakeCsv, tmp_path: Path) -> None:
     [batch] = found
     assert sorted(batch["x"].numpy()) == sorted([0, 1, 2] * 10)
     assert next(iter(recordgen.input_fn(tmp_path / "out", batch_size=4)))["y"].shape == (4,)
-    with pytest.raises(UsageError, match="the schema has no column that is one"):
+    with pytest.raises(UsageError, match="the schema has no label column"):
         recordgen.plan(make_csv(lines), schema=schema, shard_by="label")
 
 
@@ -274,7 +274,7 @@ GIVEN = {
 def test_a_missing_value_is_a_feature_left_out(
     options: dict[str, Any], make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Inferred or declared; a text keeps its blanks, and a row without a class is an example."""
+    """Gaps mean the same in inferred and declared tables; a row without a class is an example."""
     output = tmp_path / "out"
     dataset = recordgen.convert(make_csv(GAPS.splitlines()), output, **options).dataset
     assert (dataset.examples, dataset.labels) == (3, ("cat", "dog"))
@@ -301,7 +301,7 @@ def test_a_missing_value_is_a_feature_left_out(
 def test_rows_with_gaps_are_known_again(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """What is missing in a record is missing in the row that is appended again."""
+    """A value that is missing in a record is also missing in its row when it is appended again."""
     [image, other] = make_images(2)
     schema = {"photo": "image", "a": "int", "b": "floats", "c": "floats[2]", "e": "text"}
     lines = ["photo,a,b,c,e", f"{image},,,,", f"{image},1,[],,x"]
@@ -312,7 +312,7 @@ def test_rows_with_gaps_are_known_again(
 
 
 def test_one_image(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
-    """One image and a label: what image classification reads; rows of one image stay together."""
+    """One image and a label are read like image classification; rows of one image share a split."""
     images = make_images(20)
     schema = Schema({"photo": "image", "age": "int", "breed": "int_label", "split": "split"})
     lines = ["age,photo,breed,split"]
@@ -349,7 +349,7 @@ def test_one_image(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -
 
 
 def test_a_dataframe_is_the_same(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A DataFrame of the CSV gives its records, with gaps in the label and lists as vectors."""
+    """A DataFrame gives the records of its CSV, with gaps in the label and lists as vectors."""
     source = make_csv(pairs)
     schema = {**PAIRS, "left": "image"}
     first = recordgen.convert(source, tmp_path / "csv", schema=schema).dataset
@@ -381,7 +381,7 @@ def test_a_dataframe_is_the_same(pairs: list[str], make_csv: MakeCsv, tmp_path: 
 def test_spellings_of_a_path_are_one_image(
     options: dict[str, Any], make_images: MakeImages, make_csv: MakeCsv
 ) -> None:
-    """Declared or not, ``./a.jpg`` and ``a.jpg`` are one example, in one split."""
+    """In all tasks, ``./a.jpg`` and ``a.jpg`` are one example, in one split."""
     make_images(1)
     names = ["images/0000.jpg", "./images//0000.jpg", "././images/./0000.jpg"]
     found = recordgen.check(make_csv([f",{name},x" for name in names]), **options).dataset
@@ -392,7 +392,7 @@ def test_spellings_of_a_path_are_one_image(
 
 
 def test_a_schema_and_a_task() -> None:
-    """A schema makes the task; another one beside it is refused, and so is the task alone."""
+    """A schema sets the task; another task is refused, and so is the task without a schema."""
     assert ConvertOptions(schema='{"a":"int"}').task == "declared"
     with pytest.raises(UsageError, match="the task object_detection knows that itself"):
         ConvertOptions(schema='{"a": "int"}', task="object_detection")
@@ -418,7 +418,7 @@ ALL = dict(
 def test_wrong_declarations(
     schema: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each wrong declaration on the page fails before anything is written, with these words."""
+    """Each wrong declaration on the page fails with its message before anything is written."""
     monkeypatch.chdir(tmp_path)
     Path("pets.csv").write_text(f"{HEADER}\n{RIGHT}\n")
     with pytest.raises((UsageError, SourceError), match=f"^{re.escape(message)}"):
@@ -431,7 +431,7 @@ def test_wrong_declarations(
     re.findall(r"^\| `(.+)` \| (\w+) \| (.+) \|$", section("Wrong values"), re.MULTILINE),
 )
 def test_wrong_values(line: str, code: str, message: str, tmp_path: Path) -> None:
-    """The table of wrong lines has the code and the words that each of them gets."""
+    """Each line in the page's table of wrong lines gets its code and message."""
     (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
     source = tmp_path / "pets.csv"
     source.write_text(f"{HEADER}\n{RIGHT}\n{line}\n")
@@ -442,7 +442,7 @@ def test_wrong_values(line: str, code: str, message: str, tmp_path: Path) -> Non
 
 
 def test_a_declaration_that_fits_nothing(tmp_path: Path) -> None:
-    """The error has the column, the first value, its file and line."""
+    """The error has the column and the first value with its file and line."""
     (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
     source = tmp_path / "pets.csv"
     source.write_text(f"{HEADER}\n{RIGHT}\n{RIGHT}\n")

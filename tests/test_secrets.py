@@ -1,4 +1,4 @@
-"""Planted secrets: no door writes or shows one, and rows are the same however they are signed."""
+"""Planted secrets: no output or message contains one, and signatures do not change rows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OPTIONS: dict[str, Any] = {"allow_scheme": "http", "max_reject_fraction": 1, "fa
 IMAGES = {f"/{number}.png": encoded(noise(seed=number), "PNG") for number in range(4)}
 SOUND = ("/0.png", "/2.png", "/3.png")  # the second one has two labels
 
-# A URL or a message, what names a payload, what people see.
+# A URL or message, the name of its payload in data, the text shown to people.
 TEXTS = [
     ("1.jpg", "1.jpg", "1.jpg"),
     ("a@b.jpg?sig=1", "a@b.jpg?sig=1", "a@b.jpg?sig=***"),
@@ -66,7 +66,7 @@ TEXTS = [
     ("https://h/?Expires=1&Signature=2&v=3", "https://h/?v=3", "https://h/?Expires=1&Signature=***&v=3"),
     ("abfs://box@account/1.jpg", "abfs://box@account/1.jpg", "abfs://box@account/1.jpg"),
     ("s3://KEY:SECRET@b/1.jpg", "s3://b/1.jpg", "s3://***@b/1.jpg"),
-    ("https://me:pass…", "https://me:pass…", "https://***"),  # a message has cut off the rest
+    ("https://me:pass…", "https://me:pass…", "https://***"),  # a message has truncated the rest
     ("https://me:0pa", "https://me:0pa", "https://***"),
     ("http://[::1]:80/1.jpg", "http://[::1]:80/1.jpg", "http://[::1]:80/1.jpg"),
     ("http://h:8080: gone", "http://h:8080: gone", "http://h:8080: gone"),
@@ -76,7 +76,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("text", "name", "shown"), TEXTS, ids=range(len(TEXTS)))
 def test_what_is_secret(text: str, name: str, shown: str) -> None:
-    """Names of parameters decide; what a signature brings along goes with it."""
+    """Parameter names decide; parameters that accompany a signature are removed with it."""
     assert without_secrets(text) == name
     assert masked(text) == shown
     assert masked(f"HTTP 503: '{text}', again") == f"HTTP 503: '{shown}', again"
@@ -84,7 +84,7 @@ def test_what_is_secret(text: str, name: str, shown: str) -> None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """A server whose files only those get who know the password and the signature."""
+    """A server that requires the password and the signature for its files."""
     known = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 
     async def answer(request: web.Request) -> web.Response:
@@ -111,14 +111,14 @@ def server() -> Iterator[str]:
 
 
 def signed(server: str, path: str, signature: str = "") -> str:
-    """Return a URL with a password and a signature, which ``signature`` tells from others."""
+    """Return a URL with a password and a signature; ``signature`` makes it different."""
     place = server.replace("//", f"//{USER}:{PASSWORD}@")
     date = f"X-Amz-Date=pl4nted-{signature}"
     return f"{place}{path}?from=rows&{date}&X-Amz-Signature={SIGNED}-{signature}"
 
 
 def rows_of(server: str, signature: str = "", *more: str) -> str:
-    """Return lines of which four are good, two say the same, and others are wrong in some way."""
+    """Return lines: four good ones, two equal ones, and several with faults."""
     good = [f"TRAIN,{signed(server, path, signature)},a" for path in IMAGES]
     wrong = [
         f"TRAIN,{signed(server, '/gone.png', signature)},a",
@@ -133,7 +133,7 @@ def rows_of(server: str, signature: str = "", *more: str) -> str:
 
 
 def by_command(server: str, folder: Path) -> None:
-    """The command: a conversion, a check, both as JSON, and what shows a dataset."""
+    """The command: a conversion, a check, both as JSON, and the commands that show a dataset."""
     rows, flags = str(folder / "rows.csv"), ["--allow-scheme", "http", "--max-reject-fraction", "1"]
     (folder / "rows.csv").write_text(rows_of(server))
     for out in (str(folder / "out"), f"memory://{USER}:{PASSWORD}@box/out"):
@@ -161,20 +161,20 @@ def by_command(server: str, folder: Path) -> None:
     main(["convert", str(folder / "broken.csv"), str(folder / "broken"), *flags])
     for option in ("--vocabulary", "--tfmd-schema", "--schema"):
         assert main(["check", rows, *flags, option, signed(server, "/none"), "--debug"]) > 0
-    url = signed(server, "/1.png")  # in a message about columns, cut where it is long
+    url = signed(server, "/1.png")  # in a message about columns, truncated if it is long
     (folder / "odd.csv").write_text(f"image,cls\n{url},{url}\n{url},{url}\n")
     assert main(["check", str(folder / "odd.csv"), *flags]) == 2
 
 
 def by_python(server: str, folder: Path) -> None:
-    """Python: a DataFrame, errors with their tracebacks, and records that are written or read."""
+    """Python: a DataFrame, errors with tracebacks, and records written and read."""
     lines = [line.split(",") for line in rows_of(server).splitlines()]
     frame = pd.DataFrame(
         [line[:3] for line in lines if len(line) == 3], columns=["split", "image_uri", "label"]
     )
     result = recordgen.convert(frame, folder / "out", **OPTIONS)
     print(result.rejects, result.dataset, recordgen.check(frame, **OPTIONS))
-    # A frame of records goes through write: what its columns hold is data; errors are not.
+    # A frame of records goes through write: the values of its columns are data; errors are not.
     place = signed(server, "/out")
     for call in (
         lambda: recordgen.write([{"uri": "a"}], place),
@@ -242,7 +242,7 @@ def test_no_output_holds_a_secret(
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Neither files, nor stdout, logs, events, properties or errors; records name their files."""
+    """No secret is in files, stdout, logs, events, properties or errors; records name files."""
     events = tmp_path / "events.jsonl"
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "file")
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__LOG_FILE_PATH", str(events))
@@ -267,7 +267,7 @@ def test_no_output_holds_a_secret(
 
 
 def test_names_of_hosts_and_causes() -> None:
-    """A host is named without a user; a library's error that names one is no cause to show."""
+    """The name of a host has no user; a library's error with a user is not shown as a cause."""
     assert host_of(f"ftp://{USER}:{PASSWORD}@host/1.png") == "ftp://host"
     assert dataset_id(f"ftp://{USER}:{PASSWORD}@host/out") == ("ftp://host", "out")
     assert shown_cause(ValueError(f'Invalid bucket name "{USER}:{PASSWORD}@bucket"')) is None
@@ -281,7 +281,7 @@ def source_ids(shard: Path) -> list[str]:
 
 
 def test_a_row_stays_itself_however_it_is_signed(server: str, tmp_path: Path) -> None:
-    """Another signature moves no row, adds none, and keeps what a run has written."""
+    """Another signature moves no row, adds none, and keeps the shards of a run."""
     source = tmp_path / "rows.csv"
     source.write_text(rows_of(server, "monday"))
     monday = recordgen.convert(source, tmp_path / "out", **OPTIONS)
@@ -298,7 +298,7 @@ def test_a_row_stays_itself_however_it_is_signed(server: str, tmp_path: Path) ->
 def test_records_that_keep_them(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With url_secrets=keep records hold whole URLs, nothing else does, and --append knows them."""
+    """With url_secrets=keep only records contain full URLs, and --append recognises them."""
     source = tmp_path / "rows.csv"
     source.write_text(rows_of(server))
     options = {**OPTIONS, "url_secrets": "keep"}
@@ -319,7 +319,7 @@ def test_records_that_keep_them(
 
 
 def test_images_of_a_declared_table(server: str, tmp_path: Path) -> None:
-    """Of rows with several images, each is requested with its own signature."""
+    """In rows with several images, each image is requested with its own signature."""
     source = tmp_path / "pairs.csv"
     lines = ["day,night,note", f"{signed(server, '/0.png')},{signed(server, '/1.png')},x"]
     source.write_text("\n".join(lines) + "\n")
@@ -332,7 +332,7 @@ def test_images_of_a_declared_table(server: str, tmp_path: Path) -> None:
 
 
 def test_a_shard_stays_itself_however_its_rows_are_signed() -> None:
-    """A run that died finds its shards again, unless they hold what has changed."""
+    """A resumed run finds its shards again, unless they contain the changed signatures."""
 
     def identity(signature: str, kept: str) -> list[bytes]:
         addresses = f'["https://host/1.png?sig={signature}"]'

@@ -1,4 +1,4 @@
-"""Labels and paths that are slips: the message names the cause, and nothing is changed."""
+"""Mistakes in labels and paths: the message names the cause, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -62,22 +62,22 @@ MISSING = [
 
 @pytest.mark.parametrize(("task", "line"), MISSING)
 def test_a_missing_label_is_no_class(task: Task, line: str) -> None:
-    """What pandas writes for a missing value rejects its row and names pandas."""
+    """A label that pandas writes for a missing value is rejected, and the message names pandas."""
     row = read(line, task)
     assert isinstance(row, Reject)
     assert row.code == "bad_annotation"
     assert "is what pandas writes for a missing value; leave the field empty" in row.message
 
 
-# labels that only look like it
+# labels that only look like missing values
 @pytest.mark.parametrize("label", ["none", "null", "N/A", "naan", "nan bread", "None"])
 def test_words_that_may_be_classes_are(label: str) -> None:
-    """Other words for nothing are classes of real datasets."""
+    """Other words for nothing are labels, because real datasets have such classes."""
     assert read(f"a.jpg,{label}", ImageClassification()) == Row("f", 1, None, "a.jpg", label)
 
 
 def test_missing_labels_of_frames_and_folders(tmp_path: Path) -> None:
-    """A missing value is no label, its text is rejected; and so is a folder of this name."""
+    """A missing value is no label; its text, and a folder with this name, are rejected."""
     frame = pd.DataFrame({"image_uri": ["a.jpg", "b.jpg"], "label": ["cat", None]})
     assert [
         row.annotation for row in dataframe_rows(frame, ImageClassification(), Adjustments())
@@ -107,26 +107,26 @@ ALIKE = [
 
 @pytest.mark.parametrize(("labels", "groups"), ALIKE)
 def test_look_alikes(labels: list[str], groups: list[tuple[str, ...]]) -> None:
-    """Capitals, blanks and Unicode's forms of one letter are slips; other signs tell classes."""
+    """Labels look alike if they differ only in capitals, blanks or Unicode forms."""
     assert look_alikes(labels) == groups
 
 
 @pytest.mark.parametrize("path", [r"clips\a.mp4", r"C:\clips\a.mp4"])
 def test_nobody_would_miss_a_video(path: str) -> None:
-    """Videos are never opened, so a path of Windows is refused when it is read."""
+    """Videos are never opened, so a Windows path is refused when its row is read."""
     task = VideoClassification()
     for line in (f"TRAIN,{path},car,0,1", json.dumps({"videoGcsUri": path})):
         row = read(line, task)
         assert isinstance(row, Reject)
-        assert "a backslash separates folders on Windows alone: write / in its place" in row.message
-    url = "gs://bucket/a\\b.mp4"  # a name as good as any in an object store
+        assert "only Windows separates folders with a backslash: write / instead" in row.message
+    url = "gs://bucket/a\\b.mp4"  # a valid name in an object store
     assert isinstance(read(f"{url},car,0,1", task), Row)
 
 
 def test_slips_are_said_of_a_conversion(
     make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
 ) -> None:
-    """Alike labels are two classes with a warning; a file with a backslash is what it is called."""
+    """Labels that look alike are two classes with a warning; a backslash is part of a file name."""
     images = make_images(6)
     odd = images[0].parent / "odd\\name.jpg"
     images[5].rename(odd)
@@ -140,5 +140,5 @@ def test_slips_are_said_of_a_conversion(
     [reject] = result.rejects
     assert reject.code == "missing_file"
     assert reject.message.endswith(
-        "a backslash separates folders on Windows alone: write / in its place"
+        "only Windows separates folders with a backslash: write / instead"
     )

@@ -1,4 +1,4 @@
-"""Sources beside CSV lines of one label: headers of boxes, JSONL, folders; and what decides."""
+"""Sources other than CSV lines with one label: boxes, JSONL, folders; and their detection."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_csv_rows(task: Task, line: str, split: str | None, annotation: str | No
 
 
 def test_csv_headers() -> None:
-    """A header names the columns of labels and boxes, in any order, others beside them."""
+    """A header names the columns of labels and boxes, in any order, and other columns."""
     lines = ["label_1,image_uri,width,label_2,split", "x,a.jpg,9,y,TEST", ",b.jpg,9,y,"]
     assert read_csv(lines, ImageMultiLabel()) == [
         Row("f.csv", 2, "test", "a.jpg", '["x", "y"]'),
@@ -75,7 +75,7 @@ def test_csv_headers() -> None:
         Row("f.csv", 2, None, "a.jpg", CAT),
         Row("f.csv", 3, None, "b.jpg", None),
     ]
-    # Of columns with other names, the first counts; of numbered ones, all do.
+    # Only the first of several known names counts, but numbered columns all count.
     assert read_csv(["filename,label,class_name", "a.jpg,0,dog"], ImageMultiLabel()) == [
         Row("f.csv", 2, None, "a.jpg", '["0"]')
     ]
@@ -87,8 +87,8 @@ def test_csv_headers() -> None:
 
 
 def test_a_header_without_known_columns_is_no_row() -> None:
-    """A line that only names columns is an error when nothing of a row is among them."""
-    with pytest.raises(UsageError, match=r"f\.csv:1: .* \(filename,cat,dog\); say which column"):
+    """A first line of column names without a known column of labels or boxes is an error."""
+    with pytest.raises(UsageError, match=r"f\.csv:1: .* \(filename,cat,dog\); name the columns"):
         read_csv(["filename,cat,dog", "a.jpg,0,1"], ImageMultiLabel())
 
 
@@ -132,7 +132,7 @@ def test_jsonl_rows(said: dict[str, object], split: str | None) -> None:
     assert read_jsonl([b"\xef\xbb\xbf\r\n", line + b"\r"], ImageClassification()) == [expected]
 
 
-# line, code, what the message says
+# line, code, message
 JSONL_REJECTS = [
     (b"{", "bad_line", "each line must be one JSON object"),
     (b"[1]", "bad_line", "each line must be one JSON object"),
@@ -184,7 +184,7 @@ JSONL_REJECTS = [
 
 @pytest.mark.parametrize(("line", "code", "words"), JSONL_REJECTS)
 def test_wrong_json_lines_are_rejects(line: bytes, code: str, words: str) -> None:
-    """A wrong line is one reject that says why, and spoils no other."""
+    """A wrong line is one reject with a reason, and does not affect other lines."""
     good = json.dumps(record()).encode()
     first, wrong, last = read_jsonl([good, line, good], ImageClassification())
     assert isinstance(wrong, Reject)
@@ -198,7 +198,7 @@ def test_wrong_json_lines_are_rejects(line: bytes, code: str, words: str) -> Non
 @example([b"", BOM_UTF8])
 @example([BOM_UTF8 * 2, BOM_UTF8 * 2])
 def test_any_bytes_give_one_item_per_json_line(lines: list[bytes]) -> None:
-    """Whatever the bytes, each non-blank line gives one row or reject: nothing is lost.
+    """Each non-blank line of arbitrary bytes gives one row or reject: nothing is lost.
 
     A byte order mark before a line is no part of it; the first line may have that of the file, too.
     """
@@ -277,19 +277,19 @@ def test_folders(
 
 
 def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
-    """Splits among labels, an empty folder and a dataset are errors; too deep is a reject."""
-    with pytest.raises(SourceError, match="'train' is named as a split and 'cat' is not"):
+    """Splits among labels, an empty folder and a dataset are errors; a deeper file is a reject."""
+    with pytest.raises(SourceError, match="'train' is the name of a split and 'cat' is not"):
         read_folder(folder(tmp_path / "mixed", "train/cat/1.jpg", "cat/1.jpg"))
     with pytest.raises(SourceError, match=r"'valdation' is not \(did you mean validation\?\)"):
         read_folder(folder(tmp_path / "near", "train/cat/1.jpg", "valdation/cat/1.jpg"))
     with pytest.raises(SourceError, match="no file in this folder"):
         read_folder(folder(tmp_path / "hidden", ".x"))
     with pytest.raises(
-        SourceError, match=r"holds the import file l\.csv; name that file, or .*/\*\.csv"
+        SourceError, match=r"contains the import file l\.csv; pass that file, or .*/\*\.csv"
     ):
         read_folder(folder(tmp_path / "table", "l.csv", "images/1.jpg"))
     assert read_folder(folder(tmp_path / "odd [1]*?", "cat/1.jpg"))
-    with pytest.raises(SourceError, match="holds a converted dataset"):
+    with pytest.raises(SourceError, match="contains a converted dataset"):
         read_folder(folder(tmp_path / "done", "dataset.json"))
     looped = folder(tmp_path / "looped", "cat/1.jpg")
     (tmp_path / "looped" / "cat" / "all").symlink_to("..")
@@ -301,11 +301,11 @@ def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
     row, reject = read_folder(folder(tmp_path / "deep", "cat/1.jpg", "cat/more/2.jpg"))
     assert isinstance(row, Row)
     assert isinstance(reject, Reject)
-    assert "cat/more/2.jpg): it lies too deep" in reject.message
+    assert "cat/more/2.jpg, which is too deep)" in reject.message
 
 
 def test_a_folder_moves_with_its_splits(tmp_path: Path) -> None:
-    """Where a folder lies decides nothing: its rows are named relative to it."""
+    """The location of a folder does not matter: its rows have relative paths."""
     names = [f"cat/{number}.jpg" for number in range(50)]
     plans = [
         recordgen.plan(folder(tmp_path / name, *names), max_reject_fraction=1).splits
@@ -315,7 +315,7 @@ def test_a_folder_moves_with_its_splits(tmp_path: Path) -> None:
 
 
 def test_a_comma_too_many_is_a_mistake_of_its_line(tmp_path: Path) -> None:
-    """A few lines of another shape make no other task: they are rejected, and say what would."""
+    """A few lines of another shape are rejected with a hint; they do not change the task."""
     lines = [f"TRAIN,{n}.jpg,cat" for n in range(30)]
     (tmp_path / "a.csv").write_text("\n".join(["TRAIN,x.jpg,cat,dog", *lines]))
     found = recordgen.check(str(tmp_path / "a.csv"))
@@ -325,7 +325,7 @@ def test_a_comma_too_many_is_a_mistake_of_its_line(tmp_path: Path) -> None:
 
 
 def test_ambiguous_files_show_both_readings(tmp_path: Path) -> None:
-    """Lines of two tasks, files of two formats: an error that names lines and remedy."""
+    """Lines of two tasks, or files of two formats, are an error with the lines and the remedy."""
     path = tmp_path / "a.csv"
     path.write_text("a.jpg,x,y\nb.jpg,x,.1,.2,,,.3,.4,,\n")
     with pytest.raises(UsageError) as caught:
@@ -372,7 +372,7 @@ FRAMES = [
 
 @pytest.mark.parametrize(("columns", "task", "annotation"), FRAMES)
 def test_dataframes(columns: dict[str, list[object]], task: str, annotation: str | None) -> None:
-    """Columns, or lists in them, tell the task; they give the rows that a CSV would."""
+    """Columns, or lists in them, decide the task; the rows are the same as from a CSV."""
     frame = pd.DataFrame(columns)
     for named, decided in (("auto", task), ("image_multi_label", "image_multi_label")):
         assert detect_frame(frame, ConvertOptions(task=named)).options.task == decided
@@ -384,14 +384,14 @@ def test_dataframes(columns: dict[str, list[object]], task: str, annotation: str
 
 @pytest.mark.parametrize("value", [["x"], b"x", {"x": 1}])
 def test_cells_that_are_no_text(value: object) -> None:
-    """A cell that is no single value is an error that names its column and row, not a label."""
+    """A cell with several values is an error that names its column and row, not a label."""
     frame = pd.DataFrame({"image_uri": ["a"], "label": [value]})
     with pytest.raises(UsageError, match="row 1 of the DataFrame: column 'label' must hold single"):
         list(dataframe_rows(frame, ImageClassification(), Adjustments()))
 
 
 def test_blank_lines_are_not_kept(tmp_path: Path) -> None:
-    """However many blank lines come first, no more than the first ten thousand are looked at."""
+    """Detection reads at most the first ten thousand lines, however many of them are blank."""
     path = tmp_path / "a.csv"
     path.write_text("\n" * 9_000 + "a.jpg,x,y\n")
     assert detect([ImportFile(str(path))], ConvertOptions()).reason == f"{path}:9001 has 2 labels"

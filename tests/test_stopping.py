@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C, in processes that load nothing but its handler."""
+"""SIGTERM and Ctrl-C, in processes that load only the handler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ with stopping.stopping():
         os.kill(os.getpid(), signal.{by})
     except KeyboardInterrupt:
         print("interrupted by", stopping.stopped_by().name, flush=True)
-        os.kill(os.getpid(), signal.SIGTERM)  # again, while it stops
+        os.kill(os.getpid(), signal.SIGTERM)  # a second signal during the stop
         time.sleep({holds})
 """
 
@@ -42,7 +42,7 @@ NO_CTRL_C = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
 def test_sigterm_ends_as_ctrl_c_does(
     before: str, by: str, seconds: float, holds: float, stdout: str, code: int
 ) -> None:
-    """Once, also where Ctrl-C is ignored; and what holds the end is cut off."""
+    """SIGTERM interrupts once, even if Ctrl-C is ignored; a stop that hangs is ended."""
     started = time.monotonic()
     done = run_python("-c", STOPPED.format(before=before, by=by, seconds=seconds, holds=holds))
     assert (done.stdout, done.returncode) == (stdout, code), done.stderr

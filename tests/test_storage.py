@@ -1,4 +1,4 @@
-"""Storage: web servers of the tests' own, local files, and what libraries' errors mean."""
+"""Storage: test web servers, local files, and the meanings of libraries' errors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.failures import Meaning, meaning, to_error
 from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.retries import RetryPolicy
-from recordgen.storage.terms import is_patient
+from recordgen.storage.terms import may_retry
 from tests.conftest import encoded, noise
 from tests.servers import cut, drip, self_signed, serving
 
@@ -58,13 +58,13 @@ pytestmark = pytest.mark.once
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 IMAGE = encoded(noise(), "JPEG", quality=90)
-ASKED = {"RECORDGEN_STORAGE_ATTEMPTS": "3", "RECORDGEN_STORAGE_FIRST_WAIT_SECONDS": "0.01"}
+QUICK_RETRIES = {"RECORDGEN_STORAGE_ATTEMPTS": "3", "RECORDGEN_STORAGE_FIRST_WAIT_SECONDS": "0.01"}
 
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], str]]:
     """Return a function that starts a web server and returns its URL."""
-    for name, value in ASKED.items():
+    for name, value in QUICK_RETRIES.items():
         monkeypatch.setenv(name, value)
     with ExitStack() as stack:
         yield lambda answer: stack.enter_context(serving(answer))
@@ -76,7 +76,7 @@ def image(_: web.Request) -> web.Response:
 
 
 def noting(asked: list[str], answer: Callable[[web.Request], web.Response] = image) -> Answer:
-    """Note the path of each request, and answer it."""
+    """Record the path of each request, and answer it."""
 
     async def note(request: web.Request) -> web.StreamResponse:
         asked.append(request.path)
@@ -86,7 +86,7 @@ def noting(asked: list[str], answer: Callable[[web.Request], web.Response] = ima
 
 
 def codes(lines: list[str], folder: Path, **options: object) -> list[str]:
-    """Convert an import file of these URLs; return what became of each."""
+    """Check an import file with these URLs; return the reject code of each, or "ok"."""
     source = folder / "urls.csv"
     source.write_text("".join(f"TRAIN,{line},a\n" for line in lines))
     settings = {"allow_scheme": ["http"], "max_reject_fraction": 1, **options}
@@ -95,7 +95,7 @@ def codes(lines: list[str], folder: Path, **options: object) -> list[str]:
     return [rejects.get(line, "ok") for line in range(1, len(lines) + 1)]
 
 
-# --- what servers answer ----------------------------------------------------------------------
+# --- responses of servers ---------------------------------------------------------------------
 
 
 async def chunked(request: web.Request) -> web.StreamResponse:
@@ -152,7 +152,7 @@ async def endless(request: web.Request) -> web.StreamResponse:
 
 
 def ranged(said: str) -> Answer:
-    """Answer with 206 and the image, whatever was asked for."""
+    """Answer any request with 206 and the image."""
 
     async def answer(_: web.Request) -> web.StreamResponse:
         return web.Response(status=206, body=IMAGE, headers={"Content-Range": said})
@@ -173,7 +173,7 @@ def status(number: int) -> Answer:
     return answer
 
 
-# server, what becomes of its image
+# server, expected code of its image
 ANSWERS: list[tuple[Answer, str]] = [
     (chunked, "ok"),
     (until_closed, "ok"),
@@ -200,7 +200,7 @@ ANSWERS: list[tuple[Answer, str]] = [
 
 
 def test_answers(serve: Callable[[Answer], str], tmp_path: Path) -> None:
-    """Servers without sizes or heads work; what is not there and what is not ours is told apart."""
+    """Servers without sizes or HEAD work; missing and forbidden images have different codes."""
     urls = [f"{serve(answer)}/1.jpg" for answer, _ in ANSWERS]
     assert codes(urls, tmp_path) == [code for _, code in ANSWERS]
 
@@ -209,7 +209,7 @@ ODD = ["http://", "http://[bad/1.jpg", "http://a:99999/1.jpg", "http://a b/1.jpg
 
 
 def test_odd_urls_are_the_rows_fault(serve: Callable[[Answer], str], tmp_path: Path) -> None:
-    """Also where a redirect gives them."""
+    """Invalid URLs are rejects, also as targets of redirects."""
     url = serve(redirecting(*ODD))
     redirected = [f"{url}/to/{number}" for number in range(4)]  # "http:///a" joins to "/a"
     local = ["a\0b.jpg", f"{'x' * 300}.jpg"]
@@ -220,7 +220,7 @@ def test_odd_urls_are_the_rows_fault(serve: Callable[[Answer], str], tmp_path: P
 
 
 def flaky(times: int, fault: Answer) -> Answer:
-    """Fail so many times for each path and method, then give the image."""
+    """Fail this many times for each path and method, then return the image."""
     seen: dict[tuple[str, str], int] = {}
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -261,7 +261,7 @@ def by_path(**answers: Answer) -> Answer:
 
 
 def refusing() -> str:
-    """Return the URL of a server that is not there."""
+    """Return a URL at which no server listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -276,7 +276,7 @@ FAULTS: dict[str, Answer] = {
 
 
 def test_a_dead_url_costs_its_row_only(serve: Callable[[Answer], str], tmp_path: Path) -> None:
-    """What fails twice is repeated; what always fails is a reject with line, cause and remedy."""
+    """URLs that fail twice are retried; URLs that always fail become rejects with a remedy."""
     url = serve(
         by_path(**FAULTS, **{f"{name}-twice": flaky(2, fault) for name, fault in FAULTS.items()})
     )
@@ -306,7 +306,7 @@ def test_a_dead_url_costs_its_row_only(serve: Callable[[Answer], str], tmp_path:
 def test_an_outage_of_one_url(
     on_storage_error: str, serve: Callable[[Answer], str], tmp_path: Path
 ) -> None:
-    """The option decides for web servers and files alike, planned or read."""
+    """The option also applies to web servers: the row is rejected, or the run fails."""
     url = serve(lambda request: cut_body(request))
     options = {"on_storage_error": on_storage_error}
     if on_storage_error == "reject":
@@ -319,10 +319,10 @@ def test_an_outage_of_one_url(
 def test_slow_servers_do_not_hold_a_run(
     serve: Callable[[Answer], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Silence fails after a while and is repeated; all attempts for a file have one limit."""
+    """A silent request times out and is retried; all attempts for a file share one limit."""
     source = tmp_path / "slow.csv"
     options = {"allow_scheme": "http", "max_reject_fraction": 1}
-    # Once: on a loaded machine, two good answers in a row may come too late.
+    # Only one failure: on a loaded machine, two good answers in a row may come too late.
     monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "1")
     url = serve(by_path(hang=hang, once=flaky(1, hang), drip=partial(drip, length=len(IMAGE))))
     source.write_text(f"TRAIN,{url}/hang/1.jpg,a\nTRAIN,{url}/once/1.jpg,a\n")
@@ -339,13 +339,13 @@ def test_slow_servers_do_not_hold_a_run(
     assert time.monotonic() - started < 20
 
 
-def test_a_dead_host_is_given_up(
+def test_a_dead_host_gets_no_more_requests(
     serve: Callable[[Answer], str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """After some failures in a row it is left alone, and others are not; the next run asks anew."""
+    """After some failures in a row only this host is paused; the next run tries it again."""
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
     asked: list[str] = []
     is_dead = True
@@ -363,15 +363,15 @@ def test_a_dead_host_is_given_up(
 
 
 def test_when_a_host_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any answer counts for it, also one to a later request; a trial is sent once."""
+    """Any response resets the count, also to a later request; a trial is sent without retries."""
     url, now = "https://host.example/1.jpg", 100.0
     monkeypatch.setattr(hosts.time, "monotonic", lambda: now)
 
-    def fails(while_asked: Callable[[], object] = lambda: None) -> str:
+    def fails(meanwhile: Callable[[], object] = lambda: None) -> str:
         try:
             with hosts.watched(url):
-                while_asked()
-                raise UnreachableError("patient" if is_patient() else "once")
+                meanwhile()
+                raise UnreachableError("retried" if may_retry() else "once")
         except UnreachableError as exc:
             return str(exc).removeprefix(f"{url}: ")
 
@@ -382,10 +382,10 @@ def test_when_a_host_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
             raise FileNotFoundError
 
     hosts.forget_failures()
-    assert {fails() for _ in range(15)} == {"patient"}
+    assert {fails() for _ in range(15)} == {"retried"}
     answers()
-    assert {fails(answers) for _ in range(20)} == {"patient"}  # a later request was answered
-    assert {fails() for _ in range(16)} == {"patient"}
+    assert {fails(answers) for _ in range(20)} == {"retried"}  # a later request was answered
+    assert {fails() for _ in range(16)} == {"retried"}
     closed = "not requested, because 16 requests to https://host.example failed in a row"
     assert fails() == closed
     now += 60
@@ -394,20 +394,20 @@ def test_when_a_host_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fails() != "once"
     now += 1
     with hosts.watched(url):
-        assert not is_patient()
-    assert fails() == "patient"
+        assert not may_retry()
+    assert fails() == "retried"
 
 
-def test_what_could_not_be_reached_is_asked_again(
+def test_unreachable_files_are_requested_again(
     serve: Callable[[Answer], str], tmp_path: Path
 ) -> None:
-    """A run that failed for it goes on when the server is back: its shards are not kept."""
+    """A resumed run requests them again when the server is back: their shards are not kept."""
     is_dead = True
 
     async def half_dead(request: web.Request) -> web.StreamResponse:
         if is_dead and "0" in request.path and request.method == "GET":
             return web.Response(status=503)
-        return web.Response(body=IMAGE, headers={"ETag": '"1"'})  # else no shard is ever kept
+        return web.Response(body=IMAGE, headers={"ETag": '"1"'})  # without it, no shard is kept
 
     url = serve(half_dead)
     source = tmp_path / "urls.csv"
@@ -420,7 +420,7 @@ def test_what_could_not_be_reached_is_asked_again(
 
 
 def test_an_import_file_that_cannot_be_reached(serve: Callable[[Answer], str]) -> None:
-    """Its outage ends the run, whatever rows may do; so does an answer that is none."""
+    """An unreachable import file ends the run with any option; so does an invalid response."""
     url = serve(by_path(**FAULTS, bad=bad_header))
     for name, reason in (("503", "HTTP 503.*tried 3 times"), ("bad", "HTTP 400")):
         with pytest.raises(StorageError, match=reason):
@@ -430,9 +430,9 @@ def test_an_import_file_that_cannot_be_reached(serve: Callable[[Answer], str]) -
 def test_an_import_file_that_is_cut_is_read_again(
     serve: Callable[[Answer], str], tmp_path: Path
 ) -> None:
-    """No row is lost, none is there twice; its rows may lie on the same server.
+    """No row is lost or read twice; payloads may be on the same server.
 
-    The file is read for what it is, which is cut, again, for the rows that are shown, and for all.
+    There are four reads: to detect the format (truncated), its retry, the preview, and all rows.
     """
     text = "".join(f"TRAIN,images/{number}.jpg,a\n" for number in range(40)).encode()
     attempts: list[str] = []
@@ -449,11 +449,11 @@ def test_an_import_file_that_is_cut_is_read_again(
     assert (result.dataset.examples, attempts.count("GET")) == (40, 4)
 
 
-# --- how much is read ---------------------------------------------------------------------------
+# --- limits on reading --------------------------------------------------------------------------
 
 
 def test_large_bodies_are_not_read(serve: Callable[[Answer], str], tmp_path: Path) -> None:
-    """A size that is announced is enough to refuse; one that is not ends the reading."""
+    """An announced size is enough for a refusal; without it, reading ends at the limit."""
     sent = 0
 
     async def huge(request: web.Request) -> web.StreamResponse:
@@ -471,13 +471,13 @@ def test_large_bodies_are_not_read(serve: Callable[[Answer], str], tmp_path: Pat
     assert codes([f"{url}/announced.jpg"], tmp_path, max_image_mb=1) == ["too_many_bytes"]
     assert sent == 0
     assert codes([f"{url}/endless.jpg"], tmp_path, max_image_mb=1) == ["too_many_bytes"]
-    assert sent < 20_000_000  # what lies in buffers between the two
+    assert sent < 20_000_000  # the buffers between server and client
     with pytest.raises(FileTooLargeError):
         storage.read_bytes(f"{url}/endless.jpg", 1_000_000)
 
 
 def test_compressed_bodies_do_not_burst(serve: Callable[[Answer], str], tmp_path: Path) -> None:
-    """What a megabyte unpacks to is counted while it is unpacked."""
+    """The unpacked size is checked during unpacking."""
     packer = zlib.compressobj(1, wbits=31)  # gzip
     bomb = b"".join(packer.compress(bytes(1_000_000)) for _ in range(600)) + packer.flush()
 
@@ -491,7 +491,7 @@ def test_compressed_bodies_do_not_burst(serve: Callable[[Answer], str], tmp_path
 
 
 def test_a_server_that_lies_about_sizes(serve: Callable[[Answer], str], tmp_path: Path) -> None:
-    """Its head says less than its body has: rejected, and hardly more than announced is read."""
+    """HEAD announces fewer bytes than the body has: the row is rejected."""
 
     async def liar(request: web.Request) -> web.StreamResponse:
         if request.method == "GET":
@@ -502,7 +502,7 @@ def test_a_server_that_lies_about_sizes(serve: Callable[[Answer], str], tmp_path
 
 
 def test_bytes_in_flight_are_bounded(serve: Callable[[Answer], str], tmp_path: Path) -> None:
-    """Of large payloads fewer are fetched at once: 64 MB of them, here 8 of 8 MB."""
+    """Fewer large payloads are fetched concurrently: 64 MB in total, here 8 with 8 MB each."""
     body, under_way, most, started = b"x" * 8_000_000, 0, 0, 0
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -512,7 +512,7 @@ def test_bytes_in_flight_are_bounded(serve: Callable[[Answer], str], tmp_path: P
         under_way += 1
         most, started = max(most, under_way), started + 1
         try:
-            # Of the last answer, nobody can be beside it; one fetched alone would wait for ever.
+            # The last request has no other next to it and must not wait for one.
             while most < 2 and started < 24:
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.05)
@@ -545,7 +545,7 @@ def redirecting(*targets: str) -> Answer:
 def test_redirects_to_private_addresses_are_refused(
     serve: Callable[[Answer], str], tmp_path: Path
 ) -> None:
-    """Whatever the address is written like; the same server and an --allow-root may be private."""
+    """Any spelling of a private address is refused, except the same server and --allow-root."""
     asked: list[str] = []
 
     inner = serve(noting(asked))
@@ -577,7 +577,7 @@ def test_redirects_to_private_addresses_are_refused(
 def test_a_name_that_changes_its_meaning(
     serve: Callable[[Answer], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection goes to the address that was checked, and no answer may hold a private one."""
+    """Connections go to the checked address; a name with any private address is refused."""
     reached: list[str] = []
 
     async def look(request: web.Request) -> web.StreamResponse:
@@ -604,7 +604,7 @@ def test_a_name_that_changes_its_meaning(
 
 
 def test_the_message_of_a_refused_redirect(serve: Callable[[Answer], str]) -> None:
-    """It says what lies behind the name and what allows it."""
+    """The message contains the address of the name and the option that allows it."""
     url = serve(redirecting("http://localhost:9/secret.jpg"))
     context = RequestContext(RowUrlPolicy(Access(("http",)), "labels.csv"))
     for read in (storage.read_bytes, storage.open_read):
@@ -615,7 +615,7 @@ def test_the_message_of_a_refused_redirect(serve: Callable[[Answer], str]) -> No
 def test_headers_stay_with_their_server(
     serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What is configured for fsspec is sent, but not to the target of a redirect elsewhere."""
+    """Headers configured for fsspec are sent, but not after a redirect to another server."""
     tokens: dict[str, str | None] = {}
 
     async def look(request: web.Request) -> web.StreamResponse:
@@ -633,10 +633,10 @@ def test_headers_stay_with_their_server(
     assert tokens == {"/here": "secret", "/there": "secret", "/away": None}
 
 
-def test_headers_go_only_where_the_user_meant(
+def test_headers_go_only_to_servers_that_the_user_named(
     serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A row names any server; ours are the import file's own and those under an --allow-root."""
+    """Only the import file's own server and servers under an --allow-root get headers."""
     tokens: dict[str, str | None] = {}
 
     async def look(request: web.Request) -> web.StreamResponse:
@@ -664,7 +664,7 @@ def test_headers_go_only_where_the_user_meant(
     ["\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021", "2130706433", "[::ffff:7f00:1]"],
 )
 def test_private_addresses_in_disguise(serve: Callable[[Answer], str], host: str) -> None:
-    """What the request would connect to is judged, not what the row's text looks like."""
+    """The check applies to the parsed host, not to the text of the row."""
     asked: list[str] = []
 
     port = serve(noting(asked)).rsplit(":", 1)[1]
@@ -675,7 +675,7 @@ def test_private_addresses_in_disguise(serve: Callable[[Answer], str], host: str
 
 
 def test_rows_of_import_files_from_the_web(serve: Callable[[Answer], str], tmp_path: Path) -> None:
-    """They reach their own server and public ones, no private one, and nothing of another kind."""
+    """They reach their own and public servers, but no private servers and no other storages."""
     inner = serve(redirecting())
     lines = ["1.jpg", f"{inner}/1.jpg", "/etc/passwd", "gs://bucket/1.jpg"]
     text = "".join(f"TRAIN,{line},a\n" for line in lines)
@@ -694,8 +694,8 @@ def test_rows_of_import_files_from_the_web(serve: Callable[[Answer], str], tmp_p
     assert [item.line for item in allowed.rejects] == [3, 4]
 
 
-def test_nothing_is_asked_unasked(serve: Callable[[Answer], str], tmp_path: Path) -> None:
-    """Without --allow-scheme no request leaves; the reject names the option."""
+def test_no_request_without_permission(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+    """Without --allow-scheme, no request is sent."""
     asked: list[str] = []
 
     url = serve(noting(asked))
@@ -709,8 +709,8 @@ def test_nothing_is_asked_unasked(serve: Callable[[Answer], str], tmp_path: Path
 # --- local files --------------------------------------------------------------------------------
 
 
-def test_local_files_that_are_none(tmp_path: Path) -> None:
-    """Pipes and devices are refused without waiting for them."""
+def test_pipes_and_devices(tmp_path: Path) -> None:
+    """Pipes, devices and folders are refused without waiting for them."""
     os.mkfifo(tmp_path / "pipe")
     for path in (str(tmp_path / "pipe"), "/dev/zero", str(tmp_path)):
         with pytest.raises(IsADirectoryError):
@@ -720,7 +720,7 @@ def test_local_files_that_are_none(tmp_path: Path) -> None:
 
 
 def test_local_limits(tmp_path: Path) -> None:
-    """A file of too many bytes is not read."""
+    """A file with too many bytes is not read."""
     path = tmp_path / "file"
     path.write_bytes(b"12345")
     assert storage.read_bytes(str(path), 5) == b"12345"
@@ -731,7 +731,7 @@ def test_local_limits(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [0, 4, 6, 200])
 def test_a_local_file_that_changed(size: int, tmp_path: Path) -> None:
-    """What has another size than it was planned with is a reject, also beyond the limits."""
+    """A file whose size differs from the planned size is a reject, also above the limit."""
     path = tmp_path / "1.jpg"
     path.write_bytes(b"x" * size)
     row = PlannedRow(0, "labels.csv", 1, str(path), None, 5, "", assigned=False)
@@ -748,7 +748,7 @@ def test_a_local_file_that_changed(size: int, tmp_path: Path) -> None:
 def test_a_disk_that_fails(
     on_storage_error: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It ends the run, as it says nothing about the data, unless the option rejects the row."""
+    """A disk error ends the run, as the data may be fine, unless the option rejects the row."""
 
     def fail(*_: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -766,11 +766,11 @@ def test_a_disk_that_fails(
 
 
 def test_parts_of_local_files(tmp_path: Path) -> None:
-    """A part is exactly what was asked for, or an error."""
+    """A range is read exactly, or it is an error."""
     path = tmp_path / "file"
     path.write_bytes(b"12345")
     assert storage.read_range(str(path), 1, 3) == b"234"
-    with pytest.raises(StorageError, match=r"file: bytes 3 to 6 were asked for, 2 came"):
+    with pytest.raises(StorageError, match=r"file: requested bytes 3 to 6, got 2 bytes"):
         storage.read_range(str(path), 3, 3)
     with pytest.raises(FileNotFoundError):
         storage.read_range(str(tmp_path / "none"), 0, 1)
@@ -780,10 +780,10 @@ def test_parts_of_local_files(tmp_path: Path) -> None:
 def test_a_full_disk_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, room: int
 ) -> None:
-    """The system takes what still fits and complains next time; the old file stays."""
+    """The system writes what fits and reports the error at the next write; the old file stays."""
     path = tmp_path / "dataset.json"
     path.write_text("old")
-    # A limit on file sizes does to a write what a full disk does.
+    # A limit on file sizes has the same effect on a write as a full disk.
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
@@ -799,7 +799,7 @@ def test_a_full_disk_is_an_error(
 
 
 def test_roots_of_local_files(tmp_path: Path) -> None:
-    """--allow-root keeps rows inside of a folder, whatever links and dots say."""
+    """--allow-root keeps rows inside a folder, with any links and dots."""
     for name in ("images", "secret"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1.jpg").write_bytes(IMAGE)
@@ -810,7 +810,7 @@ def test_roots_of_local_files(tmp_path: Path) -> None:
 
 
 def test_options_are_recorded(tmp_path: Path) -> None:
-    """They decide which rows are in a data set, so dataset.json says them."""
+    """Access options decide which rows a dataset has, so dataset.json records them."""
     (tmp_path / "1.jpg").write_bytes(IMAGE)
     (tmp_path / "labels.csv").write_text("TRAIN,1.jpg,a\n")
     result = recordgen.convert(
@@ -822,7 +822,7 @@ def test_options_are_recorded(tmp_path: Path) -> None:
 
 
 def test_each_host_has_a_file_system_of_its_own() -> None:
-    """Host, user and account stand in the URL; a second file on the same host logs in no more."""
+    """Host, user and account are part of the URL; files on one host share a login."""
 
     class Hosted(MemoryFileSystem):
         protocol = "hosted"
@@ -842,11 +842,11 @@ def test_each_host_has_a_file_system_of_its_own() -> None:
     assert found[0] is found[2]
 
 
-# --- what errors mean ---------------------------------------------------------------------------
+# --- meanings of errors -------------------------------------------------------------------------
 
 
 def from_boto(code: str, number: int) -> Exception:
-    """Return what s3fs raises for an answer."""
+    """Return the exception of s3fs for a response."""
     from botocore.exceptions import ClientError
     from s3fs.errors import translate_boto_error
 
@@ -856,7 +856,7 @@ def from_boto(code: str, number: int) -> Exception:
 
 
 def from_gcs(number: int, text: str) -> Exception:
-    """Return what gcsfs raises for an answer."""
+    """Return the exception of gcsfs for a response."""
     from gcsfs.retry import HttpError, validate_response
 
     try:
@@ -933,7 +933,7 @@ def errors() -> list[tuple[str, Exception, Meaning]]:
     ("scheme", "error", "expected"), errors(), ids=[f"{s} {e!r:.40}" for s, e, _ in errors()]
 )
 def test_meanings(scheme: str, error: Exception, expected: Meaning) -> None:
-    """An outage never looks like bad data, nor bad data like an outage."""
+    """Outages are never classified as bad data, nor bad data as outages."""
     path = f"{scheme}://bucket/1.jpg"
     assert meaning(error, path) is expected
     may_be_dead = expected in (Meaning.TRANSIENT, Meaning.UNTRUSTED)
@@ -941,7 +941,7 @@ def test_meanings(scheme: str, error: Exception, expected: Meaning) -> None:
 
 
 def test_a_wrong_setting_is_not_bad_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It ends the run instead of making every row a missing file."""
+    """A wrong setting ends the run; it does not reject every row as missing."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "who")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "what")
@@ -952,42 +952,40 @@ def test_a_wrong_setting_is_not_bad_data(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_a_page_in_place_of_an_answer_is_not_bad_data(
     serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A proxy's page with status 200 says nothing about an object."""
+    """A proxy's page with status 200 is not a response about an object."""
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", serve(page))
     with pytest.raises(StorageError, match=r"JSONDecodeError.*tried 3 times"):
         codes(["gs://bucket/1.jpg"], tmp_path)
 
 
 def test_import_files_that_may_not_be_read(serve: Callable[[Answer], str]) -> None:
-    """They are the caller's error, wherever it shows first."""
+    """A forbidden import file is a SourceError, both when expanded and when read."""
     url = serve(status(403))
     for ask in (storage.expand, lambda path: Source.of_files([ImportFile(path)])):
         with pytest.raises(SourceError, match=r"labels.csv: cannot .* this import file: HTTP 403"):
             ask(f"{url}/labels.csv")
 
 
-def test_folders_that_may_not_be_looked_into(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Nobody takes them for empty or absent."""
+def test_folders_without_permission(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Forbidden folders are errors, not empty or missing."""
 
     def refuse(path: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     path = str(tmp_path / "hidden/labels.csv")
     assert not storage.exists(path)
-    with monkeypatch.context() as patch:  # root may look anywhere
+    with monkeypatch.context() as patch:  # root may read any folder
         patch.setattr(os, "stat", refuse)
         patch.setattr(os, "scandir", refuse)
         for ask in (storage.exists, storage.list_dir, storage.list_files):
-            with pytest.raises(StorageError, match=r"labels.csv: cannot look: permission denied"):
+            with pytest.raises(StorageError, match=r"labels.csv: cannot access: permission denied"):
                 ask(path)
-        with pytest.raises(SourceError, match=r"labels.csv: cannot look .* Permission denied"):
+        with pytest.raises(SourceError, match=r"labels.csv: cannot access .* Permission denied"):
             storage.expand(path)
 
 
-def test_patience_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operators tune it without code; what is no number is an error."""
+def test_retries_are_set_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Environment variables set the policy; a value that is not a number is an error."""
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "2")
     monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "0.5")
     assert RetryPolicy.from_environment() == RetryPolicy(attempts=2, timeout_seconds=0.5)
@@ -999,8 +997,8 @@ def test_patience_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
 # --- listings ---------------------------------------------------------------------------------
 
 
-def test_a_listing_says_what_look_ups_say(tmp_path: Path) -> None:
-    """Files directly in a folder, with the versions of look-ups; elsewhere there is no page."""
+def test_listings_agree_with_look_ups(tmp_path: Path) -> None:
+    """Listings return the files directly in a folder, with the same versions as look-ups."""
     folder = f"memory://{tmp_path.name}/a b"
     paths = [f"{folder}/{number}.jpg" for number in range(20)]
     for path in (*paths, f"{folder}/below/1.jpg"):
@@ -1018,5 +1016,5 @@ def test_a_listing_says_what_look_ups_say(tmp_path: Path) -> None:
     [(19, 1, False), (20, 1, True), (39, 2, False), (40, 2, True), (0, 0, True)],
 )
 def test_worth_listing(wanted: int, pages: int, worth: bool) -> None:
-    """A page of a listing must spare twenty look-ups."""
+    """A page of a listing must save twenty look-ups."""
     assert worth_listing(wanted, pages) is worth

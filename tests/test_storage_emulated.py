@@ -1,4 +1,4 @@
-"""Object stores, emulated: gs:// and s3:// behind a proxy that is slow or spoils answers."""
+"""Emulated object stores: gs:// and s3:// behind a slow or faulty proxy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Store:
 
     Attributes:
         url: the bucket, such as ``gs://bucket-1``.
-        proxy: what stands before it.
+        proxy: the proxy in front of it.
     """
 
     url: str
@@ -53,7 +53,7 @@ class Store:
         return url
 
     def put_all(self, files: dict[str, bytes]) -> None:
-        """Put objects by their names, some at once: emulators take no crowd."""
+        """Put objects by name, a few concurrently: emulators cannot take many."""
         scheme, _, bucket = self.url.partition("://")
         fs = fsspec.filesystem(scheme, skip_instance_cache=True)
         fs.pipe({f"{bucket}/{name}": data for name, data in files.items()}, batch_size=8)
@@ -80,7 +80,7 @@ def proxies() -> Iterator[dict[str, Proxy]]:
 def new_store(
     proxies: dict[str, Proxy], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[str], Store]]:
-    """Return a function that gives an empty bucket of a scheme."""
+    """Return a function that creates an empty bucket of a scheme."""
     environment = {
         "STORAGE_EMULATOR_HOST": proxies["gs"].url,
         "AWS_ENDPOINT_URL": proxies["s3"].url,
@@ -126,7 +126,7 @@ def fill(store: Store | None, folder: Path, images: int) -> str:
 
 
 def comparable(tree: dict[str, bytes]) -> dict[str, object]:
-    """Return an output without what names the import file."""
+    """Return an output without the parts that name the import file."""
     files: dict[str, object] = dict(tree)
     files["report.html"] = re.sub(rb"<dt>source</dt><dd>.*?</dd>", b"", tree["report.html"])
     files["dataset.json"] = {**json.loads(tree["dataset.json"]), "source": None}
@@ -140,7 +140,7 @@ def comparable(tree: dict[str, bytes]) -> dict[str, object]:
 def test_the_command_gives_what_a_local_run_gives(
     source: str, target: str, new_store: Callable[[str], Store], tmp_path: Path
 ) -> None:
-    """`recordgen convert gs://… s3://…`, as a process: the same bytes, and nothing left over."""
+    """`recordgen convert gs://… s3://…` in a process: the same bytes, and no other files."""
     there, back = new_store(source), new_store(target)
     local = fill(there, tmp_path / "data", 12)
     recordgen.convert(local, tmp_path / "out", shard_mb=0.002)
@@ -154,7 +154,7 @@ def test_the_command_gives_what_a_local_run_gives(
 
 
 def test_spoilt_answers_lose_nothing(store: Store, tmp_path: Path) -> None:
-    """Requests that fail at first, each in one of five ways: the same bytes, exact counts."""
+    """Requests fail at first, in one of five ways each: the same bytes and exact counts."""
     local = fill(store, tmp_path / "data", 32)
     expected = recordgen.convert(local, tmp_path / "out", shard_mb=0.01)
     store.proxy.spoil_first(2, 503, 429, 500, "cut", "reset", method="GET")
@@ -165,7 +165,7 @@ def test_spoilt_answers_lose_nothing(store: Store, tmp_path: Path) -> None:
 
 
 def test_a_folder_of_images_in_a_bucket(store: Store, tmp_path: Path) -> None:
-    """`<split>/<label>/<file>` in a bucket is read as on disk, and splits are drawn alike."""
+    """`<split>/<label>/<file>` in a bucket is read as on disk, with the same assigned splits."""
     names = ["train/cat/1.jpg", "val/dog/a b.jpg", "unassigned/cat/3.jpg", "test/4.jpg"]
     for number, name in enumerate(names):
         data = encoded(noise(seed=number), "JPEG")
@@ -182,13 +182,13 @@ def test_a_folder_of_images_in_a_bucket(store: Store, tmp_path: Path) -> None:
 def test_spoilt_uploads_lose_nothing(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every request of a run fails once: parts, commits, copies, listings and deletions as well.
+    """Every request of a run fails once, also for parts, commits, copies, listings and deletions.
 
-    Some are answered by an error, others by a connection that is reset.
+    Some fail with an error status, others with a reset connection.
     """
-    # The default. Four are too few: gcsfs asks five different things to delete one object.
+    # The default. Four are too few: gcsfs sends five different requests to delete one object.
     monkeypatch.delenv("RECORDGEN_STORAGE_ATTEMPTS")
-    # gcsfs waits this long and one second more before it asks again.
+    # gcsfs waits this long and one more second before each retry.
     monkeypatch.setattr("gcsfs.retry.random", SimpleNamespace(random=lambda: -0.95))
     local = fill(None, tmp_path / "data", 6)
     recordgen.convert(local, tmp_path / "out")
@@ -200,7 +200,7 @@ def test_spoilt_uploads_lose_nothing(
 
 
 def test_large_files_are_written_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of several parts, each sent twice, is whole; one given up is not there at all."""
+    """A file of several parts, each sent twice, is complete; a discarded file does not appear."""
     monkeypatch.setattr("recordgen.storage.remote.PART_BYTES", 5 << 20)
     store.proxy.spoil_first(1, 503, "reset", method="PUT" if store.url[:2] == "s3" else "GET")
     block = os.urandom(1 << 20)
@@ -209,7 +209,9 @@ def test_large_files_are_written_in_parts(store: Store, monkeypatch: pytest.Monk
             file.write(block)
     assert storage.read_bytes(f"{store.url}/large") == block * 12
     assert storage.read_range(f"{store.url}/large", 3, 1 << 20) == block[3:] + block[:3]
-    with pytest.raises(StorageError, match=r"/large: bytes 12582908 to 12582918 .* 4 came"):
+    with pytest.raises(
+        StorageError, match=r"/large: requested bytes 12582908 to 12582918, got 4 bytes"
+    ):
         storage.read_range(f"{store.url}/large", (12 << 20) - 4, 10)
     with storage.open_read(f"{store.url}/large") as file:
         assert file.read(1 << 20) == block
@@ -228,7 +230,7 @@ def test_large_files_are_written_in_parts(store: Store, monkeypatch: pytest.Monk
 
 
 def always(fault: Fault, *, name: str, method: str = "") -> Callable[[web.Request], Fault | None]:
-    """Spoil all requests for an object."""
+    """Inject a fault into all requests for an object."""
 
     def spoil(request: web.Request) -> Fault | None:
         asked = request.path_qs.replace("%2F", "/")
@@ -239,7 +241,7 @@ def always(fault: Fault, *, name: str, method: str = "") -> Callable[[web.Reques
 
 @pytest.mark.parametrize("fault", [503, 429, "reset", "cut"])
 def test_a_lasting_outage_fails_the_run(store: Store, fault: Fault, tmp_path: Path) -> None:
-    """It names the object and what was tried; no reject, no dataset."""
+    """The error names the object and the attempts; there is no reject and no dataset."""
     fill(store, tmp_path / "data", 8)
     store.proxy.fault = always(fault, name="images/5.jpg", method="GET")
     with pytest.raises(StorageError, match=r"images/5\.jpg: .*; tried 4 times in \d+ s"):
@@ -251,7 +253,7 @@ def test_a_lasting_outage_fails_the_run(store: Store, fault: Fault, tmp_path: Pa
 def test_an_image_that_drips_fails_the_run(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All attempts for an object have one limit, too: a connection that is never silent ends."""
+    """All attempts for an object share one limit: a connection that drips fails."""
     monkeypatch.setenv("RECORDGEN_STORAGE_TOTAL_SECONDS", "0.6")
     fill(store, tmp_path / "data", 4)
     store.proxy.fault = always("drip", name="images/2.jpg", method="GET")
@@ -262,7 +264,7 @@ def test_an_image_that_drips_fails_the_run(
 def test_an_outage_while_writing_fails_the_run(
     new_store: Callable[[str], Store], tmp_path: Path
 ) -> None:
-    """Nothing that looks finished is there."""
+    """The output contains nothing that looks complete."""
     store = new_store("s3")
     local = fill(None, tmp_path / "data", 8)
     store.proxy.fault = always(503, name="Split-eval", method="PUT")
@@ -274,7 +276,7 @@ def test_an_outage_while_writing_fails_the_run(
 
 
 def test_an_outage_does_not_look_like_nothing(store: Store, tmp_path: Path) -> None:
-    """Who cannot list or look up does not conclude that there is nothing."""
+    """An outage during a listing or look-up is an error, not an empty or missing folder."""
     fill(store, tmp_path / "data", 1)
     store.proxy.fault = lambda request: 503
     for ask in (storage.exists, storage.list_files, storage.list_dir, storage.size):
@@ -284,7 +286,7 @@ def test_an_outage_does_not_look_like_nothing(store: Store, tmp_path: Path) -> N
         recordgen.check(f"{store.url}/*.csv")
     store.proxy.fault = lambda request: 403
     for ask in (storage.exists, storage.list_files, storage.list_dir):
-        with pytest.raises(StorageError, match="cannot look: permission denied"):
+        with pytest.raises(StorageError, match="cannot access: permission denied"):
             ask(f"{store.url}/images")
     store.proxy.reset()
     with pytest.raises(SourceError, match="no such import file"):
@@ -292,7 +294,7 @@ def test_an_outage_does_not_look_like_nothing(store: Store, tmp_path: Path) -> N
 
 
 def test_missing_and_forbidden_are_told_apart(store: Store, tmp_path: Path) -> None:
-    """404 and 403 are the row's fault, each with a code of its own; planned or fetched."""
+    """404 and 403 are rejects with different codes, both when planned and when fetched."""
     fill(store, tmp_path / "data", 8)
     lines = [*(f"TRAIN,images/{n}.jpg,a\n" for n in (0, 5)), "TRAIN,images/none.jpg,a\n"]
     source = store.put("some.csv", "".join(lines).encode())
@@ -307,7 +309,7 @@ def test_missing_and_forbidden_are_told_apart(store: Store, tmp_path: Path) -> N
 def test_wrong_credentials_are_no_rejects(
     new_store: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Whom the storage does not know at all gets an error, not a data set without images."""
+    """If storage rejects our credentials, it is an error, not a dataset without images."""
     store = new_store("s3")
     fill(store, tmp_path / "data", 2)
     local = tmp_path / "far.csv"
@@ -321,7 +323,7 @@ def test_wrong_credentials_are_no_rejects(
 
 
 def test_many_are_fetched_at_once(store: Store, tmp_path: Path) -> None:
-    """20 to 64 requests are under way at once: the first images wait until 20 are asked for."""
+    """20 to 64 requests are concurrent: the first images wait for 20 requests."""
     fill(store, tmp_path / "data", 80)
     store.proxy.gathered = 20
     result = recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out")
@@ -330,7 +332,7 @@ def test_many_are_fetched_at_once(store: Store, tmp_path: Path) -> None:
 
 
 def test_several_processes(new_store: Callable[[str], Store], tmp_path: Path) -> None:
-    """Each worker has connections of its own; connections do not survive a fork."""
+    """Each worker has its own connections, as connections do not survive a fork."""
     there, back = new_store("gs"), new_store("s3")
     local = fill(there, tmp_path / "data", 24)
     recordgen.convert(local, tmp_path / "local", shard_mb=0.004)
@@ -344,7 +346,7 @@ def test_several_processes(new_store: Callable[[str], Store], tmp_path: Path) ->
 
 
 def test_splits_by_content(store: Store, tmp_path: Path) -> None:
-    """Contents are read ahead of planning, as many at once."""
+    """Contents are read before planning, many concurrently."""
     local = fill(store, tmp_path / "data", 16)
     Path(local).write_text("".join(f"images/{number}.jpg,a\n" for number in range(16)))
     store.put("labels.csv", Path(local).read_bytes())
@@ -356,7 +358,7 @@ def test_splits_by_content(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("difference", [-10, 10])
 def test_a_replaced_object_is_rejected(store: Store, difference: int) -> None:
-    """What has another size than it was planned with is neither cut nor half the old image."""
+    """An object whose size differs from the planned size is a reject, never a part of an image."""
     url = store.put("1.jpg", b"x" * 1000)
     row = PlannedRow(0, "labels.csv", 1, url, None, 1000 + difference, "", assigned=False)
     with Fetcher([row.uri], ConvertOptions(task="image_classification")) as fetcher:
@@ -367,7 +369,7 @@ def test_a_replaced_object_is_rejected(store: Store, difference: int) -> None:
 
 
 def test_overwriting_leaves_nothing_old(store: Store, tmp_path: Path) -> None:
-    """A second run replaces the first, also where it has fewer shards."""
+    """A second run replaces the first, even if it has fewer shards."""
     local = fill(store, tmp_path / "data", 6)
     recordgen.convert(f"{store.url}/labels.csv", f"{store.url}/out", shard_mb=0.001)
     first = store.tree("out")
@@ -382,7 +384,7 @@ ODD = ["", "/", "/1.jpg", "bucket", "bucket/", "UPPER/1.jpg", "a b!/1.jpg", "../
 
 
 def test_odd_names_are_the_rows_fault(store: Store, tmp_path: Path) -> None:
-    """Whatever stands in a row is a reject, never an outage."""
+    """Any text in a row becomes a reject, never an outage."""
     uris = [store.url.split("//")[0] + f"//{name}" for name in ODD]
     uris += [f"{store.url}/{'x' * 2000}.jpg", f"{store.url}/a\0b.jpg", f"{store.url}/\x7f\x01.jpg"]
     source = tmp_path / "labels.csv"
@@ -400,7 +402,7 @@ def test_a_missing_bucket_is_not_made(store: Store, tmp_path: Path) -> None:
 
 
 def test_names_are_taken_as_they_are(store: Store) -> None:
-    """Objects have names that mean something to shells, URLs and fsspec."""
+    """Object names may contain characters that are special in shells, URLs and fsspec."""
     for name in ("a::b", "ä ö/%41.jpg", "[1].jpg", "a#1?x=2", "a+b&c"):
         url = store.put(name, name.encode())
         assert storage.info(url).size == len(name.encode())
@@ -409,23 +411,23 @@ def test_names_are_taken_as_they_are(store: Store) -> None:
 
 
 def test_a_report_costs_a_few_requests(store: Store, tmp_path: Path) -> None:
-    """The page about a far dataset is made of dataset.json, rejects and the front of few shards."""
+    """The report of a remote dataset needs dataset.json, rejects and the start of a few shards."""
     source = fill(None, tmp_path / "data", 40)
     recordgen.convert(source, f"{store.url}/out", shard_mb=0.002)
     page = storage.read_text(f"{store.url}/out/report.html")
     store.proxy.reset()
     assert recordgen.render_report(f"{store.url}/out") == page
-    # Of each split five examples, and those that findings are about.
+    # Five examples of each split, and the examples with findings.
     assert page.count("<img ") == 27
     shards = [path for _, path in store.proxy.seen if "data_tfrecord" in path]
     assert len(set(shards)) <= 30
-    # How often gcsfs lists a folder again depends on which of its threads is first.
+    # How often gcsfs lists a folder again depends on the order of its threads.
     assert store.proxy.seen.total() < 100
 
 
 @pytest.mark.parametrize("fault", [503, 429, "cut"])
 def test_requests_are_repeated_in_one_place(store: Store, fault: Fault) -> None:
-    """What is asked for a hint is not asked again; what a result needs is, as often as was set."""
+    """Requests for a hint are not retried; requests for a result are, as often as set."""
     store.put("folder/file", b"x")
     store.proxy.fault = lambda request: fault
     with storage.without_retries(), pytest.raises(StorageError):
@@ -437,7 +439,7 @@ def test_requests_are_repeated_in_one_place(store: Store, fault: Fault) -> None:
 
 
 def test_a_file_is_looked_up_by_one_request(store: Store) -> None:
-    """No folder of its name is looked for, as listings take longer and cost more."""
+    """Folders of the same name are not looked up, as listings take longer and cost more."""
     url = store.put("folder/file", b"xyz")
     store.proxy.reset()
     assert storage.size(url) == 3
@@ -445,16 +447,16 @@ def test_a_file_is_looked_up_by_one_request(store: Store) -> None:
 
 
 def test_a_listing_replaces_many_look_ups(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages say what look-ups say; what they do not hold, and a few files, are looked up alone."""
+    """Pages agree with look-ups; a few files, or files missing in pages, are looked up singly."""
     monkeypatch.setattr(listing, "PAGE_OBJECTS", 12)
-    monkeypatch.setattr(sizes, "SPARED_BY_PAGE", 10)
+    monkeypatch.setattr(sizes, "SAVED_BY_PAGE", 10)
     store.put_all({f"images/{n:03}.jpg": b"x" * (n % 7) for n in range(40)})
     store.put_all({"images/below/1.jpg": b"x", "images2/1.jpg": b"x", "1.jpg": b"x"})
     paths = [f"{store.url}/images/{n:03}.jpg" for n in range(30)]
     others = [f"{store.url}/1.jpg", f"{store.url}/images/below/1.jpg"]
     store.proxy.reset()
     found = listed_infos([*paths, *others, *paths[:3]])
-    # The emulator of Google's storage knows one page, of all objects.
+    # The emulator of Google's storage has one page with all objects.
     assert store.proxy.seen.total() == (3 if store.url.startswith("s3") else 1)
     assert sorted(found) == paths
     for path in (paths[0], paths[11], paths[12], paths[29]):
@@ -465,7 +467,7 @@ def test_a_listing_replaces_many_look_ups(store: Store, monkeypatch: pytest.Monk
 
 
 def test_pages_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page names the next one; names that look like a version are left to look-ups."""
+    """Each page names the next one; names that look like a version are skipped."""
     names = [*(f"a b/{n:04}.jpg" for n in range(2100)), "a b/x.jpg#12"]
     with listed_bucket(names, monkeypatch) as asked:
         found = listed_infos(f"gs://bucket/{name}" for name in names)
@@ -477,7 +479,7 @@ def test_pages_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ranges_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages begin at the first wanted name and end at the last; very many are cut into ranges."""
+    """Pages run from the first to the last needed name; many names are split into ranges."""
     monkeypatch.setattr(sizes, "RANGE_NAMES", 1000)
     names = [f"a/{n:05}.jpg" for n in range(9000)]
     wanted = [f"gs://bucket/{name}" for name in names[4000:6000]]
@@ -487,8 +489,8 @@ def test_ranges_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(starts) == ["a/04000.jpg", "a/05000.jpg"]
 
 
-def test_a_listing_that_holds_little_is_given_up(store: Store) -> None:
-    """Where few of a page are wanted, there is no second request; what it gave is used."""
+def test_a_listing_with_few_matches_stops(store: Store) -> None:
+    """If a page contains few needed names, there is no second request; its infos are used."""
     store.put_all({f"{n:04}.jpg": b"x" for n in range(120)})
     paths = [f"{store.url}/{n:04}.jpg" for n in range(20, 220)]
     store.proxy.reset()
@@ -497,7 +499,7 @@ def test_a_listing_that_holds_little_is_given_up(store: Store) -> None:
 
 
 def test_a_listing_fails_as_look_ups_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An outage is an error, and a hiccup is not; no permission and no folder leave look-ups."""
+    """An outage is an error, a transient fault is not; without permission or folder, look up."""
     store.put_all({f"images/{n:03}.jpg": b"x" for n in range(100)})
     paths = [f"{store.url}/images/{n:03}.jpg" for n in range(100)]
     store.proxy.spoil_first(1, 503)
@@ -517,7 +519,7 @@ def test_a_listing_fails_as_look_ups_do(store: Store, monkeypatch: pytest.Monkey
 
 
 def test_one_version_of_an_object(new_store: Callable[[str], Store]) -> None:
-    """A URL may name a version; without one it is the newest."""
+    """A URL may name a version; without a version it is the newest."""
     store = new_store("s3")
     fs = fsspec.filesystem("s3", skip_instance_cache=True, version_aware=True)
     fs.make_bucket_versioned(store.url.removeprefix("s3://"))

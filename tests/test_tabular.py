@@ -1,4 +1,4 @@
-"""Tables: what their columns are, what becomes of their rows, and docs/tasks/tables.md says so."""
+"""Inferred tables: their columns, rows and examples, as docs/tasks/tables.md describes them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def write(path: Path, text: str) -> str:
 
 
 def columns_of(*texts: str, tmp_path: Path, **options: Any) -> Table:
-    """Return what is decided of files of these texts."""
+    """Return the inferred table of files with these texts."""
     files = [
         ImportFile(write(tmp_path / f"{number}.csv", text)) for number, text in enumerate(texts)
     ]
@@ -96,7 +96,7 @@ def test_the_lines_of_the_page_give_its_examples(tmp_path: Path) -> None:
     re.findall(r"\| `(.+)` \| (\w+) \| (.+) \|", PAGE.split("\n## Rows that")[1].split("\n## ")[0]),
 )
 def test_each_wrong_line_says_that(line: str, code: str, message: str, tmp_path: Path) -> None:
-    """In place of the second line of the page's table, each is the only one that is rejected."""
+    """Each line, in place of the second line of the page's table, is the only rejected one."""
     first, second, *rest = LINES.splitlines(keepends=True)
     assert second.startswith("TRAIN,58")
     source = write(tmp_path / "a.csv", f"{first}{line}\n{''.join(rest)}")
@@ -120,7 +120,7 @@ def schema(folder: Path, **types: str) -> str:
 
 # --- columns ----------------------------------------------------------------------------------
 
-# what a column holds, its type
+# values of a column, its type
 COLUMNS = [
     (["1", "-7", "", "0"], "int64"),
     ([" 1", "2 "], "int64"),
@@ -151,13 +151,13 @@ def test_types_are_told_from_values(values: Sequence[str], dtype: str, tmp_path:
 
 
 def test_all_rows_of_all_files_tell(tmp_path: Path) -> None:
-    """The last value of the last file, behind thousands of whole numbers, makes a column text."""
+    """The last value of the last file, after thousands of whole numbers, makes a column text."""
     many = "".join(f"{number},{number}\n" for number in range(25_000))
     table = columns_of(f"a,b\n{many}", f"a,b\n{many}x,1.5\n", tmp_path=tmp_path)
     assert [column.dtype for column in table.columns] == ["bytes", "float32"]
 
 
-# what a column holds: what each row needs to be with the others, in whatever block and file
+# values of a column; the inferred type must not depend on their blocks and files
 SCATTERED = [
     (["1.5", "2.5", "100000000000000000000"], "float32"),
     (["1.5", "-0"], "float32"),
@@ -181,7 +181,7 @@ def test_types_are_the_same_in_one_file_and_in_several(
 
 
 def test_lost_digits_are_said(tmp_path: Path) -> None:
-    """Whole numbers that float32 cannot hold, in any block; not those of int64, nor fractions."""
+    """A note names whole numbers that float32 cannot represent, but no int64 and no fractions."""
     for text, lost in [
         ("16777217,1\n0.5,1\n", "16777217"),
         ("0.5,1\n,2\n-16777219.0,1\n", "-16777219.0"),
@@ -215,11 +215,11 @@ def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
 
 
 def test_only_the_first_line_is_a_header(tmp_path: Path) -> None:
-    """One that cannot be read is not made up for by the next, neither when types are told."""
+    """An unreadable header is an error: the next line does not replace it."""
     bad = tmp_path / "bad.csv"
     bad.write_bytes(b"a\xff,b\nx,y\n")
     options = ConvertOptions(task="tabular")
-    with pytest.raises(SourceError, match=r"bad\.csv:1: the header cannot be read: byte 2 of"):
+    with pytest.raises(SourceError, match=r"bad\.csv:1: cannot read the header: byte 2 of"):
         detect([ImportFile(str(bad))], options)
     bad.write_bytes(b"\xff,b\na,b\nx,y\n")
     sources = [write(tmp_path / "a.csv", "a,b\n1,2\n"), str(bad)]
@@ -230,7 +230,7 @@ def test_only_the_first_line_is_a_header(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("quoted", ["", '"5\n6",7\n'])
 def test_empty_lines_and_repeated_headers_are_no_rows(quoted: str, tmp_path: Path) -> None:
-    """Neither for the types nor for the limit of rejects, whatever stands beside them."""
+    """Repeated headers change neither the types nor the number of rejects."""
     text = f',\n\na,b\n1,2\na,b\n,\n \n, ,\n{quoted}3,4\n"a","b"\n\ta,b\nx\n,,,,\n'
     result = recordgen.check(
         write(tmp_path / "a.csv", text), task="tabular", max_reject_fraction=0.5
@@ -246,7 +246,7 @@ def test_empty_lines_and_repeated_headers_are_no_rows(quoted: str, tmp_path: Pat
 
 @pytest.mark.parametrize("frame", [False, True])
 def test_a_header_alone_is_nothing_to_convert(frame: bool, tmp_path: Path) -> None:
-    """Several files may be that, but not all."""
+    """Some files may consist of a header only, but not all files."""
     headed = write(tmp_path / "a.csv", "a,b\n")
     source = pd.DataFrame({"a,b": [], "{": []}) if frame else headed
     with pytest.raises(NothingToConvertError, match="0 rows read"):
@@ -263,23 +263,23 @@ def test_many_rejects_are_all_told(tmp_path: Path) -> None:
 
 
 def test_another_header_is_no_row(tmp_path: Path) -> None:
-    """Of texts alone, it is told by a name that both have; with numbers, a name may be a value."""
+    """A line of texts with a known name is another header; with a number, it is a row."""
     for other in ("a,d\nz,y\n", "b,a\nz,y\n"):
         with pytest.raises(SourceError, match=r"1\.csv:1: .*repeat the header above a row"):
             columns_of("a,b\nq,x\n", other, tmp_path=tmp_path)
     assert columns_of("word,count\nx,1\n", "word,5\n", tmp_path=tmp_path).names
 
 
-# header, what is wrong with it
+# header, error message
 HEADERS = [
     (",a\n0,1\n", r"column 1 has no name.*index=False"),
     ("a,b,a\n", "two columns are named 'a'"),
     ("1,2.5\n3,4\n", "begins with a header that names its columns"),
     ("a;b\n1;2;3\n", "fields must be separated by commas"),
     ("\n,,\n", "this table is empty"),
-    ('{"a": 1, "b": 2}\n', "1: this line is JSON, and the file is read as CSV"),
-    ("sep=|\na|b\n1|2\n", "1: .*a note to Excel that says"),
-    ('"a,b"\n"1,2"\n', "leave out the quotes around the lines"),
+    ('{"a": 1, "b": 2}\n', "1: this line is JSON, but the file is read as CSV"),
+    ("sep=|\na|b\n1|2\n", "1: .*in Excel's sep= line"),
+    ('"a,b"\n"1,2"\n', "remove the quotes around the lines"),
     ("PK\x03\x04\x14\x00", "this looks like a ZIP archive"),
     ("<!DOCTYPE html>\n<html>\n", "this looks like a web page"),
 ]
@@ -292,7 +292,7 @@ def test_a_header_names_features(text: str, message: str, tmp_path: Path) -> Non
 
 
 def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
-    """Of any name and case; a word that is misspelt does not make it a feature."""
+    """The split's column may have any name and case; a misspelt word does not make it a feature."""
     words = ["train", "VALIDATE", "", "Test", "UNASSIGNED"] * 20
     table = columns_of(
         "fold,a\n" + "".join(f"{word},1\n" for word in [*words, "TRIAN"]), tmp_path=tmp_path
@@ -313,20 +313,20 @@ def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
 
 
 def test_a_stray_word_is_no_split(tmp_path: Path) -> None:
-    """Few words among empty fields say nothing, unless the column is called so; a guess is said."""
+    """A few words among empty fields are no split unless the name says so; a guess is noted."""
     for name, split in (("note", None), ("ML use", "ML use")):
         text = f"age,{name}\n1,\n2,test\n3,\n"
         table = columns_of(text, tmp_path=tmp_path)
         assert (table.split, table.notes) == (split, ())
     guessed = columns_of("age,note\n1,\n2,test\n3,train\n", tmp_path=tmp_path)
     assert guessed.split == "note"
-    assert guessed.notes[0].startswith("column 'note' is taken for the split's")
+    assert guessed.notes[0].startswith("column 'note' is taken for the split,")
     text = "age,note\n" + "1,test\n" * 9 + "2,best\n"
     assert columns_of(text, tmp_path=tmp_path).split is None
     assert columns_of(text, tmp_path=tmp_path, split_column="note").notes == ()
 
 
-# options, target's values, what comes of it
+# options, target's values, prediction or error message
 PREDICTIONS = [
     ({}, ["yes", "no"], "classification"),
     ({}, ["0", "1", "2"], "classification"),
@@ -343,7 +343,7 @@ PREDICTIONS = [
     ({"prediction": "regression"}, ["yes"], "the column 'y' holds text"),
     ({"target_column": "z"}, ["1"], "target_column: there is no column 'z'"),
     ({"weight_column": "a"}, ["1"], "weight_column 'a' must hold numbers"),
-    ({"weight_column": "y"}, ["1"], r"a column is for one thing only \(got y, y\)"),
+    ({"weight_column": "y"}, ["1"], r"must be different columns \(got y, y\)"),
     ({"target_column": "", "prediction": "regression"}, ["1"], "needs a target_column"),
 ]
 
@@ -357,13 +357,13 @@ def test_what_a_target_asks_for(
     if result in ("classification", "regression"):
         table = columns_of(text, tmp_path=tmp_path, **options)
         assert table.prediction == result
-        # What whole numbers were taken for is said near the border, with what settles it.
+        # In case of doubt, the note has the choice and the option that settles it.
         is_doubtful = "prediction" not in options and 11 <= len(values) <= 40
         assert bool(table.target_kind) == is_doubtful
         if is_doubtful:
             other = "regression" if result == "classification" else "classification"
             assert f"holds {len(values)} different whole numbers" in table.target_kind
-            assert f"say prediction={result} to confirm it" in table.target_kind
+            assert f"set prediction={result} to confirm it" in table.target_kind
             assert f"prediction={other} if" in table.target_kind
         assert Table.from_json(table.to_json()) == table
     else:
@@ -372,7 +372,7 @@ def test_what_a_target_asks_for(
 
 
 def test_a_schema_gives_the_types(tmp_path: Path) -> None:
-    """What would be a number is text where the schema says so; columns must be the same."""
+    """The schema's types replace the inferred ones; its columns must be those of the header."""
     text = "ml_use,zip,n\nTRAIN,12345,1\nTEST,54321,2\n"
     path = schema(tmp_path, zip="BYTES", n="FLOAT")
     table = columns_of(text, tmp_path=tmp_path, tfmd_schema=path)
@@ -392,7 +392,7 @@ def test_a_schema_gives_the_types(tmp_path: Path) -> None:
 
 
 def test_one_limit_for_all_rows(tmp_path: Path) -> None:
-    """A row of up to MAX_RECORD_BYTES is taken, quoted or not; of longer ones all say the same."""
+    """A row may have MAX_RECORD_BYTES, quoted or not; all longer rows have the same message."""
     kept = ["x" * 200_000, f'"{"x" * 140_000}"', f'"{"x" * 140_000}\n{"y" * 100_000}"', '"q"']
     long = ["x" * 300_000, f'"{"x" * 300_000}"', f'"{"x" * 200_000}\n,{"y" * 200_000}"']
     source = write(tmp_path / "a.csv", "a,b\n" + "".join(f"{a},1\n" for a in kept + long))
@@ -425,7 +425,7 @@ TABLE = Table(
 @given(st.lists(ROW, min_size=1, max_size=8))
 @example([(None, None, None, 0, -0.0, "x" * 5000)])
 def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...]]) -> None:
-    """Made by columns, the records have the bytes that serialize_example gives row by row."""
+    """Records made from columns have the same bytes as from serialize_example row by row."""
     lines = [csv_line(["" if value is None else str(value) for value in row]) for row in rows]
     expected = [
         b"".join(
@@ -443,7 +443,7 @@ def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...
     assert framed(made.records).to_pylist() == [b"".join(frame((record,))) for record in expected]
 
 
-# a column's type, a field, its number; or None: refused
+# a column's type, a field, its number; None if it is refused
 FIELDS = [
     ("int64", "007", 7),
     ("int64", " +7 ", 7),
@@ -462,7 +462,7 @@ FIELDS = [
 
 @pytest.mark.parametrize(("dtype", "text", "number"), FIELDS)
 def test_numbers_of_given_types(dtype: str, text: str, number: float | None) -> None:
-    """What is no number is refused, in its row only; beside usual ones and by itself."""
+    """A field that is not a number is refused, in its row only, alone and among numbers."""
     table = Table((Column.of("a", dtype), Column.of("b", "bytes")))
     for lines in ([f"{text},x"], ["1,x", f"{text},x", ",x"]):
         at = len(lines) // 2
@@ -489,7 +489,7 @@ FIELD_TEXT = st.text(st.sampled_from(" +-.0123456789eExinfa_٣"), max_size=24) |
 @example(["0" * 30 + "7"], "int")
 @example(["10000.00001", "-0", "10001", "-1"], "weight")
 def test_columns_and_single_values_follow_one_rule(texts: list[str], kind: str) -> None:
-    """What a column holds, and what is wrong with it, is what ColumnType.parse says of each."""
+    """The values and errors of a column are those of ColumnType.parse for each field."""
     column = Column("a", ColumnType(kind))
     errors: dict[int, str] = {}
     given = pa.array([text or None for text in texts], pa.string())
@@ -507,14 +507,14 @@ def test_columns_and_single_values_follow_one_rule(texts: list[str], kind: str) 
 
 
 def test_labels_are_those_of_the_examples() -> None:
-    """Counting reads the target alone, and sees the same labels; refused rows have none."""
+    """Counting reads only the target and finds the same labels; refused rows have none."""
     for dtype, values in (("int64", ["1", "1", " 2", ""]), ("bytes", ["a", '"b\nc"', "", "a"])):
         columns = Column.of("y", dtype), Column.of("x", "bytes")
         table = Table(columns, target="y", prediction="classification", has_gaps=True)
         lines = pa.array([f"{value},x" for value in values])
         made = make_examples(lines, table)
         assert count_labels(lines, table) == made.labels
-        # The row without a target is an example, the one whose target has two lines is none.
+        # The row without a target is an example; the row whose target has two lines is refused.
         assert len(made.records) == sum(made.labels.values()) + 1
         assert len(made.errors) == (dtype == "bytes")
 
@@ -531,7 +531,7 @@ SHARES = st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any)
 @given(st.lists(st.integers(0, (1 << 64) - 1), max_size=20), SHARES, st.integers(1, 4096))
 @example([0, (1 << 63) - 1, 1 << 63, (1 << 64) - 1], [1, 0, 1], 2)
 def test_lines_are_placed_as_rows_are(numbers: list[int], weights: list[int], buckets: int) -> None:
-    """A share begins at its part of 2^64, rounded up, and one without weight has no numbers."""
+    """A share begins at its part of 2^64, rounded up; a share without weight has no numbers."""
     many = np.array(numbers, np.uint64)
     ends = list(accumulate(weights))
     expected = [bisect_right(ends, number * ends[-1] >> 64) for number in numbers]
@@ -551,7 +551,7 @@ LINE = st.tuples(
 def test_lines_keep_their_order_on_the_way_to_a_shard(
     said: list[tuple[str, str | None, str]], drop: bool, buckets: int, shards: int
 ) -> None:
-    """Each line is an example of its split, ordered by place, file and number, in one shard."""
+    """Each line is an example of its split, sorted by place, file and number, in one shard."""
     table = Table(
         (Column.of("n", "int64"), Column.of("y", "bytes")), None, "y", None, "classification"
     )
@@ -597,7 +597,7 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
             for outline in cut(plan, [file]):
                 ranges = [content[at.offset :][: at.length] for at in outline.byte_ranges]
                 mine = planned_rows(outline, ranges)
-                # A shard has the lines whose first byte falls into its part.
+                # A shard has the lines whose first byte is in its byte range.
                 ends = [cut_group.bytes * (outline.index + more) / shards for more in (0, 1)]
                 assert not len(mine) or ends[0] <= before < ends[1]
                 again += kept_lines(mine)
@@ -628,7 +628,7 @@ def test_equal_rows_are_examples_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_table_in_several_buckets_and_shards(tmp_path: Path) -> None:
-    """Many rows give the same features as few, whatever the order of files and lines."""
+    """Many rows give the same features as few, in any order of files and lines."""
     lines = [f"TRAIN,{number},{number / 4},{'ab'[number % 2]}\n" for number in range(12_000)]
     first = write(tmp_path / "a.csv", "ml_use,n,x,y\n" + "".join(lines))
     turned = write(tmp_path / "b.csv", "ml_use,n,x,y\n" + "".join(reversed(lines)))
@@ -645,7 +645,7 @@ def test_a_table_in_several_buckets_and_shards(tmp_path: Path) -> None:
 
 
 def test_a_finished_table_is_known_again(tmp_path: Path) -> None:
-    """--resume leaves a finished dataset alone; --append, which cannot tell rows, is refused."""
+    """--resume does not change a finished dataset; --append is refused, as rows have no names."""
     source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
     options: dict[str, Any] = {"task": "tabular", "target_column": "y"}
     recordgen.convert(source, output, **options)
@@ -694,7 +694,7 @@ def test_too_many_wrong_values_fail(tmp_path: Path) -> None:
 
 
 def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
-    """And what it holds is what comes out; the rows of a CSV of it are the same."""
+    """The types of a DataFrame's columns are kept; its CSV gives the same rows."""
     frame = pd.DataFrame(
         {
             "fold": ["TRAIN", "TEST", None],
@@ -730,9 +730,9 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
 
 
 def test_a_frame_may_hold_any_text(tmp_path: Path) -> None:
-    """Line breaks and quotes are stored as they are; what is no text is rejected with its row."""
+    """Line breaks and quotes are stored unchanged; a row with invalid text is rejected."""
     texts = ["x\ny", 'q"r', "\r", "a\r\n,b", "\ud800", "n\0l", "\n", '"']
-    # pandas 3 itself takes no surrogates but as objects.
+    # pandas 3 accepts surrogates only as objects.
     frame = pd.DataFrame({"a": pd.Series(texts, dtype=object), "b": range(len(texts))})
     result = recordgen.convert(frame, tmp_path / "out", task="tabular", max_reject_fraction=0.5)
     assert [(item.line, item.code) for item in result.rejects] == [

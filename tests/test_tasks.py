@@ -1,4 +1,4 @@
-"""What the rows of each task mean: annotations, and the features that they become."""
+"""The rows of each task: annotations, and the features that they become."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 
 def test_options_name_all_tasks() -> None:
-    """What the options allow is what there is, and each task says all that it must."""
+    """The option ``task`` allows exactly the existing tasks, and each declares all it must."""
     assert (options.AUTO, *TASKS) == tuple(TASK_CHOICES)
     for name, kind in TASKS.items():
         assert (kind.name, kind.expected != "", kind.noun != "") == (name, True, True)
@@ -51,12 +51,12 @@ def test_options_name_all_tasks() -> None:
 
 @pytest.mark.parametrize("name", ["image_multi_label", "object_detection"])
 def test_shards_by_label_need_one_label(name: str) -> None:
-    """An example with several labels has no shard of its label."""
+    """An example with several labels cannot be put into the shard of its label."""
     with pytest.raises(UsageError, match=f"which {name} does not have; use shard_by=hash"):
         task_for(ConvertOptions(task=name, shard_by="label"))
 
 
-# task, fields behind the path, annotation
+# task, fields after the path, annotation
 FIELDS = [
     (ImageClassification(), [], None),
     (ImageClassification(), ["cat"], "cat"),
@@ -78,7 +78,7 @@ ROW = Row("a.csv", 7, None, "1.jpg", None)
 
 @pytest.mark.parametrize(("task", "fields", "annotation"), FIELDS)
 def test_fields(task: Task, fields: Sequence[str], annotation: str | None) -> None:
-    """The fields behind the path give the annotation that the formats' documentation says."""
+    """The fields after the path give the annotation in the formats' documentation."""
     adjusted = Adjustments()
     assert task.from_fields(fields, adjusted) == annotation
     assert not adjusted.taken_for(ROW)
@@ -110,13 +110,13 @@ RECORDS = [
 
 @pytest.mark.parametrize(("task", "record", "annotation"), RECORDS)
 def test_json(task: Task, record: dict[str, Any], annotation: str | None) -> None:
-    """The annotations of a JSON line give the same as a CSV's."""
+    """A JSON line gives the same annotation as a CSV line."""
     assert task.from_json(record, Adjustments()) == annotation
 
 
-# task, fields of a CSV line or object of a JSON line, what the message says
+# task, fields of a CSV line or object of a JSON line, part of the message
 WRONG = [
-    (ImageClassification(), ["cat", "dog"], "one label per image (got 2 behind the path)"),
+    (ImageClassification(), ["cat", "dog"], "one label per image (got 2 after the path)"),
     (ImageClassification(), ["c\nat"], "must not hold a line break"),
     (ImageClassification(), {"classificationAnnotation": "cat"}, "an object with a displayName"),
     (ImageClassification(), {"classificationAnnotation": {"displayName": ""}}, "displayName"),
@@ -126,7 +126,7 @@ WRONG = [
     (ImageClassification(), ["['cat', 'dog']"], "one name (got ['cat', 'dog'], which reads"),
     (ImageMultiLabel(), ['{"choices": ["cat"]}'], "which reads as a list"),
     (ImageMultiLabel(), ["[]"], "which reads as a list"),
-    (ObjectDetection(), ["3", "4", ".5", "6", "cat"], "stands before its label (got 3,4,.5,6,cat"),
+    (ObjectDetection(), ["3", "4", ".5", "6", "cat"], "comes before its label (got 3,4,.5,6,cat"),
     (ObjectDetection(), ["cat"], "label 'cat' has no box"),
     (ObjectDetection(), ["", ".1", ".2", "", "", ".5", ".6"], "a box needs a label before it"),
     (ObjectDetection(), ["cat", ".1", ".2", ".5", ".6"], "all four corners (got 4 fields)"),
@@ -147,7 +147,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("task", "said", "words"), WRONG)
 def test_wrong_annotations(task: Task, said: Any, words: str) -> None:
-    """What cannot be meant is refused, with what was expected."""
+    """An invalid annotation is refused, and the message says what was expected."""
     read: Callable[..., Any] = task.from_json if isinstance(said, dict) else task.from_fields
     with pytest.raises(AnnotationError) as caught:
         read(said, Adjustments())
@@ -155,7 +155,7 @@ def test_wrong_annotations(task: Task, said: Any, words: str) -> None:
     assert caught.value.code in set(RejectCode)
 
 
-# corners; what clip, drop and reject make of it: corners, or a word of the message; what is counted
+# corners; results of clip, drop and reject: corners, or a word of the message; what is counted
 BAD_BOXES = [
     ((-0.1, 0.2, 0.5, 1.2), (0, 0.2, 0.5, 1), "outside 0..1", {"boxes_clipped": 1}),
     ((0.5, 0.2, 0.1, 0.6), (0.1, 0.2, 0.5, 0.6), "inverted", {"boxes_swapped": 1}),
@@ -166,8 +166,8 @@ BAD_BOXES = [
 
 
 def test_a_box_that_a_line_repeats() -> None:
-    """It is stored once, and counted: whoever counts boxes in the line finds out why."""
-    again = box(xMin="0.10000000001")  # float32 holds the same
+    """It is stored once, and counted, which explains the number of boxes."""
+    again = box(xMin="0.10000000001")  # the same as float32
     adjusted = Adjustments()
     found = ObjectDetection("clip").from_json(boxes(box(), again, box(displayName="x")), adjusted)
     assert len(decode_boxes(found)) == 2
@@ -203,7 +203,7 @@ def test_bad_boxes(
     assert found == [Box("good", 0.1, 0.2, 0.5, 0.6)]
     [item] = adjusted.taken_for(ROW)
     assert item.code == "boxes_dropped"
-    assert item.message == f"{shown}{words}; it was left out"
+    assert item.message == f"{shown}{words}; it was dropped"
 
     with pytest.raises(AnnotationError, match=f"is {words}; --bad-boxes clip"):
         ObjectDetection("reject").from_json(record, adjusted)
@@ -231,7 +231,7 @@ def as_stored(found: Box) -> Box:
 @given(st.lists(_boxes(), min_size=1, max_size=5))
 @example([Box("a", 0.029918516954645757, 0.30689956139328145, 0.5, 0.6)])
 def test_boxes_come_back_from_a_record(found: list[Box]) -> None:
-    """JSON line → annotation → features → record → annotation: float32 loses nothing of theirs."""
+    """JSON line → annotation → features → record → annotation: float32 loses nothing."""
     task = ObjectDetection()
     keys = ("displayName", "xMin", "yMin", "xMax", "yMax")
     record = boxes(*(dict(zip(keys, item, strict=True)) for item in found))
@@ -270,7 +270,7 @@ def test_labels_come_back_from_a_record(found: set[str]) -> None:
 
 
 def painted(orientation: int, kind: str = "PNG", **settings: object) -> bytes:
-    """Return 160×80 pixels, gray but for a red box, as a file whose Exif asks for a turn."""
+    """Return a gray image of 160×80 pixels with a red box, and an Exif orientation."""
     image = Image.new("RGB", (160, 80), "gray")
     image.paste((255, 0, 0), (16, 8, 64, 24))
     return encoded(image, kind, exif=exif_of(orientation), **settings)
@@ -292,10 +292,9 @@ def painted(orientation: int, kind: str = "PNG", **settings: object) -> bytes:
 def test_boxes_turn_with_their_image(
     options: Mapping[str, Any], sides: tuple[int, int] | None, tmp_path: Path
 ) -> None:
-    """Whatever an image's Exif asks for, its box encloses what it did in the file.
+    """With any Exif orientation, the stored box encloses the same pixels as in the file.
 
-    So it does for images that are downscaled, which JPEGs are on a way of their own, and for those
-    that are cropped or get bars.
+    This includes images that are downscaled (JPEGs by other code than PNGs), cropped or padded.
     """
     files = {}
     for orientation in range(1, 9):
@@ -332,7 +331,7 @@ def test_boxes_turn_with_their_image(
 def test_rows_of_turned_images_are_known(
     orientation: int, resize: str | None, tmp_path: Path
 ) -> None:
-    """A row whose boxes were turned or moved says what its example says; another box does not."""
+    """A row matches its example after boxes were turned or moved; another box does not match."""
     options: dict[str, Any] = {} if resize is None else {"size": 60, "resize": resize}
     (tmp_path / "a.png").write_bytes(painted(orientation))
     source = tmp_path / "a.csv"
@@ -348,7 +347,7 @@ def test_rows_of_turned_images_are_known(
 
 
 def test_boxes_outside_of_a_crop(tmp_path: Path) -> None:
-    """A box of which nothing is stored is dropped, and counted; its row can be appended again."""
+    """A box outside the stored image is dropped, and counted; its row can be appended again."""
     (tmp_path / "a.png").write_bytes(painted(1))
     source = tmp_path / "a.csv"
     source.write_text(
@@ -365,13 +364,13 @@ def test_boxes_outside_of_a_crop(tmp_path: Path) -> None:
 
 
 def test_unread_images_are_not_upright() -> None:
-    """check=none turns no image, so boxes of the upright one would be wrong."""
+    """check=none turns no image, so boxes of the upright image would be wrong."""
     with pytest.raises(UsageError, match="check=none turns no image upright"):
         ConvertOptions(box_orientation="upright", check="none")
 
 
 def test_boxes_of_the_upright_picture_stay(tmp_path: Path) -> None:
-    """With box_orientation=upright the boxes are what people saw, and are not turned again."""
+    """With box_orientation=upright, boxes refer to the image as people saw it, and stay."""
     (tmp_path / "a.png").write_bytes(painted(6))
     (tmp_path / "a.csv").write_text("TRAIN,a.png,red,.1,.1,,,.4,.3,,\n")
     recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", box_orientation="upright")
@@ -384,7 +383,7 @@ def test_boxes_of_the_upright_picture_stay(tmp_path: Path) -> None:
 def test_the_object_detection_api_reads_the_label_map(
     make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
 ) -> None:
-    """Detection has a label_map.pbtxt, which counts from 1, beside labels.txt; others have none."""
+    """Only detection has a label_map.pbtxt, which counts from 1, in addition to labels.txt."""
     [image] = make_images(1)
     csv = make_csv([f'TRAIN,{image},"a ""b""",0,0,,,1,1,,', f"TRAIN,{image},a,0,0,,,1,1,,"])
     recordgen.convert(csv, tmp_path / "boxes")

@@ -1,4 +1,4 @@
-"""The CSV files of texts: records over several lines, and which field is what."""
+"""CSV files of texts: records over several lines, and the meaning of their fields."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rows(data: str | bytes, task: Task | None = None) -> list[Row | Reject]:
 
 
 def said(item: Row | Reject) -> tuple[object, ...]:
-    """Return (line, split, text or file, labels) of a row, (line, code) of a reject."""
+    """Return (line, split, text or file, labels) for a row, (line, code) for a reject."""
     if isinstance(item, Reject):
         return item.line, item.code
     text, labels = TextContent.decode(item.annotation)
@@ -64,13 +64,13 @@ ROWS = [
 
 @pytest.mark.parametrize(("line", "expected"), ROWS)
 def test_rows(line: str, expected: tuple[object, ...]) -> None:
-    """ML_USE and label may be left out; a text is kept as it is, or names its file."""
+    """ML_USE and label are optional; the text is kept unchanged, or is the path of its file."""
     [item] = rows(line)
     assert said(item)[1:] == expected
 
 
 def test_labels_of_the_other_tasks() -> None:
-    """Several labels, each once and sorted; sentiments as numbers."""
+    """Several labels are sorted without repeats; sentiments are numbers."""
     [item] = rows("TRAIN,x,b,a,,b", TextMultiLabel())
     assert said(item) == (1, "train", "x", ["a", "b"])
     [item] = rows("x," + ",".join(map(str, range(101))), TextMultiLabel())
@@ -88,7 +88,7 @@ def test_labels_of_the_other_tasks() -> None:
 
 
 def test_headers() -> None:
-    """Columns are known by their names, in any order; a column of paths names files."""
+    """Columns are recognised by name, in any order; a column of paths names files."""
     found = rows(
         '\ufeffid,Sentiment,review,split\r\n7,neg,"a\r\nb",test\r\n8,pos,"",\r\n9,pos,a,,x'
     )
@@ -115,7 +115,7 @@ def test_headers() -> None:
 
 
 def test_names_of_images_are_no_texts() -> None:
-    """A row about an image is none of a file of texts, unless a header says that it is a text."""
+    """In a file of texts, the name of an image is a reject unless a header makes it a text."""
     names = ["a.jpg", "TRAIN,gs://b/1.PNG,cat", ",my photos/1.webp,cat", "v/1.mp4,car"]
     found = rows("\n".join(names))
     assert [said(item) for item in found] == [(line, "bad_line") for line in range(1, 5)]
@@ -130,13 +130,13 @@ def test_names_of_images_are_no_texts() -> None:
     "header", ["text,target", ",text,target", "id,keyword,location,text,target"]
 )
 def test_headers_without_a_known_column(header: str) -> None:
-    """A header is no example: beside the text's column it must name one that is known."""
-    with pytest.raises(UsageError, match=rf"a.csv:1: .* none is known .* \({header}\); say which"):
+    """A header is no example: it must name a known column besides the column of texts."""
+    with pytest.raises(UsageError, match=rf"a.csv:1: .* no known .* \({header}\); name the"):
         rows(f"{header}\nGood,1\n")
 
 
 def test_files_are_told_from_texts() -> None:
-    """A known storage, or .txt at the end; not a text of several lines or words around a URL."""
+    """A file is a URL of a known storage or ends with .txt; a text with a URL in it is not one."""
     assert all(map(is_file, ["gs://b/a b.txt", "s3://b/x", "a.TXT", "/a/b.txt", "https://a.org/x"]))
     assert is_file("my texts/My first.txt")
     assert not any(
@@ -156,7 +156,7 @@ def test_files_are_told_from_texts() -> None:
 
 
 def test_dataframes() -> None:
-    """The columns of a header; texts keep their blanks, numbers are sentiments, lists labels."""
+    """DataFrames have the columns of a header; texts keep blanks, lists hold several labels."""
     frame = pd.DataFrame({"label": [1.0, None], "text": [" a ", "b"], "split": ["TEST", None]})
     found = dataframe_rows(frame, TextSentiment(), Adjustments())
     assert list(map(said, found)) == [(1, "test", " a ", ["1"]), (2, None, "b", None)]
@@ -168,9 +168,7 @@ def test_dataframes() -> None:
     assert isinstance(item, Row)
     assert TextContent.decode(item.annotation) == ("readme.txt", ["a"])
     for columns, task in (("text", TextSentiment()), ("image_uri", ImageClassification())):
-        with pytest.raises(
-            UsageError, match=rf"split or label beside it \(got {columns}, target\)"
-        ):
+        with pytest.raises(UsageError, match=rf"and split or label \(got {columns}, target\)"):
             list(
                 dataframe_rows(pd.DataFrame({columns: ["a"], "target": ["b"]}), task, Adjustments())
             )
@@ -179,7 +177,7 @@ def test_dataframes() -> None:
 
 
 def test_a_target_tells_a_table(tmp_path: Path) -> None:
-    """Who names the column to be predicted has a table, also with a column of texts."""
+    """A given target column makes a table, even with a column of texts."""
     frame = pd.DataFrame({"text": ["a", "b"], "label": ["x", "y"]})
     for options, task in (({}, "text_classification"), ({"target_column": "label"}, "tabular")):
         assert recordgen.convert(frame, tmp_path / task, **options).dataset.task == task

@@ -52,12 +52,12 @@ TOKENS: list[tuple[str, list[str]]] = [
 
 @pytest.mark.parametrize(("text", "tokens"), TOKENS)
 def test_tokens(text: str, tokens: list[str]) -> None:
-    """Words, and every other character that is not blank; marks stay with what they mark."""
+    """Tokens are words, and other characters except blanks; marks stay with their character."""
     assert [text[start:end] for start, end in tokenize(text)] == tokens
 
 
 def test_a_span_begins_and_ends_anywhere_in_a_sentence_without_blanks() -> None:
-    """In Chinese, Japanese and Thai no entity grows beyond its span."""
+    """In Chinese, Japanese and Thai, tags do not extend an entity beyond its span."""
     for text, name in (
         ("我住在北京市中心", "北京市"),
         ("東京タワーに行く", "東京タワー"),
@@ -71,7 +71,7 @@ def test_a_span_begins_and_ends_anywhere_in_a_sentence_without_blanks() -> None:
 @given(st.text(max_size=40))
 @settings(max_examples=50)
 def test_no_character_is_lost(text: str) -> None:
-    """Tokens are in order, apart, and hold every character that is not blank."""
+    """Tokens are in order, do not overlap, and include every character that is not blank."""
     tokens = tokenize(text)
     assert all(start < end for start, end in tokens)
     assert all(one.end <= other.start for one, other in pairwise(tokens))
@@ -81,7 +81,7 @@ def test_no_character_is_lost(text: str) -> None:
 
 @st.composite
 def tagged(draw: st.DrawFn) -> tuple[str, list[Span]]:
-    """Draw a text and spans of whole tokens that do not overlap."""
+    """Generate a text and spans of whole tokens that do not overlap."""
     words = draw(st.lists(st.sampled_from(["Zoë", "in", "東京", "U.S.", "-", "9"]), min_size=1))
     text = draw(st.sampled_from(["", " ", "\t"])) + " ".join(words)
     tokens, spans, at = tokenize(text), [], 0
@@ -105,13 +105,13 @@ def test_tags_and_spans_say_the_same(case: tuple[str, list[Span]]) -> None:
 
 
 def test_a_span_within_a_word_takes_the_whole_word() -> None:
-    """The tag is the token's; blanks at a span's ends change nothing."""
+    """The whole token is tagged; blanks at a span's ends change nothing."""
     tokens = tokenize("in Kölns Mitte")
     assert tags_of(tokens, [Span(3, 7, "city")]) == ["O", "B-city", "O"]
     assert tags_of(tokens, [Span(2, 10, "city")]) == ["O", "B-city", "I-city"]
 
 
-# tags, the spans of tokens a b c, how many of them begin with I-
+# tags, the spans of tokens a b c, number of spans that begin with I-
 SCHEMES: list[tuple[str, list[Span], int]] = [
     ("B-x I-x O", [Span(0, 3, "x")], 0),
     ("B-x B-x I-y", [Span(0, 1, "x"), Span(2, 3, "x"), Span(4, 5, "y")], 1),
@@ -123,7 +123,7 @@ SCHEMES: list[tuple[str, list[Span], int]] = [
 
 @pytest.mark.parametrize(("tags", "spans", "begun"), SCHEMES)
 def test_schemes(tags: str, spans: list[Span], begun: int) -> None:
-    """IOB1 and IOB2 both say where entities begin."""
+    """IOB1 and IOB2 both mark where entities begin."""
     found, begun_inside = spans_of(split_at_blanks("a b c"), tags.split())
     assert (found, len(begun_inside)) == (spans, begun)
     assert set(begun_inside) <= set(spans)
@@ -136,7 +136,7 @@ def vertex(text: str, *spans: tuple[Any, Any, Any], **more: Any) -> str:
 
 
 def read(path: Path, *lines: str) -> tuple[list[Row | Reject], list[str]]:
-    """Return rows, and what was changed in them."""
+    """Return rows, and the changes made to them."""
     path.write_text("".join(f"{line}\n" for line in lines))
     reader = RowReader(ConvertOptions(task="text_entities", input_format="jsonl"))
     found = list(reader.read(ImportFile(str(path))))
@@ -151,7 +151,7 @@ def said(row: Row | Reject) -> Any:
 
 
 def test_shapes_of_json(tmp_path: Path) -> None:
-    """Vertex AI's line and the older one say the same; numbers may be texts, and 0 left out."""
+    """Vertex AI's line and the older one are equivalent; numbers may be texts, 0 may be missing."""
     text = "Zoë in Köln"
     old = {
         "text_snippet": {"content": text},
@@ -183,7 +183,7 @@ def written(out: Path) -> dict[bytes, dict[str, Any]]:
 
 
 def test_records(tmp_path: Path) -> None:
-    """Tokens, tags and spans of a record agree; rows of one text add up, contradictions do not."""
+    """Tokens, tags and spans of a record agree; rows of one text merge unless they conflict."""
     (tmp_path / "file.txt").write_text("Zoë met Mr. York", encoding="utf-8-sig")
     lines = [
         vertex("Anna flew to New York.", (13, 21, "city")),
@@ -237,7 +237,7 @@ def test_records(tmp_path: Path) -> None:
 @given(tagged(), st.booleans())
 @settings(max_examples=50)
 def test_a_record_says_its_row(case: tuple[str, list[Span]], is_given: bool) -> None:
-    """From a record comes the very uri and annotation that it was made of."""
+    """A record gives back the exact uri and annotation from which it was made."""
     task, (text, spans) = TextEntities(), case
     said = _of_iob(text) if is_given else _of_json(text, spans)
     vocabulary = Vocabulary("text", ("city", "person"))
@@ -277,7 +277,7 @@ def iob(tmp_path: Path) -> Path:
 
 
 def test_sentences_and_tags(iob: Path, tmp_path: Path) -> None:
-    """A folder, or a glob of its sentences: tokens stay as given, splits are told by names."""
+    """A folder, or a glob of its sentences: tokens stay as given, names give the splits."""
     result = recordgen.convert(str(iob), tmp_path / "out", **TASK, split_fractions="0,0,1")
     found = written(tmp_path / "out")
     assert {text.decode(): values["split"] for text, values in found.items()} == {
@@ -304,14 +304,14 @@ def test_sentences_and_tags(iob: Path, tmp_path: Path) -> None:
     ("name", "tags"), [("Sentences.txt", "Labels.txt"), ("SENTENCES.TXT", "LABELS.TXT")]
 )
 def test_capitals_in_names(name: str, tags: str, tmp_path: Path) -> None:
-    """Files are known by their names however these are spelt."""
+    """Files are recognised by any spelling of their names."""
     (tmp_path / name).write_text("Ben left\n")
     (tmp_path / tags).write_text("B-person O\n")
     for source in (tmp_path / name, tmp_path):
         assert recordgen.check(str(source), **TASK).dataset.labels == ("person",)
 
 
-# file, its text, error, what it says
+# file, its text, error, part of the message
 BROKEN: list[tuple[str, str, type[Exception], str]] = [
     ("train/labels.txt", "O O\n", SourceError, "sentences.txt has 3 lines and .*labels.txt 1;"),
     ("train/sentences.txt", "a\n", SourceError, "sentences.txt has 1 lines and .*labels.txt 3;"),
@@ -324,21 +324,23 @@ BROKEN: list[tuple[str, str, type[Exception], str]] = [
 def test_files_that_do_not_go_together(
     iob: Path, tmp_path: Path, name: str, text: str, error: type[Exception], message: str
 ) -> None:
-    """Another number of lines is an error; another number of tags rejects its line."""
+    """A different number of lines is an error; a different number of tags rejects the line."""
     (iob / name).write_text(text)
     with pytest.raises(error, match=message):
         recordgen.convert(str(iob), tmp_path / "out", **TASK)
 
 
 def test_what_is_no_source_of_entities(iob: Path, tmp_path: Path) -> None:
-    """The file of tags, a list of files, one without tags, columns, and shards by label."""
+    """A file of tags, a list of files, a file without tags, columns, and shards by label fail."""
     with pytest.raises(SourceError, match="expected a file of sentences"):
         recordgen.convert(str(iob / "labels.txt"), tmp_path / "out", **TASK, input_format="iob")
     (tmp_path / "a.csv").write_text("TRAIN,gs://bucket/a.jsonl\n")
-    with pytest.raises(UsageError, match=r"jsonl, iob .*csv.*; of a list of JSONL files, name the"):
+    with pytest.raises(
+        UsageError, match=r"jsonl or iob .*csv.*; if the file lists JSONL files, pass"
+    ):
         recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **TASK)
     frame = pd.DataFrame({"text": ["Anna"], "label": ["person"]})
-    with pytest.raises(UsageError, match=r"do not come as a DataFrame: write .* of a JSONL file"):
+    with pytest.raises(UsageError, match=r"cannot be a DataFrame: write .* of a JSONL file"):
         recordgen.convert(frame, tmp_path / "out", **TASK)
     (iob / "labels.txt").unlink()
     with pytest.raises(SourceError, match=r"labels\.txt: cannot read"):
@@ -348,7 +350,7 @@ def test_what_is_no_source_of_entities(iob: Path, tmp_path: Path) -> None:
 
 
 def test_append_and_resume(iob: Path, tmp_path: Path) -> None:
-    """What is there is left out, also as JSON; what says more is rejected; tags keep numbers."""
+    """Known rows are skipped, also as JSON; more spans are rejected; tags keep their numbers."""
     out = tmp_path / "out"
     recordgen.convert(str(iob), out, **TASK)
     assert recordgen.convert(str(iob), out, **TASK, resume=True).unchanged
@@ -372,7 +374,7 @@ def test_append_and_resume(iob: Path, tmp_path: Path) -> None:
 
 
 def test_an_annotation_is_refused_where_rows_meet() -> None:
-    """Overlapping spans of two rows are shown."""
+    """The message shows overlapping spans of two rows."""
     one = _of_json("New York", [Span(0, 8, "city")])
     other = _of_json("New York", [Span(4, 8, "person")])
     with pytest.raises(AnnotationError, match=r"0 to 8 \(city\) and 4 to 8 \(person\) overlap"):

@@ -1,4 +1,4 @@
-"""Labelled texts: what their lines mean, and what becomes of a dataset of them."""
+"""Labelled texts: the parsing of their lines, and datasets of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def older(*found: Any) -> dict[str, Any]:
     return {**SNIPPET, "annotations": list(found)}
 
 
-# task, line of JSONL beside its text, labels
+# task, line of JSONL without its text, labels
 LINES: list[tuple[LabelledText, dict[str, Any], list[str] | None]] = [
     (ONE, {}, None),
     (ONE, {"classificationAnnotation": {"displayName": "a"}}, ["a"]),
@@ -81,7 +81,7 @@ WRONG: list[tuple[LabelledText, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("task", "line", "message"), WRONG)
 def test_wrong_lines(task: LabelledText, line: dict[str, Any], message: str) -> None:
-    """What cannot be read without guessing is rejected, and the message says what was found."""
+    """An ambiguous line is rejected, and the message says what was found."""
     [item] = parse_line(json.dumps(line).encode(), "a.jsonl", 1, task, Counter())
     assert isinstance(item, Reject)
     assert item.code == "bad_annotation"
@@ -89,7 +89,7 @@ def test_wrong_lines(task: LabelledText, line: dict[str, Any], message: str) -> 
 
 
 def test_rows_of_one_text() -> None:
-    """Labels of one text add up, or contradict each other; a row without any says nothing."""
+    """Labels of one text are merged, or contradict each other; a row without labels adds none."""
     bare, first, second = (inline("x", said).annotation for said in (None, ["a"], ["b"]))
     assert ONE.merge([bare, first, first]) == (first, 2)
     assert MANY.merge([bare, first, second, first]) == (inline("x", ["a", "b"]).annotation, 1)
@@ -110,7 +110,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str
 @settings(max_examples=50)
 @given(st.booleans(), TEXTS, LABELS)
 def test_an_example_says_what_its_row_said(is_inline: bool, text: str, labels: list[str]) -> None:
-    """An example gives back the very row that it was made of, and adds that to the digest."""
+    """An example gives back the exact row from which it was made, also for the digest."""
     vocabulary = build_vocabulary(["a", "b", "ä,b"])
     for task, some in ((MANY, labels), (ONE, labels[:1])):
         uri, annotation = (inline if is_inline else stored)(
@@ -129,13 +129,13 @@ def test_an_example_says_what_its_row_said(is_inline: bool, text: str, labels: l
 
 
 def test_sentiments_are_their_own_numbers() -> None:
-    """The label of a sentiment is the number itself, also where others are missing."""
+    """The label of a sentiment is the number itself, even if other numbers are missing."""
     row = PlannedRow(0, "a.csv", 1, *inline("x", ["3"]), 1, "", True)
     vocabulary = build_vocabulary(["3", "1"])
     assert vocabulary == Vocabulary("integer", ("0", "1", "2", "3"))
     made = SENTIMENT.make(row, [], vocabulary, ConvertOptions())
     assert parse_example(b"".join(made.record))["class/label"] == [3]
-    with pytest.raises(UsageError, match="labels=text does not go with text_sentiment"):
+    with pytest.raises(UsageError, match="labels=text does not apply to text_sentiment"):
         task_for(ConvertOptions(task="text_sentiment", labels="text"))
     with pytest.raises(UsageError, match="use shard_by=hash"):
         task_for(ConvertOptions(task="text_multi_label", shard_by="label"))
@@ -153,7 +153,7 @@ def test_sentiments_are_their_own_numbers() -> None:
     ],
 )
 def test_rows_cannot_name_a_text_of_others(task: str, name: str, line: str, tmp_path: Path) -> None:
-    """The address of a text that stands in a row is no address of a file."""
+    """A row cannot name a file by the uri of a text in a row."""
     (tmp_path / name).write_text(line.replace("URI", content_uri("x")) + "\n")
     [reject] = recordgen.check(str(tmp_path / name), task=task).rejects
     assert (reject.line, reject.code) == (1, "unknown_scheme")
@@ -164,7 +164,7 @@ def test_rows_cannot_name_a_text_of_others(task: str, name: str, line: str, tmp_
     ("payload", "code"), [(b"\xff\xfeT\0", RejectCode.BAD_ENCODING), (b" \n", "empty_text")]
 )
 def test_files_that_are_no_text(payload: bytes, code: str, tmp_path: Path) -> None:
-    """A file of another encoding, or of blanks, is refused with its row."""
+    """A file in another encoding, or of blanks, rejects its row."""
     (tmp_path / "1.txt").write_bytes(payload)
     (tmp_path / "2.txt").write_bytes(b"x" * 2_000_000)
     (tmp_path / "a.csv").write_text("1.txt,a\n2.txt,a\nTRAIN,x,a\n")
@@ -178,7 +178,7 @@ def test_files_that_are_no_text(payload: bytes, code: str, tmp_path: Path) -> No
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    """Forty texts, every fourth in a file, of two labels; five of the rows say nothing new."""
+    """Forty texts with two labels, every fourth in a file; five of the rows add nothing."""
     lines = []
     for number in range(40):
         use = ("TRAIN", "VALIDATION", "")[number % 3]
@@ -198,7 +198,7 @@ def test_a_dataset_of_texts(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Rows become examples and are counted; what a person sees speaks of texts."""
+    """Rows become examples and are counted; messages and the report say "texts"."""
     out = tmp_path / "out"
     assert main(["convert", source, str(out), "--task", "text_classification"]) == 0
     assert "Converted 40 texts" in capsys.readouterr().out
@@ -217,7 +217,7 @@ def test_a_dataset_of_texts(
 
 
 def test_runs_that_go_on(source: str, tmp_path: Path) -> None:
-    """A finished dataset is confirmed; rows that come later are appended, conflicts refused."""
+    """A finished dataset is confirmed; new rows are appended, conflicts are rejected."""
     out = tmp_path / "out"
     options = {"task": "text_classification", "max_reject_fraction": 1.0}
     digest = recordgen.convert(source, out, **options).dataset.digest
@@ -234,7 +234,7 @@ def test_runs_that_go_on(source: str, tmp_path: Path) -> None:
 
 
 def test_shards_of_one_label_and_draws_by_content(source: str, tmp_path: Path) -> None:
-    """Each label has shards of its own; a text and a file that holds it fall into one split."""
+    """Each label has its own shards; a text and a file with this text share a split."""
     out = tmp_path / "out"
     dataset = recordgen.convert(source, out, task="text_classification", shard_by="label").dataset
     assert {shard.label for split in dataset.splits.values() for shard in split.shards} == {

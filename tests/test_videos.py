@@ -1,4 +1,4 @@
-"""Segments of videos: lists, rows, splits, records and batches, as the task's page says it."""
+"""Segments of videos: lists, rows, splits, records and batches, as on the task's page."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ LINES = [
 
 @pytest.mark.parametrize(("line", "split", "annotation"), LINES)
 def test_lines(line: str, split: str | None, annotation: str | None, make_csv: MakeCsv) -> None:
-    """Each published form of a line is a row; what says the same has the same annotation."""
+    """Each published form of a line is a row; equivalent forms have equal annotations."""
     source = make_csv([line])
     [row] = read(source)
     assert isinstance(row, Row)
@@ -95,7 +95,7 @@ def test_lines(line: str, split: str | None, annotation: str | None, make_csv: M
     length=st.floats(0.001, 1e6) | st.just(math.inf),
 )
 def test_a_record_says_what_its_row_said(label: str | None, start: float, length: float) -> None:
-    """Annotation → record → annotation, for any times; so appended rows are told."""
+    """Annotation → record → annotation, for any times; appending relies on it."""
     task = VideoClassification()
     try:
         annotation = task.from_fields([label or "", str(start), str(start + length)], None)
@@ -110,7 +110,7 @@ def test_a_record_says_what_its_row_said(label: str | None, start: float, length
 
 
 def test_lists(tmp_path: Path) -> None:
-    """Rows of a list have its path and lines, and take the split of the line that names it."""
+    """Rows of a list have its path and lines, and the split of the line that names the list."""
     (tmp_path / "lists").mkdir()
     (tmp_path / "lists/a.csv").write_text("uri,label,start,end\n1.mp4,x,0,1\n2.mp4,y,2,1\n")
     (tmp_path / "lists/b.CSV").write_text("\n3.mp4,x\nlists/a.csv\n")
@@ -149,7 +149,7 @@ def test_a_list_that_is_missing(make_csv: MakeCsv) -> None:
 
 
 def test_lists_are_gated_as_rows_are(tmp_path: Path) -> None:
-    """A remote import file reads no local list, and none outside --allow-root; nothing is asked."""
+    """A remote import file cannot request a local list, or a list outside --allow-root."""
     (tmp_path / "secret.csv").write_text("1.mp4,x\n")
     asked = []
 
@@ -179,7 +179,7 @@ def test_lists_are_gated_as_rows_are(tmp_path: Path) -> None:
 
 
 def test_videos_are_gated_as_payloads_are(tmp_path: Path, make_csv: MakeCsv) -> None:
-    """What a row may not reach does not become an example, although nothing here opens it."""
+    """A payload that a row must not access does not become an example, even if never opened."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text="/etc/passwd.mp4,x\n1.mp4,x\ngs://b/1.mp4,x\n")
@@ -206,7 +206,7 @@ def test_videos_are_gated_as_payloads_are(tmp_path: Path, make_csv: MakeCsv) -> 
 
 
 def test_a_video_is_in_one_split(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A split that one line names is that of all segments; one that contradicts it is rejected."""
+    """A split that one line names applies to all segments; a contradicting line is rejected."""
     lines = [f"{number % 30}.mp4,x,{number},{number + 1}" for number in range(120)]
     lines += ["TEST,0.mp4,x,500,501", "TRAIN,0.mp4,x,600,601", "0.mp4,x,500,501"]
     lines += ["7.mp4,y,7,8", "7.mp4,x,7,8.0"]  # another label; a duplicate
@@ -224,7 +224,7 @@ def test_a_video_is_in_one_split(make_csv: MakeCsv, tmp_path: Path) -> None:
 
 
 def test_a_video_is_in_one_split_however_it_is_spelled(tmp_path: Path) -> None:
-    """Lists, folders and absolute paths that mean one video; copies elsewhere are split alike."""
+    """Different paths of one video are one video; a copy elsewhere gets the same splits."""
     splits: list[dict[str, str]] = []
     for folder in (tmp_path / "a", tmp_path / "far/off/b"):
         (folder / "lists").mkdir(parents=True)
@@ -252,7 +252,7 @@ def test_a_video_is_in_one_split_however_it_is_spelled(tmp_path: Path) -> None:
     assert len({*splits[0].values()}) > 1
 
 
-# address, folder, path below the last one that they share
+# address, folder, path below the last folder that they share
 SHARED = [
     ("/d/v/1.mp4", "/d", "v/1.mp4"),
     ("/d/v/1.mp4", "/d/lists", "v/1.mp4"),
@@ -267,12 +267,12 @@ SHARED = [
 
 @pytest.mark.parametrize(("address", "folder", "below"), SHARED)
 def test_placed_by(address: str, folder: str, below: str) -> None:
-    """What both lie in does not count."""
+    """The common parent folder does not count."""
     assert VideoClassification().placed_by(Row("a", 1, None, address, None), folder) == below
 
 
 def test_appending(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Segments that are there are left out; new ones of a video go where its others are."""
+    """Known segments are skipped; new segments of a video get the split of its others."""
     output = tmp_path / "out"
     old = ["TEST,1.mp4,x,0,1", "TEST,1.mp4,,,", "TRAIN,2.mp4,x", "TRAIN,1.mp4,x,0.1,0.3"]
     recordgen.convert(make_csv(old), output, task=TASK, max_reject_fraction=0.9)
@@ -336,7 +336,7 @@ def test_all_ways_in_agree(make_csv: MakeCsv, tmp_path: Path) -> None:
 
 
 def test_one_wrong_segment_does_not_spoil_its_line(make_csv: MakeCsv) -> None:
-    """The others become rows, and each that cannot be used is a reject of the line."""
+    """Good segments become rows, and each bad one is a reject of the line."""
     segments = [
         {"displayName": "x", "startTime": "1s", "endTime": "2s"},
         {"displayName": "x", "startTime": "2s", "endTime": "1s"},
@@ -364,15 +364,15 @@ def test_one_wrong_segment_does_not_spoil_its_line(make_csv: MakeCsv) -> None:
 
 
 def test_split_by_content_is_refused(make_csv: MakeCsv) -> None:
-    """Nothing is read, so nothing can be told by content."""
-    with pytest.raises(UsageError, match=r"split_by=content .* never opens a video"):
+    """Videos are not read, so their content cannot decide splits."""
+    with pytest.raises(UsageError, match=r"split_by=content .* does not open videos"):
         recordgen.plan(make_csv(["1.mp4,x"]), task=TASK, split_by="content")
 
 
 def test_the_sample_is_what_its_script_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lists are the script's, and so is every frame."""
+    """The script writes the same lists and frames."""
     folder = Path(__file__).parents[1] / "examples/video_classification"
     script = runpy.run_path(str(folder / "make_videos.py"))
     monkeypatch.setitem(script["main"].__globals__, "FOLDER", tmp_path)
@@ -412,7 +412,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_shards_are_about_as_large_as_asked(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A record is larger than what its line says of the video."""
+    """Sizes are estimated for the whole record, not only for its line."""
     lines = [f"TRAIN,gs://bucket/{number}.mp4,x,{number},inf" for number in range(3000)]
     split = recordgen.convert(
         make_csv(lines), tmp_path / "out", task=TASK, shard_mb=0.1
@@ -423,7 +423,7 @@ def test_shards_are_about_as_large_as_asked(make_csv: MakeCsv, tmp_path: Path) -
 
 
 def test_batches(output: Path) -> None:
-    """Segments with a label come as (uri, start, end) and its number; without labels all come."""
+    """Labelled segments are (uri, start, end) and the number; all are read without labels."""
     for labels, shape in (("int", (20,)), ("categorical", (20, 2)), ("binary", (20, 1))):
         data = recordgen.input_fn(output, batch_size=20, label_mode=labels, seed=1)
         found, numbers = next(iter(data))
@@ -451,7 +451,7 @@ def test_batches(output: Path) -> None:
 
 
 def test_records_without_a_dataset(output: Path, tmp_path: Path) -> None:
-    """Files that no dataset.json lists are segments where the task is said."""
+    """Files without a dataset.json are read as segments if the task is given."""
     [shard] = (output / "Split-train").iterdir()
     (tmp_path / "a.tfrecord").write_bytes(shard.read_bytes())
     data = recordgen.eval_dataset(str(tmp_path / "a.tfrecord"), task=TASK)
@@ -467,7 +467,7 @@ _REJECT = re.compile(r"\| `(.+)` \| (\w+) \| (.+) \|")
     ("line", "code", "message"), _REJECT.findall(PAGE[PAGE.index("## Wrong rows") :])
 )
 def test_each_wrong_row_says_that(line: str, code: str, message: str, tmp_path: Path) -> None:
-    """The table of wrong lines has the code and the words that each of them gets."""
+    """The table of wrong lines has the code and message of each line."""
     kind = "jsonl" if line.startswith("{") else "csv"
     path = tmp_path / f"a.{kind}"
     path.write_text(f"{line}\n")
@@ -482,7 +482,7 @@ def code_blocks(section: str) -> Sequence[str]:
 
 
 def test_the_page_converts(tmp_path: Path) -> None:
-    """The lists and lines on the page give the record that it shows."""
+    """The lists and lines on the page give the record on the page."""
     top, train, lines, *_ = code_blocks(PAGE)
     top = top.replace("gs://bucket/lists/", "")
     (tmp_path / "top.csv").write_text(top)

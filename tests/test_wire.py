@@ -1,4 +1,4 @@
-"""Features found in a serialised example are those that protobuf parses."""
+"""Features found in a serialised example equal the features that protobuf parses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def found(record: bytes) -> dict[str, list[Any]]:
 
 @given(EXAMPLES)
 def test_as_protobuf_parses(values: dict[str, Any]) -> None:
-    """All features of an example are found with their values, short and long, of each kind."""
+    """All features of an example are found, with short and long values of each kind."""
     record = b"".join(serialize_example(values))
     assert found(record) == parse_example(record)
     assert canonical(record) is record
@@ -36,7 +36,7 @@ def test_as_protobuf_parses(values: dict[str, Any]) -> None:
 
 @given(EXAMPLES, st.integers(0, 1 << 16), st.integers(1, 255))
 def test_damaged_examples(values: dict[str, Any], place: int, flip: int) -> None:
-    """Of damaged bytes is found what protobuf finds, or a ValueError."""
+    """Damaged bytes give the features that protobuf parses, or a ValueError."""
     data = bytearray(b"".join(serialize_example(values)))
     if data:
         data[place % len(data)] ^= flip
@@ -47,13 +47,13 @@ def test_damaged_examples(values: dict[str, Any], place: int, flip: int) -> None
             canonical(bytes(data))
         return
     got = found(canonical(bytes(data)))
-    # None of no kind, and NaN, which is no float that equals itself.
+    # A feature of no kind is None; NaN does not equal itself.
     assert repr(got) == repr({name: value for name, value in expected.items() if name in got})
     assert not any(value for name, value in expected.items() if name not in got)
 
 
 # { features { feature { key: "a" value { int64_list { value: 1 value: 2 } } } } }, written as
-# protobuf allows and no common writer does.
+# protobuf allows, but no common writer does.
 UNUSUAL = {
     "numbers that are not packed": "0a0d 0a0b 0a0161 1206 1a04 0801 0802",
     "the value before its name": "0a0d 0a0b 1206 1a04 0a02 0102 0a0161",
@@ -65,7 +65,7 @@ UNUSUAL = {
 
 @pytest.mark.parametrize("layout", UNUSUAL)
 def test_unusual_layouts_are_rewritten(layout: str) -> None:
-    """What protobuf reads and no common writer writes is rewritten."""
+    """Encodings that protobuf reads but no common writer produces are rewritten."""
     record = bytes.fromhex(UNUSUAL[layout])
     assert parse_example(record)["a"] == [1, 2]
     assert found(canonical(record))["a"] == [1, 2]
@@ -89,7 +89,7 @@ def test_digits_without_end(record: str) -> None:
 
 
 def test_the_first_bytes() -> None:
-    """The first value of a list of bytes is found without a copy; other lists are refused."""
+    """The first value of a list of bytes is found without a copy; other lists are errors."""
     record = b"".join(serialize_example({"a": [b"one", b"two"], "b": 7}))
     spans = feature_spans(record)
     start, end = first_bytes(record, spans["a"])

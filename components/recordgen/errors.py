@@ -12,12 +12,12 @@ RecordgenError
 ├── LintError              a finding that fail_on names                        exit code 1
 ├── SourceError            an import file is missing or cannot be read         exit code 1
 ├── StorageError           storage failed; the data may be fine                exit code 1
-│   ├── UnreachableError        requests failed, however often they were repeated
-│   ├── ResponseError           a web server refuses a request, or its answer is none
+│   ├── UnreachableError        requests failed, despite all retries
+│   ├── ResponseError           a web server refuses a request, or its response is invalid
 │   ├── UnknownSchemeError      no storage is known for a URL's scheme
-│   ├── NotAllowedError         a redirect leads where it may not
-│   └── FileTooLargeError       a file has more bytes than were asked for
-├── RunnerError            Beam's runner failed for a reason of its own        exit code 1
+│   ├── NotAllowedError         a redirect leads to a forbidden target
+│   └── FileTooLargeError       a file exceeds its size limit
+├── RunnerError            Beam's runner failed for another reason             exit code 1
 ├── RecordError            a TFRecord file is damaged                          exit code 1
 └── PayloadError           one payload is refused: becomes a reject, never ends a run
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class RecordgenError(Exception):
-    """Base of all errors that Recordgen raises on purpose; its text holds no secrets of URLs."""
+    """Base of all errors that Recordgen raises on purpose; its text masks secrets in URLs."""
 
     exit_code = 1
 
@@ -50,7 +50,7 @@ class UsageError(RecordgenError, ValueError):
 
 
 class OutputExistsError(UsageError):
-    """The output already holds a dataset and overwriting was not asked for."""
+    """The output already holds a dataset, and ``overwrite`` is not given."""
 
 
 class OutputBusyError(UsageError):
@@ -58,18 +58,14 @@ class OutputBusyError(UsageError):
 
 
 class MissingPackageError(UsageError, ImportError):
-    """A package is not installed that an extra of Recordgen brings; the text names the extra."""
+    """A package of one of Recordgen's extras is not installed; the text names the extra."""
 
     @classmethod
     def of(cls, exc: ImportError, what: str) -> MissingPackageError | None:
-        """Return the error for a failed import; None: the package belongs to no extra.
+        """Return the error for a failed import; None if the package belongs to no extra.
 
-        ``No module named 'keras'`` → ``reading needs keras, which is not installed: pip install
-        'recordgen[tensorflow]'``
-
-        Args:
-            exc: what ``import`` has raised.
-            what: what was to be done.
+        ``No module named 'keras'``, ``reading`` → ``reading needs keras, which is not installed:
+        pip install 'recordgen[tensorflow]'``
         """
         package = (exc.name or "").partition(".")[0]
         if not isinstance(exc, ModuleNotFoundError) or package not in _EXTRAS:
@@ -80,7 +76,7 @@ class MissingPackageError(UsageError, ImportError):
         )
 
 
-# Package → the extra that brings it.
+# Package → the extra that contains it.
 _EXTRAS = {
     "absl": "tensorflow",
     "keras": "tensorflow",
@@ -97,9 +93,9 @@ class DataError(RecordgenError):
     """The data as a whole cannot be turned into a dataset.
 
     Attributes:
-        message: what is wrong.
+        message: the fault, without the file of rejects.
         rejects: the skipped rows that caused it.
-        rejects_file: where they were written; it stands at the end of the error's text.
+        rejects_file: the file with all rejects; it is named at the end of the error's text.
     """
 
     def __init__(
@@ -127,11 +123,11 @@ class SplitNotFoundError(DataError, KeyError):
 
 
 class LintError(RecordgenError):
-    """The checks have found what ``fail_on`` names; finished shards stay, for ``resume``."""
+    """The checks have findings that ``fail_on`` names; finished shards stay for ``resume``."""
 
 
 class SourceError(RecordgenError):
-    """An import file is missing or is not what it should be."""
+    """An import file is missing or malformed."""
 
 
 class StorageError(RecordgenError):
@@ -142,11 +138,11 @@ class StorageError(RecordgenError):
 
 
 class UnreachableError(StorageError):
-    """Storage gives no answer, or none but failures, however often it is asked."""
+    """Storage does not respond, or only with failures, despite all retries."""
 
 
 class ResponseError(StorageError):
-    """A web server refuses a request, or its answer cannot be used.
+    """A web server refuses a request, or its response is invalid.
 
     Attributes:
         code: the reason, a value of :class:`recordgen.rejects.RejectCode`.
@@ -165,14 +161,14 @@ class UnknownSchemeError(StorageError):
 
 
 class NotAllowedError(StorageError):
-    """A redirect leads to where it must not be followed."""
+    """A redirect leads to a forbidden target."""
 
 
 class FileTooLargeError(StorageError):
-    """A file has more bytes than were asked for.
+    """A file exceeds its size limit.
 
     Attributes:
-        size: its known bytes; it may have more.
+        size: its known size in bytes; it may be larger.
     """
 
     def __init__(self, message: str, size: int = 0) -> None:
@@ -181,7 +177,7 @@ class FileTooLargeError(StorageError):
 
 
 class RunnerError(RecordgenError):
-    """Beam's runner failed for a reason that is not one of the above."""
+    """Beam's runner failed for a reason that is none of the above."""
 
 
 class RecordError(RecordgenError):
@@ -193,7 +189,7 @@ class PayloadError(RecordgenError):
 
     Attributes:
         code: the reason, a value of :class:`recordgen.rejects.RejectCode`.
-        message: what was found and what was expected.
+        message: the fault, with the found and the expected value.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -206,14 +202,9 @@ class PayloadError(RecordgenError):
 
 
 def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str:
-    """Return the end of a message about an unknown name: the one that was probably meant.
+    """Return the end of a message about an unknown name; ``otherwise`` if no known name is similar.
 
     ``"lable"``, ``["label", "path"]`` → ``"; did you mean 'label'?"``
-
-    Args:
-        name: what was given.
-        known: the names that there are.
-        otherwise: the end of the message where no known name is close.
     """
     close = get_close_matches(str(name), list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else otherwise

@@ -4,9 +4,9 @@
     without_secrets  →  https://host/1.jpg?v=2                             names a payload in data
     masked           →  https://***@host/1.jpg?v=2&X-Goog-Signature=***    shows it to people
 
-A row is named by its URL without secrets from the moment it is read; the URL that is requested
-travels beside it (:mod:`recordgen.sources.secrets`). Messages are masked where errors and log
-lines are made.
+From the moment it is read, a row is named by its URL without secrets; the full URL for the request
+travels with it (:mod:`recordgen.sources.secrets`). Messages are masked where errors and log lines
+are created.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 MASK = "***"
 
-# Names of parameters, in lower case; a prefix such as "auth-" or "x_" changes nothing.
+# Names of secret parameters, in lower case; a prefix such as "auth-" or "x_" is allowed.
 _SECRET = re.compile(
     r"x-(?:goog|amz)-.+"
     r"|(?:.*[-_.])?(?:sig|signature|hmac|token|jwt|auth|authorization|password|passwd|pwd|secret"
@@ -28,9 +28,9 @@ _SECRET = re.compile(
     r"|(?:access|auth|refresh|id|sas|session|security)token"
 )
 
-# What stands beside a signature, and changes with it: of S3 and Google Cloud Storage (version 2),
+# Parameters that accompany a signature and change with it: S3 and Google Cloud Storage (version 2),
 # CloudFront, Google's CDN, and Azure's shared access signatures.
-_BESIDE_SIGNATURE = frozenset(
+_WITH_SIGNATURE = frozenset(
     [
         *("expires", "policy", "key-pair-id", "keyname", "hash-algorithm"),
         *("sv", "sr", "st", "se", "sp", "spr", "sip", "ss", "srt", "si", "sdd", "ses"),
@@ -39,11 +39,11 @@ _BESIDE_SIGNATURE = frozenset(
 )
 _SIGNATURES = ("sig", "signature")
 
-# Names before the "@" that are no secrets: Azure's containers, GitHub's repositories.
+# Schemes whose names before the "@" are not secret: Azure's containers.
 _PLACES = ("abfs", "abfss", "az", "adl", "wasb", "wasbs")
 
 _USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s\"'<>]*)@")
-# Userinfo that a message has cut off before its "@"; not a port, nor "::" between chained URLs.
+# Userinfo truncated before its "@"; not a port, nor "::" between chained URLs.
 _CUT_USERINFO = re.compile(
     r"([A-Za-z][A-Za-z0-9+.-]*)://[^/?#\s\"'<>\[\]@:]*:(?!\d*(?:[^\w@%+~-]|\Z))[^/?#\s\"'<>@]+"
 )
@@ -52,14 +52,14 @@ _SEPARATOR = re.compile(r"([?&;#])")
 
 
 def may_hold_secrets(text: str) -> bool:
-    """Say whether a text is worth a look by the other functions: most rows have no such letter."""
+    """Return whether a text needs the other functions: most rows contain none of these letters."""
     return "?" in text or "@" in text or "#" in text
 
 
 def masked(text: str) -> str:
-    """Return a text for people in which ``***`` stands for what is secret in its URLs.
+    """Return a text for display, with ``***`` in place of secrets in URLs.
 
-    Parameters are found in any text, as libraries also name requests by their path alone.
+    Parameters are masked in any text, because libraries may report a request by its path only.
     """
     if not ("@" in text or "=" in text or "://" in text):
         return text
@@ -69,7 +69,7 @@ def masked(text: str) -> str:
 
 
 def masked_json(value: Any) -> Any:
-    """Return a value of JSON with all its texts masked; keys stay."""
+    """Return a JSON value with all texts masked; keys stay."""
     if isinstance(value, str):
         return masked(value)
     if isinstance(value, Mapping):
@@ -78,13 +78,13 @@ def masked_json(value: Any) -> Any:
 
 
 def without_secrets(uri: str, *, is_url: bool = False) -> str:
-    """Return a URL without the parts that are secret, or change whenever it is signed anew.
+    """Return a URL without secrets and without parts that change with each signature.
 
     A local path stays as it is.
 
     Args:
-        uri: a URL or path, as a row gives it.
-        is_url: also where it has no scheme: it is relative to a URL.
+        uri: a URL or path, as written in a row.
+        is_url: treat ``uri`` as a URL even without a scheme, because it is relative to a URL.
     """
     if not may_hold_secrets(uri) or not (is_url or "://" in uri):
         return uri
@@ -92,13 +92,13 @@ def without_secrets(uri: str, *, is_url: bool = False) -> str:
         uri = _USERINFO.sub(partial(_replaced_userinfo, ""), uri, count=1)
     path, *rest = _SEPARATOR.split(uri)
     first = next((at for at in range(0, len(rest), 2) if rest[at] in "?#"), len(rest))
-    path += "".join(rest[:first])  # before the query, "&" and ";" are letters
+    path += "".join(rest[:first])  # before the query, "&" and ";" are ordinary letters
     parts = list(zip(rest[first::2], rest[first + 1 :: 2], strict=True))
     names = [_name(part) for _, part in parts]
     is_signed = any(name in _SIGNATURES for name in names)
     kept = ""
     for (separator, part), name in zip(parts, names, strict=True):
-        if not _is_secret(name) and not (is_signed and name in _BESIDE_SIGNATURE):
+        if not _is_secret(name) and not (is_signed and name in _WITH_SIGNATURE):
             kept += (separator if kept or separator in "?#" else "?") + part
     return path + kept
 

@@ -1,13 +1,13 @@
-"""The tasks by name: Recordgen's own, and those that other packages install.
+"""The tasks by name: Recordgen's own, and tasks that other packages install.
 
 A package installs a task with an entry point, whose name is the task's::
 
     [project.entry-points."recordgen.tasks"]
     text_similarity = "text_pairs.task:TextSimilarity"
 
-It leads to a subclass of :class:`recordgen.tasks.task.Task`, which declares everything else: the
-readers of import files, the reading, the trainer, the measure, the sample and the page. Names are
-known without importing a task, and a task is imported when something is asked of it.
+It points to a subclass of :class:`recordgen.tasks.task.Task`, which declares everything else: the
+readers of import files, the reading, the trainer, the measure, the sample and the page. Listing the
+names imports no task; a task is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from recordgen.errors import UsageError
 #: The group of entry points that install a task.
 GROUP = "recordgen.tasks"
 
-#: Recordgen's own tasks: where each is declared, in the order in which they are listed.
+#: The import paths of Recordgen's own tasks, in the order in which they are listed.
 OWN: Mapping[str, str] = {
     "image_classification": "recordgen.tasks.image_classification:ImageClassification",
     "image_multi_label": "recordgen.tasks.image_multi_label:ImageMultiLabel",
@@ -39,14 +39,14 @@ OWN: Mapping[str, str] = {
 
 
 class UnknownTaskError(UsageError, KeyError):
-    """No task has this name. A ``KeyError``, as a mapping raises it."""
+    """No task has this name. It is a ``KeyError``, as mappings raise."""
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would quote it
 
 
 class TaskRegistry(Mapping[str, Any]):
-    """The classes of tasks by name, each imported when it is first asked for."""
+    """The classes of tasks by name, each imported when it is first used."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
@@ -56,7 +56,7 @@ class TaskRegistry(Mapping[str, Any]):
 
         Raises:
             UnknownTaskError: there is no such task.
-            UsageError: two packages declare it, or it cannot be loaded; names the package.
+            UsageError: two packages declare it, or it cannot be loaded; the message names them.
         """
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
@@ -72,13 +72,13 @@ class TaskRegistry(Mapping[str, Any]):
         return name in OWN or name in self._installed
 
     def refresh(self) -> None:
-        """Look for installed tasks again, after a package was installed into this process."""
+        """Search for installed tasks again, after a package was installed into this process."""
         self._loaded.clear()
         vars(self).pop("_installed", None)
 
     @cached_property
     def _installed(self) -> Mapping[str, Sequence[EntryPoint]]:
-        # When it is first needed: it reads the metadata of every installed package.
+        # Read when first needed: it takes the metadata of every installed package.
         found: dict[str, list[EntryPoint]] = {}
         for point in entry_points(group=GROUP):
             found.setdefault(point.name, []).append(point)
@@ -89,8 +89,8 @@ class TaskRegistry(Mapping[str, Any]):
         packages = [*(["recordgen"] if name in OWN else []), *sorted(map(_package, points))]
         if not packages:
             raise UnknownTaskError(
-                f"task must be one of {', '.join(TASK_CHOICES)} (got {name!r}); a task of another "
-                f"package is there when that is installed"
+                f"task must be one of {', '.join(TASK_CHOICES)} (got {name!r}); for a task of "
+                f"another package, install the package"
             )
         if len(packages) > 1:
             raise UsageError(
@@ -103,16 +103,16 @@ class TaskRegistry(Mapping[str, Any]):
         try:
             task = point.load()
             imported("recordgen.tasks.task:check_declaration")(name, task)
-        except Exception as exc:  # whatever a stranger's module raises while it is imported
+        except Exception as exc:  # importing another package's module may raise anything
             raise UsageError(
                 f"the task {name!r} of the package {packages[0]} cannot be used ({point.value}): "
-                f"{type(exc).__name__}: {exc}; repair the package, or uninstall it"
+                f"{type(exc).__name__}: {exc}; fix the package, or uninstall it"
             ) from exc
         return task
 
 
 def imported(path: str) -> Any:
-    """Return the object that a path names: ``package.module:name``."""
+    """Import the object at a path, ``package.module:name``."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
 
@@ -126,7 +126,7 @@ TASKS = TaskRegistry()
 
 
 class _Choices(Collection[str]):
-    """What the option ``task`` takes: ``auto``, and the names of all tasks."""
+    """The values of the option ``task``: ``auto``, and the names of all tasks."""
 
     def __contains__(self, name: object) -> bool:
         return name == "auto" or name in TASKS

@@ -1,4 +1,4 @@
-"""Rejected rows, and findings: parts of rows that were dropped or changed."""
+"""Rejected rows, and findings: changes that make rows usable."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class RejectCode(str, Enum):
 
 
 class Reject(NamedTuple):
-    """One line that is not in the dataset, and why.
+    """One line that is not in the dataset, and the reason.
 
     Attributes:
-        source: the import file as it was named.
+        source: the import file as the user named it.
         line: 1-based physical line number in that file.
-        uri: the payload's address, if the line gives one.
+        uri: the payload's address, if the line has one.
         code: a :class:`RejectCode` value.
         message: what was found, what was expected, and the remedy.
     """
@@ -65,15 +65,13 @@ class Reject(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One thing that was changed in a row to make it usable: a box that was left out, say.
-
-    A line of ``findings.jsonl`` has these fields; those of :class:`Reject` have the same names.
+    """One change that makes a row usable, such as a dropped box; a line of ``findings.jsonl``.
 
     Attributes:
-        source: the import file as it was named.
+        source: the import file as the user named it.
         line: 1-based physical line number in that file.
-        uri: the payload's address as the line gives it.
-        code: the kind, by which ``rows.adjusted`` in ``dataset.json`` counts findings.
+        uri: the payload's address as written in the line.
+        code: kind of the change; ``rows.adjusted`` in ``dataset.json`` counts findings by it.
         message: what was found, and what was done.
     """
 
@@ -85,9 +83,9 @@ class Finding(NamedTuple):
 
 
 class OddLine(Finding):
-    """A line that a check names, whatever became of its row; the uri is empty.
+    """A line that a check reports, whether its row was used or not; the uri is empty.
 
-    ``lint.jsonl`` has it, not ``findings.jsonl``: the code is one of
+    It goes to ``lint.jsonl``, not to ``findings.jsonl``: the code is one of
     :data:`recordgen.lint.codes.CHECKS`.
     """
 
@@ -95,13 +93,13 @@ class OddLine(Finding):
 
 
 def to_lines(items: Iterable[Reject | Finding]) -> Iterator[str]:
-    """Yield the line of JSON that ``rejects.jsonl`` or ``findings.jsonl`` has for each item."""
+    """Yield a line of JSON for each item, for ``rejects.jsonl`` or ``findings.jsonl``."""
     for item in items:
         yield json.dumps(item._asdict(), ensure_ascii=False) + "\n"
 
 
 class Named(Protocol):
-    """Any row that says which line names its payload."""
+    """Any row that knows its import file and line."""
 
     @property
     def source(self) -> str:
@@ -113,9 +111,9 @@ class Named(Protocol):
 
     @property
     def uri(self) -> str:
-        """The payload's address as the line gives it."""
+        """The payload's address as written in the line."""
 
 
 def reject(row: Named, code: RejectCode, message: str) -> Reject:
-    """Return the reject that says why ``row`` is left out."""
+    """Return the reject of a row."""
     return Reject(row.source, row.line, row.uri, code.value, message)

@@ -2,7 +2,7 @@
 
     python examples/video_classification/make_videos.py
 
-Each has eight frames, four a second; ``train.csv`` and ``test.csv`` say which second is which.
+Each has eight frames, four a second; ``train.csv`` and ``test.csv`` label each second.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ VIDEOS = {"train": range(8), "test": range(8, 10)}
 
 
 def frames(number: int) -> list[Image.Image]:
-    """Return the frames of a video: a square of a gray of its own, there and back."""
+    """Return the frames of a video: a square in its own gray that moves there and back."""
     rng = np.random.default_rng(number)
     top, gray = rng.integers(0, SIDE - SQUARE), rng.integers(120, 256)
     found = []
-    for left in (0, 4, 8, 12, 11, 8, 4, 0):  # no two alike in a row: GIFs keep one of these
+    for left in (0, 4, 8, 12, 11, 8, 4, 0):  # no equal neighbours: GIFs would merge them
         pixels = np.zeros((SIDE, SIDE), np.uint8)
         pixels[top : top + SQUARE, left : left + SQUARE] = gray
         found.append(Image.fromarray(pixels))

@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing of what reads untrusted bytes, with atheris; `targets` says of what."""
+"""Coverage-guided fuzzing, with atheris, of the readers of untrusted bytes in `targets`."""

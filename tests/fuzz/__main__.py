@@ -1,7 +1,8 @@
 """Fuzz one reader: `python -m tests.fuzz csv --seconds 600`.
 
 Inputs come from `tests/fuzz/corpus/TARGET` and from mutations that reach new lines of the package.
-An input that fails is written beside `--found`; put it into the corpus, and mend the reader.
+An input that fails is written next to the folder `--found`; add it to the corpus, and fix the
+reader.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("target", choices=("csv", "jsonl", "image", "tfrecord"))
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
-    parser.add_argument("--found", help="folder for inputs that are new; default: a temporary one")
+    parser.add_argument("--seed", type=int, default=0, help="0: a different one each time")
+    parser.add_argument("--found", help="folder for new inputs; default: a temporary folder")
     given = parser.parse_args()
     with atheris.instrument_imports(include=["recordgen"]):
         from tests.fuzz.targets import CORPUS, TARGETS

@@ -1,4 +1,4 @@
-"""What is fuzzed: functions of bytes that may raise no error but Recordgen's own."""
+"""The fuzzed functions: they take bytes and may only raise Recordgen's own errors."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ CORPUS = Path(__file__).parent / "corpus"
 
 _OPTIONS = ConvertOptions()
 
-# Readers differ most by what a task reads from a line.
+# Tasks that read lines in the most different ways.
 _TASKS = ("image_classification", "object_detection", "text_entities", "video_classification")
 
-# In memory where there is such a folder: a file is written for each input.
+# In memory if possible, because each input is written to a file.
 _FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
 
@@ -44,7 +44,7 @@ def fuzz_jsonl(data: bytes) -> None:
 
 
 def fuzz_image(data: bytes) -> None:
-    """The header of an image is read, or it is refused: before anything is decoded."""
+    """The header of an image is read, or the image is refused, before anything is decoded."""
     with suppress(PayloadError):
         prepared = prepare(data, _OPTIONS)
         assert prepared.bytes >= 0

@@ -14,19 +14,19 @@ INPUTS = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*
 
 
 def test_every_target_has_a_corpus():
-    """Without one, the fuzzer would have to find each format first."""
+    """Without a corpus, the fuzzer would have to find each format first."""
     assert {name.split("/")[0] for name in INPUTS} == set(TARGETS)
 
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_corpus(name):
-    """What was found once stays mended; this needs no fuzzer."""
+    """Inputs that failed once stay fixed; this test needs no fuzzer."""
     TARGETS[name.split("/")[0]]((CORPUS / name).read_bytes())
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_fuzzing_for_a_moment(target, tmp_path):
-    """Two seconds find nothing."""
+    """Two seconds of fuzzing find no failure."""
     pytest.importorskip("atheris", reason="atheris comes with the extra fuzz")
     command = [sys.executable, "-m", "tests.fuzz", target, "--seconds=2", "--seed=1"]
     command.append(f"--found={tmp_path}/found")

@@ -1,4 +1,4 @@
-"""What the checks find, and facts of examples that were never read."""
+"""Findings of an import file, and facts about examples that do not exist."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from recordgen.lint.findings import LintFinding
 
 
 def findings(source: Path | str, **options: Any) -> list[LintFinding]:
-    """Check an import file; return what the checks of its data find."""
+    """Check an import file, and return the findings."""
     lint = recordgen.check(source, **options).lint
     assert lint is not None
     return list(lint.findings())
 
 
 class Noun:
-    """A task that knows how to be called."""
+    """A task with a noun for messages, and no checks of its own."""
 
     noun: ClassVar[str] = "image"
     by_address: ClassVar[bool] = False
@@ -33,7 +33,7 @@ class Noun:
 
 
 def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.Facts:
-    """Return the facts of examples, given split, content and annotation of each."""
+    """Return facts about examples, given split, content and annotation of each."""
     parts = []
     for line, (split, content, annotation) in enumerate(rows, start=1):
         said = {"source": ["rows.csv"], "line": [line], "uri": [f"{line}.jpg"]}

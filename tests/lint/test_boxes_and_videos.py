@@ -1,4 +1,4 @@
-"""Boxes and segments of videos that are worth a look."""
+"""Checks of boxes and of segments of videos."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def boxes(tmp_path: Path) -> Path:
 
 
 def test_boxes(boxes: Path) -> None:
-    """Each image is named once for a code, with its first odd box."""
+    """Each image has one finding per code, with its first odd box."""
     assert about_rows(boxes) == [
         (
             "TINY_BOX",
@@ -61,13 +61,13 @@ def test_boxes(boxes: Path) -> None:
         (
             "DOUBLE_BOX",
             1,
-            "the box 0.1,0.1,0.51,0.5 of 'dog' is nearly the same as another one of its label",
+            "the box 0.1,0.1,0.51,0.5 of 'dog' is nearly the same as another box with its label",
         ),
     ]
 
 
 def test_counts_of_boxes(boxes: Path) -> None:
-    """Many boxes in an image and few sizes of a class have thresholds, too."""
+    """MANY_BOXES and ONE_BOX_SIZE have thresholds, too."""
     source = boxes.with_name("one_size.csv")
     rows = "".join(f"TRAIN,c.png,cat,0.{n},0.1,,,0.{n}5,0.2,,\n" for n in range(1, 7))
     source.write_text(BOXES.replace("TRAIN,a.png,cat,0.1,0.1,,,0.5,0.5,,\n", "") + rows)
@@ -85,7 +85,7 @@ def test_counts_of_boxes(boxes: Path) -> None:
 
 
 def test_segments(tmp_path: Path) -> None:
-    """Segments that overlap contradict each other, but not those with the same times or label."""
+    """Overlapping segments contradict each other unless they have the same times or label."""
     source = tmp_path / "videos.csv"
     source.write_text(VIDEOS)
     walk = f"overlaps 10 to 20 s, 'walk', in {source}:2 (a.mp4, split train)"
@@ -98,10 +98,10 @@ def test_segments(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a video of 2 s and one of 1 s, 10 frames a second, and what is none."""
+    """A folder with videos of 2 s and of 1 s, 10 frames a second, and files that are no videos."""
     av = pytest.importorskip("av")
     folder = tmp_path_factory.mktemp("clips")
-    # What is written while it is recorded does not say how long it is.
+    # A live recording is written without its length.
     for name, codec, frames, options in (
         ("two.mp4", "mpeg4", 20, {}),
         ("live.webm", "libvpx", 10, {"live": "1"}),
@@ -138,22 +138,22 @@ TRAIN,missing.mp4,run,0,1
 """
 
 
-# line: what is found there; any text may stand for "…"
+# line: the finding there; "…" matches any text
 BEYOND = {
     3: "ends at 2.2 s, but the video at 2 s",
     4: "starts at 2.5 s, but the video ends at 2 s",
     7: "ends at 3 s, but the video at 1 s",
-    8: "…: broken.mp4 is no video that FFmpeg reads: Invalid data found…",
-    9: "…: broken.mp4 is no video that FFmpeg reads: Invalid data found…",
+    8: "…: broken.mp4 is not a video that FFmpeg reads: Invalid data found…",
+    9: "…: broken.mp4 is not a video that FFmpeg reads: Invalid data found…",
     10: "…: sound.wav cannot be read: it holds no video, only other streams",
-    # It is not followed to the file that it names.
-    11: "…: list.m3u8 is no video that FFmpeg reads: Invalid data found…",
+    # The file that a playlist names is not opened.
+    11: "…: list.m3u8 is not a video that FFmpeg reads: Invalid data found…",
     12: "cannot be compared with the end of its video: missing.mp4 cannot be read: …No such file…",
 }
 
 
 def test_segments_beyond_the_end(clips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A segment may end one frame too late; a video that cannot be read is found, not passed over.
+    """A segment may end one frame too late; a video that cannot be read is a finding.
 
     Each video is opened once.
     """
@@ -175,7 +175,7 @@ def test_segments_beyond_the_end(clips: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_videos_of_an_object_store(clips: Path) -> None:
-    """They are read through the storage that the import file's address names."""
+    """Videos are read through the storage in the import file's address."""
     folder = "memory://clips/lists"
     storage.write_bytes(f"{folder}/two.mp4", (clips / "two.mp4").read_bytes())
     storage.write_text(f"{folder}/rows.csv", "TRAIN,two.mp4,run,1,3\nTRAIN,none.mp4,run,1,3\n")
@@ -190,7 +190,7 @@ def test_videos_of_an_object_store(clips: Path) -> None:
 
 
 def test_videos_are_opened_on_request(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Only the code itself selects the check, and then a missing package is an error at once."""
+    """Only its own code selects the check, and then a missing package is an error at once."""
     monkeypatch.setitem(sys.modules, "av", None)
     source = tmp_path / "videos.csv"
     source.write_text(VIDEOS)

@@ -1,4 +1,4 @@
-"""Images that are nearly the same, show little, or have an odd size or name."""
+"""Checks of images that are nearly the same, show little, or have an odd size or name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.lint.photos import scene
 
 SMALL = {"max_side": 32}
 
-# name, split, picture, how it is encoded, what is found
+# name, split, picture, how it is encoded, codes of the findings
 Change = Callable[[Image.Image], Image.Image]
 PICTURES: list[tuple[str, str, int, Change, Mapping[str, Any], set[str]]] = [
     ("one.jpg", "TRAIN", 1, lambda image: image, {"quality": 90}, set()),
@@ -61,7 +61,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def found(result: recordgen.CheckResult | recordgen.ConversionResult) -> dict[str, set[str]]:
-    """Return the codes that were found, by uri."""
+    """Return the codes of the findings by uri."""
     assert result.lint is not None
     codes: dict[str, set[str]] = {}
     for item in result.lint.findings():
@@ -71,7 +71,7 @@ def found(result: recordgen.CheckResult | recordgen.ConversionResult) -> dict[st
 
 
 def test_what_is_found(source: Path) -> None:
-    """Each planted fault is found, and nothing else but how sharp a small crop is."""
+    """Each planted fault is found, and nothing else except the blur of a small crop."""
     codes = found(recordgen.check(source, ignore="blurred"))
     assert codes == {name: wanted for name, *_, wanted in PICTURES if wanted}
 
@@ -93,7 +93,7 @@ def test_what_is_not_decoded_is_not_looked_at(source: Path, options: Mapping[str
 
 
 def test_thresholds(source: Path) -> None:
-    """A threshold moves what is found."""
+    """A threshold changes the findings."""
     limits = "TINY=8,ODD_RATIO=9,GRAY=30"
     codes = found(recordgen.check(source, select="tiny,odd_ratio,gray", threshold=limits))
     assert codes == {name: {"GRAY"} for name in ("four.jpg", "white.png", "black.png")}
@@ -110,9 +110,9 @@ CHANNELS = [
 
 @pytest.mark.parametrize("check", ["none", "header", "decode"])
 def test_channels(check: str) -> None:
-    """The header says whether an image has one channel, however much else is checked.
+    """The header shows whether an image has one channel, with every ``check``.
 
-    A palette is one of colours, as the one of every GIF.
+    A palette counts as colour, as in every GIF.
     """
     options = make_options({"check": check})
     gray = [
@@ -126,7 +126,7 @@ def test_channels(check: str) -> None:
 
 @pytest.mark.parametrize("is_gray", [True, False])
 def test_few_of_other_channels(is_gray: bool) -> None:
-    """Few gray images among those in colour are found, few in colour among gray ones as well."""
+    """A few gray images among many in colour are found, and the opposite."""
     values = [is_gray, *[not is_gray] * 19, None]
     notes = Notes()
     for value in values:
@@ -147,7 +147,7 @@ def test_few_of_other_channels(is_gray: bool) -> None:
 
 
 def test_a_resumed_run_looks_at_what_was_not_looked_at(source: Path, tmp_path: Path) -> None:
-    """Shards that were written without looks are written again for checks that need them."""
+    """Shards that were written without looks are written again if checks need looks."""
     with pytest.raises(LintError):
         recordgen.convert(source, tmp_path, select="LEAK", fail_on="LEAK")
     result = recordgen.convert(source, tmp_path, resume=True, ignore="blurred")

@@ -1,4 +1,4 @@
-"""Headers and byte order marks among the rows of an import file: named, whatever the format."""
+"""Headers and byte order marks among the rows of an import file are found in any format."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ JSON = '{{"textContent": "{}", "classificationAnnotation": {{"displayName": "{}"
 FILES: Sequence[
     tuple[str, str, Mapping[str, Any], Sequence[str], list[int], list[int], list[tuple[str, int]]]
 ] = [
-    # A header once more, and with the mark of the file that it began.
+    # A repeated header, and a header with the mark of the file that it began.
     (
         *("image_classification", "a.csv", {}),
         ["path,label", "a.jpg,x", "path,label", "b.jpg,y", f"{BOM}path,label", "c.jpg,y"],
         *([2, 4, 6], [], [(HEADER, 3), (MARK, 5), (HEADER, 5)]),
     ),
-    # The header of a second file, behind rows without one or with another one.
+    # The header of a second file, after rows without a header or with another header.
     (
         *("image_classification", "a.csv", {}),
         ["TRAIN,a.jpg,x", "split,Image URI,label", "TEST,b.jpg,y"],
@@ -40,13 +40,13 @@ FILES: Sequence[
         ["text,label", "one,x", '"label","text"', "two,x", "text,x"],
         *([2, 3, 4, 5], [], [(HEADER, 3)]),
     ),
-    # If there is no header, none is repeated.
+    # Without a header, no header is repeated.
     (
         *("text_classification", "a.csv", {"header": "no"}),
         ["one,x", "text,label"],
         *([1, 2], [], []),
     ),
-    # Marks begin a row, stand in a rejected one, in a field, or in a quoted text, where they may.
+    # Marks at the start of a row, in a rejected row, in a field, or in a quoted text (allowed).
     (
         *("text_classification", "a.csv", {}),
         [f"{BOM}TRAIN,one,x", f"{BOM}TRIAN,two,x", f"TRAIN,three,y{BOM}", f'TEST,"4{BOM}",x'],
@@ -97,7 +97,7 @@ def test_odd_lines(
     odd: list[tuple[str, int]],
     tmp_path: Path,
 ) -> None:
-    """Each is named, once; rows hold no mark that stood at the start of a line."""
+    """Each is found once; rows do not keep a mark from the start of a line."""
     path = tmp_path / name
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (tmp_path / "labels.txt").write_text("B-person O\n" * len(lines))

@@ -1,4 +1,4 @@
-"""Checks of data that was accepted: what they find, where it is said, and when it fails a run."""
+"""Checks of accepted data: findings, their reports, and failed runs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def output(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lint_of(output: Path) -> list[dict[str, Any]]:
-    """Return the lines of an output's lint.jsonl; none: there is no such file."""
+    """Return the lines of an output's lint.jsonl, or none if there is no such file."""
     path = output / "lint.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -83,7 +83,7 @@ def about_rows(output: Path) -> list[tuple[str, int, str]]:
 
 
 def test_what_is_found(source: str, output: Path) -> None:
-    """lint.jsonl names each example beside another one of its payload, and dataset.json counts."""
+    """lint.jsonl names each example and another with its payload; dataset.json has counts."""
     assert about_rows(output) == [
         (code, line, message.format(source=source)) for code, line, message in FOUND
     ]
@@ -102,7 +102,7 @@ def test_what_is_found(source: str, output: Path) -> None:
 
 
 def test_examples_are_listed(source: str, output: Path) -> None:
-    """examples.parquet has a row for each example: where it comes from, and where it lies."""
+    """examples.parquet has a row for each example: its source, and its place in the output."""
     table = pq.read_table(output / "examples.parquet").to_pylist()
     assert [row["line"] for row in table] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert {row["source"] for row in table} == {source}
@@ -118,7 +118,7 @@ def test_examples_are_listed(source: str, output: Path) -> None:
 
 
 def test_the_report_shows_the_first_of_each_code(source: str, output: Path) -> None:
-    """Errors stand open; what the page says comes from lint.jsonl as well."""
+    """The page shows errors unfolded, also when it is rendered again from lint.jsonl."""
     page = (output / "report.html").read_text()
     assert render_report(output) == page
     found = re.findall(
@@ -136,7 +136,7 @@ def test_the_report_shows_the_first_of_each_code(source: str, output: Path) -> N
 
 
 def test_command(source: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Check says each finding, and fails on errors unless they are ignored."""
+    """``check`` prints each finding, and fails on errors unless they are ignored."""
     command = ["check", source, "-q", "--max-reject-fraction=0.2"]
     assert main(command) == 1
     said = capsys.readouterr().out.splitlines()
@@ -148,8 +148,8 @@ def test_command(source: str, capsys: pytest.CaptureFixture[str]) -> None:
         "UNLABELLED 1)"
     ]
     assert [line for line in said if line.startswith("Remedy")] == [
-        "Remedy     LEAK: --split-by content keeps copies in one split where rows name none; of "
-        "rows that name two, delete one",
+        "Remedy     LEAK: --split-by content keeps copies in one split if rows name none; if rows "
+        "name different splits, delete one copy",
         "Remedy     CONFLICT: correct the label that is wrong",
     ]
     assert main([*command, "--ignore=leak,CONFLICT"]) == 0
@@ -163,7 +163,7 @@ def test_command(source: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_finding_that_fails_a_run(source: str, output: Path, tmp_path: Path) -> None:
-    """With fail_on nothing is committed; finished shards wait for --resume, findings are left."""
+    """With fail_on nothing is committed; shards stay for --resume, and findings are written."""
     target = tmp_path / "out"
     with pytest.raises(LintError, match=r"LEAK 1, such as .*rows\.csv:2: LEAK the same image as"):
         recordgen.convert(source, target, max_reject_fraction=0.2, fail_on="leak")
@@ -175,7 +175,7 @@ def test_a_finding_that_fails_a_run(source: str, output: Path, tmp_path: Path) -
 
 
 def test_an_older_dataset_stays_where_a_run_fails(source: str, tmp_path: Path) -> None:
-    """What fails beside a dataset leaves its findings under another name."""
+    """A failed run next to a dataset writes its findings to a file with another name."""
     target = tmp_path / "out"
     options: Mapping[str, Any] = {"max_reject_fraction": 0.2, "overwrite": True}
     recordgen.convert(source, target, ignore="ALL", **options)
@@ -192,7 +192,7 @@ def test_an_older_dataset_stays_where_a_run_fails(source: str, tmp_path: Path) -
 
 
 def test_what_is_appended_is_compared_with_what_is_there(source: str, tmp_path: Path) -> None:
-    """A new row leaks into a split of the dataset that is appended to."""
+    """A new row leaks into a split of the dataset to which it is appended."""
     lines = ROWS.splitlines()
     folder = Path(source).parent
     (folder / "first.csv").write_text("\n".join([lines[0], lines[2]]))
@@ -204,14 +204,14 @@ def test_what_is_appended_is_compared_with_what_is_there(source: str, tmp_path: 
     where = f"the same image as {folder}/first.csv:1 (a.png, split train)"
     assert about_rows(target) == [("LEAK", 1, where)]
     assert pq.read_table(target / "examples.parquet").num_rows == 4
-    # What an older version wrote says nothing of its examples.
+    # The dataset of an older version has no facts about its examples.
     (target / "examples.parquet").unlink()
     (folder / "third.csv").write_text("TEST,other_c.png,dog")
     recordgen.convert(folder / "third.csv", target, append=True)
     assert about_rows(target) == []
 
 
-# task, options, rows, what is found: code and line
+# task, options, rows, findings: code and line
 TASKS: list[tuple[str, Mapping[str, Any], str, Sequence[tuple[str, int]]]] = [
     ("text_classification", {}, "TRAIN,one text,a\nTRAIN,another,b\nTEST,third,a\n", []),
     ("tabular", {}, "age,kind\n1,a\n2,b\n3,a\n", []),
@@ -227,7 +227,7 @@ TASKS: list[tuple[str, Mapping[str, Any], str, Sequence[tuple[str, int]]]] = [
         "use,age,kind\ntrain,1,a\ntest,1,b\ntrain,2,b\n",
         [("LEAK", 3), ("CONFLICT", 3)],
     ),
-    # A text that stands in a row is the payload of a file that holds it.
+    # A text in a row has the same payload as a file with this text.
     (
         "text_classification",
         {},
@@ -251,7 +251,7 @@ def test_all_tasks(
     found: Sequence[tuple[str, int]],
     tmp_path: Path,
 ) -> None:
-    """Texts, rows of tables and videos leak like images; parts of a video may say other things."""
+    """Texts, table rows and videos leak like images; parts of a video may have other labels."""
     (tmp_path / "a.txt").write_text("one text")
     (tmp_path / "rows.csv").write_text(rows)
     items = findings(tmp_path / "rows.csv", task=task, **options)
@@ -259,7 +259,7 @@ def test_all_tasks(
 
 
 def test_the_page_describes_each_check() -> None:
-    """docs/lint.md has a section for each code, in their order, that begins with its level."""
+    """docs/lint.md has a section for each code, in order, that begins with its level."""
     page = (Path(__file__).parents[2] / "docs/lint.md").read_text(encoding="utf-8")
     sections = re.findall(r"^### (\w+)\n\n\*\*(\w+)\.\*\*", page, re.MULTILINE)
     assert sections == [(code, check.level.capitalize()) for code, check in CHECKS.items()]
@@ -281,18 +281,18 @@ def test_the_page_describes_each_check() -> None:
             "threshold: 'LEAK=3' must be CODE=NUMBER with one of NEAR_LEAK, ",
         ),
         ({"threshold": "FEW_EXAMPLES=none"}, "FEW_EXAMPLES needs a number above 0 (got 'none')"),
-        ({"threshold": "NEAR_LEAK=90"}, "NEAR_LEAK needs a likeness above 0 and at most 1, such"),
+        ({"threshold": "NEAR_LEAK=90"}, "NEAR_LEAK needs a similarity above 0 and at most 1, such"),
     ],
 )
 def test_wrong_options(options: Mapping[str, Any], words: str) -> None:
-    """A code that does not exist is a mistake, and so is a threshold that is no number."""
+    """An unknown code is an error, and so is a threshold that is not a number."""
     with pytest.raises(UsageError) as caught:
         make_options(options)
     assert words in str(caught.value)
 
 
 def test_selection() -> None:
-    """Levels and ALL stand for codes, in any case; later options take from earlier ones."""
+    """Levels and ALL select codes, in any case; ``ignore`` removes codes of ``select``."""
     lint = ConvertOptions(select=("Error", "few_examples"), ignore=("leak",)).lint
     assert lint.codes == {"CONFLICT", "FEW_EXAMPLES"}
     assert ConvertOptions(ignore=("ALL",)).lint.codes == frozenset()
@@ -301,11 +301,11 @@ def test_selection() -> None:
     assert ConvertOptions(threshold=("few_examples=3",)).lint.thresholds["FEW_EXAMPLES"] == 3
 
 
-# examples by label in train and in eval, the codes that are found
+# examples by label in train and in eval, codes of the findings
 SHARES = [
     ({"a": 500, "b": 500}, {"a": 50, "b": 50}, set()),
     ({"a": 500, "b": 500}, {"a": 90, "b": 10}, {"LABEL_DRIFT"}),
-    # Of four examples, chance makes three of one label.
+    # Three of four examples may have one label by chance.
     ({"a": 500, "b": 500}, {"a": 3, "b": 1}, set()),
     ({"a": 2000, "b": 15}, {"a": 200, "b": 2}, {"IMBALANCE"}),
     ({"a": 500}, {"a": 50}, set()),
@@ -316,7 +316,7 @@ SHARES = [
 def test_shares_of_classes(
     train: Mapping[str, int], evaluated: Mapping[str, int], codes: set[str]
 ) -> None:
-    """Shares that chance does not explain, and classes of very different size, are said."""
+    """Shares that chance does not explain, and very unequal classes, are findings."""
     splits = {
         name: Split(sum(labels.values()), 0, labels, ())
         for name, labels in (("train", train), ("eval", evaluated))
@@ -334,7 +334,7 @@ def test_shares_of_classes(
     )
 )
 def test_repeated_payloads_against_pairs(rows: Sequence[tuple[str, int, bool]]) -> None:
-    """What is found by sorting is what looking at all pairs finds."""
+    """Sorting finds the same as a comparison of all pairs."""
     said = [(split, content, "x" if has_label else None) for split, content, has_label in rows]
     found = {
         hits.code: set(hits.rows.tolist()) for hits in find_repeated(facts_of(said), Noun(), {})

@@ -1,4 +1,4 @@
-"""A look at one picture: the same for one scene in any size and format, cheap for any shape."""
+"""Looks of a picture: the same for one scene in any size and format, cheap for any shape."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def gray(pixels: np.ndarray) -> SmallPicture:
 
 
 def look_of(picture: SmallPicture) -> Looks:
-    """Return what one picture looks like."""
+    """Return the looks of one picture."""
     return Looks(*(values[0] for values in look_at([picture])))
 
 
@@ -38,7 +38,7 @@ def look_of(picture: SmallPicture) -> Looks:
     [(1, 1, 1), (62, 900, 1), (63, 900, 2), (125, 125, 4), (248, 4000, 4), (249, 300, 8)],
 )
 def test_jpeg_factor_keeps_enough_pixels(height: int, width: int, factor: int) -> None:
-    """The decoder gives exactly the pixels that the factor promises."""
+    """The decoder returns exactly the number of pixels that the factor implies."""
     assert jpeg_factor(height, width) == factor
     data = encoded(Image.new("L", (width, height), 9), "JPEG")
     pixels = small_jpeg(data).pixels
@@ -47,7 +47,7 @@ def test_jpeg_factor_keeps_enough_pixels(height: int, width: int, factor: int) -
 
 
 def test_thumbnail_averages_what_each_pixel_covers() -> None:
-    """Also where pixels do not fit: each row of 48 lies in one and a half of 32."""
+    """It averages also if pixels do not fit: each of 32 rows covers one and a half of 48."""
     rows = np.arange(48) * 4
     look = look_of(gray(np.repeat(rows[:, None], 32, axis=1)))
     expected = [
@@ -62,7 +62,7 @@ def test_thumbnail_averages_what_each_pixel_covers() -> None:
 
 @pytest.mark.parametrize("size", [(500, 375), (250, 188), (333, 250), (1000, 750)])
 def test_one_scene_looks_the_same_in_every_size(size: tuple[int, int]) -> None:
-    """A grid of 8×8 that ends outside the picture does not move what is in it."""
+    """A grid of 8×8 that ends outside the picture does not shift the thumbnail."""
     whole = look_of(small_picture(scene()))
     data = encoded(scene().resize(size, Image.Resampling.BOX), "JPEG", quality=92)
     look = look_of(small_jpeg(data))
@@ -116,7 +116,7 @@ def test_tiny_pictures_have_a_look(shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("shape", [(1, 100_000), (3, 100_001), (40, 20_000), (70, 50_000)])
 @pytest.mark.parametrize("turns", [0, 1])
 def test_strips_are_looked_at_as_others(shape: tuple[int, int], turns: int) -> None:
-    """One half is black, the other one white; a look takes no memory for each pixel of a side."""
+    """One half is black, the other white; the memory does not grow with the longer side."""
     pixels = np.zeros(shape, np.uint8)
     pixels[:, shape[1] // 2 :] = 255
     tracemalloc.start()
@@ -129,7 +129,7 @@ def test_strips_are_looked_at_as_others(shape: tuple[int, int], turns: int) -> N
 
 
 def test_the_decoded_scale_does_not_matter() -> None:
-    """A JPEG that is decoded at 1/4 looks as at 1/8."""
+    """A JPEG has the same looks decoded at 1/4 as at 1/8."""
     data = encoded(scene(1000, 752), "JPEG", quality=92)
     pixels = simplejpeg.decode_jpeg(data, colorspace="GRAY", min_height=188, min_width=250)
     one, other = look_of(bounded(SmallPicture(pixels, 752, 1000, 4))), look_of(small_jpeg(data))
@@ -147,14 +147,14 @@ def test_the_decoded_scale_does_not_matter() -> None:
     ],
 )
 def test_sharpness(pixels: np.ndarray, sharpness: float) -> None:
-    """The largest second difference by the range; how strong the contrast is does not matter."""
+    """Sharpness is the largest second difference by the range; contrast does not matter."""
     assert look_of(gray(pixels)).sharpness == pytest.approx(sharpness)
     assert look_of(gray(pixels * 2)).sharpness == pytest.approx(sharpness)
     assert look_of(gray(pixels.T)).sharpness == pytest.approx(sharpness)
 
 
 def test_blur_takes_sharpness() -> None:
-    """One of 2 % of the shorter side does; one of 0.3 % is not seen at this scale."""
+    """A blur of 2 % of the shorter side lowers sharpness; 0.3 % is not seen at this scale."""
     sharp, soft, blurred = (
         look_of(
             small_jpeg(encoded(scene().filter(ImageFilter.GaussianBlur(radius)), "JPEG"))
@@ -166,7 +166,7 @@ def test_blur_takes_sharpness() -> None:
 
 
 def test_many_at_once_look_as_one_by_one() -> None:
-    """Of several shapes, gray and in colour, in any order."""
+    """A batch may have several shapes, gray and in colour, in any order."""
     sizes = [(500, 375), (375, 500), (500, 375), (499, 375), (40, 32), (2, 3)]
     jpegs = [encoded(scene(*size, seed=seed), "JPEG") for seed, size in enumerate(sizes)]
     pictures = [small_jpeg(data) for data in jpegs] + [small_jpeg(jpegs[0], "RGB")]

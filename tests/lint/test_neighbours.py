@@ -1,4 +1,4 @@
-"""Near-duplicates among hashes: what all-pairs would group, without comparing all pairs."""
+"""Near-duplicates among hashes: the same groups as from all pairs, with fewer comparisons."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def groups_of_all_pairs(values: np.ndarray) -> np.ndarray:
 
 @st.composite
 def families(draw: st.DrawFn) -> np.ndarray:
-    """Draw hashes that are a few bits away from a few others."""
+    """Return random hashes that differ by a few bits from a few others."""
     parents = draw(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=4))
     bits = st.sets(st.integers(0, 63), max_size=4)
     children = st.builds(flipped, st.sampled_from(parents), bits)
@@ -56,7 +56,7 @@ def test_groups_are_those_of_all_pairs(values: np.ndarray) -> None:
     "bits", [(), (0, 1, 2), (15, 16, 63), (3, 20, 40), (17, 33, 49), (0, 16, 32), (0, 1, 2, 3)]
 )
 def test_three_bits_are_found_wherever_they_lie(bits: tuple[int, ...]) -> None:
-    """Also if each is in another band; four are too many."""
+    """Three bits in any bands are close; four are too many."""
     one = 0x0123456789ABCDEF
     found = find_neighbours(hashes(one, flipped(one, set(bits)))).tolist()
     assert found == [0, int(len(bits) > MAX_DISTANCE)]
@@ -69,7 +69,7 @@ def test_hashes_without_information_stay_alone() -> None:
 
 
 def test_pairs_that_do_not_look_alike_are_dropped() -> None:
-    """Pictures may share a hash, or have close ones, and still be two of each of two kinds."""
+    """Pictures with equal or close hashes may be of two kinds, two of each."""
     kinds = np.array([0, 1, 0, 1, 0, 1])
     found = find_neighbours(
         hashes(8, 8, 8, 8, 9, 9), alike=lambda one, other: kinds[one] == kinds[other]
@@ -78,7 +78,7 @@ def test_pairs_that_do_not_look_alike_are_dropped() -> None:
 
 
 def test_things_may_have_several_hashes() -> None:
-    """0 and 1 meet in the second hash of 0; ``alike`` is asked about hashes, not things."""
+    """0 and 1 meet in the second hash of 0; ``alike`` gets indices of hashes, not of things."""
     asked = list[tuple[int, int]]()
 
     def alike(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -101,7 +101,7 @@ def test_things_may_have_several_hashes() -> None:
     ],
 )
 def test_memory_is_bounded(values: np.ndarray, groups: int) -> None:
-    """Neither many hashes nor equal or close ones take 64 bytes each."""
+    """Many hashes take less than 64 bytes each, also if they are equal or close."""
     tracemalloc.start()
     found = find_neighbours(values)
     _, peak = tracemalloc.get_traced_memory()
@@ -111,7 +111,7 @@ def test_memory_is_bounded(values: np.ndarray, groups: int) -> None:
 
 
 def test_close_hashes_are_not_compared_all_with_all() -> None:
-    """Of 4,096 hashes that share most bands, none is compared with more than 16 times 32."""
+    """Each of 4,096 hashes that share most bands is compared with at most 16 times 32."""
     values, asked = np.arange(2**12, dtype=np.uint64), 0
 
     def alike(first: np.ndarray, _: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Measures of pictures: copies have close hashes, and what is wrong is found."""
+"""Measures of pictures: copies have close hashes, and faults are found."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_copies_have_close_hashes(original: PictureFacts, change: Change) -> Non
 
 
 def test_other_pictures_have_other_hashes(original: PictureFacts) -> None:
-    """A flip is another picture: half of its bits differ."""
+    """A flipped picture is another picture: half of its bits differ."""
     others = facts_of(
         ImageOps.mirror(SCENE), SCENE.rotate(180), scene().resize((375, 500)).crop((0, 0, 375, 300))
     )
@@ -94,7 +94,7 @@ def test_other_pictures_have_other_hashes(original: PictureFacts) -> None:
 
 
 def test_the_hash_of_given_pixels_is_the_same_everywhere() -> None:
-    """Records of one version of the package meet those of another one, of another machine."""
+    """Hashes of other versions and machines are compared, so they must not change."""
     pixels = [(ROWS * ROWS * 7 + COLUMNS * 13 * step) % 256 for step in (1, 2, 3)]
     assert [f"{value:016x}" for value in of_levels(*pixels).perceptual_hash] == [
         "324044897818ca10",
@@ -154,7 +154,7 @@ def test_no_picture_has_no_facts() -> None:
 
 
 def test_alike_is_what_rises_and_falls_together() -> None:
-    """Neither brightness nor contrast matters; what has no contrast is alike."""
+    """Neither brightness nor contrast matters; pictures without contrast are alike."""
     flat = RAMP * 0
     pairs = [(RAMP, RAMP // 2 + 9), (RAMP, RAMP.T), (RAMP, 255 - RAMP), (flat, flat + 9)]
     one, other = np.array(pairs, np.uint8).swapaxes(0, 1)
@@ -162,7 +162,7 @@ def test_alike_is_what_rises_and_falls_together() -> None:
 
 
 def test_copies_and_mirror_images_are_one_group() -> None:
-    """What has no contrast belongs to none, although its hash is that of all that have none."""
+    """A picture without contrast is in no group, although all such pictures share a hash."""
     plain = Image.new("RGB", (300, 300), "gray")
     other = scene().transpose(Image.Transpose.FLIP_TOP_BOTTOM)
     facts = facts_of(plain, SCENE, other, ImageOps.mirror(SCENE), SCENE.resize((400, 300)), plain)
@@ -207,7 +207,7 @@ def test_what_is_wrong_is_said_with_its_number() -> None:
 
 @pytest.mark.parametrize("level", [0, 128, 255])
 def test_one_colour_is_all_that_is_said(level: int) -> None:
-    """Of course nothing in it is sharp."""
+    """A picture of one colour has no sharp edge, but that is not another finding."""
     plain = of_levels(np.full((SIDE, SIDE), level), sharpness=0)
     assert list(found(plain)) == ["ONE_COLOUR"]
 

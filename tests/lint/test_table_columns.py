@@ -1,4 +1,4 @@
-"""Columns of tables: what is said of them, of which rows, and what is not."""
+"""Checks of columns of tables: what they report, and what they do not."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def text_of(columns: Columns) -> str:
     return "\n".join(",".join(map(str, line)) for line in [tuple(columns), *lines])
 
 
-# What the checks of columns say of a table.
+# Codes of the checks of columns.
 findings = partial(lint_findings, select="CONSTANT,MIXED_TYPES,GIVE_AWAY,OUTLIER,SKEW,TARGET_KIND")
 
 
-# All columns of a table, of which each but the first four has one fault.
+# All columns of a table; each except the first four has one fault.
 TARGET = [DRAW.choice("ab") for _ in range(ROWS)]
 SPLIT = [("TRAIN", "TEST")[number % 4 == 0] for number in range(ROWS)]
 TABLE: dict[str, list[Any]] = {
@@ -70,17 +70,17 @@ EXPECTED = [
     (
         "GIVE_AWAY",
         0,
-        "column 'word' alone gives target 'kind' away: it scores 100.0 of 100, where 0 is what "
-        "chance does",
+        "column 'word' alone gives target 'kind' away: it scores 100.0 of 100, where chance "
+        "scores 0",
     ),
-    ("OUTLIER", 22, "column 'weight' has 99999, which lies far from its other values: half of "),
-    ("SKEW", 0, "column 'shop' is spread otherwise in split test than in train: "),
+    ("OUTLIER", 22, "column 'weight' has 99999, which is far from its other values: half of "),
+    ("SKEW", 0, "column 'shop' is distributed differently in split test than in train: "),
 ]
 
 
 @pytest.mark.parametrize("declared", [False, True])
 def test_what_is_found(declared: bool, tmp_path: Path) -> None:
-    """Each fault is found once, with its line if it has one, and no other column has any."""
+    """Each fault is found once, with its line if it has one, and nothing else is found."""
     source = tmp_path / "rows.csv"
     source.write_text(text_of(TABLE))
     options: dict[str, Any] = {"task": "tabular", "target_column": "kind"}
@@ -104,7 +104,7 @@ def share_of_w() -> float:
 
 
 def test_rare_values_are_found_outside_the_sample(tmp_path: Path) -> None:
-    """Among more rows than are kept, one other value, one word and one far number are seen."""
+    """One other value, one word and one far number are found among more rows than are kept."""
     rows = 3 * SAMPLE_ROWS
     columns: dict[str, list[Any]] = {
         "seldom": ["no"] * rows,
@@ -138,7 +138,7 @@ def test_few_rows_say_nothing(tmp_path: Path) -> None:
 
 
 def test_a_kind_of_target_near_the_border_is_said(tmp_path: Path) -> None:
-    """So is it in dataset.json; options that settle it silence it."""
+    """dataset.json has the doubt, too; an option that settles it silences the finding."""
     source = tmp_path / "rows.csv"
     source.write_text("a,y\n" + "".join(f"x{number},{number}\n" for number in range(25)))
     [found] = findings(source, task="tabular", target_column="y")
@@ -176,7 +176,7 @@ GIVE_AWAYS: list[tuple[Callable[[random.Random], tuple[Any, Any]], bool]] = [
     (lambda draw: ((c := draw.choice("ab")) and (None if c == "a" else draw.random()), c), True),
     (lambda draw: (draw.random(), draw.choice("ab")), False),
     (lambda draw: (draw.choice("xyz"), draw.choice("ab")), False),
-    # A name that is there once determines everything, and tells nothing.
+    # A unique name determines everything, and predicts nothing.
     (lambda draw: (f"{draw.random()}", draw.choice("ab")), False),
     # Nearly all rows have one class, so any column is right for nearly all.
     (lambda draw: (draw.choice("xyz"), "a" if draw.random() < 0.99 else "b"), False),
@@ -190,7 +190,7 @@ GIVE_AWAYS: list[tuple[Callable[[random.Random], tuple[Any, Any]], bool]] = [
 
 @pytest.mark.parametrize(("draw", "is_found"), GIVE_AWAYS, ids=range(len(GIVE_AWAYS)))
 def test_scores_of_columns(draw: Callable[[random.Random], Any], is_found: bool) -> None:
-    """A column scores what it explains beyond a constant answer; chance scores about nothing."""
+    """A column scores what it explains beyond a constant answer; chance scores about 0."""
     drawing = random.Random(0)
     values, target = (
         pa.array(each) for each in zip(*(draw(drawing) for _ in range(2000)), strict=True)
@@ -209,7 +209,7 @@ def test_targets_that_hardly_differ_are_not_judged() -> None:
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(1, 20))
 def test_the_sample_is_drawn_by_contents(contents: Sequence[int], count: int) -> None:
-    """Rows in another order give the same contents; it has all rows or as many as asked."""
+    """Rows in another order give the same sample; it has all rows, or as many as requested."""
 
     def sampled(order: Sequence[int]) -> list[int]:
         rows, is_drawn = Notes.of(np.array(order, np.uint64), []).kept(count)
@@ -221,7 +221,7 @@ def test_the_sample_is_drawn_by_contents(contents: Sequence[int], count: int) ->
 
 
 def test_equal_rows_are_drawn_apart() -> None:
-    """A table of few different rows, each many times, is in the sample as in the table."""
+    """If few distinct rows repeat many times, the sample has the same shares as the table."""
     contents = np.repeat(np.arange(10, dtype=np.uint64), 1000)
     rows, _ = Notes.of(contents, []).kept(1000)
     counts = Counter(contents[rows].tolist())
@@ -247,7 +247,7 @@ def test_equal_rows_and_no_others_have_equal_contents(rows: Sequence[tuple[Any, 
 
 
 def test_chance_explains_distances() -> None:
-    """Counts drawn from one bag are about as far apart as is said; fewer are farther."""
+    """Samples of one population have about the predicted distance; small ones differ more."""
     draw = random.Random(0)
     for few in (50, 500):
         found = [

@@ -1,4 +1,4 @@
-"""Texts: near-duplicates, and what is odd about one of them or about a class."""
+"""Checks of texts: near-duplicates, odd texts, and odd classes of texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.lint.test_lint import about_rows
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in "nrst"]
 
-# Kept as they are: who knows these languages finds nothing wrong with them.
+# Correct texts in several languages, which must not be findings.
 CLEAN = [
     "FIANCÉ… « déjà vu » à Orléans — où ? Ça coûte 10 €.",
     "„Spaß“ in KÖLN: STRAẞE, GRÜßE” und Öl – 20 °C ± 2",
@@ -39,7 +39,7 @@ def signatures_of(texts: Sequence[str]) -> Signatures:
 
 
 def test_the_estimate_of_what_texts_share() -> None:
-    """It has no bias, and an error of less than 0.07; the order of pairs, not of words, counts."""
+    """The estimate has no bias, and an error of less than 0.07; only pairs of words count."""
     draw = random.Random(1)
     ones = [sentence(draw, length) for length in (5, 20, 80) * 100]
     others = [[word if draw.random() > 0.1 else "other" for word in text] for text in ones]
@@ -50,7 +50,7 @@ def test_the_estimate_of_what_texts_share() -> None:
 
 
 def shared(one: list[str], other: list[str]) -> float:
-    """Return what two texts share of their pairs of words."""
+    """Return the share of common pairs of words of two texts."""
     first, second = ({*zip(text, [*text[1:], ""], strict=True)} for text in (one, other))
     return len(first & second) / len(first | second)
 
@@ -67,14 +67,14 @@ def shared(one: list[str], other: list[str]) -> float:
     ],
 )
 def test_words(text: str, other: str, words: int) -> None:
-    """Capitals, blanks and punctuation make no other words; a Chinese character is one."""
+    """Capitals, blanks and punctuation do not matter; a Chinese character is a word."""
     one, two = (words_of([each.encode()]) for each in (text, other))
     assert one.hashes.tolist() == two.hashes.tolist()
     assert len(one.hashes) == words == one.counts[0]
 
 
 def test_facts_do_not_depend_on_neighbours() -> None:
-    """A text gives the same facts alone, among others, and behind a long one that is cut."""
+    """A text gives the same facts alone, among others, and after a long text that is cut."""
     labels = ("very good", "Bad", "五", "!")
     draw = random.Random(2)
     long = ("é" * 50 + " bad ") * (MOST_BYTES // 100)
@@ -95,7 +95,7 @@ def test_facts_do_not_depend_on_neighbours() -> None:
 
 
 def test_texts_are_grouped_without_comparing_all() -> None:
-    """Of many texts that share a key, each is compared with few; a chain makes one group."""
+    """Each of many texts that share a key is compared with few; a chain makes one group."""
     keys = np.zeros(200, np.uint32)
     compared: list[int] = []
 
@@ -130,7 +130,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"TRAIN,{'long ' * 1200},other",
     ]
     rows += [f'TRAIN,"{text}",other' for text in CLEAN]
-    # Not only texts of this label hold it.
+    # Texts with other labels contain this label, too.
     common = WORDS[0]
     rows += [f"\ufeffTRAIN,{common} {' '.join(sentence(draw, 30))},{common}" for _ in range(12)]
     path = tmp_path_factory.mktemp("texts") / "rows.csv"
@@ -139,7 +139,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_is_found(source: Path, tmp_path: Path) -> None:
-    """lint.jsonl has the planted faults, and nothing else about a row."""
+    """lint.jsonl has the planted faults, and no other findings about rows."""
     recordgen.convert(source, tmp_path / "out", task="text_classification", threads=2)
     found = about_rows(tmp_path / "out")
     marks = [line for code, line, _ in found if code == "BYTE_ORDER_MARK"]
@@ -169,7 +169,8 @@ def test_what_is_found(source: Path, tmp_path: Path) -> None:
         (
             "LABEL_IN_TEXT",
             2,
-            "the label 'fine' stands in 22 of the 22 texts that have it, and in 0 of the 42 others",
+            "the label 'fine' appears in 22 of the 22 texts that have it, and in 0 of the 42 "
+            "others",
         ),
     ]
 
@@ -182,7 +183,7 @@ def test_what_is_found(source: Path, tmp_path: Path) -> None:
     ],
 )
 def test_thresholds(source: Path, threshold: Sequence[str], codes: set[str]) -> None:
-    """Each code has its own, also where both are found by one comparison."""
+    """Each code has its own threshold, also if one comparison finds both."""
     wanted = ("NEAR_LEAK", "NEAR_DUPLICATE", "LONG_TEXT")
     found = findings(source, task="text_classification", threshold=threshold, select=wanted)
     assert {item.code for item in found} == codes

@@ -166,7 +166,7 @@ def test_the_task_is_found_out_from_the_files(tmp_path, capsys):
     assert (config.task, config.pattern) == ("text_classification", "{SPAN}/*")
     assert capsys.readouterr().out.startswith("task: text_classification (")
     (tmp_path / "2/a.csv").write_text("TRAIN,a.jpg,cat\n")
-    with pytest.raises(UsageError, match="read as more than one task"):
+    with pytest.raises(UsageError, match="may have more than one task"):
         local.to_config(local.build_parser().parse_args(given))
     for span in (1, 2):
         (tmp_path / f"{span}/a.csv").write_text("age,label\n3,yes\n")

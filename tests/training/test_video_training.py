@@ -252,7 +252,7 @@ def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
             r"/1.mp4 in split 'train' does not have the name .* videos to GIF, .*map_exam",
         ),
         ("1.gif", b"\0\0\0\x18ftyp", r"/1.gif in split 'train' is an MP4 or QuickTime video"),
-        ("1", b"", r"/1 in split 'train' is a file of no known format"),
+        ("1", b"", r"/1 in split 'train' is a file of unknown format"),
         ("2.gif", None, r"^/.*/2.gif: TensorFlow cannot read this video \(.*No such file"),
         ("https://h/1.gif", None, r"^https://h/1.gif: TensorFlow cannot read this video \(.*https"),
     ],

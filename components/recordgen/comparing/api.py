@@ -1,4 +1,4 @@
-"""``recordgen.diff``: read both datasets, match their rows, say how they differ."""
+"""``recordgen.diff``: reads both datasets, matches their rows, and returns the differences."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from recordgen.dataset.manifest import Dataset
 from recordgen.errors import UsageError
 from recordgen.masking import without_secrets
 
-# Of dataset.json, beside its options.
-_FACTS = ("task", "recordgen_version", "seed", "compression", "label_kind", "source")
+# Fields of dataset.json that are compared in addition to its options.
+_COMPARED_FIELDS = ("task", "recordgen_version", "seed", "compression", "label_kind", "source")
 
 
 def diff(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Differences:
     """Compare two datasets row by row, and find payloads that leaked between them.
 
     Rows are matched by the uri of their payload; rows of tables, which have none, by all columns
-    but the target. All records of both are read once, by streaming. Each takes some 100 bytes of
-    memory, and its uri.
+    except the target. All records of both datasets are streamed once. Each takes about 100 bytes of
+    memory plus its uri.
 
     Args:
         old: an output folder, its ``dataset.json``, or the uri of a TFX Examples artifact; a path
@@ -46,7 +46,7 @@ def diff(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Difference
     Raises:
         UsageError: a path is empty.
         SourceError: there is no dataset, or one of its files is missing.
-        RecordError: a shard is damaged, or holds no ``tf.train.Example``.
+        RecordError: a shard is damaged, or does not hold ``tf.train.Example`` records.
         StorageError: storage failed.
     """
     first, second = (find_side(_path(name, given)) for name, given in (("old", old), ("new", new)))
@@ -131,12 +131,12 @@ def _vocabulary(old: Dataset | None, new: Dataset | None) -> VocabularyChange | 
 
 
 def _options(old: Dataset | None, new: Dataset | None) -> Iterator[OptionChange]:
-    """Yield what differs of two ``dataset.json``; without both, nothing is known."""
+    """Yield differences of two ``dataset.json``; nothing if either is missing."""
     if old is None or new is None:
         return
     sides: list[Mapping[str, Any]] = [
         {
-            **{name: getattr(dataset, name) for name in _FACTS},
+            **{name: getattr(dataset, name) for name in _COMPARED_FIELDS},
             **dataset.options,
             **{f"feature {name}": str(spec) for name, spec in dataset.features.items()},
         }

@@ -1,4 +1,4 @@
-"""What :func:`recordgen.diff` returns: counts, rows that are made when they are asked for, JSON."""
+"""The result of :func:`recordgen.diff`: counts, rows that are made on demand, JSON."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _Item = TypeVar("_Item")
 
 
 class ChangedRow(NamedTuple):
-    """A row that both datasets have, and that differs.
+    """A row of both datasets that differs.
 
     Attributes:
-        kinds: what differs, names of :data:`recordgen.comparing.matching.KINDS`.
+        kinds: kinds of its differences, names in :data:`recordgen.comparing.matching.KINDS`.
         old: the row in OLD.
         new: the row in NEW.
     """
@@ -28,13 +28,13 @@ class ChangedRow(NamedTuple):
 
 
 class Leak(NamedTuple):
-    """A payload that a model has learnt from and is measured by.
+    """A payload that is used both to train and to evaluate models.
 
     Attributes:
-        direction: ``train_to_evaluation``: it is in OLD's train and in NEW's eval, test or another
-            split; ``evaluation_to_train``: the other way round.
-        old: a row of OLD that has it.
-        new: the row of NEW that has it.
+        direction: ``train_to_evaluation`` if it is in OLD's train and in NEW's eval, test or
+            another split; ``evaluation_to_train`` for the opposite.
+        old: a row of OLD with the payload.
+        new: the row of NEW with the payload.
     """
 
     direction: str
@@ -43,13 +43,13 @@ class Leak(NamedTuple):
 
 
 class Listing(Sequence[_Item], Generic[_Item]):
-    """A sequence whose items are made when they are asked for."""
+    """A sequence whose items are made on demand."""
 
     def __init__(self, count: int, read: Callable[[slice], Iterator[_Item]]) -> None:
         """Make a sequence.
 
         Args:
-            count: of its items.
+            count: number of its items.
             read: yields the items of a slice.
         """
         self._count = count
@@ -76,7 +76,7 @@ class Listing(Sequence[_Item], Generic[_Item]):
 
 
 class Move(NamedTuple):
-    """How many rows went from one split to another."""
+    """The number of rows that moved from one split to another."""
 
     old: str
     new: str
@@ -84,7 +84,7 @@ class Move(NamedTuple):
 
 
 class OptionChange(NamedTuple):
-    """An option, a version or a feature's type that differs; None: not there."""
+    """An option, a version or a feature's type that differs; None if it is missing."""
 
     name: str
     old: Any
@@ -93,12 +93,12 @@ class OptionChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VocabularyChange:
-    """What became of labels and their numbers.
+    """Changes of labels and their numbers.
 
     Attributes:
-        added: labels of NEW that OLD has not.
-        removed: labels of OLD that NEW has not.
-        renumbered: the number in OLD and in NEW of labels whose number is another one.
+        added: labels that only NEW has.
+        removed: labels that only OLD has.
+        renumbered: the numbers in OLD and in NEW of labels whose number changed.
     """
 
     added: tuple[str, ...]
@@ -110,7 +110,7 @@ class VocabularyChange:
 
     @classmethod
     def between(cls, old: Sequence[str], new: Sequence[str]) -> VocabularyChange:
-        """Compare two vocabularies, in which a label's number is its index."""
+        """Compare two vocabularies; a label's number is its index."""
         numbers, new_numbers = ({name: n for n, name in enumerate(names)} for names in (old, new))
         return cls(
             tuple(name for name in new if name not in numbers),
@@ -129,10 +129,10 @@ class Compared:
 
     Attributes:
         path: its folder or URL.
-        task: see :class:`recordgen.Dataset`; None: it has no ``dataset.json``.
-        recordgen_version: the version that wrote it; None: not known.
-        digest: its digest; None: not known.
-        splits: examples by split.
+        task: see :class:`recordgen.Dataset`; None without ``dataset.json``.
+        recordgen_version: the version that wrote it; None if unknown.
+        digest: its digest; None if unknown.
+        splits: number of examples by split.
     """
 
     path: str
@@ -143,13 +143,13 @@ class Compared:
 
     @property
     def examples(self) -> int:
-        """Examples in all splits."""
+        """Number of examples in all splits."""
         return sum(self.splits.values())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """How two datasets differ.
+    """The differences of two datasets.
 
     ``old.examples == unchanged + len(changed) + len(removed)``, and
     ``new.examples == unchanged + len(changed) + len(added)``.
@@ -157,19 +157,19 @@ class Differences:
     Attributes:
         old: the first dataset.
         new: the second dataset.
-        added: rows of ``new`` that ``old`` has not.
-        removed: rows of ``old`` that ``new`` has not.
-        changed: rows of both that differ in anything, their split included.
-        leaks: rows of ``new`` whose payload ``old`` has on the other side of the splits.
-        unchanged: rows of both that do not differ.
-        kinds: how many of ``changed`` differ in what, by the names ``label``, ``annotation``
-            (boxes, entities or a segment), ``bytes``, ``features`` (all others) and ``split``.
-        moves: how many rows went from which split to which, the most first.
+        added: rows that only ``new`` has.
+        removed: rows that only ``old`` has.
+        changed: rows of both that differ in anything, including their split.
+        leaks: rows of ``new`` in train whose payload ``old`` has outside of train, and vice versa.
+        unchanged: number of rows of both that do not differ.
+        kinds: number of ``changed`` rows per kind of difference: ``label``, ``annotation`` (boxes,
+            entities or a segment), ``bytes``, ``features`` (all others) and ``split``.
+        moves: number of rows that moved between splits, the largest first.
         leak_counts: leaks by direction.
-        vocabulary: what became of labels and their numbers; None: one of the datasets has none.
+        vocabulary: changes of labels and their numbers; None if one of the datasets has no labels.
         options: options, versions and types of features that differ.
-        labels: how far the labels of each split are apart; empty: there are none.
-        sizes: how far the sizes of images or texts are apart; empty: there are none.
+        labels: distance of the labels in each split; empty without labels.
+        sizes: distance of the sizes of images or texts; empty without sizes.
     """
 
     old: Compared
@@ -189,7 +189,7 @@ class Differences:
 
     @property
     def is_same(self) -> bool:
-        """Whether both have the same rows in the same splits and number labels alike.
+        """Whether both have the same rows in the same splits, and the same label numbers.
 
         Options and versions may differ, and so may shards and the order of rows.
         """
@@ -197,7 +197,7 @@ class Differences:
         return not rows and not self.vocabulary
 
     def summary(self) -> dict[str, Any]:
-        """Return everything but the rows, as JSON has it."""
+        """Return everything except the rows, as JSON values."""
         return {
             "same": self.is_same,
             **{
@@ -221,10 +221,10 @@ class Differences:
         }
 
     def json_pieces(self) -> Iterator[str]:
-        """Yield one JSON object with everything, in pieces: each row is a line of its own.
+        """Yield the pieces of one JSON object with everything; each row has its own line.
 
-        It is :meth:`summary` with the lists ``added``, ``removed``, ``changed`` and ``leaks``, all
-        complete. Only a few thousand rows are in memory at a time.
+        It is :meth:`summary` with the complete lists ``added``, ``removed``, ``changed`` and
+        ``leaks``. Only a few thousand rows are in memory at a time.
         """
         yield "{\n"
         for name, value in self.summary().items():
@@ -250,7 +250,7 @@ def _pair_json(name: str, value: object, pair: ChangedRow | Leak) -> dict[str, A
 
 
 def _row_json(row: RowRef) -> dict[str, Any]:
-    """Return a row without what it has not."""
+    """Return a row as JSON, without an empty uri and without zero objects."""
     return {
         name: value
         for name, value in row._asdict().items()

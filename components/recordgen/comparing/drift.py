@@ -1,4 +1,4 @@
-"""How far labels and sizes of one dataset are from those of another, split by split."""
+"""Distances between the labels and sizes of two datasets, split by split."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class LabelDrift:
     """The labels of one split.
 
     Attributes:
-        split: its name; ``all``: all splits together.
+        split: its name; ``all`` for all splits together.
         distance: total variation between the shares of the labels, 0 (the same) to 1 (no label in
-            common); None: one of the datasets has no labels in it.
+            common); None if one of the datasets has no labels in the split.
         counts: examples with each label in OLD and in NEW, the largest change of share first.
         unlabelled: examples without a label in OLD and in NEW.
     """
@@ -40,9 +40,9 @@ class SizeStats:
     """The sizes of the images or texts of one split.
 
     Attributes:
-        examples: how many there are.
-        width: least, median and largest width in pixels; of texts, their bytes; None: not known.
-        height: the same of heights in pixels; None: texts, or not known.
+        examples: number of examples.
+        width: least, median and largest width in pixels, or bytes of texts; None if unknown.
+        height: least, median and largest height in pixels; None for texts, or if unknown.
     """
 
     examples: int
@@ -55,11 +55,11 @@ class SizeDrift:
     """The sizes of one split.
 
     Attributes:
-        split: its name; ``all``: all splits together.
+        split: its name; ``all`` for all splits together.
         distance: between the sizes of images (pixels) or texts (bytes): the largest difference of
-            the shares up to any size (Kolmogorov–Smirnov), 0 to 1; None: not known of both.
-        old: in OLD.
-        new: in NEW.
+            the shares up to any size (Kolmogorov–Smirnov), 0 to 1; None if unknown.
+        old: sizes in OLD.
+        new: sizes in NEW.
     """
 
     split: str
@@ -69,7 +69,7 @@ class SizeDrift:
 
 
 def label_drift(old: Rows, new: Rows) -> list[LabelDrift]:
-    """Compare the labels of all splits, and of each."""
+    """Compare the labels of all splits together, and of each split."""
     return [
         _label_drift(split, _labels_of(old, split), _labels_of(new, split))
         for split in _splits(old, new)
@@ -77,10 +77,10 @@ def label_drift(old: Rows, new: Rows) -> list[LabelDrift]:
 
 
 def size_drift(old: Rows, new: Rows) -> list[SizeDrift]:
-    """Compare the sizes of images or texts of all splits, and of each."""
+    """Compare the sizes of images or texts in all splits together, and in each split."""
     found = []
     for split in _splits(old, new):
-        sides = [_sides_of(rows, split) for rows in (old, new)]
+        sides = [_sizes_of(rows, split) for rows in (old, new)]
         areas = [widths.astype(np.uint64) * np.maximum(heights, 1) for widths, heights in sides]
         stats = [SizeStats(len(w), _quantiles(w), _quantiles(h)) for w, h in sides]
         found.append(SizeDrift(split, _kolmogorov_smirnov(areas[0], areas[1]), stats[0], stats[1]))
@@ -88,7 +88,7 @@ def size_drift(old: Rows, new: Rows) -> list[SizeDrift]:
 
 
 def total_variation(old: Mapping[str, int], new: Mapping[str, int]) -> float | None:
-    """Return half of the sum of all differences of shares; None: one has no counts.
+    """Return half of the sum of all differences of shares; None if one side has no counts.
 
     ``{"cat": 1, "dog": 1}``, ``{"cat": 3, "dog": 1}`` → 0.25
     """
@@ -118,7 +118,7 @@ def _label_drift(
     return LabelDrift(split, total_variation(old[0], new[0]), counts, (old[1], new[1]))
 
 
-def _sides_of(rows: Rows, split: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+def _sizes_of(rows: Rows, split: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     wanted = slice(None) if split == ALL else rows.in_splits([split])
     return rows.numbers["width"][wanted], rows.numbers["height"][wanted]
 

@@ -1,10 +1,10 @@
-"""What tells a record from others: hashes of its parts, and the little that people see of it.
+"""Fingerprints of records: hashes of their parts, and the values that are shown.
 
     image/source_id: a.jpg, image/class/text: cat, image/key/sha256: 9f86…
     → key: hash of "a.jpg", payload: 0x9f86…, label: hash of ["cat"]
 
-Numbers of labels are no part: the vocabulary is compared by itself. Neither are features that
-follow from others, such as an image's height.
+Numbers of labels are not included: the vocabulary is compared separately. Features that follow from
+others, such as an image's height, are not included either.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from recordgen.records.wire import canonical, feature_spans, feature_values, fir
 from recordgen.tables.columns import Table
 from recordgen.tables.schema import Schema
 
-#: Hash of what is not there.
+#: Hash of a missing part.
 NOTHING = 0
 
 _URIS = (features.IMAGE_SOURCE_ID, features.TEXT_SOURCE_ID, features.VIDEO_SOURCE_ID)
 
-# Texts of labels, and their numbers, for records without the texts.
+# Features with labels as text, and with their numbers, for records without the texts.
 _LABELS: Mapping[str, str] = {
     features.IMAGE_CLASS_TEXT: features.IMAGE_CLASS_LABEL,
     features.CLASS_TEXT: features.CLASS_LABEL,
@@ -35,7 +35,7 @@ _LABELS: Mapping[str, str] = {
     features.ENTITY_TEXT: features.ENTITY_LABEL,
 }
 
-# Boxes, entities and segments: labels of each, and where they lie; a segment is the whole example.
+# Boxes, entities and segments: features of their labels and positions; a segment has no own label.
 _ANNOTATIONS: Sequence[tuple[str, Sequence[str]]] = (
     (features.IMAGE_OBJECT_TEXT, features.BBOX),
     (features.ENTITY_TEXT, (features.ENTITY_START, features.ENTITY_END)),
@@ -45,7 +45,7 @@ _ANNOTATIONS: Sequence[tuple[str, Sequence[str]]] = (
 _SIDES = (features.IMAGE_WIDTH, features.IMAGE_HEIGHT)
 _MAX_SIDE = (1 << 32) - 1
 
-# All others are compared as they are stored.
+# All other features are compared byte by byte.
 _KNOWN = frozenset(
     {
         *_URIS,
@@ -68,14 +68,13 @@ _KNOWN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where records of a dataset hold what.
+    """The features of a dataset that need special treatment.
 
     Attributes:
-        is_table: records have no uri: all features but the target tell them apart.
-        label: the feature that holds the label or target, of tables; None: as the task of images,
-            texts and videos has it.
-        number: the feature with the number of that label.
-        has_classes: labels are classes that can be counted, not numbers.
+        is_table: whether records have no uri, so that all features except the target identify them.
+        label: the feature with the label or target of a table; None for images, texts and videos.
+        number: the feature with the label's number.
+        has_classes: whether labels are classes that can be counted, not amounts.
     """
 
     is_table: bool = False
@@ -85,7 +84,7 @@ class Layout:
 
     @classmethod
     def of(cls, dataset: Dataset | None) -> Layout:
-        """Return the layout of a dataset; None: of other tools' files."""
+        """Return the layout of a dataset, or of other tools' files if it is None."""
         if dataset is None or dataset.task not in ("tabular", "declared"):
             return cls()
         if dataset.task == "tabular":
@@ -97,19 +96,19 @@ class Layout:
 
 
 class Fingerprint(NamedTuple):
-    """One record; the hashes have 64 bits.
+    """The fingerprint of one record; the first five are hashes of 64 bits.
 
     Attributes:
-        key: what it is matched by: its uri, or its content.
+        key: the uri, or else the content; rows are matched by it.
         payload: the image's or text's bytes; the inputs of a table's row; the uri of a video.
-        label: its labels, in no order.
-        annotation: its boxes, entities or segment, in no order.
-        rest: all further features.
-        uri: of the payload; empty: it has none.
-        labels: each once, sorted.
-        objects: how many boxes or entities it has.
-        width: the image's, in pixels; a text's bytes; 0: not known.
-        height: the image's, in pixels; 0: it is none, or not known.
+        label: the labels, in any order.
+        annotation: the boxes, entities or segment, in any order.
+        rest: all other features.
+        uri: uri of the payload; empty if it has none.
+        labels: the labels, each once, sorted.
+        objects: number of boxes or entities.
+        width: width of the image in pixels, or length of the text in bytes; 0 if unknown.
+        height: height of the image in pixels; 0 if unknown, or if the payload is not an image.
     """
 
     key: int
@@ -128,28 +127,28 @@ def fingerprint(record: bytes, layout: Layout) -> Fingerprint:
     """Return the fingerprint of a serialised ``tf.train.Example``.
 
     Raises:
-        ValueError: the bytes are no Example.
+        ValueError: the bytes are not an Example.
     """
     try:
         return _fingerprint(_Record(record), layout)
     except (ValueError, IndexError):
-        # Laid out in another way, or no Example.
+        # Another encoding of an Example, or not an Example.
         return _fingerprint(_Record(canonical(record)), layout)
 
 
 class _Record:
-    """A record, of which only the features that are asked for are read."""
+    """A record whose features are read on demand."""
 
     def __init__(self, data: bytes) -> None:
         self.spans = feature_spans(data)
         self._data = data
 
     def values(self, name: str | None) -> Sequence[Any]:
-        """Return the values of a feature; none: it is not there."""
+        """Return the values of a feature; empty if it is missing."""
         return feature_values(self._data, self.spans[name]) if name in self.spans else ()
 
     def bytes(self, name: str) -> memoryview | None:
-        """Return the first value of a feature, not copied; None: it has none, or no bytes."""
+        """Return the first value of a feature without a copy; None if there are no bytes."""
         try:
             start, end = first_bytes(self._data, self.spans[name])
         except (KeyError, ValueError, IndexError):
@@ -157,7 +156,7 @@ class _Record:
         return memoryview(self._data)[start:end]
 
     def hash(self, names: Iterable[str]) -> int:
-        """Return the hash of features as they are stored, in the order of their names."""
+        """Return the hash of the stored bytes of features, in the order of their names."""
         state = blake2b(digest_size=8)
         for name in sorted(names):
             start, end = self.spans[name]
@@ -188,7 +187,7 @@ def _fingerprint(record: _Record, layout: Layout) -> Fingerprint:
 
 
 def _payload(record: _Record, uri: str) -> tuple[int | None, int, int]:
-    """Return the hash of the payload, and its width and height; None: nothing known is one."""
+    """Return the hash of the payload, its width and its height; None if no feature is one."""
     if (image := record.bytes(features.IMAGE_ENCODED)) is not None:
         width, height = (_side(record, name) for name in _SIDES)
         return _image_hash(image, record.bytes(features.IMAGE_SHA256)), width, height
@@ -200,18 +199,18 @@ def _payload(record: _Record, uri: str) -> tuple[int | None, int, int]:
 
 
 def _side(record: _Record, name: str) -> int:
-    """Return an image's width or height; 0: not known."""
+    """Return an image's width or height; 0 if unknown."""
     value = next(iter(record.values(name)), 0)
     return min(max(value, 0), _MAX_SIDE) if isinstance(value, int) else 0
 
 
 def _image_hash(image: memoryview, known: memoryview | None) -> int:
-    """Return the first 64 bits of the image's sha256, which its record holds in hex, as a rule."""
+    """Return the first 64 bits of the image's sha256, which most records hold in hex."""
     try:
         if known is not None and len(known) == 64:
             return int(bytes(known[:16]), 16)
     except ValueError:
-        pass  # another tool's idea of a key
+        pass  # another tool stores another key
     return _short(sha256(image).digest())
 
 
@@ -227,7 +226,7 @@ def _labels(record: _Record, layout: Layout) -> Sequence[str]:
 
 
 def _annotation(record: _Record) -> tuple[int, int]:
-    """Return the hash of boxes, entities or a segment, and how many boxes or entities there are."""
+    """Return the hash of boxes, entities or a segment, and the number of boxes or entities."""
     for label, places in _ANNOTATIONS:
         if places[0] in record.spans:
             columns = [record.values(name) for name in (label, *places) if name in record.spans]
@@ -237,7 +236,7 @@ def _annotation(record: _Record) -> tuple[int, int]:
 
 
 def _shown(values: Iterable[Any]) -> Sequence[str]:
-    """Return values as text, each once, sorted; an empty text is none."""
+    """Return values as text, each once, sorted, without empty texts."""
     texts = {
         value.decode("utf-8", "replace")
         if isinstance(value, bytes)

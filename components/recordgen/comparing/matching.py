@@ -1,4 +1,4 @@
-"""Which row of NEW is which row of OLD, and which payloads are on both sides of a split."""
+"""Matches the rows of NEW and OLD, and finds payloads that leaked between splits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recordgen.comparing.rows import Places, Rows
 from recordgen.dataset.splits import TRAIN, split_named
 from recordgen.lint.minhash import mixed
 
-#: What may differ in a row that both datasets have, and the columns that say so.
+#: Kinds of differences between matched rows, and the columns that show them.
 KINDS = {
     "label": "label",
     "annotation": "annotation",
@@ -20,22 +20,22 @@ KINDS = {
     "split": "split",
 }
 
-# Rows with one key are matched in three passes: those that are equal, those that have another label
-# or split alone, and the others in the order in which they lie. So of several rows of one key only
-# those count as changed that are.
+# Rows with the same key are matched in three passes: equal rows, rows that differ only in label or
+# split, and the others in their order. So among several rows with the same key, only rows that did
+# change count as changed.
 _PASSES = (("key", *KINDS.values()), ("key", "payload", "annotation", "rest"), ("key",))
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Matches(NamedTuple):
-    """Rows of both datasets that belong together, and the others.
+    """Matched and unmatched rows of both datasets.
 
     Attributes:
-        old: places in OLD, in the order of ``new``.
-        new: places in NEW, ascending.
-        removed: places in OLD of rows that NEW has not, ascending.
-        added: places in NEW of rows that OLD has not, ascending.
+        old: indices of matched rows in OLD, in the order of ``new``.
+        new: indices of matched rows in NEW, ascending.
+        removed: indices of rows that only OLD has, ascending.
+        added: indices of rows that only NEW has, ascending.
     """
 
     old: Places
@@ -65,7 +65,7 @@ def match(old: Rows, new: Rows) -> Matches:
 
 
 def differing(old: Rows, new: Rows, matches: Matches) -> dict[str, npt.NDArray[np.bool_]]:
-    """Say of each pair what differs, by the names in :data:`KINDS`."""
+    """Return whether each pair differs, by kind in :data:`KINDS`."""
     columns, others = _columns(old, new)
     return {
         kind: columns[name][matches.old] != others[name][matches.new]
@@ -74,13 +74,13 @@ def differing(old: Rows, new: Rows, matches: Matches) -> dict[str, npt.NDArray[n
 
 
 def leaks(old: Rows, new: Rows) -> dict[str, Pairs]:
-    """Return the rows of NEW whose payload leaked, under whatever name, in their order.
+    """Return the rows of NEW whose payload leaked, under any name, in their order.
 
     Returns:
-        ``train_to_evaluation``: rows in another split of NEW than train, each beside a row of OLD's
-        train that has its payload; ``evaluation_to_train``: the other way round.
+        ``train_to_evaluation``: rows of OLD's train, and rows of NEW outside of train with the same
+        payload; ``evaluation_to_train``: the opposite.
     """
-    # Models learn from ``train``, whatever another tool calls it.
+    # Other tools may have another name for ``train``.
     old_train, new_train = (
         rows.in_splits([name for name in rows.splits if split_named(name) == TRAIN])
         for rows in (old, new)
@@ -106,7 +106,7 @@ def _shared(
 
 
 def _columns(*sides: Rows) -> list[dict[str, npt.NDArray[Any]]]:
-    """Return the columns that are matched; splits by the place of their name among all."""
+    """Return the columns to match; splits are numbered alike on all sides."""
     names = list(dict.fromkeys(name for rows in sides for name in rows.splits))
     return [
         {
@@ -128,9 +128,9 @@ def _hashed(columns: list[npt.NDArray[Any]]) -> npt.NDArray[np.uint64]:
 
 
 def _distinct(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return values of which no two are equal: the first, second, … of one value each differ.
+    """Replace repeats of a value, the second, third and so on, by distinct values.
 
-    Two arrays that hold a value n and m times share min(n, m) of its results.
+    Two arrays that contain a value n and m times share min(n, m) of its results.
     """
     order = np.argsort(values, kind="stable")
     ordered = values[order]

@@ -1,4 +1,4 @@
-"""The result of a comparison as one HTML page. Everything that comes from the data is escaped."""
+"""Renders the result of a comparison as one HTML page; all values from the data are escaped."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def write_page(differences: Differences, to: str) -> None:
 
 
 def to_html(differences: Differences) -> str:
-    """Return a page with all counts and the first rows of each kind, which needs nothing else.
+    """Return a self-contained page with all counts and the first rows of each kind.
 
-    It reads the records of the rows that it shows and that have no uri.
+    It reads the records of shown rows that have no uri.
     """
     old_names, new_names = wording.shown_names(differences, _ROWS_SHOWN)
     splits = dict.fromkeys((*differences.old.splits, *differences.new.splits))

@@ -1,4 +1,4 @@
-"""All records of a dataset as columns: hashes, and what is shown of a row."""
+"""All records of a dataset as columns: hashes, and the values that are shown."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from recordgen.records.tfrecord import read_records
 # Arrow's stubs, where there are any, differ from version to version.
 ArrowColumn: TypeAlias = Any  # pa.ChunkedArray
 
-#: Numbers of rows, in the order of their dataset.
+#: Indices of rows, in the order of their dataset.
 Places: TypeAlias = "npt.NDArray[np.int64]"
 
-#: Python objects of so many records wait to become columns, or are made of columns.
+#: Records that are Python objects at a time, before they become columns or when they are shown.
 BLOCK_ROWS = 8192
 
-# Columns of numbers, as in Fingerprint, and where the record lies.
+# Columns of numbers: fields of Fingerprint, and the position of the record.
 _NUMBERS: Mapping[str, Any] = {
     "key": np.uint64,
     "payload": np.uint64,
@@ -45,15 +45,15 @@ _COLUMNS = (*Fingerprint._fields, "split", "file", "record")
 
 
 class RowRef(NamedTuple):
-    """One row of a dataset, as it is shown.
+    """One row of a dataset, for display.
 
     Attributes:
-        uri: of its payload; empty: it has none.
-        split: the split it is in.
+        uri: uri of its payload; empty if it has none.
+        split: its split.
         labels: its labels, sorted.
-        objects: how many boxes or entities it has.
+        objects: number of boxes or entities.
         file: its shard, relative to the dataset's folder.
-        record: its place in the shard, from 0.
+        record: its index in the shard, from 0.
     """
 
     uri: str
@@ -70,10 +70,10 @@ class Rows:
 
     Attributes:
         numbers: columns of :data:`_NUMBERS`, each [n], by name.
-        uris: of all rows.
-        labels: of all rows, lists.
-        splits: the names that the column ``split`` numbers.
-        files: the shards that the column ``file`` numbers.
+        uris: the uris of all rows.
+        labels: the lists of labels of all rows.
+        splits: the names of the splits; the column ``split`` has their indices.
+        files: the shards; the column ``file`` has their indices.
         label_counts: examples of each label, by split.
         unlabelled: examples without a label, by split.
     """
@@ -90,12 +90,12 @@ class Rows:
         return len(self.numbers["key"])
 
     def in_splits(self, wanted: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Say of each row whether it is in one of some splits."""
+        """Return whether each row is in one of the wanted splits."""
         codes = [code for code, name in enumerate(self.splits) if name in wanted]
         return np.isin(self.numbers["split"], codes)
 
     def refs(self, places: Places) -> Iterator[RowRef]:
-        """Yield rows as they are shown."""
+        """Yield rows for display."""
         for start in range(0, len(places), BLOCK_ROWS):
             block = places[start : start + BLOCK_ROWS]
             taken = pa.array(block)
@@ -116,7 +116,7 @@ def read_rows(side: Side) -> Rows:
     """Read all records of a dataset.
 
     Raises:
-        RecordError: a shard is damaged, or holds something else.
+        RecordError: a shard is damaged, or does not hold ``tf.train.Example`` records.
         SourceError: a shard is missing.
         StorageError: storage failed.
     """
@@ -157,7 +157,7 @@ def read_rows(side: Side) -> Rows:
 
 
 def _read_shard(path: str, layout: Layout) -> Iterator[tuple[int, Fingerprint]]:
-    """Yield each record's place in its shard, and its fingerprint."""
+    """Yield each record's index in its shard, and its fingerprint."""
     try:
         for number, record in enumerate(read_records(path)):
             try:
@@ -166,6 +166,6 @@ def _read_shard(path: str, layout: Layout) -> Iterator[tuple[int, Fingerprint]]:
                 raise RecordError(f"{path}: record {number}: {exc}") from exc
     except OSError as exc:
         raise SourceError(
-            f"{path}: cannot be read, though the dataset names this shard: "
+            f"{path}: the dataset names this shard, but it cannot be read: "
             f"{exc.strerror or exc}; convert again, or copy all of the dataset's files"
         ) from exc

@@ -1,4 +1,4 @@
-"""One side of a comparison: which splits a dataset has, and the shards of each."""
+"""One side of a comparison: the splits of a dataset, and their shards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Side:
 
     Attributes:
         root: its folder or URL.
-        dataset: the content of its ``dataset.json``; None: other tools' files.
+        dataset: the content of its ``dataset.json``; None for other tools' files.
         files: the shards of each split, relative to ``root``.
     """
 
@@ -33,7 +33,7 @@ class Side:
     files: Mapping[str, tuple[str, ...]]
 
     def path(self, file: str) -> str:
-        """Return where a shard lies."""
+        """Return the path or URL of a shard."""
         return storage.join(self.root, file)
 
 

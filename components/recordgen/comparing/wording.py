@@ -1,4 +1,4 @@
-"""What differs, in the words that the terminal and the page share."""
+"""Words for differences, shared by the terminal and the page."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from recordgen.records.tfrecord import read_chosen
 from recordgen.report.units import shortened
 from recordgen.rows.row import is_content_uri
 
-# By task; of others an annotation is called that.
+# Words for annotations by task; other tasks say "annotation".
 _ANNOTATIONS: Mapping[str | None, str] = {
     "object_detection": "boxes",
     "text_entities": "entities",
     "video_classification": "segment",
 }
 
-#: What a leak of each direction is.
+#: Descriptions of leaks by direction.
 LEAKS: Mapping[str, str] = {
     "train_to_evaluation": "in OLD's train and outside of NEW's train",
     "evaluation_to_train": "outside of OLD's train and in NEW's train",
@@ -32,12 +32,12 @@ _LABELS_SHOWN = 5
 
 
 def kind_word(kind: str, task: str | None) -> str:
-    """Return what a kind of change is called: boxes instead of annotation."""
+    """Return the word for a kind of change, such as boxes instead of annotation."""
     return _ANNOTATIONS.get(task, kind) if kind == "annotation" else kind
 
 
 def change_words(item: ChangedRow, task: str | None) -> str:
-    """Return what differs in a row: ``label dog → bee, boxes 3 → 4``."""
+    """Return the differences of a row: ``label dog → bee, boxes 3 → 4``."""
     return ", ".join(_change(kind, item, task) for kind in item.kinds)
 
 
@@ -60,7 +60,7 @@ def labels_words(labels: Sequence[str]) -> str:
 
 
 def vocabulary_words(change: VocabularyChange) -> list[str]:
-    """Return what became of the vocabulary: ``1 added (bee)``, ``2 renumbered (cat: 0 → 1, …)``."""
+    """Return changes of the vocabulary: ``1 added (bee)``, ``2 renumbered (cat: 0 → 1, …)``."""
     renumbered = [f"{label}: {old} → {new}" for label, (old, new) in change.renumbered.items()]
     parts = {"added": change.added, "removed": change.removed, "renumbered": renumbered}
     return [f"{len(items):,} {word} ({_first(items)})" for word, items in parts.items() if items]
@@ -71,7 +71,7 @@ def _first(items: Sequence[str]) -> str:
 
 
 def value_words(value: object) -> str:
-    """Return an option's value, cut where it is long; None: it is not there."""
+    """Return an option's value, shortened if it is long; ``none`` if it is missing."""
     if isinstance(value, list | tuple):
         value = ", ".join(map(str, value)) or None
     text = "none" if value is None else str(value)
@@ -79,18 +79,18 @@ def value_words(value: object) -> str:
 
 
 def distance_words(value: float | None) -> str:
-    """Return a distance of labels or sizes; None: it is not known."""
+    """Return a distance of labels or sizes; ``none`` if it is unknown."""
     return "none" if value is None else f"{value:.3f}"
 
 
 def names_of(root: str, rows: Iterable[RowRef]) -> dict[RowRef, str]:
-    """Return what people know rows by: the uri; else the begin of a text, or a table's values.
+    """Return names of rows: the uri, or else the beginning of the text, or the table's values.
 
-    These are read again from their shards.
+    Texts and values are read again from their shards.
 
     Args:
         root: the folder of the dataset.
-        rows: the few that are to be shown.
+        rows: the few rows to show.
     """
     names: dict[RowRef, str] = {}
     hidden: dict[str, list[RowRef]] = {}
@@ -109,7 +109,7 @@ def names_of(root: str, rows: Iterable[RowRef]) -> dict[RowRef, str]:
 def shown_names(
     differences: Differences, limit: int
 ) -> tuple[dict[RowRef, str], dict[RowRef, str]]:
-    """Return the names of the first rows of each list, by row, of OLD's and of NEW's."""
+    """Return the names of the first rows in each list, for OLD and for NEW."""
     pairs: list[ChangedRow | Leak] = [*differences.changed[:limit], *differences.leaks[:limit]]
     old = [*differences.removed[:limit], *(pair.old for pair in pairs)]
     new = [*differences.added[:limit], *(pair.new for pair in pairs)]

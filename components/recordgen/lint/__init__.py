@@ -1,20 +1,20 @@
-"""What is wrong with data that was accepted: leaks, duplicates, contradictions, odd pictures.
+"""Checks of accepted data: leaks, duplicates, contradictions, odd pictures.
 
-Shards note facts of each example while they are made; when all are there, checks look at all facts
-together. A finding changes nothing in the dataset.
+Shards collect facts about each example while they are made. When all shards are made, the checks
+examine all facts together. A finding changes nothing in the dataset.
 
-codes.py       every check by its code: how bad it is, why it matters, what to do
-selection.py   which checks the user wants, which of them fail the run, their thresholds
-facts.py       what is known of each example, as columns
-findings.py    what checks hand back, and a line of ``lint.jsonl``
-contents.py    payloads that are there twice
+codes.py       all checks by code: level, threshold, remedy
+selection.py   selected checks, codes that fail the run, thresholds
+facts.py       facts about each example, as columns
+findings.py    results of checks, and a line of ``lint.jsonl``
+contents.py    repeated payloads
 labels.py      classes and splits
-looks.py       pictures at 32×32, and what that is too small to show
-pictures.py    what pictures show: dark, light, blurred, of one colour, nearly the same
+looks.py       32×32 thumbnails of pictures, and measures that need more pixels
+pictures.py    dark, light, blurred, one-coloured and similar pictures
 neighbours.py  near-duplicates among 64-bit hashes, or by keys of any kind
-minhash.py     how much two texts share
-seen_texts.py  what is noted of texts
+minhash.py     similarity of texts
+seen_texts.py  facts about texts
 texts.py       long and garbled texts, labels in their own texts
 alike.py       images and texts that are nearly the same
-run.py         runs the checks that are wanted
+run.py         runs the selected checks
 """

@@ -1,4 +1,4 @@
-"""Payloads that are nearly, but not wholly, the same as another one: images and texts."""
+"""Checks of near-duplicates: images and texts that are nearly, but not fully, the same."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits
 from recordgen.lint.neighbours import Indices, group_by_keys
 
-#: How much two texts share if they are nearly the same.
+#: The least similarity of two texts that are nearly the same.
 LEAST_SIMILARITY = 0.7
 
 
 def find_alike(facts: Facts, task: LintedTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
     """Yield payloads that are nearly the same as another one."""
 
-    @lru_cache(maxsize=1)  # nearly always both codes have one threshold
+    @lru_cache(maxsize=1)  # both codes nearly always have the same threshold
     def groups(least: float | None) -> Groups:
         return Groups(facts, _numbers(facts, least))
 
@@ -30,9 +30,9 @@ def find_alike(facts: Facts, task: LintedTask, thresholds: Mapping[str, float]) 
         rows, partners = (side[is_other] for side in pairs)
 
         def message(at: int) -> str:
-            said = f"nearly the same {task.noun} as {facts.place(partners[at])}"
+            text = f"nearly the same {task.noun} as {facts.place(partners[at])}"
             similarity = facts.similarity(rows[at], partners[at])
-            return said if similarity is None else f"{said}, similarity {similarity:.2f}"
+            return text if similarity is None else f"{text}, similarity {similarity:.2f}"
 
         return Hits(code, rows, message, partners)
 
@@ -41,15 +41,15 @@ def find_alike(facts: Facts, task: LintedTask, thresholds: Mapping[str, float]) 
 
 
 def _numbers(facts: Facts, least: float | None) -> npt.NDArray[np.intp]:
-    """Return a number for each example, the same for those that are alike."""
-    numbers = -1 - np.arange(len(facts))  # what nobody looked at is alone
+    """Return a number for each example, the same for examples that are alike."""
+    numbers = -1 - np.arange(len(facts))  # each example that was not examined is alone
     seen, looks = facts.looks
     if len(seen):
         numbers[seen] = seen[pictures.find_alike(looks, least=least or pictures.LEAST_CORRELATION)]
     rows, signatures = facts.signatures
     if len(rows):
         numbers[rows] = rows[group_texts(signatures, least or LEAST_SIMILARITY)]
-    # Of several copies in a split one is compared: find_repeated names the others.
+    # Only one of several copies in a split is compared: find_repeated reports the others.
     by_content = np.lexsort((facts.splits, facts.contents))
     contents, splits = facts.contents[by_content], facts.splits[by_content]
     is_copy = (contents[1:] == contents[:-1]) & (splits[1:] == splits[:-1])
@@ -62,8 +62,8 @@ def group_texts(signatures: minhash.Signatures, least: float) -> Indices:
     """Group texts that are nearly the same.
 
     Args:
-        signatures: of all texts, see :mod:`recordgen.lint.minhash`.
-        least: the similarity from which on two texts are, 0 to 1. Below 0.5, many are missed.
+        signatures: signatures of all texts, see :mod:`recordgen.lint.minhash`.
+        least: the least similarity of two such texts, 0 to 1. Below 0.5, many pairs are missed.
 
     Returns:
         int32 [n]: the lowest number of the group of each text; its own if it has none.

@@ -1,4 +1,4 @@
-"""Boxes: tiny ones, those of a whole image, those drawn twice, too many, all of one size."""
+"""Checks of boxes: tiny boxes, boxes of whole images, double boxes, too many, all of one size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recordgen.lint.contents import LintedTask
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits, Rows
 
-# A box is compared with so many that follow it from left to right.
+# A box is compared with this number of boxes that follow it from left to right.
 _WINDOW = 8
 
 # Boxes of a class have one size if their sides deviate by less than this part of them.
@@ -27,11 +27,11 @@ class BoxTask(LintedTask, Protocol):
 
 
 class _Boxes(NamedTuple):
-    """All boxes, image by image, there label by label, there from left to right.
+    """All boxes, sorted by image, then by label, then from left to right.
 
     Attributes:
-        rows: the example of each.
-        labels: the number of its label in ``names``.
+        rows: each box's example.
+        labels: the index of each box's label in ``names``.
         names: the labels.
         corners: xmin, ymin, xmax, ymax as shares of the image: float64 [n, 4].
     """
@@ -43,12 +43,12 @@ class _Boxes(NamedTuple):
 
 
 def find_odd_boxes(facts: Facts, task: BoxTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
-    """Yield images with boxes that are worth a look; each once for a code."""
+    """Yield images with odd boxes, each image once per code."""
     boxes = _all_boxes(facts, task)
     areas = areas_of(boxes.corners) * 100
 
     def about(code: str, found: npt.NDArray[np.intp], text: str) -> Hits:
-        """Return a finding for each image; ``text`` says what is odd about the first box there."""
+        """Return a finding for each image; ``text`` describes the first box."""
         rows, first, counts = np.unique(boxes.rows[found], return_index=True, return_counts=True)
 
         def message(at: int) -> str:
@@ -64,8 +64,8 @@ def find_odd_boxes(facts: Facts, task: BoxTask, thresholds: Mapping[str, float])
     yield about("TINY_BOX", tiny, "covers {:.2g} % of the image")
     whole = np.flatnonzero(areas > thresholds["WHOLE_IMAGE_BOX"])
     yield about("WHOLE_IMAGE_BOX", whole, "covers {:.3g} % of the image")
-    twice = _drawn_twice(boxes, thresholds["DOUBLE_BOX"])
-    yield about("DOUBLE_BOX", twice, "is nearly the same as another one of its label")
+    twice = _doubled(boxes, thresholds["DOUBLE_BOX"])
+    yield about("DOUBLE_BOX", twice, "is nearly the same as another box with its label")
     rows, counts = np.unique(boxes.rows, return_counts=True)
     many = counts > thresholds["MANY_BOXES"]
     yield Hits("MANY_BOXES", rows[many], lambda at: f"the image has {counts[many][at]:,} boxes")
@@ -87,13 +87,13 @@ def _all_boxes(facts: Facts, task: BoxTask) -> _Boxes:
 
 
 def areas_of(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the shares of the image that boxes cover, given their corners: float64 [n, 4]."""
+    """Return the part of the image that each box covers, given the corners: float64 [n, 4]."""
     sides = np.maximum(corners[:, 2:] - corners[:, :2], 0)
     return sides[:, 0] * sides[:, 1]
 
 
-def _drawn_twice(boxes: _Boxes, least: float) -> Rows:
-    """Return the boxes that share so much with one before them: intersection over union."""
+def _doubled(boxes: _Boxes, least: float) -> Rows:
+    """Return boxes whose intersection over union with an earlier box is above ``least``."""
     areas = areas_of(boxes.corners)
     is_found = np.zeros(len(areas), np.bool_)
     for step in range(1, _WINDOW + 1):
@@ -113,14 +113,14 @@ def _drawn_twice(boxes: _Boxes, least: float) -> Rows:
 def _of_one_size(boxes: _Boxes, least: float) -> Hits:
     """Return the first image of each class whose boxes all have one size."""
     sides = boxes.corners[:, 2:] - boxes.corners[:, :2]
-    rows, said = [], []
+    rows, messages = [], []
     for label, name in enumerate(boxes.names):
         mine = boxes.labels == label
         mean = sides[mine].mean(axis=0)
         if mine.sum() >= least and (sides[mine].std(axis=0) <= _SAME_SIDE * mean).all():
             rows.append(boxes.rows[mine].min())
-            said.append(
+            messages.append(
                 f"all {mine.sum():,} boxes of {name!r} have the size of this one, "
                 f"{mean[0]:.3g}×{mean[1]:.3g} of the image"
             )
-    return Hits("ONE_BOX_SIZE", np.array(rows, np.intp), said.__getitem__)
+    return Hits("ONE_BOX_SIZE", np.array(rows, np.intp), messages.__getitem__)

@@ -1,4 +1,4 @@
-"""Every check by its code. docs/lint.md describes them in the same order."""
+"""All checks by their code. docs/lint.md describes them in the same order."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ ERROR, WARNING = "error", "warning"
 ALL = "ALL"
 
 
-#: What runs checks, by import path: a function of facts, task and thresholds that yields
-#: :class:`recordgen.lint.findings.Hits`. A task names those that are about its payloads.
+#: Import paths of the functions that run checks: they take facts, task and thresholds, and yield
+#: :class:`recordgen.lint.findings.Hits`. A task names the functions for its payloads.
 REPEATED = "recordgen.lint.contents:find_repeated"
 ALIKE = "recordgen.lint.alike:find_alike"
 ODD_IMAGES = "recordgen.lint.images:find_odd_images"
@@ -25,16 +25,16 @@ ODD_COLUMNS = "recordgen.lint.tables:find_odd_columns"
 
 @dataclass(frozen=True)
 class Check:
-    """What a code stands for.
+    """The definition of a check.
 
     Attributes:
-        level: ``error``: a model trained or measured on the data is misled; ``warning``: look.
-        finder: what finds it, one of the above; empty: :mod:`recordgen.lint.labels`, or
-            the reader of the import file.
-        threshold: the number from which on it is found; None: the check has none.
-        remedy: what to do, where the code alone does not say it; docs/lint.md has it of all.
-        extra: the extra of this package that installs what opens payloads for this check. Such a
-            check runs only if its code is selected, and its finder is also given what opens them.
+        level: ``error`` if the data misleads a model's training or metrics, else ``warning``.
+        finder: import path of its function, one of the above; empty for checks in
+            :mod:`recordgen.lint.labels` and in the readers of import files.
+        threshold: the number from which on the check finds something, or None.
+        remedy: the remedy, if the code does not suggest it; docs/lint.md has all remedies.
+        extra: the extra of this package that the check needs to open payloads. Such a check runs
+            only if its own code is selected; its finder also gets a function that opens payloads.
     """
 
     level: str
@@ -44,7 +44,7 @@ class Check:
     extra: str = ""
 
 
-#: What ``rows.adjusted`` counts, and the code of the check that says so.
+#: Counts in ``rows.adjusted``, and the codes that report them.
 CHANGED: Mapping[str, str] = {
     "boxes_swapped": "BOX_INVERTED",
     "boxes_clipped": "BOX_OUTSIDE",
@@ -56,19 +56,19 @@ CHECKS: Mapping[str, Check] = {
     "LEAK": Check(
         ERROR,
         REPEATED,
-        remedy="--split-by content keeps copies in one split where rows name none; of rows that "
-        "name two, delete one",
+        remedy="--split-by content keeps copies in one split if rows name none; if rows name "
+        "different splits, delete one copy",
     ),
     "CONFLICT": Check(ERROR, REPEATED, remedy="correct the label that is wrong"),
     "DUPLICATE": Check(WARNING, REPEATED),
     "NEAR_LEAK": Check(
         WARNING,
         ALIKE,
-        remedy="of images, --split-by near keeps them in one split where rows name none; of texts, "
-        "delete one",
+        remedy="--split-by near keeps similar images in one split if rows name none; if texts are "
+        "similar, delete one",
     ),
     "NEAR_DUPLICATE": Check(WARNING, ALIKE),
-    # images; numbers of the first four: the table of `python -m benchmarks.lint_precision`
+    # images; `python -m benchmarks.lint_precision` has a table for the first four thresholds
     "DARK": Check(WARNING, ODD_IMAGES, 40),
     "LIGHT": Check(WARNING, ODD_IMAGES, 215),
     "BLURRED": Check(WARNING, ODD_IMAGES, 0.3),
@@ -97,7 +97,7 @@ CHECKS: Mapping[str, Check] = {
     "CONSTANT": Check(WARNING, ODD_COLUMNS),
     "MIXED_TYPES": Check(WARNING, ODD_COLUMNS, 90),
     "GIVE_AWAY": Check(
-        WARNING, ODD_COLUMNS, 99, "leave the column out if it is not known when a model predicts"
+        WARNING, ODD_COLUMNS, 99, "remove the column if it is not known when a model predicts"
     ),
     "OUTLIER": Check(WARNING, ODD_COLUMNS, 10),
     "SKEW": Check(WARNING, ODD_COLUMNS, 0.1),
@@ -119,29 +119,29 @@ CHECKS: Mapping[str, Check] = {
     "MIXED_SPLITS": Check(WARNING),
 }
 
-#: Codes whose threshold is the least likeness of two payloads, above 0 and at most 1; the default
-#: depends on what is compared.
+#: Codes whose threshold is the least similarity of two payloads, above 0 and at most 1; the default
+#: depends on the kind of payload.
 LIKENESS = frozenset({"NEAR_LEAK", "NEAR_DUPLICATE"})
 
-#: The checks for which each image or text is looked at, which takes time.
+#: The checks that examine each image or text, which takes time.
 ON_LOOKS = LIKENESS | {
     *("DARK", "LIGHT", "BLURRED", "ONE_COLOUR"),
     *("LONG_TEXT", "MOJIBAKE", "LABEL_IN_TEXT"),
 }
 
 
-#: Extras, and the package that each installs for checks.
+#: Extras, and the package that checks need from each.
 PACKAGES: Mapping[str, str] = {"video": "av"}
 
-#: The checks that run unless others are selected.
+#: The checks that run by default.
 BY_DEFAULT = frozenset(code for code, check in CHECKS.items() if not check.extra)
 
 
 def only_level(counts: Mapping[str, int], level: str) -> dict[str, int]:
-    """Return how many findings of each code of a level there are."""
+    """Return the counts of a level's codes."""
     return {code: count for code, count in counts.items() if CHECKS[code].level == level}
 
 
 def count_level(counts: Mapping[str, int], level: str) -> int:
-    """Return how many findings of a level there are, given how many of each code."""
+    """Return the number of findings of a level, given the counts by code."""
     return sum(only_level(counts, level).values())

@@ -1,7 +1,7 @@
-"""Columns of a table: which rows of a batch a shard keeps, so that rare values are not missed.
+"""Selects the rows of a table that a shard keeps for checks because their values are rare.
 
-The launcher judges columns by a sample of rows. What is rare is hardly ever in a sample, so each
-batch also keeps rows whose value is far from the others, or of another kind than nearly all.
+The launcher checks columns on a sample of rows. Rare values are hardly ever in a sample, so each
+batch also keeps rows whose value is far from the others, or of another kind than nearly all others.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from recordgen.lint.findings import Rows
 # Arrow's stubs, where there are any, differ from version to version.
 Values: TypeAlias = Any  # pa.Array of int64, float or string
 
-#: Numbers as people and programs write them.
+#: Numbers as people and programs write them, for Arrow's regular expressions.
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
-#: Dates, also with a time behind them.
+#: Dates, with or without a time.
 DATE = (
     r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4})"
     r"([T ][0-9]{1,2}:.*)?$"
 )
 
-#: What texts are that are no words, by what messages call it.
+#: Patterns of texts that are not words, by their name in messages.
 KINDS = {"numbers": NUMBER, "dates": DATE}
 
-# So many rows are kept for one reason, of one column and one batch.
+# Rows kept per reason, column and batch.
 _KEPT = 20
 
 # A value is rare if at most this part of a batch has it.
 _RARE = 0.01
 
 # Values this many interquartile ranges from the quartiles of their batch are kept. The launcher
-# has better quartiles, and asks for more.
+# has better quartiles, and requires a larger distance.
 _FAR = 3.0
 
-# From so many values it shows that a column is of words.
+# This number of values shows whether a column consists of words.
 _FIRST = 256
 
 
 def odd_rows(columns: Iterable[Values]) -> Rows:
-    """Return the rows of a batch that are kept beside the sample.
+    """Return the rows of a batch to keep in addition to the sample.
 
     Args:
-        columns: values [rows] of each column, null where one is missing.
+        columns: values [rows] of each column, null if missing.
     """
     found = [row for values in columns for row in _odd_rows(values)]
     return np.unique(np.concatenate([np.zeros(0, np.intp), *found]))
@@ -83,26 +83,26 @@ def _odd_rows(values: Values) -> Iterable[Rows]:
 
 
 def fits(values: Values, pattern: str) -> npt.NDArray[np.bool_]:
-    """Return whether each text, without the blanks around it, has a form; missing ones do."""
+    """Return whether each text, stripped, matches a pattern; missing and empty texts do."""
     texts = pc.utf8_trim_whitespace(values)
     found = pc.or_(pc.match_substring_regex(texts, pattern), pc.equal(texts, ""))
     return np.asarray(pc.fill_null(found, True), np.bool_)
 
 
 def floats(values: Values) -> npt.NDArray[np.float64]:
-    """Return numbers as floats, NaN for those that are missing."""
+    """Return numbers as floats, NaN for missing ones."""
     return values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
 def fences(numbers: npt.NDArray[np.float64], ranges: float) -> tuple[float, float]:
-    """Return between which values numbers lie that are not far from the others.
+    """Return the limits beyond which numbers are far from the others.
 
     Args:
-        numbers: none is NaN.
-        ranges: how many interquartile ranges beyond the quartiles is far.
+        numbers: numbers without NaN.
+        ranges: distance of the limits from the quartiles, in interquartile ranges.
 
     Returns:
-        Lowest and highest; equal: half of the numbers or more are the same.
+        The lower and the upper limit; equal if half of the numbers or more are the same.
     """
     count = len(numbers)
     if not count:

@@ -1,7 +1,7 @@
-"""Payloads that are there several times: in two splits, with other labels, in one split.
+"""Checks of repeated payloads: in two splits, with different labels, in one split.
 
-Two examples have one payload if 64 bits of its digest agree: among a million different ones, the
-odds of a false pair are 1 in 37 million.
+Two examples have the same payload if 64 bits of its digest agree: among a million different
+payloads, the odds of a false pair are 1 in 37 million.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy.typing as npt
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits, Rows
 
-#: Examples, and beside each another one of its group.
+#: Examples, and for each another example of its group.
 Pairs: TypeAlias = "tuple[Rows, Rows]"
 
-#: Opens the payload that a uri of an example names, given the import file of its row, too.
+#: Opens an example's payload, given its uri and the import file of its row.
 OpenPayload: TypeAlias = "Callable[[str, str], IO[bytes]]"
 
 
 class LintedTask(Protocol):
-    """What checks ask a task, see :class:`recordgen.tasks.task.Task`."""
+    """The part of :class:`recordgen.tasks.task.Task` that checks use."""
 
     noun: ClassVar[str]
     by_address: ClassVar[bool]
@@ -34,15 +34,15 @@ class LintedTask(Protocol):
 
 
 class Groups:
-    """Examples that belong together, by twos or more.
+    """Examples in groups of two or more.
 
     Attributes:
-        members: the examples, group by group; of each, train first, then by file and line.
-        first: for each member the place of the first of its group.
+        members: the examples, group by group; within a group train first, then by file and line.
+        first: for each member, the index of its group's first member.
     """
 
     def __init__(self, facts: Facts, groups: npt.NDArray[Any]) -> None:
-        """Take a number for each example, the same for those of one group."""
+        """Group examples; ``groups`` has a number for each, the same within a group."""
         order = np.lexsort((facts.splits, groups))
         ordered = groups[order]
         is_repeated = np.zeros(len(order), np.bool_)
@@ -53,25 +53,25 @@ class Groups:
         self._splits = facts.splits[self.members]
 
     def across_splits(self) -> Pairs:
-        """Return those that are in another split than the first of their group."""
+        """Return members that are in another split than the first member of their group."""
         places = np.flatnonzero(self._splits != self._splits[self.first])
         return self.pairs(places, self.first[places])
 
     def within_splits(self) -> Pairs:
-        """Return those before which another one of their group is in their split."""
+        """Return members that have an earlier member of their group in the same split."""
         first = first_equal(self.first * (self._splits.max(initial=0) + 1) + self._splits)
         places = np.flatnonzero(first != np.arange(len(first)))
         return self.pairs(places, first[places])
 
     def pairs(self, places: Rows, partners: Rows) -> Pairs:
-        """Return the examples at some places, by file and line, beside those at other places."""
+        """Return pairs of the members at ``places`` and ``partners``, by file and line."""
         rows = self.members[places]
         by_place = np.argsort(rows)
         return rows[by_place], self.members[partners[by_place]]
 
 
 def first_equal(ordered: npt.NDArray[Any]) -> Rows:
-    """Return for each of several ascending numbers the place of the first that equals it."""
+    """Return for each of several ascending numbers the index of the first equal one."""
     return np.searchsorted(ordered, ordered)
 
 
@@ -89,17 +89,17 @@ def find_repeated(
 
     yield same("LEAK", *groups.across_splits())
     if task.by_address:
-        return  # rows are parts of one payload, which may well say different things
+        return  # rows are parts of one payload, and parts may have different labels
     yield _conflicts(facts, task, groups)
     yield same("DUPLICATE", *groups.within_splits())
 
 
 def _conflicts(facts: Facts, task: LintedTask, groups: Groups) -> Hits:
-    said = facts.annotations[groups.members]
-    speaking = np.flatnonzero(said >= 0)
-    first = speaking[first_equal(groups.first[speaking])]
-    is_other = said[speaking] != said[first]
-    rows, partners = groups.pairs(speaking[is_other], first[is_other])
+    annotations = facts.annotations[groups.members]
+    annotated = np.flatnonzero(annotations >= 0)
+    first = annotated[first_equal(groups.first[annotated])]
+    is_other = annotations[annotated] != annotations[first]
+    rows, partners = groups.pairs(annotated[is_other], first[is_other])
 
     def message(at: int) -> str:
         here, there = (task.shown(facts.annotation(row) or "") for row in (rows[at], partners[at]))

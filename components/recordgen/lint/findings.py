@@ -1,4 +1,4 @@
-"""What checks hand back, and a line of ``lint.jsonl``."""
+"""Results of checks, and a line of ``lint.jsonl``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-#: Numbers of examples, from 0 in the order of :class:`recordgen.lint.facts.Facts`.
+#: Indices of examples, in the order of :class:`recordgen.lint.facts.Facts`.
 Rows = npt.NDArray[np.intp]
 
 
@@ -18,10 +18,10 @@ class Hits(NamedTuple):
     """The examples that a check has found.
 
     Attributes:
-        code: of the check.
+        code: code of the check.
         rows: the examples, each once.
-        message: says what was found, given the place of an example in ``rows``.
-        partners: the example that each one was compared with; None: each was looked at alone.
+        message: returns the message of a finding, given its index in ``rows``.
+        partners: the example to which each one was compared; None if there was no comparison.
     """
 
     code: str
@@ -31,11 +31,11 @@ class Hits(NamedTuple):
 
 
 class AboutAll(NamedTuple):
-    """What a check has found about the dataset as a whole.
+    """A finding about the dataset as a whole.
 
     Attributes:
-        code: of the check.
-        message: says what was found.
+        code: code of the check.
+        message: what was found.
     """
 
     code: str
@@ -43,18 +43,18 @@ class AboutAll(NamedTuple):
 
 
 class LintFinding(NamedTuple):
-    """One thing that is wrong with the dataset; ``lint.jsonl`` has a line with these fields.
+    """One problem of the dataset, a line of ``lint.jsonl``.
 
     Attributes:
-        code: of the check, see :data:`recordgen.lint.codes.CHECKS`.
+        code: code of the check, see :data:`recordgen.lint.codes.CHECKS`.
         level: ``error`` or ``warning``.
-        source: the import file of the example; empty: it is about the dataset as a whole.
-        line: 1-based line in that file; 0: about the dataset.
-        uri: the payload's address as the line gives it.
-        split: where the example is; empty: it is about the line, which may have no example.
+        source: the import file of the example; empty if the whole dataset is concerned.
+        line: 1-based line in that file; 0 if the whole dataset is concerned.
+        uri: the payload's address as written in the line.
+        split: the example's split; empty for a finding about a line, which may have no example.
         message: what was found.
-        other_source: the import file of the example that it was compared with; empty: there is
-            none, and the line of JSON has neither this field nor the next.
+        other_source: the import file of the example that it was compared with; if empty, the line
+            of JSON has neither this field nor the next.
         other_line: 1-based line in that file.
     """
 
@@ -73,7 +73,7 @@ class LintFinding(NamedTuple):
         return f"{where}: {self.code} {self.message}"
 
     def to_line(self) -> str:
-        """Return the line of JSON that ``lint.jsonl`` has for it."""
+        """Return the finding as a line of JSON."""
         values = self._asdict()
         if not self.other_source:
             del values["other_source"], values["other_line"]

@@ -1,8 +1,8 @@
-"""Columns that alone give the target away: what they score as the only input of a model.
+"""Scores columns as the only input of a model, to find columns that give the target away.
 
-A score is the part of what the best constant answer gets wrong that the column puts right: 1 is
-all of it, 0 is what a column of chance scores. No model is fitted: a value counts by what the
-other rows with it have, so that a column of names, each there once, scores nothing.
+A score is the share of the best constant answer's errors that the column corrects: 1 means all of
+them, and a random column scores 0. No model is fitted: a value predicts the target of other rows
+with the same value, so a column of names that each occur once scores 0.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ _Codes = npt.NDArray[np.intp]
 _Floats = npt.NDArray[np.float64]
 _Score = Callable[[Any, _Codes], float]
 
-# A value says something of the target if so many rows have it.
+# A value is informative if this number of rows has it.
 _ENOUGH = 5
 
-# Such values must be those of this part of the rows.
+# This part of the rows must have informative values.
 _COVERED = 0.9
 
-# The constant answer must be wrong in so many rows, or a column may be right by chance.
+# The constant answer must be wrong in this number of rows, or a column may be right by chance.
 _LEAST_ERRORS = 10
 
 
 def scoring(target: Any, *, has_labels: bool) -> _Score | None:
-    """Return the function that scores a column, given its values and the codes of these.
+    """Return the function that scores a column, given its values and their codes.
 
     Args:
-        target: values [rows], none is missing.
-        has_labels: they are classes, not amounts.
+        target: values [rows], none missing.
+        has_labels: whether the target holds classes, not amounts.
 
     Returns:
-        None: too few rows differ in their target to judge a column.
+        The function; None if the target varies too little to judge a column.
     """
     if has_labels:
         classes = codes_of(target)
@@ -51,7 +51,7 @@ def scoring(target: Any, *, has_labels: bool) -> _Score | None:
 
 
 def codes_of(values: Any) -> _Codes:
-    """Return a number from 0 for each value; missing ones have one of their own."""
+    """Return an index from 0 for each distinct value; missing values share one."""
     codes: Any = values.dictionary_encode("encode").indices
     return np.asarray(codes).astype(np.intp)
 
@@ -67,18 +67,18 @@ def _score_of_classes(values: Any, codes: _Codes, classes: _Codes) -> float:
         same = np.bincount(pairs)[pairs.reshape(-1)]
         most = np.zeros(len(sizes), np.intp)
         np.maximum.at(most, codes, same)
-        # A value that few rows have says nothing, whatever these are.
+        # All rows with rare values count as errors.
         missed = (sizes - most)[sizes >= _ENOUGH].sum() + (~often).sum()
         by_value = 1 - missed / wrong
     return max(by_value, _score_in_order(values, classes))
 
 
 def _score_in_order(values: Any, classes: _Codes) -> float:
-    """Score numbers by how seldom the class changes from each to the next larger one."""
+    """Score numbers by how rarely the class changes from one number to the next larger one."""
     numbers = _numbers(values)
     if numbers is None:
         return 0.0
-    # Rows of one number have no order: one that is their place's alone.
+    # Rows with equal numbers get an order that depends only on their index.
     ordered = classes[np.lexsort((_shuffled(len(classes)), numbers))]
     changes = int((ordered[1:] != ordered[:-1]).sum())
     shares = np.bincount(classes) / len(classes)
@@ -88,24 +88,20 @@ def _score_in_order(values: Any, classes: _Codes) -> float:
 
 
 def _score_of_amounts(values: Any, codes: _Codes, amounts: _Floats) -> float:
-    """Return by how much nearer a line, of values or of ranks, or each value's mean is."""
+    """Score a column by the best fit: each value's mean, or a line of values or of ranks."""
     scores = [0.0]
     sizes = np.bincount(codes)
     if (sizes[codes] >= _ENOUGH).mean() >= _COVERED:
         means = np.bincount(codes, weights=amounts) / np.maximum(sizes, 1)
-        scores.append(1 - _ratio(((amounts - means[codes]) ** 2).sum(), amounts))
+        rest, total = ((amounts - mean) ** 2 for mean in (means[codes], amounts.mean()))
+        scores.append(1 - float(rest.sum() / max(total.sum(), np.finfo(float).tiny)))
     numbers = _numbers(values)
     if numbers is not None and len(sizes) >= _ENOUGH:
         there = np.isfinite(numbers)
         if there.mean() >= _COVERED:
             x, y = numbers[there], amounts[there]
             scores += [_r(x, y) ** 2, _r(_ranks(x), _ranks(y)) ** 2]
-    # As |r| is nearer to 1 than what it explains, so that one threshold serves both.
     return max(scores)
-
-
-def _ratio(rest: float, amounts: _Floats) -> float:
-    return float(rest / max(((amounts - amounts.mean()) ** 2).sum(), np.finfo(float).tiny))
 
 
 def _r(x: _Floats, y: _Floats) -> float:
@@ -115,13 +111,13 @@ def _r(x: _Floats, y: _Floats) -> float:
 
 
 def _ranks(numbers: _Floats) -> _Floats:
-    """Return the mean rank of each number among all."""
+    """Return the mean rank of each number."""
     _, places, counts = np.unique(numbers, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[places.reshape(-1)]
 
 
 def _numbers(values: Any) -> _Floats | None:
-    """Return numbers, minus infinity for missing ones; None: they are texts."""
+    """Return numbers, minus infinity for missing ones; None if the values are texts."""
     if str(values.type) == "string":
         return None
     numbers = floats(values)
@@ -129,5 +125,5 @@ def _numbers(values: Any) -> _Floats | None:
 
 
 def _shuffled(count: int) -> npt.NDArray[np.uint64]:
-    """Return different numbers in no order."""
+    """Return distinct numbers in shuffled order."""
     return np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)

@@ -1,4 +1,4 @@
-"""Images: what is odd about one of them."""
+"""Checks of single images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recordgen.lint.contents import LintedTask
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits, Rows
 
-# The format that each suffix stands for, as ``image/format`` calls it; of the others, none is odd.
+# The format of each suffix, as in ``image/format``. Other suffixes are not checked.
 _FORMATS = {
     **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "jpeg"),
     **{".png": "png", ".gif": "gif", ".bmp": "bmp"},
@@ -22,7 +22,7 @@ _FORMATS = {
 def find_odd_images(
     facts: Facts, task: LintedTask, thresholds: Mapping[str, float]
 ) -> Iterator[Hits]:
-    """Yield images that show little, and those of an odd size or name."""
+    """Yield images that show little, or have an odd size, name or number of channels."""
     rows, looks = facts.looks
     for hits in pictures.findings_of(looks, thresholds):
         yield hits._replace(rows=rows[hits.rows])
@@ -61,7 +61,7 @@ def _misnamed(facts: Facts) -> Hits:
 
 
 def _of_few_channels(facts: Facts, threshold: float) -> Hits:
-    """Return the gray images among those in colour, or the opposite, if they are few."""
+    """Return a few gray images among many in colour, or the opposite."""
     known = facts.columns["gray"]
     gray, colour = (
         np.flatnonzero(pc.equal(known, value).fill_null(False).to_numpy())
@@ -74,6 +74,6 @@ def _of_few_channels(facts: Facts, threshold: float) -> Hits:
     what, others = ("gray", "in colour") if is_gray_rare else ("in colour", "gray")
 
     def message(at: int) -> str:
-        return f"the image is stored {what}, as {len(few):,} are, and {len(many):,} are {others}"
+        return f"the image is stored {what} ({len(few):,} images); {len(many):,} are {others}"
 
     return Hits("GRAY", few, message)

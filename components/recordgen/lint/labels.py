@@ -1,4 +1,4 @@
-"""Classes and splits: what is odd about how examples are spread over them."""
+"""Checks of classes and splits, and of how examples are distributed over them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recordgen.dataset.vocabulary import Vocabulary, look_alikes
 from recordgen.lint.shares import distance, most_changed, share
 
 # Vertex AI "Prepare image training data": labels of letters, digits and underscore. Its own
-# sample holds "Baked goods", so this is advice.
+# sample has "Baked goods", so this is only advice.
 _ADVISED_LABEL = re.compile(r"[A-Za-z0-9_]+")
 
 # Nobody reads a longer list.
@@ -26,13 +26,13 @@ def find_odd_classes(
     eval_from: str,
     thresholds: Mapping[str, float],
 ) -> Iterator[tuple[str, str]]:
-    """Yield a code and a sentence for each thing worth a second look.
+    """Yield a code and a message for each finding.
 
     Args:
-        vocabulary: all labels, and what was found out about them.
+        vocabulary: all labels.
         splits: the splits with examples, by name.
-        noun: what an example is called.
-        eval_from: the option of that name.
+        noun: the task's word for an example.
+        eval_from: the option of this name.
         thresholds: by code, see :class:`recordgen.lint.selection.Selection`.
     """
     counts: Counter[str] = Counter()
@@ -42,14 +42,14 @@ def find_odd_classes(
     if odd:
         yield (
             "LABEL_FORM",
-            f"{len(odd)} labels hold more than letters, digits and underscores: {_some(odd)}",
+            f"{len(odd)} labels contain more than letters, digits and underscores: {_some(odd)}",
         )
     for group in look_alikes(sorted(counts))[:_LOOK_ALIKES_SHOWN]:
         shown = " and ".join(f"{label!r} ({counts[label]})" for label in group)
         yield (
             "LOOK_ALIKES",
-            f"the labels {shown} are different classes, and differ only by capitals, blanks or "
-            f"Unicode form; write them alike if they mean one",
+            f"the labels {shown} are different classes, but differ only by capitals, blanks or "
+            f"Unicode form; write them alike if they mean the same class",
         )
     enough = thresholds["FEW_EXAMPLES"]
     few = [label for label in sorted(counts) if counts[label] < enough]
@@ -73,7 +73,7 @@ def _about_splits(
     eval_from: str,
     enough: float,
 ) -> Iterator[tuple[str, str]]:
-    """Yield what is odd about how examples and labels are spread over splits."""
+    """Yield findings about examples and labels per split."""
     train, evaluated = splits.get(TRAIN), splits.get(EVAL)
     if train is not None:
         untrained = [label for label in sorted(counts) if not train.labels.get(label)]
@@ -84,7 +84,7 @@ def _about_splits(
                 f"{_some(untrained)}",
             )
     if train is not None and evaluated is not None:
-        # Labels with few examples have a finding already.
+        # Labels with few examples already have a finding.
         unmeasured = [
             label
             for label in sorted(counts)
@@ -118,7 +118,7 @@ def _about_splits(
 def _about_shares(
     splits: Mapping[str, Split], noun: str, thresholds: Mapping[str, float]
 ) -> Iterator[tuple[str, str]]:
-    """Yield what is odd about the shares that classes have."""
+    """Yield findings about the shares of classes."""
     train = splits.get(TRAIN)
     if train is None or len(train.labels) < 2:
         return
@@ -135,8 +135,8 @@ def _about_shares(
             label = most_changed(train.labels, split.labels)
             yield (
                 "LABEL_DRIFT",
-                f"{apart:.0%} of the labels in split {name} would have to be others to have the "
-                f"shares of train (chance alone: about {by_chance:.0%}); label {label!r} has "
+                f"{apart:.0%} of the labels in split {name} would have to change to give the "
+                f"shares of train (by chance: about {by_chance:.0%}); label {label!r} has "
                 f"{share(train.labels, label):.1%} of train and {share(split.labels, label):.1%} "
                 f"of {name}",
             )

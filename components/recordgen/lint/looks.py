@@ -1,12 +1,12 @@
-"""A look at pictures: thumbnails, and what a thumbnail is too small to show.
+"""Thumbnails of pictures, and measures for which a thumbnail is too small.
 
     64 SmallPictures (47×63 of a 375×500 JPEG, at 1/8)  ─look_at─▶  Looks (32×32 gray, sharpness)
 
-A picture is looked at with 32 to 63 pixels on its shorter side, whatever its size. So all that is
-measured is relative to the frame, and its cost does not grow with the picture: a blur that shows
-only when one zooms in is not seen.
+Each picture is examined with 32 to 63 pixels on its shorter side. So all measures are relative to
+the frame, and their cost does not grow with the picture; a blur that shows only when one zooms in
+is not seen.
 
-Sums are made of integers that float64 holds exactly. So the thumbnail of given pixels is the same
+Sums consist of integers that float64 holds exactly. So the thumbnail of given pixels is the same
 on every machine, in whatever order its libraries add.
 """
 
@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-#: Pixels on each side of a thumbnail, and the least on the shorter side of what it is made of.
+#: Pixels on each side of a thumbnail, and minimum on the shorter side of a small picture.
 SIDE = 32
 
-# Pixels of a small picture on its longer side: a strip of 1×100,000 must cost no more than others.
+# Maximum pixels of a small picture's longer side: a strip of 1×100,000 must not cost more.
 _LONGEST = 16 * SIDE
 
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"
@@ -37,9 +37,9 @@ class SmallPicture(NamedTuple):
     Attributes:
         pixels: uint8 [h, w], [h, w, 1] (gray) or [h, w, 3] (RGB), with
             ``h = ceil(height / factor)`` and ``w = ceil(width / factor)``.
-        height: of the picture itself, in pixels.
-        width: of the picture itself, in pixels.
-        factor: pixels of the picture on each side of one of these.
+        height: height of the original picture, in pixels.
+        width: width of the original picture, in pixels.
+        factor: side of one small pixel, in pixels of the original.
     """
 
     pixels: Pixels
@@ -49,16 +49,16 @@ class SmallPicture(NamedTuple):
 
 
 class Looks(NamedTuple):
-    """What pictures look like: arrays with one element for each.
+    """Measures of pictures: arrays with one element for each picture.
 
     Attributes:
-        thumbnail: uint8 [n, 32, 32], gray: the average of what each pixel covers.
-        sharpness: float64: the sharpest spot: the largest second difference in the small picture,
-            as a part of the range of its levels. 0: one colour, or a smooth ramp; about 0.24 / s²
-            for edges blurred by s pixels of the small picture (Gaussian); 1: an edge as sharp as
-            its pixels can show; at most 4.
-        colourfulness: float64: mean of the largest minus the smallest channel, 0 (gray) to 255.
-            NaN: the small picture is gray, so it is not known.
+        thumbnail: uint8 [n, 32, 32], gray: the average of the area that each pixel covers.
+        sharpness: float64: the largest second difference in the small picture, as a part of the
+            range of its levels. 0 for one colour or a smooth ramp; about 0.24 / s² for edges
+            blurred by s pixels of the small picture (Gaussian); 1 for an edge as sharp as its
+            pixels can show; at most 4.
+        colourfulness: float64: mean of the largest minus the smallest channel, 0 (gray) to 255;
+            NaN if the small picture is gray, so that it is unknown.
     """
 
     thumbnail: Pixels
@@ -67,11 +67,11 @@ class Looks(NamedTuple):
 
 
 def jpeg_factor(height: int, width: int) -> int:
-    """Return by how much a JPEG can shrink while it is decoded: 8, 4, 2 or 1.
+    """Return the factor by which a JPEG can shrink while it is decoded: 8, 4, 2 or 1.
 
-    To decode it so, ask simplejpeg for ``min_height=ceil(height / factor)``, likewise
-    ``min_width``, and ``min_factor=factor``. A JPEG with 249 pixels or more on its shorter side is
-    decoded at 1/8, as the bitstream check does it.
+    For simplejpeg, it means ``min_height=ceil(height / factor)``, likewise ``min_width``, and
+    ``min_factor=factor``. A JPEG with 249 pixels or more on its shorter side is decoded at 1/8, as
+    in the bitstream check.
     """
     shorter = min(height, width)
     return next((factor for factor in (8, 4, 2) if -(-shorter // factor) >= SIDE), 1)
@@ -101,17 +101,17 @@ def bounded(picture: SmallPicture) -> SmallPicture:
         picture = picture._replace(pixels=np.asarray(image), factor=picture.factor * factor)
     if max(image.size) <= _LONGEST:
         return picture
-    # A strip: what is lost at its ends is less than what one of 32 parts of it covers.
+    # A strip: less is lost at its ends than one of its 32 parts covers.
     size = min(image.width, _LONGEST), min(image.height, _LONGEST)
     strip = np.asarray(image.resize(size, Image.Resampling.BOX))
     return SmallPicture(strip, size[1], size[0], 1)
 
 
 def look_at(pictures: Sequence[SmallPicture]) -> Looks:
-    """Look at pictures; many at once cost far less than one by one.
+    """Measure pictures; many at once cost far less than one by one.
 
     Args:
-        pictures: those that :func:`small_picture` or :func:`bounded` gave.
+        pictures: results of :func:`small_picture` or :func:`bounded`.
     """
     count = len(pictures)
     looks = Looks(np.zeros((count, SIDE, SIDE), np.uint8), np.zeros(count), np.zeros(count))
@@ -127,7 +127,7 @@ def look_at(pictures: Sequence[SmallPicture]) -> Looks:
 
 
 def _gray_of(pixels: Pixels) -> tuple[Pixels, _Floats | float]:
-    """Return how bright colours look (ITU-R BT.601), and how colourful they are.
+    """Return the brightness (ITU-R BT.601) and the colourfulness of pictures.
 
     Args:
         pixels: uint8 [n, h, w], [n, h, w, 1] or [n, h, w, 3].
@@ -153,8 +153,8 @@ def _sharpness(gray: Pixels) -> _Floats | float:
     count, height, width = gray.shape
     if min(height, width) < 3:
         return 0.0
-    # The discrete Laplacian: what a pixel has less than its four neighbours. All rows in one line,
-    # which is far faster; so the outer pixels of a row have neighbours in another one.
+    # The discrete Laplacian: a pixel's four neighbours minus four times the pixel. All rows are in
+    # one line, which is far faster; outer pixels, with neighbours in other rows, are set to 0.
     line = gray.reshape(count, -1).astype(np.int16)
     inner = line[:, width:-width]
     laplacian = line[:, : -2 * width] + line[:, 2 * width :]
@@ -169,14 +169,14 @@ def _sharpness(gray: Pixels) -> _Floats | float:
 
 
 def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
-    """Average what each of 32×32 pixels covers: uint8 [n, 32, 32].
+    """Average the area that each of 32×32 pixels covers: uint8 [n, 32, 32].
 
-    Pixels are weighted by the area that they share. Filters that take or leave whole pixels, as
-    Pillow's do, move the picture by up to half a pixel, and its hash with it.
+    Pixels are weighted by the shared area. Filters that use only whole pixels, such as Pillow's,
+    shift the picture by up to half a pixel, which changes its hash.
 
     Args:
         gray: uint8 [n, h, w].
-        pictures: those of ``gray``: what lengths they had.
+        pictures: the small pictures of ``gray``, for their original sizes.
     """
     _, height, width = gray.shape
     rows = np.stack([_shares(each.height, each.factor, height) for each in pictures])
@@ -190,15 +190,15 @@ def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
 
 @lru_cache(maxsize=256)
 def _shares(length: int, factor: int, count: int) -> npt.NDArray[np.float64]:
-    """Return how much of each pixel lies in each part of a side, in 1/32 pixels.
+    """Return how much of each small pixel lies in each part of a side, in 1/32 pixels.
 
-    The last pixel of a side that ``factor`` does not divide reaches beyond it; only what lies
+    If ``factor`` does not divide the side, its last pixel reaches beyond the end; only the part
     inside counts.
 
     Args:
-        length: of the side, in pixels of the picture itself.
-        factor: the length of one small pixel.
-        count: small pixels.
+        length: length of the side, in pixels of the original picture.
+        factor: length of one small pixel.
+        count: number of small pixels.
 
     Returns:
         float64 [32, count] of whole numbers; each row adds up to ``length``.

@@ -1,13 +1,13 @@
-"""MinHash of texts: how much two of them share, estimated from 64 bytes of each.
+"""MinHash of texts: estimates the similarity of two texts from 64 bytes of each.
 
     "Good, and cheap."   ─words─▶   good·and, and·cheap, cheap·   ─signatures─▶   uint8 [64]
 
 A text is the set of its pairs of neighbouring words; the last word counts once more by itself. The
-similarity of two texts is how many pairs they share, as a part of all that either has (Jaccard).
-Each of 64 hash functions orders all pairs; the first pair of a text in this order is also that of
-another text with a probability that equals their similarity (Broder, "On the resemblance and
-containment of documents", 1997). So the share of equal bytes in two signatures estimates it, with a
-standard error of at most 0.06.
+similarity of two texts is the number of pairs that they share, divided by the number of pairs in
+either (Jaccard). Each of 64 hash functions orders all pairs; two texts have the same first pair in
+this order with a probability that equals their similarity (Broder, "On the resemblance and
+containment of documents", 1997). So the share of equal bytes in two signatures estimates the
+similarity, with a standard error of at most 0.06.
 
 Words are runs of letters and digits; small and capital Latin letters without accents are the same.
 Each character that UTF-8 writes in three or four bytes, such as a Chinese one, is a word.
@@ -27,10 +27,10 @@ import numpy.typing as npt
 #: Bytes of a signature.
 SIGNATURE_BYTES = 64
 
-#: Of a longer text, so many bytes are compared.
+#: Bytes of a longer text that are compared.
 MOST_BYTES = 60_000
 
-# Texts are hashed together, about so many bytes at a time: arrays stay in the processor's cache.
+# Bytes of texts that are hashed together: arrays stay in the processor's cache.
 _CHUNK_BYTES = 1 << 16
 
 _BITS = 64
@@ -45,9 +45,9 @@ class Words(NamedTuple):
     """The words of several texts, text by text.
 
     Attributes:
-        hashes: uint64: of each word.
-        texts: the text of each.
-        counts: how many words each text has.
+        hashes: uint64: the hash of each word.
+        texts: the index of each word's text.
+        counts: the number of words in each text.
     """
 
     hashes: Hashes
@@ -55,10 +55,10 @@ class Words(NamedTuple):
     counts: Counts
 
     def runs(self, length: int) -> tuple[Hashes, npt.NDArray[np.bool_]]:
-        """Return for each word the hash of it and those behind it, and whether one text has all.
+        """Return the hash of each run of words, and whether all its words are in one text.
 
         Args:
-            length: words together, at least 1; at most as many as there are.
+            length: words in a run, at least 1; at most the number of all words.
         """
         count = len(self.hashes) - length + 1
         hashes = self.hashes[:count]
@@ -68,7 +68,7 @@ class Words(NamedTuple):
 
 
 def chunks(texts: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
-    """Yield texts that are hashed together, and the place of the first; long ones are cut."""
+    """Yield groups of texts to hash together, and the index of the first; cut long texts."""
     chunk: list[bytes] = []
     size = start = 0
     for at, text in enumerate(texts):
@@ -87,11 +87,11 @@ def words_of(texts: Sequence[bytes]) -> Words:
     """Return the words of texts in UTF-8, at most one chunk (:func:`chunks`)."""
     data = np.frombuffer(b" %b " % b" ".join(texts), np.uint8)
     kinds, begins = _kinds(data)
-    # A word begins or ends where the kind of byte changes, or where another character begins.
+    # A word begins or ends where the kind of byte changes, or where a sign begins.
     edges = np.flatnonzero((kinds[1:] != kinds[:-1]) | begins[1:]) + 1
     is_start = kinds[edges] > 0
     starts, stops = edges[is_start], np.append(edges[1:], len(data))[is_start]
-    # The polynomial of a word: that of all up to its end, less that of all up to its start.
+    # A word's polynomial is the difference of the polynomials up to its end and up to its start.
     powers, inverses = _powers()
     sums = np.cumsum(_LOWER[data] * powers[: len(data)], dtype=np.uint64)
     hashes = mixed((sums[stops - 1] - sums[starts - 1]) * inverses[starts])
@@ -102,7 +102,7 @@ def words_of(texts: Sequence[bytes]) -> Words:
 
 
 def signatures(words: Words) -> tuple[Signatures, Counts]:
-    """Return the signatures of those texts that have words: uint8 [n, 64], and their numbers."""
+    """Return the signatures of the texts with words, uint8 [n, 64], and the texts' indices."""
     rows = np.flatnonzero(words.counts)
     if not len(rows):
         return np.empty((0, SIGNATURE_BYTES), np.uint8), rows
@@ -113,7 +113,7 @@ def signatures(words: Words) -> tuple[Signatures, Counts]:
     pairs = mixed(words.hashes * np.uint64(_NEXT) + following)
     orders = np.multiply.outer(_functions(), (pairs >> np.uint64(32)).astype(np.uint32))
     least = np.minimum.reduceat(orders, starts, axis=1)
-    # The lowest bits: the highest ones are zero of whatever is the least of many.
+    # The lowest bits, since the highest bits of a minimum of many numbers are zero.
     return np.ascontiguousarray(least.astype(np.uint8).T), rows
 
 
@@ -122,16 +122,16 @@ def similarity(signatures: Signatures, others: Signatures) -> npt.NDArray[np.flo
 
     Args:
         signatures: uint8 [n, 64].
-        others: uint8 [n, 64]: what they are compared with.
+        others: uint8 [n, 64].
     """
     return (signatures == others).mean(axis=1)
 
 
 def bands(signatures: Signatures) -> Iterator[npt.NDArray[np.uint32]]:
-    """Yield 16 times a part of each signature: texts with an equal part may be alike.
+    """Yield the 16 parts of all signatures, one by one: texts with an equal part may be alike.
 
-    Of two texts with a similarity of 0.7, a part is equal with a probability of 0.99; of two with
-    0.5, of 0.64; of two with 0.2, of 0.03.
+    Two texts with a similarity of 0.7 have an equal part with a probability of 0.99; with a
+    similarity of 0.5, 0.64; with a similarity of 0.2, 0.03.
     """
     parts = np.ascontiguousarray(signatures).view(np.uint32)
     for band in range(parts.shape[1]):
@@ -139,7 +139,7 @@ def bands(signatures: Signatures) -> Iterator[npt.NDArray[np.uint32]]:
 
 
 def _kinds(data: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    """Return of each byte whether it is of a word (1, 2) or not (0), and where a sign begins."""
+    """Return the kind of each byte, in a word (1, 2) or not (0), and where signs begin."""
     kinds = _KINDS[data]
     begins = np.zeros(len(data), np.bool_)
     for size, (first, last) in _SIZES.items() if (data > 0x7F).any() else ():
@@ -170,15 +170,15 @@ def _powers() -> tuple[Hashes, Hashes]:
 
 @lru_cache(maxsize=1)
 def _functions() -> npt.NDArray[np.uint32]:
-    """Return odd numbers: a product with one of them orders all 32-bit numbers anew."""
+    """Return odd numbers: multiplication by each of them permutes the 32-bit numbers."""
     seeds = np.arange(1, SIGNATURE_BYTES + 1, dtype=np.uint64) * np.uint64(_BASE)
     return (mixed(seeds) >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
 
 
-# Kinds of bytes: between words, within a word, and of a sign that is a word by itself.
+# Kinds of bytes: between words, within a word, and in a sign that is a word by itself.
 _BETWEEN, _WITHIN, _SIGN = 0, 1, 2
 
-# First bytes of characters in UTF-8 by their size, where the bytes behind are not within a word.
+# First bytes of UTF-8 characters, by size, whose other bytes take the kind of the first.
 _SIZES = {2: (0xC2, 0xC2), 3: (0xE0, 0xEF), 4: (0xF0, 0xF4)}
 
 

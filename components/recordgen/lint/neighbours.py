@@ -7,9 +7,9 @@
 
 Two hashes that differ in at most three bits are equal in one of four bands of 16 bits, and in one
 of four bands of 12 bits of the rest (Manku, Jain and Sarma, "Detecting near-duplicates for web
-crawling", 2007). So hashes are sorted by each of the 16 pairs of bands, and only those with equal
-bands are compared. Hashes of real pictures are not spread evenly: 28 bits keep buckets small where
-16 would not.
+crawling", 2007). So hashes are sorted by each of the 16 pairs of bands, and only hashes with equal
+bands are compared. Hashes of real pictures are not distributed evenly: 28 bits keep buckets small
+where 16 would not.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-#: Bits in which two near-duplicates differ at most: what the bands guarantee to find.
+#: Maximum number of different bits for which the bands find all near-duplicates.
 MAX_DISTANCE = 3
 
 _BANDS, _BAND_BITS, _REST_BITS = 4, 16, 12
 
-# Hashes of one bucket are compared with so many that follow. Without a limit, hashes that were made
-# to meet in one bucket would be compared all with all.
+# A hash is compared with this number of hashes that follow it in its bucket. Without a limit, an
+# attacker could craft hashes for one bucket, and all would be compared with all.
 _WINDOW = 32
 
-# Pictures that share a hash and are not alike: so many leaders are tried before the rest is left.
+# Leaders that are tried for pictures that share a hash but are not alike.
 _LEADERS = 16
 
-# Pairs that are looked at in one go: memory for temporary arrays, whatever the number of hashes.
+# Pairs that are processed together: it limits the memory of temporary arrays.
 _CHUNK = 1 << 15
 
 Indices: TypeAlias = "npt.NDArray[np.int32]"
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 
-#: ``(first, second) -> bool`` for each pair of hashes: whether what they stand for is really alike.
+#: ``(first, second) -> bool`` for each pair of hashes: whether the hashed things are really alike.
 Alike: TypeAlias = "Callable[[Indices, Indices], npt.NDArray[np.bool_]]"
 
 
@@ -51,21 +51,21 @@ def find_neighbours(
 ) -> Indices:
     """Group things whose hashes differ in at most three bits.
 
-    Needs less than 50 bytes a hash, besides what ``alike`` needs.
+    It needs less than 50 bytes per hash, in addition to ``alike``.
 
     Args:
-        hashes: uint64 [n], or [k × n]: k hashes of each thing, for the ways to look at it; first
-            one of each thing, then the second ones in the same order.
-        count: n; None: as many as there are hashes.
-        usable: bool, for each hash; False: it says nothing, such as that of a picture of one
-            colour. None: all are usable.
-        alike: compares the things themselves, for pairs whose hashes are close.
+        hashes: uint64 [n], or [k × n] for k views of each thing; the first hash of each thing, then
+            the second hashes in the same order.
+        count: n; None for the number of hashes.
+        usable: bool for each hash; False if it is meaningless, such as the hash of a picture of one
+            colour. None if all are usable.
+        alike: compares the things themselves, for pairs with close hashes.
 
     Returns:
         int32 [n]: the lowest index of the group of each thing; its own if it has none.
     """
     forest = _Forest(len(hashes) if count is None else count)
-    # Sorted by hash, then by index: the first index of each hash stands for all that share it.
+    # Sorted by hash, then by index: the first index of each hash represents all that share it.
     order = np.argsort(hashes, kind="stable").astype(np.int32)
     kept = order if usable is None else order[usable[order]]
     leaders = np.concatenate(list(_join_equal(hashes, kept, forest, alike)))
@@ -78,7 +78,7 @@ def group_by_keys(keys: Iterable[npt.NDArray[np.uint32]], count: int, alike: Ali
     """Group things that share a key and are alike.
 
     Args:
-        keys: several times a key of each thing: uint32 [n].
+        keys: several arrays, each with a key of each thing: uint32 [n].
         count: n.
         alike: compares the things themselves.
 
@@ -96,9 +96,9 @@ def group_by_keys(keys: Iterable[npt.NDArray[np.uint32]], count: int, alike: Ali
 def _join_equal(
     hashes: Hashes, kept: Indices, forest: _Forest, alike: Alike | None
 ) -> Iterator[Indices]:
-    """Join equal hashes to the first one of each; yield who leads them.
+    """Join things to the first one with the same hash, their leader; yield all leaders.
 
-    Things that share a hash but are not like the first one get a leader of their own.
+    Things that share a hash with a leader but are not like it get another leader.
     """
     left = kept
     for _ in range(_LEADERS):
@@ -121,7 +121,7 @@ def _chunks(size: int) -> Iterator[slice]:
 
 
 def _close_pairs(hashes: Hashes) -> Iterator[tuple[Indices, Indices]]:
-    """Yield pairs of positions with close hashes; a pair may come more than once."""
+    """Yield pairs of positions with close hashes; a pair may occur more than once."""
     for band in range(_BANDS):
         for rest in range(_BANDS):
             keys = _keys(hashes, band, rest)
@@ -133,7 +133,7 @@ def _close_pairs(hashes: Hashes) -> Iterator[tuple[Indices, Indices]]:
 
 
 def _keys(hashes: Hashes, band: int, rest: int) -> npt.NDArray[np.uint32]:
-    """Return one band of each hash beside one band of its other 48 bits."""
+    """Return keys that combine one band of each hash with one band of its other 48 bits."""
     keys = np.empty(len(hashes), np.uint32)
     shift = np.uint64(band * _BAND_BITS)
     for at in _chunks(len(hashes)):
@@ -148,10 +148,10 @@ def _keys(hashes: Hashes, band: int, rest: int) -> npt.NDArray[np.uint32]:
 def _pairs_in_buckets(
     keys: npt.NDArray[np.uint32], order: Indices
 ) -> Iterator[tuple[Indices, Indices]]:
-    """Yield each thing beside those that follow it and have the same key.
+    """Yield pairs of things with the same key, within the window.
 
     Args:
-        keys: sorted.
+        keys: sorted keys.
         order: the thing of each key.
     """
     for chunk in _chunks(len(keys)):
@@ -165,15 +165,15 @@ def _pairs_in_buckets(
 
 
 def _starts(values: Hashes) -> npt.NDArray[np.bool_]:
-    """Return True for each value that differs from the one before."""
+    """Return True for each value that differs from its predecessor."""
     starts = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=starts[1:])
     return starts
 
 
 def count_bits(values: Hashes) -> npt.NDArray[np.uint8]:
-    """Return how many bits of each value are set: uint8, the shape of ``values``."""
-    # Sums of 2, 4 and 8 bits side by side; NumPy has an operation for it only since 2.0.
+    """Return the number of set bits of each value: uint8, in the shape of ``values``."""
+    # Sums of 2, 4 and 8 bits in parallel; NumPy has a function for it only since 2.0.
     values = values - (values >> np.uint64(1) & np.uint64(0x5555555555555555))
     pairs = np.uint64(0x3333333333333333)
     values = (values & pairs) + (values >> np.uint64(2) & pairs)
@@ -192,16 +192,16 @@ class _Forest:
         root = self._parent[of]
         while not np.array_equal(above := self._parent[root], root):
             root = above
-        self._parent[of] = root  # the next look takes one step
+        self._parent[of] = root  # the next call takes one step
         return root
 
     def join_alike(
         self, first: Indices, second: Indices, alike: Alike | None
     ) -> npt.NDArray[np.bool_]:
-        """Join pairs of hashes that are alike; return which now are in one group."""
+        """Join pairs of hashes that are alike; return whether each pair is now in one group."""
         size = np.int32(len(self._parent))
         one, other = first % size, second % size
-        # Those that are in one group already need no look.
+        # Pairs that are already in one group need no comparison.
         joined: npt.NDArray[np.bool_] = self.roots(one) == self.roots(other)
         new = np.flatnonzero(~joined)
         if alike is not None and len(new):
@@ -215,7 +215,7 @@ class _Forest:
         while len(first):
             one, other = self.roots(first), self.roots(second)
             high, low = np.maximum(one, other), np.minimum(one, other)
-            # One pair for each upper root: a root that hangs below a lower one makes no circle.
+            # One pair for each upper root: roots hang only below lower roots, so there is no cycle.
             upper, used = np.unique(high, return_index=True)
             used = used[low[used] < upper]
             self._parent[high[used]] = low[used]

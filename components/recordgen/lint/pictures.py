@@ -1,8 +1,8 @@
-"""What pictures show: measures of their thumbnails, many at a time, and what is wrong with them.
+"""Measures of pictures from their thumbnails, many at a time, and the findings from them.
 
     64 looks (32×32 gray, sharpness)  ─measured─▶  PictureFacts (an array for each measure)
 
-The hash of given pixels is the same on every machine: it is made of whole numbers.
+The hash of given pixels is the same on every machine: it is computed with whole numbers.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ HASH_BITS = 64
 
 _Floats: TypeAlias = "npt.NDArray[np.float32]"
 
-# The following numbers are chosen from the table of `python -m benchmarks.lint_precision`.
+# The following numbers come from the table of `python -m benchmarks.lint_precision`.
 
-#: Correlation of the signatures of near-duplicates.
+#: The least correlation of the signatures of near-duplicates.
 LEAST_CORRELATION = 0.97
 
-#: The least contrast of a picture whose hash says something about it.
+#: The least contrast of a picture with a meaningful hash.
 LEAST_HASH_CONTRAST = 3.0
 
 
 class PictureFacts(NamedTuple):
-    """What pictures look like: arrays with one element for each.
+    """Measures of pictures: arrays with one element for each picture.
 
     Attributes:
         perceptual_hash: uint64: the signs of the 64 lowest frequencies. Copies differ in few bits,
-            also after encoding, resizing or brightening; without ``contrast`` it says nothing.
+            also after encoding, resizing or brightening; it is meaningless without ``contrast``.
         signature: uint8 [n, 8, 8]: the picture in 64 gray pixels, to verify that two are alike.
         brightness: float32: mean, 0 (black) to 255 (white).
         contrast: float32: standard deviation, 0 to 127.5.
-        darkest: uint8: the level that 1 % of the picture are not above.
-        lightest: uint8: the level that 1 % of the picture are not below.
-        entropy: float32: of the levels in steps of 4, 0 to 6 bits.
+        darkest: uint8: 1 % of the picture is at this level or below.
+        lightest: uint8: 1 % of the picture is at this level or above.
+        entropy: float32: entropy of the levels in steps of 4, 0 to 6 bits.
         sharpness: float32: see :class:`recordgen.lint.looks.Looks`.
-        colourfulness: float32: see the same; NaN: not known.
+        colourfulness: float32: see :class:`recordgen.lint.looks.Looks`; NaN if unknown.
     """
 
     perceptual_hash: npt.NDArray[np.uint64]
@@ -82,7 +82,7 @@ def measured(looks: Looks) -> PictureFacts:
 
 
 def _histograms(thumbnails: Pixels) -> npt.NDArray[np.int64]:
-    """Return how many pixels have each level: int64 [n, 256]."""
+    """Return the number of pixels at each level: int64 [n, 256]."""
     count = len(thumbnails)
     offsets = np.arange(count)[:, None] * 256
     levels = thumbnails.reshape(count, SIDE * SIDE) + offsets
@@ -90,7 +90,6 @@ def _histograms(thumbnails: Pixels) -> npt.NDArray[np.int64]:
 
 
 def _moments(histograms: npt.NDArray[np.int64]) -> tuple[_Floats, _Floats]:
-    """Return mean and standard deviation."""
     levels, size = np.arange(256), SIDE * SIDE
     sums, squares = histograms @ levels, histograms @ (levels * levels)
     spread = np.sqrt((size * squares - sums * sums).astype(np.float64)) / size
@@ -105,7 +104,7 @@ def _entropy(histograms: npt.NDArray[np.int64]) -> _Floats:
 
 
 def signatures(thumbnails: Pixels) -> Pixels:
-    """Return thumbnails in 8×8 pixels: uint8 [n, 8, 8]."""
+    """Reduce thumbnails to 8×8 pixels: uint8 [n, 8, 8]."""
     side = SIDE // SIGNATURE_SIDE
     rows = np.repeat(np.eye(SIGNATURE_SIDE), side, axis=1)
     sums = np.matmul(rows, np.matmul(thumbnails.astype(np.float64), rows.T))
@@ -135,8 +134,8 @@ def _cosines() -> tuple[
     npt.NDArray[np.intp],
     npt.NDArray[np.uint64],
 ]:
-    """Return the DCT's matrix in whole numbers, where its 64 lowest waves are, and their bits."""
-    count = 11  # waves along a side: diagonals 1 to 10 of them hold 65, all but the mean
+    """Return the DCT's matrix in whole numbers, its 64 lowest waves (rows, columns), their bits."""
+    count = 11  # waves along a side: without the mean, diagonals 1 to 10 have 65
     waves = np.arange(count)[:, None] * (2 * np.arange(SIDE)[None] + 1)
     cosines = np.rint(np.cos(waves * (np.pi / (2 * SIDE))) * (1 << 12))
     lowest = sorted(
@@ -153,7 +152,7 @@ def find_alike(facts: PictureFacts, *, least: float = LEAST_CORRELATION) -> Indi
     It takes about four seconds for a million pictures.
 
     Args:
-        facts: of all pictures.
+        facts: facts about all pictures.
         least: see :func:`are_alike`.
 
     Returns:
@@ -184,14 +183,14 @@ def mirrored_hashes(hashes: Hashes) -> Hashes:
 def are_alike(
     signatures: Pixels, others: Pixels, least: float = LEAST_CORRELATION
 ) -> npt.NDArray[np.bool_]:
-    """Return for pairs of near-duplicates whether their pixels rise and fall together.
+    """Return whether the pixels of each pair of pictures correlate.
 
     Brightness and contrast do not matter.
 
     Args:
         signatures: uint8 [n, h, w].
-        others: uint8 [n, h, w]: what they are compared with.
-        least: the correlation from which on two are alike, 0 to 1.
+        others: uint8 [n, h, w]: the other picture of each pair.
+        least: the least correlation of two pictures that are alike, 0 to 1.
 
     Returns:
         bool [n]
@@ -207,11 +206,11 @@ def are_alike(
 
 
 def has_hash(facts: PictureFacts) -> npt.NDArray[np.bool_]:
-    """Return whether the hash of each picture says something: it has some contrast."""
+    """Return whether each picture has enough contrast for a meaningful hash."""
     return facts.contrast >= LEAST_HASH_CONTRAST
 
 
-# What is said of a picture, given its facts and the threshold.
+# Messages, formatted with the facts about a picture and the threshold.
 _MESSAGES = {
     "ONE_COLOUR": "the picture has nearly one colour: its levels deviate by {contrast:.1f} of 255 "
     "around {brightness:.0f} (less than {threshold:g})",
@@ -225,12 +224,12 @@ _MESSAGES = {
 
 
 def findings_of(facts: PictureFacts, thresholds: Mapping[str, float]) -> Iterator[Hits]:
-    """Yield what is wrong with pictures, by their place in ``facts``.
+    """Yield findings about pictures; their rows are indices in ``facts``.
 
-    A picture of one colour is not called dark, light or blurred as well.
+    A picture of one colour is not also reported as dark, light or blurred.
 
     Args:
-        facts: of the pictures.
+        facts: facts about the pictures.
         thresholds: by code, see :data:`recordgen.lint.codes.CHECKS`.
     """
     plain = facts.contrast < thresholds["ONE_COLOUR"]

@@ -1,4 +1,4 @@
-"""Run the checks that are wanted."""
+"""Runs the selected checks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from recordgen.rejects import Finding
 
 @dataclass(frozen=True)
 class Lint:
-    """What the checks have found.
+    """The result of the checks.
 
     Attributes:
-        counts: findings by code, in the order of the codes.
-        fatal: those of them that fail a run.
+        counts: number of findings by code, in the order of the codes.
+        fatal: the counts of codes that fail a run.
         about_all: findings about the dataset as a whole.
     """
 
@@ -38,7 +38,7 @@ class Lint:
 
     @property
     def errors(self) -> int:
-        """Findings that are errors."""
+        """Number of findings that are errors."""
         return count_level(self.counts, ERROR)
 
     @property
@@ -71,17 +71,17 @@ class Lint:
 
 
 def need_packages(task: LintedTask, selection: Selection) -> None:
-    """Check that what the wanted checks of a task import is installed.
+    """Check that the packages for the selected checks of a task are installed.
 
     Raises:
-        UsageError: a package is missing; names the extra that installs it.
+        UsageError: a package is missing; the message names the extra that installs it.
     """
     for code in sorted(selection.codes):
         check = CHECKS[code]
         if check.extra and check.finder in task.checks and not find_spec(PACKAGES[check.extra]):
             raise UsageError(
                 f"select: {code} needs the package {PACKAGES[check.extra]!r}, which is not "
-                f"installed: pip install 'recordgen[{check.extra}]', or leave the code out"
+                f"installed: pip install 'recordgen[{check.extra}]', or omit the code"
             )
 
 
@@ -94,15 +94,15 @@ def run_checks(
     selection: Selection,
     open_payload: OpenPayload,
 ) -> Lint:
-    """Run the checks that are wanted.
+    """Run the selected checks.
 
     Args:
-        facts: of all examples.
-        task: says how annotations are compared and shown.
-        about_all: what was found of the dataset as a whole: codes and sentences.
-        lines: what was found of lines of import files; of very many, the first.
-        lines_by_code: how many there are.
-        selection: what is wanted.
+        facts: facts about all examples.
+        task: the task of the examples.
+        about_all: codes and messages of findings about the dataset as a whole.
+        lines: findings about lines of import files; the first of them if there are very many.
+        lines_by_code: the number of findings about lines, by code.
+        selection: the selected checks.
         open_payload: opens the payload of an example, for checks that need it.
     """
     wanted = selection.codes
@@ -135,7 +135,7 @@ def run_checks(
 
 
 def _finder(path: str, open_payload: OpenPayload) -> Callable[..., Iterable[Hits | AboutAll]]:
-    """Return what runs checks, given what opens payloads if they need it."""
+    """Return the function at a path, bound to ``open_payload`` if its checks open payloads."""
     finder: Callable[..., Iterable[Hits | AboutAll]] = imported(path)
     opens = any(check.finder == path and check.extra for check in CHECKS.values())
     return partial(finder, open_payload=open_payload) if opens else finder

@@ -1,4 +1,4 @@
-r"""What a worker notes of the texts that it sees, many at a time.
+r"""The facts that a worker collects about texts, many at a time.
 
 SeenText(b"The caf\xc3\x83\xc2\xa9 is good", 16, ("good", "bad"))
   ─measured─▶  TextFacts(…, characters=[16], garbled=["The cafÃ© is good"], named=[["good"]])
@@ -24,20 +24,20 @@ from recordgen.lint.minhash import (
     words_of,
 )
 
-# Labels of more words are not looked for.
+# Labels with more words are not searched.
 _MOST_WORDS = 4
 
-# Bits of a hash by which words are sorted out that cannot begin a label.
+# Bits of a hash that quickly exclude words that cannot begin a label.
 _SIEVE_BITS = 16
 
-#: What decoders write for bytes that are no character.
+#: The character that decoders write for invalid bytes.
 REPLACEMENT = "\ufffd"
 
-# What every character of two or three bytes looks like where its UTF-8 was read as Latin-1 or
-# Windows-1252, and encoded once more. The first byte is a literal, for which a search is fast.
+# Matches every character of two or three bytes whose UTF-8 was read as Latin-1 or Windows-1252, and
+# encoded once more. The first byte is a literal, which makes the search fast.
 _SUSPECT = re.compile(rb"\xc3[\x82-\xb4][\xc2\xc5\xc6\xcb\xe2]")
 
-# Of each text, so many suspects are looked at, with so many bytes on each side.
+# Suspects that are examined per text, and bytes on each side of a suspect.
 _MOST_SUSPECTS, _AROUND = 16, 12
 
 
@@ -46,8 +46,8 @@ class SeenText(NamedTuple):
 
     Attributes:
         data: the text in UTF-8.
-        characters: how many it has.
-        labels: those that any example may have; the same tuple for all texts of a dataset.
+        characters: its number of characters.
+        labels: all labels of the dataset; the same tuple for all its texts.
     """
 
     data: bytes
@@ -56,14 +56,14 @@ class SeenText(NamedTuple):
 
 
 class TextFacts(NamedTuple):
-    """What was noted of several texts.
+    """Facts about several texts.
 
     Attributes:
-        signatures: uint8 [n, 64], see :mod:`recordgen.lint.minhash`; zeros: it has no words.
+        signatures: uint8 [n, 64], see :mod:`recordgen.lint.minhash`; zeros for texts without words.
         has_words: bool [n].
         characters: int32 [n].
-        garbled: of each, a part that was decoded wrongly; None: there seems to be none.
-        named: of each, the labels that stand in it, in any order; None: no label does.
+        garbled: a part of each text that was decoded wrongly; None if none was found.
+        named: the labels that each text contains, in any order; None if there are none.
     """
 
     signatures: Signatures
@@ -74,7 +74,7 @@ class TextFacts(NamedTuple):
 
 
 def measured(texts: Sequence[SeenText]) -> TextFacts:
-    """Note what the checks need of texts; many at once cost less than one by one."""
+    """Collect facts about texts; many at once cost less than one by one."""
     found = np.zeros((len(texts), SIGNATURE_BYTES), np.uint8)
     has_words = np.zeros(len(texts), np.bool_)
     named: list[list[str] | None] = [None] * len(texts)
@@ -91,14 +91,14 @@ def measured(texts: Sequence[SeenText]) -> TextFacts:
 
 
 def _garbled(data: bytes) -> str | None:
-    """Return a part of a text that was decoded with the wrong encoding; None: there is none."""
+    """Return a part of a text that was decoded with the wrong encoding, or None."""
     if data.isascii():
         return None
     at = data.find(REPLACEMENT.encode())
     if at >= 0:
         return _around(data, at)
     for suspect in islice(_SUSPECT.finditer(data), _MOST_SUSPECTS):
-        from ftfy.badness import is_bad  # who has no suspect needs none of its tables
+        from ftfy.badness import is_bad  # its tables are loaded only if there is a suspect
 
         part = _around(data, suspect.start())
         if is_bad(part):
@@ -110,12 +110,12 @@ def _around(data: bytes, at: int) -> str:
     return data[max(0, at - _AROUND) : at + _AROUND].decode("utf-8", "ignore")
 
 
-class _Sought(NamedTuple):
-    """Labels of a number of words, by the hash of these.
+class _LabelIndex(NamedTuple):
+    """Labels with the same number of words.
 
     Attributes:
         sieve: bool [65536]: whether a label's hash has these lowest bits.
-        by_hash: the labels.
+        by_hash: the labels by the hash of their words.
     """
 
     sieve: npt.NDArray[np.bool_]
@@ -123,20 +123,20 @@ class _Sought(NamedTuple):
 
 
 def _labels_in(words: Words, labels: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    """Yield each label that stands in a text, word by word, beside the number of the text."""
-    for length, sought in _by_length(labels).items() if labels else ():
+    """Yield the index of a text and a label that it contains word by word, for all such pairs."""
+    for length, index in _by_length(labels).items() if labels else ():
         if length > len(words.hashes):
             continue
         hashes, is_whole = words.runs(length)
         low = hashes.astype(np.uint16)
-        places = np.flatnonzero(sought.sieve[low] & is_whole)
-        texts, by_hash = words.texts[places].tolist(), sought.by_hash
+        places = np.flatnonzero(index.sieve[low] & is_whole)
+        texts, by_hash = words.texts[places].tolist(), index.by_hash
         found = {*zip(texts, map(by_hash.get, hashes[places].tolist()), strict=True)}
         yield from sorted((text, label) for text, label in found if label is not None)
 
 
 @lru_cache(maxsize=4)
-def _by_length(labels: tuple[str, ...]) -> Mapping[int, _Sought]:
+def _by_length(labels: tuple[str, ...]) -> Mapping[int, _LabelIndex]:
     by_length: dict[int, dict[int, str]] = {}
     for label in labels:
         words = words_of([label.encode()[:1000]])
@@ -148,5 +148,5 @@ def _by_length(labels: tuple[str, ...]) -> Mapping[int, _Sought]:
     for length, by_hash in sorted(by_length.items()):
         sieve = np.zeros(1 << _SIEVE_BITS, np.bool_)
         sieve[np.array(list(by_hash), np.uint64).astype(np.uint16)] = True
-        found[length] = _Sought(sieve, by_hash)
+        found[length] = _LabelIndex(sieve, by_hash)
     return found

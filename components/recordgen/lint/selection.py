@@ -1,7 +1,7 @@
-"""Which checks the user wants, which findings fail a run, and from which number on.
+"""The user's selection of checks, of codes that fail a run, and of thresholds.
 
-Codes may be spelled in any case; a level stands for all codes of that level, ``ALL`` for all. A
-check that opens payloads runs only if its own code is selected.
+Codes may be written in any case; a level means all codes of the level, ``ALL`` all codes. A check
+that opens payloads runs only if its own code is selected.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from recordgen.lint.codes import (
 
 @dataclass(frozen=True)
 class Selection:
-    """What is looked for.
+    """Selected checks.
 
     Attributes:
         codes: the checks that run.
-        fatal: those whose findings fail a conversion.
-        thresholds: by code, of the checks that have one; of those of likeness, only what is given.
+        fatal: codes whose findings fail a conversion.
+        thresholds: by code, for checks that have one; similarity thresholds only if given.
     """
 
     codes: frozenset[str]
@@ -39,12 +39,12 @@ class Selection:
 
     @property
     def needs_looks(self) -> bool:
-        """Whether a check looks at each image or text."""
+        """Whether a check examines each image or text."""
         return not self.codes.isdisjoint(ON_LOOKS)
 
     @property
     def needs_rows(self) -> bool:
-        """Whether a check looks at rows of tables as they are."""
+        """Whether a check reads rows of tables."""
         return any(CHECKS[code].finder == ODD_COLUMNS for code in self.codes)
 
     @classmethod
@@ -59,13 +59,13 @@ class Selection:
         """Decode the options of these names.
 
         Args:
-            select: codes; empty: all that open no payload.
-            ignore: codes that are left out of them.
+            select: codes; empty for all that open no payload.
+            ignore: codes that do not run.
             fail_on: codes.
             threshold: words of the form ``CODE=NUMBER``.
 
         Raises:
-            UsageError: a code is unknown, or a threshold is no number above 0.
+            UsageError: a code is unknown, or a threshold is not a number above 0.
         """
         codes = _codes("select", select, BY_DEFAULT) or BY_DEFAULT
         return cls(
@@ -79,12 +79,12 @@ class Selection:
 
 
 def _codes(option: str, words: Iterable[str], grouped: Collection[str]) -> frozenset[str]:
-    """Return the codes that words stand for.
+    """Return the codes that words select.
 
     Args:
-        option: what gives the words.
+        option: the option, for messages.
         words: codes, levels and ``ALL``.
-        grouped: the codes that a level and ``ALL`` stand for.
+        grouped: the codes that levels and ``ALL`` include.
 
     Raises:
         UsageError: a word is none of these.
@@ -126,6 +126,7 @@ def _threshold(word: str) -> tuple[str, float]:
         raise UsageError(f"threshold: {code} needs a number above 0 (got {text!r})")
     if code in LIKENESS and number > 1:
         raise UsageError(
-            f"threshold: {code} needs a likeness above 0 and at most 1, such as 0.8 (got {text!r})"
+            f"threshold: {code} needs a similarity above 0 and at most 1, such as 0.8 (got "
+            f"{text!r})"
         )
     return code, number

@@ -1,6 +1,6 @@
-"""Columns of tables: those that say nothing, too much, or not the same everywhere.
+"""Checks of columns of tables: constant, mixed or skewed ones, outliers, and target leaks.
 
-Looks at the rows that shards have kept: a sample of each split, and rows that stand out
+They read the rows that shards have kept: a sample of each split, and rows with rare values
 (:mod:`recordgen.lint.columns`).
 """
 
@@ -25,25 +25,25 @@ from recordgen.lint.give_away import codes_of, scoring
 from recordgen.lint.shares import distance_of_samples, most_changed, share
 from recordgen.rows.columns import values_of
 
-# Fewer rows show nothing of a column.
+# Fewer rows are not enough to judge a column.
 _LEAST_ROWS = 10
 
 # Splits with fewer rows in the sample are not compared: chance alone makes them differ.
 _LEAST_OF_SPLIT = 100
 
-# Numbers are compared by tenths of train, texts by the most frequent ones.
+# Numbers are binned by tenths of train, texts by their most frequent values.
 _BINS = 10
 _MOST_FREQUENT = 20
 
-# Between what lies far outside and all other values is a gap: so many times as far as the next one.
-# Heavy tails, as those of incomes, thin out without one.
+# Outliers are separated by a gap: this many times as far as the value before. Heavy tails, such as
+# incomes, thin out without a gap.
 _GAP = 5.0
 
 _OTHERS, _MISSING = "other values", "no value"
 
 
 class _Roles(Protocol):
-    """What columns are for, see :class:`recordgen.tables.columns.Table`."""
+    """The roles of columns, see :class:`recordgen.tables.columns.Table`."""
 
     target: str | None
     weight: str | None
@@ -52,7 +52,7 @@ class _Roles(Protocol):
 
     @property
     def has_labels(self) -> bool:
-        """Whether the target is one of several classes."""
+        """Whether the target holds classes."""
 
 
 class TableTask(LintedTask, Protocol):
@@ -63,42 +63,42 @@ class TableTask(LintedTask, Protocol):
         """Its columns."""
 
     def column_values(self, annotations: Any) -> Mapping[str, Values]:
-        """Return the values of each column that becomes a feature, null where one is missing."""
+        """Return the values of each column that becomes a feature, null if one is missing."""
 
 
 class _Kept(NamedTuple):
     """The rows that shards have kept.
 
     Attributes:
-        rows: the example of each.
-        columns: their values [rows] by column.
-        drawn: the places of those that are a sample.
-        splits: the split of each of these.
+        rows: each row's example.
+        columns: values [rows] by column.
+        sampled: indices of the rows in the sample.
+        splits: the split of each row in the sample.
     """
 
     rows: Rows
     columns: Mapping[str, Values]
-    drawn: Rows
+    sampled: Rows
     splits: npt.NDArray[np.str_]
 
     def sample(self, name: str) -> Values:
         """Return the values of a column in the sample."""
-        return self.columns[name].take(pa.array(self.drawn))
+        return self.columns[name].take(pa.array(self.sampled))
 
 
 def find_odd_columns(
     facts: Facts, task: TableTask, thresholds: Mapping[str, float]
 ) -> Iterator[Hits | AboutAll]:
-    """Yield columns that are worth a look, and rows with odd values."""
+    """Yield odd columns, and rows with odd values."""
     table = task.table
     if table.target_kind:
         yield AboutAll("TARGET_KIND", table.target_kind)
-    rows, texts, is_drawn = facts.kept
+    rows, texts, is_sampled = facts.kept
     if len(rows) < _LEAST_ROWS:
         return
-    drawn = np.flatnonzero(is_drawn)
-    splits = np.array(facts.names)[facts.splits[rows[drawn]]]
-    kept = _Kept(rows, task.column_values(texts), drawn, splits)
+    sampled = np.flatnonzero(is_sampled)
+    splits = np.array(facts.names)[facts.splits[rows[sampled]]]
+    kept = _Kept(rows, task.column_values(texts), sampled, splits)
     total = len(facts)
     constant = set()
     for name, values in kept.columns.items():
@@ -118,9 +118,9 @@ def find_odd_columns(
 
 
 def _constant(name: str, values: Values) -> str:
-    """Return what to say of a column with one value; empty: it has several.
+    """Return the message for a column with one value; empty if it has several.
 
-    Each batch has kept a row that differs, if there is one, so this holds for all rows.
+    Each batch has kept a row with another value, if there is one, so this is true of all rows.
     """
     if values.null_count == len(values):
         return f"column {name!r} is empty: no example has it"
@@ -141,12 +141,12 @@ def _mixed_types(name: str, kept: _Kept, least: float, total: int) -> Iterator[H
         [(word, _), *others] = sorted(words.items(), key=lambda item: (-item[1], item[0]))
         more = f" and {', '.join(_shown(each) for each, _ in others[:3])}" if others else ""
         what = "holds" if kind == "dates" else "is text because of values such as"
-        # Not all are, so it must not look like all.
-        said = (
+        # Some values are not of this kind, so the message must not show 100 %.
+        message = (
             f"column {name!r} {what} {_shown(word)}{more}, though {min(part, 99.9):.1f} % of its "
             f"values are {kind}"
         )
-        yield Hits("MIXED_TYPES", kept.rows[misfits[:1]], _saying(said))
+        yield Hits("MIXED_TYPES", kept.rows[misfits[:1]], _always(message))
         return
 
 
@@ -159,26 +159,26 @@ def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[Hits]:
     is_far = (numbers < low) | (numbers > high)
     middle = float(np.median(sample))
     if middle > 0 and sample.min() >= 0:
-        # Amounts spread by factors rather than by sums: they must stand out in both.
+        # Amounts vary by factors rather than by sums: outliers must stand out on both scales.
         lowest, highest = fences(np.log1p(sample / middle), ranges / 2)
         with np.errstate(invalid="ignore"):
             logs = np.log1p(np.maximum(numbers, 0) / middle)
         is_far &= (logs < lowest) | (logs > highest) | (numbers < 0)
-    far = _behind_a_gap(np.abs(numbers - middle), is_far)
+    far = _beyond_gap(np.abs(numbers - middle), is_far)
     if not len(far):
         return
     most = far[-1]
     value = _shown(kept.columns[name][int(most)].as_py())
-    count = f"{len(far):,} such values were found" if len(far) > 1 else "no other value does so"
-    said = (
-        f"column {name!r} has {value}, which lies far from its other values: half of them lie "
+    count = f"{len(far):,} such values were found" if len(far) > 1 else "no other value is so far"
+    message = (
+        f"column {name!r} has {value}, which is far from its other values: half of them are "
         f"from {_quartile(sample, 0.25)} to {_quartile(sample, 0.75)}; {count}"
     )
-    yield Hits("OUTLIER", kept.rows[[most]], _saying(said))
+    yield Hits("OUTLIER", kept.rows[[most]], _always(message))
 
 
-def _behind_a_gap(distances: npt.NDArray[np.float64], is_far: npt.NDArray[np.bool_]) -> Rows:
-    """Return the far ones from the first gap on, the most distant last."""
+def _beyond_gap(distances: npt.NDArray[np.float64], is_far: npt.NDArray[np.bool_]) -> Rows:
+    """Return the far values from the first gap on, the most distant last."""
     order = np.argsort(np.nan_to_num(distances, nan=-1.0), kind="stable")
     ordered = distances[order]
     is_gap = np.zeros(len(order), np.bool_)
@@ -205,14 +205,15 @@ def _skew(name: str, kept: _Kept, least: float) -> Iterator[AboutAll]:
         key = most_changed(expected, found)
         yield AboutAll(
             "SKEW",
-            f"column {name!r} is spread otherwise in split {split} than in train: {apart:.0%} of "
-            f"its values there would have to be others (chance alone: about {by_chance:.0%}); "
-            f"{key}: {share(expected, key):.1%} of train, {share(found, key):.1%} of {split}",
+            f"column {name!r} is distributed differently in split {split} than in train: "
+            f"{apart:.0%} of its values there would have to change (by chance: about "
+            f"{by_chance:.0%}); {key}: {share(expected, key):.1%} of train, "
+            f"{share(found, key):.1%} of {split}",
         )
 
 
 def _bins(sample: Values, is_train: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-    """Return for each value a text that stands for it and values like it."""
+    """Return the name of each value's bin."""
     if pa.types.is_string(sample.type):
         texts = values_of(sample)
         counts = Counter(text for text in texts if text is not None)
@@ -245,7 +246,7 @@ def _give_away(inputs: list[str], table: _Roles, kept: _Kept, least: float) -> I
     score = scoring(targets.filter(has_target), has_labels=table.has_labels)
     if score is None:
         return
-    # What an amount leaves unexplained is squared: a tenth of it is as much.
+    # The score of amounts is a share of squared errors, so its threshold must be stricter.
     needed = least / 100 if table.has_labels else 1 - (1 - least / 100) / 5
     for name in inputs:
         values = kept.sample(name).filter(has_target)
@@ -254,7 +255,7 @@ def _give_away(inputs: list[str], table: _Roles, kept: _Kept, least: float) -> I
             yield AboutAll(
                 "GIVE_AWAY",
                 f"column {name!r} alone gives target {table.target!r} away: it scores "
-                f"{100 * found:.1f} of 100, where 0 is what chance does",
+                f"{100 * found:.1f} of 100, where chance scores 0",
             )
 
 
@@ -264,5 +265,5 @@ def _shown(value: object) -> str:
     return f"{value!r:.80}"
 
 
-def _saying(text: str) -> Callable[[int], str]:
+def _always(text: str) -> Callable[[int], str]:
     return lambda at: text

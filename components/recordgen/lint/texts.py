@@ -1,4 +1,4 @@
-"""Texts: long ones, those that were decoded wrongly, and labels that stand in their own texts."""
+"""Checks of texts: long texts, wrongly decoded texts, and labels in their own texts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class TextTask(LintedTask, Protocol):
 
 
 def find_odd_texts(facts: Facts, task: TextTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
-    """Yield texts that are long or garbled, and the first text of each class that names itself."""
+    """Yield long and garbled texts, and the first text of each class whose texts name it."""
     yield _long(facts, thresholds["LONG_TEXT"])
     yield _garbled(facts)
-    yield _giving_away(facts, task, thresholds["LABEL_IN_TEXT"])
+    yield _labels_in_texts(facts, task, thresholds["LABEL_IN_TEXT"])
 
 
 def _long(facts: Facts, threshold: float) -> Hits:
@@ -59,11 +59,11 @@ def _garbled(facts: Facts) -> Hits:
     return Hits("MOJIBAKE", rows, message)
 
 
-def _giving_away(facts: Facts, task: TextTask, threshold: float) -> Hits:
-    """Return the first text of each class whose label stands in nearly all of its texts alone."""
-    said = facts.columns["annotation"].combine_chunks().dictionary_encode()
+def _labels_in_texts(facts: Facts, task: TextTask, threshold: float) -> Hits:
+    """Return the first text of each class whose label is in nearly all of its texts, no others."""
+    annotations = facts.columns["annotation"].combine_chunks().dictionary_encode()
     numbers = facts.annotations
-    labels_of = [frozenset(task.labels(text)) for text in said.dictionary.to_pylist()]
+    labels_of = [frozenset(task.labels(text)) for text in annotations.dictionary.to_pylist()]
     examples = np.bincount(numbers[numbers >= 0], minlength=len(labels_of))
     named = facts.columns["named_labels"].combine_chunks()
     parents = pc.list_parent_indices(named).to_numpy()
@@ -85,7 +85,7 @@ def _giving_away(facts: Facts, task: TextTask, threshold: float) -> Hits:
         ):
             rows.append(int(where[is_mine].min()))
             messages.append(
-                f"the label {name!r} stands in {with_name:,} of the {mine:,} texts that have it, "
+                f"the label {name!r} appears in {with_name:,} of the {mine:,} texts that have it, "
                 f"and in {others_with_name:,} of the {others:,} others"
             )
     order = np.argsort(np.array(rows, np.intp), kind="stable")

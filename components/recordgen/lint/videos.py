@@ -1,6 +1,6 @@
-"""Videos: segments that overlap and say different things, and segments beyond a video's end.
+"""Checks of videos: overlapping segments with different labels, and segments beyond the end.
 
-The second check opens each video. PyAV reads its length: of nearly all formats from its header.
+The second check opens each video. PyAV reads its length, in nearly all formats from the header.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits
 from recordgen.ordered import map_in_order
 
-# Videos that are opened at once: what takes time is to wait for storage.
+# Videos that are opened at once; most of the time is spent waiting for storage.
 _THREADS = 16
 
 
@@ -30,16 +30,16 @@ class VideoTask(LintedTask, Protocol):
 
 
 def find_overlaps(facts: Facts, task: VideoTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
-    """Yield segments that begin inside an earlier one of their video and have another label.
+    """Yield segments that begin inside an earlier segment of their video with another label.
 
-    Segments with the same start and end are one with several labels.
+    Segments with the same start and end are one segment with several labels.
     """
     segments = [task.segment(facts.annotation(row)) for row in range(len(facts))]
     videos = facts.contents
     order = sorted(range(len(facts)), key=lambda row: (videos[row], *segments[row][1:]))
     found: dict[int, int] = {}
     for _, parts in groupby(order, videos.__getitem__):
-        last, *others = parts  # ``last`` is the one of the video that ends last so far
+        last, *others = parts  # ``last`` is the segment with the latest end so far
         for row in others:
             label, start, end = segments[row]
             other, other_start, other_end = segments[last]
@@ -59,11 +59,11 @@ def find_overlaps(facts: Facts, task: VideoTask, thresholds: Mapping[str, float]
 
 
 class Length(NamedTuple):
-    """How long a video is.
+    """The length of a video.
 
     Attributes:
         seconds: from its first frame to the end of its last.
-        frame_seconds: how long it shows one frame, on average; 0: not known.
+        frame_seconds: average duration of a frame; 0 if unknown.
     """
 
     seconds: float
@@ -75,7 +75,7 @@ def find_ends_beyond(
 ) -> Iterator[Hits]:
     """Yield segments that start or end more than a frame after the end of their video.
 
-    So are all segments of a video that cannot be opened: nothing is known of them.
+    All segments of a video that cannot be opened are findings, too.
     """
     videos, first, video_of = np.unique(facts.contents, return_index=True, return_inverse=True)
     measure = partial(_length_or_reason, facts, open_payload)
@@ -90,7 +90,7 @@ def find_ends_beyond(
 
 
 def _beyond(start: float, end: float, length: Length | str) -> str:
-    """Return what is wrong with a segment of a video; empty: nothing."""
+    """Return the message for a segment beyond its video's end; empty if it is not."""
     if isinstance(length, str):
         return f"cannot be compared with the end of its video: {length}"
     # Times are rounded to 32 bits.
@@ -103,7 +103,7 @@ def _beyond(start: float, end: float, length: Length | str) -> str:
 
 
 def _length_or_reason(facts: Facts, open_payload: OpenPayload, row: int) -> Length | str:
-    """Return the length of an example's video, or why it is not known."""
+    """Return the length of an example's video, or the reason why it is unknown."""
     import av
 
     uri, source = facts.payload(row)
@@ -111,21 +111,21 @@ def _length_or_reason(facts: Facts, open_payload: OpenPayload, row: int) -> Leng
         with open_payload(uri, source) as file:
             return video_length(file)
     except av.FFmpegError as exc:
-        return f"{uri} is no video that FFmpeg reads: {exc.strerror or type(exc).__name__}"
+        return f"{uri} is not a video that FFmpeg reads: {exc.strerror or type(exc).__name__}"
     except (OSError, RecordgenError, ValueError) as exc:
         return f"{uri} cannot be read: {exc or type(exc).__name__}"
 
 
 def video_length(file: IO[bytes]) -> Length:
-    """Return how long a video is.
+    """Return the length of a video.
 
     Args:
-        file: the video, open for reading; is left open.
+        file: the video, open for reading; it stays open.
 
     Raises:
-        av.FFmpegError: it is no video.
-        ValueError: it holds no pictures, only sound or text.
-        OSError, RecordgenError: it cannot be read.
+        av.FFmpegError: the file is not a video.
+        ValueError: the file has no pictures, only sound or text.
+        OSError, RecordgenError: the file cannot be read.
     """
     import av
 

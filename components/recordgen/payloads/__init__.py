@@ -1,1 +1,1 @@
-"""Payloads: fetched bytes → checked, normalised bytes that a trainer can trust."""
+"""Payloads: fetch, check and normalise the bytes of images."""

@@ -1,7 +1,7 @@
-"""Check an image in a process of its own, which can be ended while a decoder runs.
+"""Check an image in its own process, which can be killed while a decoder runs, unlike a thread.
 
-A thread cannot be. Starting a process takes some tenths of a second, so only images whose header
-promises much work are checked so.
+Starting a process takes some tenths of a second, so only images whose header announces much work
+are checked this way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: An image that takes no longer is not worth a line.
+#: A check that takes longer is logged.
 SILENT_SECONDS = 2.0
 
 _CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
@@ -33,18 +33,14 @@ _CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal
 def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
     """Check an image in another process, for at most ``image_seconds`` of processor time.
 
-    If that takes longer than two seconds, a line of the log names the image.
-
-    Args:
-        data: the file's bytes.
-        options: as of :func:`recordgen.payloads.image.check_image`.
-        uri: what the image is called.
+    If the check takes longer than two seconds, the log names the image. Arguments: as for
+    :func:`recordgen.payloads.image.check_image`.
 
     Raises:
         PayloadError: the image is refused.
         MemoryError: the process ran out of memory.
     """
-    # The child must find the package where this process did.
+    # The child must import the package from the same place.
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; from recordgen.payloads.apart import main; main()"
     )
@@ -55,7 +51,9 @@ def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
             answer, _ = process.communicate(pickle.dumps((data, options)), SILENT_SECONDS)
         except subprocess.TimeoutExpired:
             _log.info(
-                "%s takes long: it may take %g s of processor time", uri, options.image_seconds
+                "%s is slow to check: it may take %g s of processor time",
+                uri,
+                options.image_seconds,
             )
             answer, _ = process.communicate()
     status = process.returncode
@@ -69,9 +67,9 @@ def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
         name = signal.Signals(-status).name
         raise PayloadError(RejectCode.CORRUPT, f"the decoder crashed ({name})")
     if status == -signal.SIGKILL:
-        raise MemoryError("the system ended the process that checked an image, for its memory")
+        raise MemoryError("the system killed the process that checked an image, to free memory")
     if status:
-        raise RunnerError(f"the process that checked an image ended with {status}; run it again")
+        raise RunnerError(f"the process that checked an image exited with {status}; run it again")
     found: CheckedImage | PayloadError | MemoryError = pickle.loads(answer)
     if isinstance(found, Exception):
         raise found
@@ -79,22 +77,22 @@ def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
 
 
 def main() -> None:
-    """Check the image on stdin; write what is found to stdout."""
+    """Check the image on stdin; write the result to stdout."""
     from recordgen.payloads.image import prepare
 
-    warnings.simplefilter("ignore")  # Pillow's; they name no file
+    warnings.simplefilter("ignore")  # Pillow's warnings name no file
     data, options = pickle.load(sys.stdin.buffer)
-    # Not a timeout of the parent: on a busy machine an image must not become too slow.
+    # Processor time, not a timeout in the parent: a busy machine must not make an image too slow.
     signal.setitimer(signal.ITIMER_PROF, options.image_seconds)
     found: CheckedImage | PayloadError | MemoryError
     try:
         found = prepare(data, options).decode()
     except (PayloadError, MemoryError) as exc:
         found = exc
-    except KeyboardInterrupt:  # the terminal tells all processes
+    except KeyboardInterrupt:  # the terminal interrupts all processes
         raise SystemExit(128 + signal.SIGINT) from None
     try:
         sys.stdout.buffer.write(pickle.dumps(found))
         sys.stdout.flush()
     except BrokenPipeError:
-        os._exit(1)  # the parent was ended: nobody wants an answer, nor to hear of the pipe
+        os._exit(1)  # the parent is dead: exit without a message about the pipe

@@ -1,10 +1,10 @@
 """Memory for decoded images: one budget for all threads of a process.
 
-    a photo of 12 megapixels, baseline JPEG     2 MB   begins at once
+    a photo of 12 megapixels, baseline JPEG     2 MB   starts at once
     a WEBP of 12 megapixels                   150 MB   waits until the budget has room
-    a PNG of 100 megapixels                   1.2 GB   more than the budget: decoded alone
+    a PNG of 100 megapixels                   1.2 GB   exceeds the budget: decoded on its own
 
-An image that needs more than the budget is not refused: what is accepted must not depend on the
+An image that exceeds the budget is not refused: whether an image is accepted must not depend on the
 machine.
 """
 
@@ -18,16 +18,16 @@ from threading import Condition
 
 from recordgen.storage.memory import memory_limit
 
-#: Images that need less need not ask: threads could not hold enough of them to matter.
+#: Images that need less skip the budget: threads cannot hold enough of them to matter.
 SMALL_BYTES = 32_000_000
 
-# Of the machine's memory, for all processes of a run, of which there is at most one for each core.
+# Share of the machine's memory for all processes of a run, at most one for each core.
 _SHARE = 1 / 2
 _LEAST_BYTES = 256_000_000
 
 
 class MemoryBudget:
-    """Bytes that several threads may hold at once."""
+    """A limit on the bytes that several threads hold at the same time."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -35,7 +35,7 @@ class MemoryBudget:
 
     @contextmanager
     def hold(self, size: int, most: int) -> Iterator[None]:
-        """Wait until ``size`` more bytes do not exceed ``most``, or nobody holds any; hold them."""
+        """Hold ``size`` bytes, after waiting until they fit in ``most`` or none are held."""
         with self._changed:
             self._changed.wait_for(lambda: self._held == 0 or self._held + size <= most)
             self._held += size
@@ -53,6 +53,6 @@ DECODING = MemoryBudget()
 
 @cache
 def default_budget() -> int:
-    """Return half of the memory that this machine or container has, shared among its cores."""
+    """Return half of the memory of this machine or container, divided by its cores."""
     cores = os.cpu_count() or 1
     return max(_LEAST_BYTES, int(memory_limit() * _SHARE / cores))

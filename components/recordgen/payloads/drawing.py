@@ -1,4 +1,4 @@
-"""Boxes on a picture, for people to look at."""
+"""Draw boxes on a picture, for display."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from recordgen.payloads.image import PILLOW_FORMATS, decoded, to_8_bit
 from recordgen.payloads.resizing import LOSSY_QUALITY
 from recordgen.records.boxes import StoredBox
 
-# Shares of an image's shorter side, and the least, in pixels.
+# Shares of an image's shorter side, and minimum in pixels.
 _LINE, _LEAST_LINE = 1 / 240, 1
 _TEXT, _LEAST_TEXT = 1 / 28, 11
 
-# Turning the hue by the golden ratio puts each colour far from those before it.
+# Steps of the golden ratio keep each hue far from the previous ones.
 _HUE_TURN = 0.6180339887
 
 # Above this brightness, black is easier to read on a colour than white.
@@ -33,7 +33,7 @@ class Drawing(NamedTuple):
 
     Attributes:
         data: an encoded image without metadata.
-        format: ``jpeg`` of a JPEG, else ``png``.
+        format: ``jpeg`` if the image is a JPEG, else ``png``.
     """
 
     data: bytes
@@ -49,10 +49,11 @@ def label_colour(number: int) -> Colour:
 def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
     """Draw boxes and their labels on an encoded image.
 
-    It shows the stored pixels as TensorFlow's decoder does, which ignores how Exif turns them. A
-    box's line is the outermost of its pixels, in the colour of its label, between black ones. The
-    label stands above it, or in it where there is no room; it is cut where the image is too narrow,
-    left out where it is too low, and replaced by its number, ``#7``, if the font lacks a letter.
+    The picture shows the stored pixels like TensorFlow's decoder, which ignores Exif orientation.
+    A box's outline covers its outermost pixels, in the colour of its label, between black lines.
+    The label is above the box, or inside it if there is no room. It is truncated if the image is
+    too narrow, omitted if the image is too low, and replaced by its number, ``#7``, if the font
+    lacks a letter.
 
     Raises:
         PayloadError: the image does not decode.
@@ -80,7 +81,7 @@ def _area(box: StoredBox) -> float:
 
 
 def _pixels(box: StoredBox, size: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Return left, top, right and bottom of the pixels that a box covers, at least one each way."""
+    """Return left, top, right and bottom of a box's pixels, at least one in each direction."""
     (left, right), (top, bottom) = (
         (first := min(side - 1, round(start * side)), max(first, round(end * side) - 1))
         for side, start, end in ((size[0], box.xmin, box.xmax), (size[1], box.ymin, box.ymax))
@@ -98,7 +99,7 @@ def _draw_outline(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, in
 def _draw_frame(
     draw: ImageDraw.ImageDraw, around: tuple[int, int, int, int], line: int, colour: Colour
 ) -> None:
-    """Draw four bars: Pillow's own outlines leave rectangles that are smaller than their lines."""
+    """Draw four bars: Pillow's own outlines exceed rectangles smaller than the line width."""
     left, top, right, bottom = around
     wide, high = min(line, right - left + 1) - 1, min(line, bottom - top + 1) - 1
     draw.rectangle((left, top, right, top + high), fill=colour)
@@ -133,11 +134,11 @@ def _draw_label(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]
 
 
 def writable(label: str, number: int) -> str:
-    """Return a label in letters that Pillow's own font has, which are those of ASCII."""
+    """Return a label if Pillow's font has its letters (ASCII), else its number."""
     return label if label.isascii() and label.isprintable() else f"#{number}"
 
 
 def _brightness(colour: Colour) -> float:
-    """Return how bright a colour looks (ITU-R BT.601), 0..255."""
+    """Return the perceived brightness of a colour (ITU-R BT.601), 0..255."""
     red, green, blue = colour
     return 0.299 * red + 0.587 * green + 0.114 * blue

@@ -1,7 +1,7 @@
-"""Payloads from storage: their bytes, their size, or why one is refused.
+"""Fetch payloads from storage: their bytes, their sizes, or the reason for a refusal.
 
-Object stores answer in tens of milliseconds. So payloads that are far away are asked for many at
-a time, by threads that do little but wait; local ones by the thread that needs them.
+Object stores respond in tens of milliseconds. So remote payloads are requested many at a time, by
+threads that mostly wait; local payloads are read by the thread that needs them.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.hosts import watched
 from recordgen.storage.retries import deadline, retried
 
-#: How many payloads that are far away are asked for at once by one process, and so by each shard.
+#: Most concurrent requests for remote payloads in one process, and so of each shard.
 FAR_REQUESTS = 64
 
-#: Bytes of payloads that are held at once, unless a single one has more.
+#: Most bytes of payloads held at the same time, unless a single payload has more.
 IN_FLIGHT_BYTES = 64_000_000
 
-#: A payload's path, the import file that names it, and what is known of it already.
+#: A payload's path, the import file that names it, and its info if already known.
 _Named: TypeAlias = "tuple[str, str, FileInfo | None]"
 _Info: TypeAlias = "FileInfo | PayloadError"
 
@@ -58,13 +58,13 @@ _Answer = TypeVar("_Answer")
 
 
 class Fetcher:
-    """Gives the bytes of planned rows' payloads; those that are far away are fetched ahead.
+    """A context that fetches the payloads of planned rows, remote ones ahead of time.
 
-    Leaving the context ends waiting for them.
+    Leaving the context ends all waiting.
     """
 
     def __init__(self, paths: Iterable[str], options: ConvertOptions) -> None:
-        """Prepare to give the payloads that lie at ``paths``."""
+        """Prepare to fetch the payloads at ``paths``."""
         self.is_far = not all(map(storage.is_local, paths))
         self._options = options
         self._access = options.access
@@ -80,21 +80,21 @@ class Fetcher:
         self.close()
 
     def close(self) -> None:
-        """End what is under way; who still waits for a payload gets an error."""
+        """Cancel all requests; callers that still wait for a payload get an error."""
         self._stop.set()
-        # Not waiting: a request that hangs ends by itself, and nobody wants its answer.
+        # Do not wait: a hanging request ends by itself, and its result is not needed.
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def start_all(self, rows: Sequence[PlannedRow]) -> Callable[[], list[bytes]]:
-        """Begin to fetch some payloads, as :meth:`start`; the result gives them in order."""
+        """Start fetching payloads as :meth:`start` does; the result returns them in order."""
         started = [self.start(row) for row in rows]
         return lambda: [payload() for payload in started]
 
     def start(self, row: PlannedRow) -> Callable[[], bytes]:
-        """Begin to fetch a payload if it is far away; the result gives it.
+        """Start fetching a payload if it is remote, and return a function that returns its bytes.
 
-        What it raises: PayloadError if the payload is refused, StorageError if storage failed and
-        that ends the run.
+        The function raises PayloadError if the payload is refused, and StorageError if storage
+        failed, which ends the run.
         """
         path = _path(row)
         if storage.is_local(path):
@@ -121,14 +121,14 @@ class Fetcher:
                 if len(data) < row.bytes:
                     if (size := storage.info(path, context).size) != row.bytes:
                         raise _changed(row, size)
-                    raise EOFError(f"{len(data)} of {row.bytes} bytes came")
+                    raise EOFError(f"got {len(data)} of {row.bytes} bytes")
                 return data
 
             return retried(read, path, context)
 
 
 def _as_planned(row: PlannedRow, path: str, context: RequestContext) -> bytes:
-    """Return a payload, unless it has more bytes than it was planned with."""
+    """Return the bytes of a payload. Raises: PayloadError: there are more than planned."""
     try:
         return storage.read_bytes(path, row.bytes, context)
     except FileTooLargeError as exc:
@@ -138,15 +138,9 @@ def _as_planned(row: PlannedRow, path: str, context: RequestContext) -> bytes:
 def payload_infos(
     uris: Sequence[str], sources: Sequence[str], options: ConvertOptions
 ) -> Iterable[FileInfo | PayloadError]:
-    """Return each payload's size and version, or why it is refused.
+    """Return the size and version of each payload, or the error that refuses it.
 
-    Args:
-        uris: of payloads.
-        sources: the import file that names each.
-        options: how large a payload may be, and what rows may reach.
-
-    Raises:
-        StorageError: storage failed, and that ends the run.
+    ``sources`` has the import file of each uri. Raises: StorageError, which ends the run.
     """
     access = options.access
     paths = list(map(storage.resolve, uris, sources))
@@ -156,7 +150,7 @@ def payload_infos(
         reached = [path for path, source in named if access.refusal(path, source) is None]
         listed = _listed([path for path in reached if not storage.is_local(path)], options)
         known = map(listed.get, paths)
-    elif _any_far(set(sources)):  # local files, which their rows never reach
+    elif _any_far(set(sources)):  # rows of remote import files never reach local files
         known = repeat(None, len(paths))
     else:
         known = storage.local_infos(paths)
@@ -174,13 +168,13 @@ def _listed(paths: Sequence[str], options: ConvertOptions) -> dict[str, FileInfo
     except UnreachableError:
         if options.on_storage_error != "reject":
             raise
-        return {}  # look-ups say which payloads cannot be reached
+        return {}  # single look-ups find the unreachable payloads
 
 
 def _local_infos(
     ask: Callable[[_Named, Event], _Info], asked: Iterable[_Named], options: ConvertOptions
 ) -> Iterator[_Info]:
-    """Ask about local payloads of which nothing is known, or nothing good."""
+    """Yield known infos within the size limit; look up the other local payloads."""
     stop, sizes = Event(), range(1, options.max_image_bytes + 1)
     for named in asked:
         info = named[2]
@@ -188,11 +182,11 @@ def _local_infos(
 
 
 class Content(NamedTuple):
-    """What is in a payload.
+    """The content of a payload, for comparison.
 
     Attributes:
-        digest: its sha256.
-        picture: the image in small; None: nobody compares images, or it does not decode.
+        digest: sha256 of its bytes.
+        picture: downscaled image; None if images are not compared, or if it does not decode.
     """
 
     digest: bytes
@@ -200,7 +194,7 @@ class Content(NamedTuple):
 
 
 def contents(rows: Sequence[Named], options: ConvertOptions) -> Iterable[Content | PayloadError]:
-    """Return what is in each payload, or why it is refused. Raises: StorageError."""
+    """Return the content of each payload, or the error that refuses it. Raises: StorageError."""
     uris, sources = [row.uri for row in rows], [row.source for row in rows]
     sized = zip(rows, payload_infos(uris, sources, options), strict=True)
     looking = looking_options(options) if options.finds_alike else None
@@ -212,7 +206,7 @@ def contents(rows: Sequence[Named], options: ConvertOptions) -> Iterable[Content
 
 
 def check_reach(path: str, source: str, access: Access) -> None:
-    """Check that a row of an import file may reach a payload; no storage is asked.
+    """Check that a row of an import file may reach a payload, without any request.
 
     Raises: PayloadError.
     """
@@ -236,14 +230,9 @@ def _ask_all(
     threads: int = 1,
     bytes_of: Callable[[_Asked], int] | None = None,
 ) -> Iterator[_Answer]:
-    """Ask about every item in order: about many at once if any payload is far away.
+    """Yield the result of ``ask`` for each item in order, concurrently if any payload is remote.
 
-    Args:
-        ask: gives an answer.
-        items: what is asked about.
-        is_far: whether any payload is far away.
-        threads: how many ask if none is.
-        bytes_of: what an item takes in memory.
+    ``ask`` also takes an event that is set to stop it. ``threads`` is for local payloads.
     """
     stop = Event()
     if not is_far and threads == 1:
@@ -301,11 +290,11 @@ def _size(item: tuple[Named, FileInfo | PayloadError]) -> int:
 
 
 def _slot() -> BoundedSemaphore:
-    """Wait until one more may be asked for: a process may work on many shards side by side."""
+    """Return the limit on requests of this process, which may work on many shards concurrently."""
     return _slots.setdefault(os.getpid(), BoundedSemaphore(FAR_REQUESTS))
 
 
-# By process: a slot that is taken when a process forks would never be given back in the child.
+# By process: a slot held during a fork would never be released in the child.
 _slots: dict[int, BoundedSemaphore] = {}
 
 
@@ -316,17 +305,17 @@ def _path(row: Named) -> str:
 def _context(
     access: Access, source: str, stop: Event, at_most: int | None = None
 ) -> RequestContext:
-    """Return what holds for a request that begins now, for a row of an import file."""
+    """Return the context of a request that begins now, for a row of an import file."""
     return RequestContext(RowUrlPolicy(access, source), stop, at_most, deadline())
 
 
 @contextmanager
 def _requested(path: str, options: ConvertOptions) -> Iterator[None]:
-    """Request a payload in the block, when it is its turn.
+    """Wait for a free slot, run the block, and map errors.
 
     Raises:
-        PayloadError: what speaks against the payload.
-        StorageError: what speaks against storage, and ends the run.
+        PayloadError: the payload is refused.
+        StorageError: storage failed, which ends the run.
     """
     try:
         if storage.is_local(path):
@@ -345,19 +334,19 @@ def _requested(path: str, options: ConvertOptions) -> Iterator[None]:
 
 
 def _may_be_dead(path: str, options: ConvertOptions) -> bool:
-    """Say whether a payload that cannot be reached costs its row alone: dead links are common."""
+    """Return whether an unreachable payload rejects only its row: dead links are common."""
     given = options.on_storage_error
     return storage.is_http(path) if given == AUTO else given == "reject"
 
 
-# What speaks against one payload; any other StorageError speaks against storage.
+# Errors of a single payload; any other StorageError is a failure of storage.
 _REFUSALS = (OSError, UnknownSchemeError, NotAllowedError, FileTooLargeError, ResponseError)
 
 
 def _refusal(exc: Exception, path: str, options: ConvertOptions) -> PayloadError:
-    """Return what speaks against a payload as its refusal."""
+    """Map an error of a payload to its refusal."""
     if isinstance(exc, PermissionError):
-        return _refused(RejectCode.PERMISSION_DENIED, f"may not read {path}{_detail(exc)}")
+        return _refused(RejectCode.PERMISSION_DENIED, f"cannot read {path}{_detail(exc)}")
     if isinstance(exc, IsADirectoryError | NotADirectoryError):
         return _refused(RejectCode.NOT_A_FILE, f"expected a regular file: {path}")
     if isinstance(exc, OSError):

@@ -1,4 +1,4 @@
-"""Find the frames of a GIF, and what Pillow lets pass in them but giflib, TensorFlow's, does not.
+"""Find the frames of a GIF, and faults that Pillow accepts but TensorFlow's giflib does not.
 
 Graphics Interchange Format, version 89a, sections 15 to 27.
 """
@@ -12,13 +12,13 @@ from typing import NamedTuple
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 
-#: Frames and extensions that a GIF may have.
+#: Most frames and extensions of a GIF.
 MAX_BLOCKS = 100_000
 
 _HEADER_BYTES = 13  # signature, version, logical screen descriptor
 _IMAGE, _EXTENSION, _TRAILER = 0x2C, 0x21, 0x3B
 
-# What follows an image separator: left, top, width, height, flags
+# Image descriptor, after its separator: left, top, width, height, flags
 _DESCRIPTOR = struct.Struct("<HHHHB")
 
 
@@ -28,8 +28,8 @@ class GifFrame(NamedTuple):
     Attributes:
         width: pixels, at least 1.
         height: pixels, at least 1.
-        code_bits: LZW's code size, 1..8.
-        blocks: the frame's data sub-blocks, each behind its length, without the empty last one.
+        code_bits: LZW code size, 1..8.
+        blocks: data sub-blocks, each with its length in front, without the empty last one.
     """
 
     width: int
@@ -42,8 +42,8 @@ def gif_frames(data: bytes) -> Iterator[GifFrame]:
     """Follow all blocks to the trailer and yield the frames.
 
     Raises:
-        PayloadError: a block is of no known kind, a frame has no pixels or a code size that LZW
-            does not have, the file ends before its trailer, or it has too many blocks.
+        PayloadError: a block is of unknown kind, a frame has no pixels or an invalid code size,
+            the file ends before its trailer, or it has too many blocks.
     """
     blocks = 0
     try:
@@ -69,11 +69,11 @@ def gif_frames(data: bytes) -> Iterator[GifFrame]:
                     )
                 yield GifFrame(width, height, code_bits, data[start:end])
             elif data[at] == _EXTENSION:
-                end = _end_of_blocks(data, at + 2)  # behind the introducer and a label
+                end = _end_of_blocks(data, at + 2)  # after the introducer and a label
             else:
                 raise PayloadError(
                     RejectCode.CORRUPT,
-                    f"the GIF has a block of no known kind (0x{data[at]:02x} at byte {at})",
+                    f"the GIF has a block of unknown kind (0x{data[at]:02x} at byte {at})",
                 )
             at = end + 1
     except (IndexError, struct.error):
@@ -81,7 +81,7 @@ def gif_frames(data: bytes) -> Iterator[GifFrame]:
 
 
 def _end_of_blocks(data: bytes, at: int) -> int:
-    """Return where the empty block is that ends a row of sub-blocks."""
+    """Return the offset of the empty block that ends a series of sub-blocks."""
     while data[at]:
         at += 1 + data[at]
     return at

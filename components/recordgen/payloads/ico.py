@@ -1,4 +1,4 @@
-"""The images of an icon, before any is decoded: its own header need not say how large they are."""
+"""List the images of an icon without decoding: the icon's own header may have wrong sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class IconImage(NamedTuple):
     Attributes:
         width: pixels.
         height: pixels.
-        png: its bytes, if it is a PNG, else empty.
+        png: its bytes if it is a PNG, else empty.
     """
 
     width: int
@@ -26,7 +26,7 @@ class IconImage(NamedTuple):
 
 
 def icon_images(data: bytes) -> list[IconImage] | None:
-    """Return the images of an icon, as far as their headers are there; None: it is no icon."""
+    """Return the images of an icon whose headers are present; None if it is not an icon."""
     return list(_images(data)) if data.startswith(_MAGIC) else None
 
 
@@ -38,8 +38,8 @@ def _images(data: bytes) -> Iterator[IconImage]:
             if data.startswith(_PNG_MAGIC, at):
                 width, height = struct.unpack_from(">II", data, at + 16)
                 yield IconImage(width, height, data[at : at + size])
-            else:  # the height is that of the image and of its mask
+            else:  # a BMP; its height includes the mask
                 width, height = struct.unpack_from("<ii", data, at + 4)
                 yield IconImage(abs(width), abs(height) // 2, b"")
     except struct.error:
-        return  # Pillow says what is wrong with it
+        return  # Pillow reports the fault

@@ -1,18 +1,18 @@
-"""Check an image and pass its bytes through, or re-encode them where a trainer would go wrong.
+"""Check an image and keep its bytes, or re-encode it if TensorFlow would display it incorrectly.
 
-A trainer decodes with ``tf.io.decode_image(channels=3, expand_animations=False)``. What that op
-shows as a person would see it keeps its own bytes; the rest is re-encoded:
+A trainer decodes with ``tf.io.decode_image(channels=3, expand_animations=False)``. An image that
+this op decodes as a person would see it keeps its bytes; all others are re-encoded:
 
-    exif_orientation  the op ignores it: turned, as JPEG with the file's own quantisation tables
+    exif_orientation  ignored by the op: turned, as JPEG with the file's own quantisation tables
     cmyk              CMYK and YCCK JPEGs: to RGB, as JPEG
-    alpha             pixels that are really transparent, and WEBPs that could have such: flattened
-                      on white, as PNG
+    alpha             transparent pixels, and any WEBP with an alpha channel: flattened on white, as
+                      PNG
     16_bit            to 8 bit (the high byte), as PNG
-    bmp               any BMP but plain 24 bit (palettes would be read as gray), as PNG
+    bmp               any BMP except plain 24 bit (palettes would be read as gray), as PNG
     gif               a first frame smaller than its canvas, or colours outside its palette, as PNG
-    format            WEBP, TIFF and ICO, which the op cannot read, as PNG; under ``encode=webp``,
-                      of WEBPs only animations
-    max_side          larger than the user wants: downscaled (JPEG stays JPEG, the rest PNG)
+    format            WEBP, TIFF and ICO, which the op cannot read, as PNG; with ``encode=webp``,
+                      animated WEBPs only
+    max_side          larger than requested: downscaled (JPEG stays JPEG, all others PNG)
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from recordgen.payloads.resizing import (
 from recordgen.payloads.tiff import JPEGS, LENIENT, tiff_header
 from recordgen.rejects import RejectCode
 
-#: What Vertex AI takes ("Prepare image training data": JPEG, PNG, GIF, BMP, ICO) and its schema
-#: lists (WEBP, TIFF). MPO, the JPEG with a second picture that phones write, is JPEG to Pillow.
+#: Formats that Vertex AI accepts ("Prepare image training data": JPEG, PNG, GIF, BMP, ICO) and that
+#: its schema lists (WEBP, TIFF). Pillow opens MPO, phones' JPEG with a second picture, as JPEG.
 PILLOW_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "ICO", "WEBP", "TIFF")
 EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP or TIFF"
 
@@ -62,14 +62,14 @@ _MAGIC = (
     (b"BM", "bmp"),
 )
 
-# glibc keeps for a thread what it frees in blocks of up to 32 MB, such as Pillow's of 16 MB: so all
-# threads together held more than their budget. Larger blocks go back to the system at once.
+# glibc keeps freed blocks of up to 32 MB for their thread. Pillow's default blocks have 16 MB, so
+# all threads together would exceed the budget. Larger blocks are returned to the system at once.
 Image.core.set_block_size(64 << 20)  # type: ignore[attr-defined]
 
-# All frames of a GIF may have so many times the pixels that one image may have.
+# Limit on the pixels of all frames of a GIF, as a multiple of the limit for one image.
 _GIF_IMAGES = 10
 
-# How Exif's orientations are undone (Exif 2.3, 4.6.4).
+# Transpositions that undo Exif's orientations (Exif 2.3, 4.6.4).
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -82,11 +82,11 @@ _TURNS = {
 
 _ON_THEIR_SIDE = (5, 6, 7, 8)
 
-#: Rows that are flattened on white at once.
+#: Rows flattened on white at a time.
 FLATTENED_ROWS = 256
 
-#: An image is checked in a process of its own if its header promises this part of image_seconds,
-#: so that starting one costs little beside the check.
+#: An image is checked in its own process if its estimated time exceeds this share of
+#: image_seconds, so that starting a process costs little compared with the check.
 APART_SHARE = 1 / 10
 
 _T = TypeVar("_T")
@@ -98,14 +98,14 @@ class CheckedImage(NamedTuple):
     Attributes:
         data: the encoded bytes.
         format: ``jpeg``, ``png``, ``gif``, ``bmp``, ``webp`` or ``raw``; empty if ``check=none``
-            could not tell.
-        height: pixels; None if ``check=none`` could not tell.
-        width: pixels; None if ``check=none`` could not tell.
-        reencoded: why the bytes are not the file's own (see the module), or None.
-        orientation: the Exif orientation after which they were turned upright; 1: they were not.
-        small: the image in small; None: no check asks, or its pixels were not decoded.
-        is_gray: it has one channel, by its header; None: not known.
-        placed: where the upright picture lies in it, if an option changed the size; else None.
+            does not recognise it.
+        height: pixels; None if ``check=none`` cannot read the header.
+        width: pixels; None if ``check=none`` cannot read the header.
+        reencoded: reason for the re-encoding (see the module), or None.
+        orientation: the file's Exif orientation if the image was turned upright, else 1.
+        small: the downscaled image; None if no check needs it or the pixels were not decoded.
+        is_gray: whether the image has one channel, by its header; None if unknown.
+        placed: the geometry if an option changed the size, else None.
         psnr: see :func:`recordgen.payloads.resizing.measured_psnr`.
     """
 
@@ -122,12 +122,12 @@ class CheckedImage(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """An image whose header was read, and what its decoding will take at most.
+    """An image whose header was read, with an upper estimate of the cost of decoding it.
 
     Attributes:
-        decode: checks and normalises it. Raises: PayloadError.
-        bytes: of memory, roughly.
-        seconds: of processor time, on a machine of today, roughly.
+        decode: checks and normalises the image. Raises: PayloadError.
+        bytes: estimated memory.
+        seconds: estimated processor time on a current machine.
     """
 
     decode: Callable[[], CheckedImage]
@@ -141,8 +141,8 @@ def check_image(data: bytes, options: ConvertOptions, uri: str = "the image") ->
     Args:
         data: the file's bytes.
         options: ``check``, ``max_image_mb``, ``max_image_pixels``, ``image_seconds``,
-            ``decode_memory`` and those of :mod:`recordgen.payloads.resizing` count here.
-        uri: names the image in the log if its check takes long.
+            ``decode_memory`` and the options of :mod:`recordgen.payloads.resizing` are used.
+        uri: name of the image for the log, if its check is slow.
 
     Raises:
         PayloadError: the image is refused.
@@ -156,7 +156,7 @@ def check_image(data: bytes, options: ConvertOptions, uri: str = "the image") ->
 
 
 def prepare(data: bytes, options: ConvertOptions) -> Prepared:
-    """Read an image's header; refuse it if it promises too much, before that is spent.
+    """Read an image's header; refuse an image that announces too much before decoding it.
 
     Args and Raises: as :func:`check_image`.
     """
@@ -170,28 +170,26 @@ def prepare(data: bytes, options: ConvertOptions) -> Prepared:
 
 
 def _kind(data: bytes, options: ConvertOptions) -> str:
-    """Return the format of a file that may keep its bytes; empty: it is another one."""
-    # Not every TensorFlow decodes WEBPs: they are stored only where they are asked for.
+    """Return the format of a file that may keep its bytes; empty for other formats."""
+    # Not every TensorFlow decodes WEBPs: they are stored only on request.
     if options.encode == WEBP and data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return WEBP
     return next((name for magic, name in _MAGIC if data.startswith(magic)), "")
 
 
 def picture_in_small(data: bytes, options: ConvertOptions) -> SmallPicture | None:
-    """Return what a check of near-duplicates looks at; None: the image does not decode.
+    """Return the downscaled image for near-duplicate checks; None if it does not decode.
 
-    Args:
-        data: the file's bytes.
-        options: see :func:`looking_options`.
+    ``options`` are :func:`looking_options`.
     """
     try:
         return check_image(data, options).small
     except PayloadError:
-        return None  # who makes the example says why
+        return None  # making the example reports the reason
 
 
 def looking_options(options: ConvertOptions) -> ConvertOptions:
-    """Return the options with which :func:`check_image` looks at each image, as it is stored."""
+    """Return options with which :func:`check_image` returns a downscaled image for each file."""
     return replace(options.without_changes(), check="decode", select=("NEAR_LEAK",), ignore=())
 
 
@@ -202,7 +200,7 @@ def check_size(size: int, options: ConvertOptions) -> None:
 
 
 def too_many_bytes(size: int, options: ConvertOptions) -> PayloadError:
-    """Return why a payload of ``size`` bytes, or more, is refused."""
+    """Return the refusal of a payload with at least ``size`` bytes."""
     return PayloadError(
         RejectCode.TOO_MANY_BYTES,
         f"a file must be at most {options.max_image_mb:g} MB (got {size / 1e6:.1f} MB); "
@@ -220,7 +218,7 @@ def _check_pixels(height: int, width: int, options: ConvertOptions) -> None:
 
 
 def _unchecked(data: bytes, kind: str) -> CheckedImage:
-    """Return the bytes as they are, with what the header tells without effort."""
+    """Return the unchanged bytes, with size and channels if the header is readable."""
     try:
         if kind == "jpeg":
             height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data)
@@ -243,7 +241,7 @@ def _prepare_jpeg(data: bytes, options: ConvertOptions) -> Prepared:
     is_cmyk = colorspace in ("CMYK", "YCCK")
     orientation = _orientation(_open(data, options)) if header.has_exif else 1
     pixels = height * width
-    # At 1/8, pixels are few; but coefficients are kept if they come in several scans.
+    # At 1/8 scale, pixels take little; but progressive JPEGs keep all coefficients in memory.
     size = pixels * (8 if header.is_progressive else 0.2)
     seconds = pixels * (1e-8 + 1e-9 * header.scans)
     if is_cmyk or orientation != 1:
@@ -282,10 +280,10 @@ def _check_jpeg(
 def _decode_strictly(
     data: bytes, size: tuple[int, int], colorspace: str, options: ConvertOptions
 ) -> SmallPicture:
-    """Read the whole entropy-coded stream, at 1/8 scale; a decoder's warning is an error.
+    """Read the whole entropy-coded stream, at 1/8 scale; the decoder's warnings are errors.
 
-    Pillow and ``tf.io.decode_jpeg`` both accept a scan overwritten in the middle and fill the
-    rest with gray, and say nothing. A small picture that is to be looked at is shrunk less.
+    Pillow and ``tf.io.decode_jpeg`` silently accept a scan overwritten in the middle, and fill the
+    rest with gray. If a check needs the downscaled image, a small image is shrunk less.
     """
     target = {"Gray": "GRAY", "YCbCr": "GRAY", "CMYK": "CMYK", "YCCK": "CMYK"}.get(
         colorspace, "RGB"
@@ -314,7 +312,7 @@ def _change_jpeg(
     orientation: int,
     options: ConvertOptions,
 ) -> CheckedImage:
-    """Decode at the smallest DCT scale that still covers the stored size, then turn and resize."""
+    """Decode at the smallest DCT scale that covers the stored size, then turn and resize."""
     width, height = placed.least_size()
     if orientation in _ON_THEIR_SIDE:
         width, height = height, width
@@ -345,7 +343,7 @@ def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
     tiff = tiff_header(data)
     image = _open(data, options)
     pixels = image.height * image.width
-    # As decoded, and on white or as it is compressed: whether it must be is not known yet.
+    # For the decoded image and one copy (flattened or re-encoded), which may turn out not needed.
     size = pixels * (16 if image.format == "WEBP" else 12) + encoder_bytes(image.size, options)
     seconds = pixels * (2e-8 if kind in ("png", "gif", "bmp") else 8e-8)
     frames: Sequence[GifFrame] = ()
@@ -353,7 +351,7 @@ def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
         frames = _frames(data, options)
         seconds += sum(frame.width * frame.height for frame in frames) * 1e-8
     elif kind == "bmp":
-        seconds += len(data) * 3e-7  # runs are decoded in Python
+        seconds += len(data) * 3e-7  # Pillow decodes run lengths in Python
     elif tiff.compression in JPEGS:
         seconds += pixels * data.count(b"\xff\xda") / max(1, tiff.strips) * 1e-9
     return Prepared(partial(_check_other, data, kind, image, frames, options), size, seconds)
@@ -399,14 +397,14 @@ def _check_other(
 
 
 def _check_tiff(data: bytes, image: Image.Image) -> None:
-    """Decode a TIFF strictly: in fax codes and JPEGs, libtiff only warns of damage."""
+    """Decode a TIFF strictly: for damage in fax codes and JPEGs, libtiff only warns."""
     fault = first_fault(data, image.height * image.width * 16 + 1_000_000)
     if fault is not None:
         raise PayloadError(RejectCode.CORRUPT, f"the TIFF does not decode to its end: {fault}")
 
 
 def _load(image: Image.Image) -> None:
-    """Decode an image; what libtiff calls an error is one, though it goes on behind it."""
+    """Decode an image; an error of libtiff is an error, although libtiff continues after it."""
     name = image.format or ""
     if name != "TIFF":
         decoded(name, image.load)
@@ -418,7 +416,7 @@ def _load(image: Image.Image) -> None:
 
 
 def _frames(data: bytes, options: ConvertOptions) -> Sequence[GifFrame]:
-    """Return the frames of a GIF, which are few enough and small enough to decode them all."""
+    """Return the frames of a GIF. Raises: PayloadError: they have too many pixels."""
     frames = list(gif_frames(data))
     for frame in frames:
         _check_pixels(frame.height, frame.width, options)
@@ -434,10 +432,10 @@ def _frames(data: bytes, options: ConvertOptions) -> Sequence[GifFrame]:
 
 
 def _decode_frames(frames: Sequence[GifFrame]) -> None:
-    """Decompress each frame of a GIF, from its own blocks alone.
+    """Decompress each frame of a GIF, only from its own blocks.
 
-    Where LZW's end code, or a frame's last block, comes before the last pixel, Pillow fills the
-    frame from the bytes that follow in the file; giflib, which TensorFlow uses, refuses it.
+    If the LZW end code or the last block of a frame comes before its last pixel, Pillow fills the
+    frame from the following bytes of the file; giflib, which TensorFlow uses, refuses it.
     """
     for width, height, code_bits, blocks in frames:
         decoded("GIF", partial(Image.frombytes, "L", (width, height), blocks, "gif", code_bits))
@@ -454,47 +452,47 @@ def _why_reencode(data: bytes, kind: str, image: Image.Image) -> str | None:
         return "16_bit"
     if kind == "gif" and not _is_plain_gif(image):
         return "gif"
-    if kind == WEBP:  # the op takes no fourth channel, even if all of it is opaque
+    if kind == WEBP:  # the op accepts no fourth channel, even if it is opaque
         return "alpha" if image.mode != "RGB" else None
     return "alpha" if _is_transparent(image) else None
 
 
 def _is_animated_webp(data: bytes) -> bool:
-    """Say whether a WEBP's header has the flag of animations, be it of a single frame."""
+    """Return whether a WEBP's header has the animation flag, even with a single frame."""
     return data[12:16] == b"VP8X" and bool(data[20] & 2)  # RFC 9649, 2.7
 
 
 def _is_plain_bmp(data: bytes) -> bool:
-    """Say whether it is a BMP of 24 bit, uncompressed, with a header of today's layout."""
+    """Return whether a BMP has 24 bits, no compression and a current header layout."""
     if len(data) < 34:
         return False
     start, header_bytes, width, height, _, bits, compression = struct.unpack_from(
         "<IIiiHHI", data, 10
     )
-    # TensorFlow wants the file to end with its last row; some programs add two bytes.
+    # TensorFlow requires that the file ends with its last row; some programs add two bytes.
     ends_with_pixels = start + (width * 3 + 3) // 4 * 4 * abs(height) == len(data)
     return bool(header_bytes >= 40 and bits == 24 and compression == 0 and ends_with_pixels)
 
 
 def _is_plain_gif(image: Image.Image) -> bool:
-    """Say whether the first frame fills its canvas and uses no colour outside its palette."""
-    tile = getattr(image, "tile", None)  # where the frame lies on the canvas
+    """Return whether the first frame fills its canvas and uses only colours of its palette."""
+    tile = getattr(image, "tile", None)  # position of the frame on the canvas
     if tile and tuple(tile[0][1]) != (0, 0, *image.size):
         return False
     decoded("GIF", image.load)
     if image.mode != "P" or image.palette is None:
-        return True  # Pillow's way of showing a palette of grays
+        return True  # Pillow's form of a palette of grays
     highest: Any = image.getextrema()[1]
     return bool(highest < len(image.palette.palette) // 3)
 
 
 def _is_gray(image: Image.Image) -> bool:
-    """Say whether an image has one channel, beside one that says what is transparent."""
+    """Return whether an image has one channel, not counting an alpha channel."""
     return image.mode in ("1", "L", "LA") or image.mode.startswith(("I", "F"))
 
 
 def _is_transparent(image: Image.Image) -> bool:
-    """Say whether any pixel is really transparent, not merely able to be."""
+    """Return whether any pixel is transparent; an alpha channel may be all opaque."""
     if "transparency" not in image.info and "A" not in image.getbands():
         return False
     return bool(decoded(image.format or "", lambda: _alpha(image)).getextrema() != (255, 255))
@@ -505,7 +503,7 @@ def _alpha(image: Image.Image) -> Image.Image:
 
 
 def _reencode(image: Image.Image, reason: str, options: ConvertOptions) -> CheckedImage:
-    """Store what a person would see: turned, opaque, 8 bit, gray or RGB."""
+    """Store the image as a person would see it: upright, opaque, 8 bit, gray or RGB."""
     return decoded(image.format or "", lambda: _reencoded(image, reason, options))
 
 
@@ -516,7 +514,7 @@ def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> Chec
     kind = "jpeg" if lossy else "png"
     settings: dict[str, Any] = {}
     if lossy and reason == "exif_orientation":
-        # The file's own tables lose least; docs/convert.md says how much.
+        # The file's own tables lose least; docs/convert.md has figures.
         settings["qtables"] = image.quantization  # type: ignore[attr-defined]
         sampling = JpegImagePlugin.get_sampling(image)
         settings["subsampling"] = sampling if sampling >= 0 else 0
@@ -530,14 +528,14 @@ def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> Chec
 
 
 def to_8_bit(image: Image.Image) -> Image.Image:
-    """Return the image as ``L`` or ``RGB``; transparency shows white."""
+    """Return the image as ``L`` or ``RGB``; transparent pixels show white."""
     if image.mode.startswith("I;16"):
         return image.point(lambda value: value / 256, "I").convert("L")
     if image.mode in ("I", "F"):
         raise PayloadError(
             RejectCode.UNSUPPORTED_PIXELS,
             f"pixels must have 8 or 16 bits per channel (got Pillow mode {image.mode!r}, whose "
-            f"range is not defined); scale them to 8 bits first",
+            f"range is undefined); scale them to 8 bits first",
         )
     if "transparency" in image.info or "A" in image.getbands():
         return _flattened(image)
@@ -547,7 +545,7 @@ def to_8_bit(image: Image.Image) -> Image.Image:
 
 
 def _flattened(image: Image.Image) -> Image.Image:
-    """Return an image on white, a few rows at a time: whole copies would take twice the memory."""
+    """Flatten an image on white, some rows at a time: whole copies would double the memory."""
     flat = Image.new("RGB", image.size)
     for top in range(0, image.height, FLATTENED_ROWS):
         rows = (0, top, image.width, min(top + FLATTENED_ROWS, image.height))
@@ -569,7 +567,7 @@ def _encoded(
     options: ConvertOptions,
     **settings: Any,
 ) -> CheckedImage:
-    """Store an upright picture of mode ``L`` or ``RGB``, at any scale, whose file had a format."""
+    """Store an upright picture of mode ``L`` or ``RGB`` at any scale; ``kind`` is the file's."""
     image = placed.apply(image)
     kind = stored_kind(kind, placed, options)
     data = encoded(image, kind, settings, options)
@@ -587,13 +585,13 @@ def _encoded(
 
 
 def _in_small(image: Image.Image, options: ConvertOptions) -> SmallPicture | None:
-    """Return an image that is decoded in small, if a check looks at it."""
+    """Return the downscaled image if a check needs it."""
     if not options.lint.needs_looks:
         return None
     return small_picture(decoded(image.format or "", lambda: to_8_bit(image)))
 
 
-# --- the border to the decoders ---------------------------------------------------------------
+# --- decoders ---------------------------------------------------------------------------------
 
 
 def _open(data: bytes, options: ConvertOptions) -> Image.Image:
@@ -614,19 +612,19 @@ def _orientation(image: Image.Image) -> int:
     try:
         value = image.getexif().get(ExifTags.Base.Orientation, 1)
     except (OSError, ValueError, SyntaxError, struct.error, KeyError):
-        return 1  # a broken Exif block turns nothing, and no decoder reads it
+        return 1  # no decoder reads a broken Exif block
     return value if value in range(1, 9) else 1
 
 
 def decoded(name: str, decode: Callable[[], _T]) -> _T:
-    """Run a decoder and map what it raises: the bytes are at fault, whatever the type."""
+    """Run a decoder and map its errors to PayloadError: any exception is the file's fault."""
     try:
         return decode()
     except (MemoryError, PayloadError):
         raise
     except Image.DecompressionBombError as exc:
         raise PayloadError(
-            RejectCode.TOO_MANY_PIXELS, f"Pillow refuses images of so many pixels: {exc}"
+            RejectCode.TOO_MANY_PIXELS, f"Pillow refuses images with this many pixels: {exc}"
         ) from exc
     except Exception as exc:
         words = str(exc) or type(exc).__name__

@@ -1,4 +1,4 @@
-"""What a JPEG's segments say before anything is decoded (ITU-T T.81, B.1 and B.2)."""
+"""Read a JPEG's segments without decoding (ITU-T T.81, B.1 and B.2)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 
-#: Scans that a JPEG may have. Encoders write about ten; a decoder visits every block for each one.
+#: Most scans of a JPEG. Encoders write about ten; a decoder visits every block for each scan.
 MAX_SCANS = 100
 
-#: Segments before the first scan.
+#: Most segments before the first scan.
 MAX_SEGMENTS = 10_000
 
 # Markers, table B.1
@@ -22,12 +22,12 @@ _END, _START_OF_SCAN, _APP1 = 0xD9, 0xDA, 0xE1
 
 
 class JpegHeader(NamedTuple):
-    """What stands before a JPEG's first scan.
+    """Facts from the segments before a JPEG's first scan.
 
     Attributes:
         has_exif: there is an Exif segment.
         is_progressive: all coefficients are kept in memory until the last scan is read.
-        scans: at most so many scans follow.
+        scans: upper bound of the number of scans.
     """
 
     has_exif: bool
@@ -39,7 +39,7 @@ def jpeg_header(data: bytes) -> JpegHeader:
     """Follow the segments to the first scan, and count scans.
 
     Raises:
-        PayloadError: there are more segments or scans than any encoder writes.
+        PayloadError: there are more segments or scans than encoders write.
     """
     has_exif = is_progressive = False
     at, components, end = 2, 0, len(data) - 10
@@ -54,27 +54,27 @@ def jpeg_header(data: bytes) -> JpegHeader:
     else:
         raise _too_many("segments before its first scan", MAX_SEGMENTS)
     has_one_scan = not is_progressive and at + 4 < len(data) and data[at + 4] >= components
-    # Photos need no count: after a scan of all components, decoders refuse another one.
+    # Photos need no count: decoders refuse another scan after a scan of all components.
     scans = 1 if has_one_scan else _count_markers(data, at, _START_OF_SCAN)
-    # Other segments may hold these bytes too, such as the JPEG in an Exif block.
+    # Count again: other segments may contain these bytes, such as the JPEG in an Exif block.
     if scans > MAX_SCANS and _scans_until_end(data, at) > MAX_SCANS:
         raise _too_many("scans", MAX_SCANS)
     return JpegHeader(has_exif, is_progressive, min(scans, MAX_SCANS))
 
 
 def _count_markers(data: bytes, start: int, marker: int) -> int:
-    """Count a marker's two bytes, wherever they stand; bytes.count takes three times as long."""
+    """Count a marker's two bytes anywhere; bytes.count takes three times as long."""
     found = np.frombuffer(data, np.uint8)[start:]
     return int(np.count_nonzero((found[:-1] == 0xFF) & (found[1:] == marker)))
 
 
 def _scans_until_end(data: bytes, at: int) -> int:
-    """Count scans up to the end marker, or to one more than are allowed."""
+    """Count scans up to the end marker, or to one more than allowed."""
     scans = 0
     while scans <= MAX_SCANS and 0 <= at < len(data) - 3 and data[at + 1] != _END:
         kind = data[at + 1]
         scans += kind == _START_OF_SCAN
-        # 0: a byte 255 of the scan; D0 to D7: restart markers; 255: a fill byte
+        # 0: the scan's own byte 255; D0 to D7: restart markers; 255: a fill byte
         if kind == 0 or 0xD0 <= kind <= 0xD7:
             at += 2
         elif kind == 0xFF:

@@ -1,14 +1,14 @@
-"""The names of known formats, for messages about payloads that are refused.
+"""Names of file formats, for messages about refused payloads.
 
-A row may name any file that it reaches, and a message may travel further than that file: so it
-never quotes the file's bytes.
+Messages never quote a file's bytes: a row may name any file within its reach, and a message may
+reach people who may not read the file.
 """
 
 from __future__ import annotations
 
 import re
 
-# How files of a format begin. Text formats may have a byte order mark, blanks and comments first.
+# First bytes of each format. Text formats may start with a byte order mark, blanks and comments.
 _BEGINNINGS = {
     "a JPEG": rb"\xff\xd8\xff",
     "a PNG": rb"\x89PNG",
@@ -42,7 +42,7 @@ _HEAD_BYTES = 512
 
 
 def kind_of(data: bytes) -> str:
-    """Return what a file is, by how it begins: ``a PDF``, or ``a file of no known format``."""
+    """Name the format of a file by its first bytes: ``a PDF``, or ``a file of unknown format``."""
     head = data[:_HEAD_BYTES]
     names = (name for name, pattern in _PATTERNS.items() if pattern.match(head))
-    return next(names, "a file of no known format")
+    return next(names, "a file of unknown format")

@@ -1,8 +1,8 @@
-"""What libtiff says about a TIFF while it is decoded, which Pillow does not pass on.
+"""Collect libtiff's errors during decoding, which Pillow does not report.
 
-Pillow decodes compressed TIFFs with libtiff. libtiff prints errors to stderr, which name no file;
-of fax codes and of JPEGs inside a TIFF it goes on behind them, and fills the rest with white or
-gray. Its handlers are set through the library that Pillow itself is linked with.
+Pillow decodes compressed TIFFs with libtiff. libtiff prints errors to stderr, without a file name.
+After errors in fax codes and in JPEGs inside a TIFF it continues, and fills the rest with white or
+gray. Its handlers are set through the library that Pillow is linked with.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INT, _UINT32, _SIZE = ctypes.c_int, ctypes.c_uint32, ctypes.c_ssize_t
 # module, format, arguments of the format
 _HANDLER = ctypes.CFUNCTYPE(None, _TEXT, _TEXT, _POINTER)
 
-# file, user data, module, format, arguments; returns whether that is all
+# file, user data, module, format, arguments; returns 1 to skip the global handler
 _FILE_HANDLER = ctypes.CFUNCTYPE(_INT, _POINTER, _POINTER, _TEXT, _TEXT, _POINTER)
 
 # libtiff 4.5 and newer: function, type of its result, types of its arguments
@@ -46,19 +46,19 @@ _OF_FILES = {
 
 _MESSAGE_BYTES = 300
 
-_heard = threading.local()
+_collected = threading.local()
 
 
 @contextmanager
 def libtiff_errors() -> Iterator[list[str]]:
-    """Collect what libtiff reports as errors in this thread while the block runs."""
+    """Collect libtiff's errors in this thread while the block runs."""
     _install()
     found: list[str] = []
-    _heard.messages = found
+    _collected.messages = found
     try:
         yield found
     finally:
-        del _heard.messages
+        del _collected.messages
 
 
 def first_fault(data: bytes, most_bytes: int) -> str | None:
@@ -69,18 +69,18 @@ def first_fault(data: bytes, most_bytes: int) -> str | None:
         most_bytes: larger strips are not decoded.
 
     Returns:
-        None: there is no fault, or this libtiff is too old to say.
+        The message; None if there is no fault or if this libtiff is too old.
     """
     library = _library()
     if library is None:
         return None
     found: list[str] = []
 
-    def hear(_: int, __: int, ___: bytes, form: bytes, values: int) -> int:
+    def collect(_: int, __: int, ___: bytes, form: bytes, values: int) -> int:
         found.append(_text(form, values))
         return 1
 
-    handler = _FILE_HANDLER(hear)
+    handler = _FILE_HANDLER(collect)
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.seek(0)
@@ -91,11 +91,11 @@ def first_fault(data: bytes, most_bytes: int) -> str | None:
         library.TIFFOpenOptionsFree(settings)
         if not opened:
             return found[0] if found else None
-        found.clear()  # what it says of the directory are mostly tags that it does not know
+        found.clear()  # messages about the directory are mostly about unknown tags
         try:
             _read_all(library, opened, most_bytes, found)
         finally:
-            library.TIFFCleanup(opened)  # unlike TIFFClose, it leaves closing the file to Python
+            library.TIFFCleanup(opened)  # unlike TIFFClose, it does not close the file
     return found[0] if found else None
 
 
@@ -116,9 +116,9 @@ def _read_all(library: Any, opened: int, most_bytes: int, found: list[str]) -> N
 
 @cache
 def _library() -> Any:
-    """Return libtiff with its functions for single files declared; None: it has none."""
+    """Return libtiff with its per-file functions declared; None if it lacks them."""
     try:
-        # The symbols of the libraries that Pillow's module is linked with can be found through it.
+        # Pillow's module exposes the symbols of the libraries that it is linked with.
         library = ctypes.CDLL(_imaging.__file__)
         for name, (result, arguments) in _OF_FILES.items():
             function = getattr(library, name)
@@ -130,7 +130,7 @@ def _library() -> Any:
 
 @cache
 def _install() -> object:
-    """Make libtiff hand over its errors; return what must live as long as it does."""
+    """Install an error handler in libtiff, and return it: it must live as long as the process."""
     try:
         set_handler = ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler
     except (OSError, AttributeError):
@@ -139,20 +139,20 @@ def _install() -> object:
     set_handler.argtypes = [_HANDLER]
     before: Any = None
 
-    def hear(module: bytes | None, form: bytes, values: int | None) -> None:
-        messages: list[str] | None = getattr(_heard, "messages", None)
+    def collect(module: bytes | None, form: bytes, values: int | None) -> None:
+        messages: list[str] | None = getattr(_collected, "messages", None)
         if messages is not None:
             messages.append(_text(form, values))
-        elif before:  # somebody else's TIFF
+        elif before:  # other code's TIFF
             before(module, form, values)
 
-    handler = _HANDLER(hear)
+    handler = _HANDLER(collect)
     before = set_handler(handler)
     return handler
 
 
 def _text(form: bytes, values: int | None) -> str:
-    """Return a message of C: a format, and its arguments as a va_list."""
+    """Format a C message from its format and its va_list."""
     text = ctypes.create_string_buffer(_MESSAGE_BYTES)
     ctypes.CDLL(None).vsnprintf(text, _MESSAGE_BYTES, form, ctypes.c_void_p(values))
     return text.value.decode(errors="replace")

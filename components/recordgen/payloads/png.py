@@ -1,4 +1,4 @@
-"""What Pillow lets pass in a PNG and libpng, which TensorFlow uses, does not.
+"""Find faults of a PNG that Pillow accepts but libpng, which TensorFlow uses, does not.
 
 Portable Network Graphics Specification (third edition), sections 10 and 11.2.
 """
@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 
-# Chunks that a PNG may have: so many, and one for each kilobyte. Encoders write 8 kB or more in
-# each, and Pillow takes its time over every one.
+# Most chunks of a PNG: 1,000 and one more for each kilobyte. Encoders write 8 kB or more in each
+# chunk, and Pillow is slow for every chunk.
 _MAX_CHUNKS, _CHUNK_BYTES = 1000, 1000
 
 _SIGNATURE_BYTES = 8
 _IHDR = struct.Struct(">IIBBBBB")
 
-# colour type: samples per pixel, bit depths that are allowed
+# colour type: samples per pixel, allowed bit depths
 _COLOUR_TYPES = {
     0: (1, (1, 2, 4, 8, 16)),
     2: (3, (8, 16)),
@@ -36,11 +36,7 @@ _INFLATE_BYTES = 1 << 20
 
 
 def check_chunks(data: bytes) -> None:
-    """Check how many chunks a PNG has, whatever they hold.
-
-    Raises:
-        PayloadError: there are too many.
-    """
+    """Check the number of chunks of a PNG. Raises: PayloadError: there are too many."""
     at = _SIGNATURE_BYTES
     left = most = _MAX_CHUNKS + len(data) // _CHUNK_BYTES
     while at < len(data):
@@ -55,10 +51,10 @@ def check_chunks(data: bytes) -> None:
 
 
 def check_png(data: bytes) -> None:
-    """Check every checksum, header and palette, and that pixel data reach the last row.
+    """Check all checksums, the header and the palette, and that pixel data reach the last row.
 
     Raises:
-        PayloadError: they are not.
+        PayloadError: a check fails.
     """
     chunks = list(_chunks(data))
     if not chunks or chunks[0][0] != b"IHDR" or len(chunks[0][1]) != _IHDR.size:
@@ -68,13 +64,13 @@ def check_png(data: bytes) -> None:
     if depth not in depths or compression or filtering or interlace > 1:
         raise PayloadError(
             RejectCode.CORRUPT,
-            f"the PNG header is not legal (colour type {colour}, bit depth {depth}, compression "
+            f"the PNG header is invalid (colour type {colour}, bit depth {depth}, compression "
             f"{compression}, filter {filtering}, interlace {interlace})",
         )
     palettes = [len(body) for kind, body in chunks if kind == b"PLTE"]
     wrong = [size for size in palettes if size % 3 or not 0 < size <= 768]
     if wrong or (colour == 3 and len(palettes) != 1):
-        raise PayloadError(RejectCode.CORRUPT, f"the PNG palette is not legal ({palettes} bytes)")
+        raise PayloadError(RejectCode.CORRUPT, f"the PNG palette is invalid ({palettes} bytes)")
     expected = sum(
         rows * (1 + -(-columns * samples * depth // 8))
         for x, y, dx, dy in _PASSES[interlace]
@@ -84,7 +80,7 @@ def check_png(data: bytes) -> None:
     if found < expected:
         raise PayloadError(
             RejectCode.TRUNCATED,
-            f"the PNG holds {found} of {expected} bytes of pixel data",
+            f"the PNG has {found} of {expected} bytes of pixel data",
         )
 
 
@@ -105,7 +101,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _inflated_bytes(bodies: Iterator[bytes], enough: int) -> int:
-    """Return how many bytes the pixel data inflate to, counting no further than ``enough``."""
+    """Return the size of the inflated pixel data in bytes; counting ends at ``enough``."""
     stream = zlib.decompressobj()
     found = 0
     for body in bodies:

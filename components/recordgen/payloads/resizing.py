@@ -1,11 +1,11 @@
-"""What the options change about a picture before it is stored: its size, and how it is kept.
+"""Change the size and the format of a picture as the options require.
 
     500×375 photo   --short-side 256                    341×256, JPEG
     500×375 photo   --size 224x224 --resize fit         224×168 between black bars, JPEG
     500×375 photo   --size 224x224 --pixels raw         224×224, stretched, 150,528 bytes
-    100×50 icon     --size 224x224 --resize center_crop  50×50: the shape, and never enlarged
+    100×50 icon     --size 224x224 --resize center_crop  50×50: only the shape, never enlarged
 
-Numbers are planned first (:func:`place`) and pixels follow them, and so do boxes.
+:func:`place` computes the geometry first; pixels and boxes follow it.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from recordgen.features import RAW, WEBP
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 
-#: Quality of JPEGs and WEBPs that are made because of an option, unless ``quality`` says another.
+#: Quality of JPEGs and WEBPs that are encoded because of an option, unless ``quality`` is given.
 LOSSY_QUALITY = 92
 
-# The most pixels on a side of what libjpeg and libwebp encode.
+# Longest side that libjpeg and libwebp encode, in pixels.
 _MOST_ACROSS = {"jpeg": 65_500, WEBP: 16_383}
 
-# The options of which one says how large pictures are stored.
+# The options that set a size; at most one is given.
 _SIZES = ("max_side", "short_side", "size")
 
-# With pixels=mixed, pictures of more pixels are encoded: 256×256 take 197 kB.
+# With pixels=mixed, pictures with more pixels are encoded: 256×256 take 197 kB.
 _MIXED_PIXELS = 65_536
 
-# Of so many images that lost by encoding one is measured, of it at most the middle of so many
-# pixels across: measuring all JPEGs would cost nearly half of what checking and encoding them does.
+# One of this many lossy images is measured, and of it at most a central square with this side:
+# measuring all JPEGs would take nearly half as long as checking and encoding them.
 _MEASURED_SHARE = 16
 _MEASURED_SIDE = 224
 
-# What equal pixels count as: the mean of infinite ones says nothing.
+# PSNR of equal pixels: infinity would spoil the mean.
 _EQUAL_PSNR = 10_000
 
-# What libwebp takes for each pixel that it encodes. Other encoders take little.
+# Memory that libwebp takes for each encoded pixel. Other encoders take little.
 _WEBP_BYTES = 11
 
-# Pillow reduces a much larger picture by whole pixels first, to twice the size.
+# Pillow first shrinks a much larger picture by a whole factor, to at least twice the target size.
 _REDUCING_GAP = 2.0
 
 
 class View(NamedTuple):
-    """The part of a picture that is stored, in shares of the picture; bars lie outside of 0..1."""
+    """The stored part of a picture, in shares of the picture; bars are outside of 0..1."""
 
     left: float
     top: float
@@ -59,13 +59,13 @@ class View(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a picture lies when it is stored. All numbers are pixels of the upright picture.
+    """The geometry of a stored picture. All numbers are pixels of the upright picture.
 
     Attributes:
-        size: width and height of the picture itself.
+        size: width and height of the original picture.
         window: left, top, width and height of the part that is kept.
-        inner: width and height of that part as it is stored.
-        canvas: width and height of what is stored; around the part it is black.
+        inner: stored width and height of that part.
+        canvas: width and height of the stored picture; it is black around the part.
     """
 
     size: tuple[int, int]
@@ -75,7 +75,7 @@ class Placed(NamedTuple):
 
     @property
     def is_changed(self) -> bool:
-        """Whether the stored picture is another one."""
+        """Whether the stored picture differs from the original."""
         return self.canvas != self.size
 
     @property
@@ -85,24 +85,24 @@ class Placed(NamedTuple):
 
     @property
     def view(self) -> View:
-        """The part of the picture that the stored one shows."""
+        """The part of the original picture that the stored picture shows."""
         starts, extents = list[float](), list[float]()
         for axis in (0, 1):
-            each = self.window[2 + axis] / self.inner[axis]  # pixels of the picture for one stored
+            each = self.window[2 + axis] / self.inner[axis]  # original pixels per stored pixel
             start = self.window[axis] - self.offset[axis] * each
             starts.append(start / self.size[axis])
             extents.append(self.canvas[axis] * each / self.size[axis])
         return View(*starts, *extents)
 
     def least_size(self) -> tuple[int, int]:
-        """Return the width and height at which a decoded picture is large enough for all of it."""
+        """Return the least width and height at which the picture must be decoded."""
         width, height = (
             -(-self.inner[axis] * self.size[axis] // self.window[2 + axis]) for axis in (0, 1)
         )
         return min(width, self.size[0]), min(height, self.size[1])
 
     def apply(self, image: Image.Image) -> Image.Image:
-        """Return the picture as it is stored, given the upright one at any scale."""
+        """Return the stored picture, given the upright picture at any scale."""
         across, down = image.width / self.size[0], image.height / self.size[1]
         left, top, width, height = self.window
         box = (left * across, top * down, (left + width) * across, (top + height) * down)
@@ -118,7 +118,7 @@ class Placed(NamedTuple):
 
 
 def place(size: tuple[int, int], options: ConvertOptions) -> Placed:
-    """Return where a picture of a width and a height lies when it is stored."""
+    """Return the geometry of a stored picture, given its width and height."""
     whole = (0, 0, *size)
     if options.stored_size is None:
         side = max(size) if options.max_side else min(size)
@@ -140,7 +140,7 @@ def place(size: tuple[int, int], options: ConvertOptions) -> Placed:
     scale = min(target_width / width, target_height / height)
     if scale < 1:
         return Placed(size, whole, _scaled(size, scale, target), target)
-    # As large as it is, in the shape of the target.
+    # Not enlarged, in the shape of the target.
     canvas = max(width, round(target_width / scale)), max(height, round(target_height / scale))
     return Placed(size, whole, size, canvas)
 
@@ -153,7 +153,7 @@ def _scaled(size: tuple[int, int], scale: float, most: tuple[int, int]) -> tuple
 
 
 def stored_kind(kind: str, placed: Placed, options: ConvertOptions) -> str:
-    """Return the format in which a picture is stored whose file has another one, or may keep it."""
+    """Return the format in which to store a picture whose file has the format ``kind``."""
     width, height = placed.canvas
     is_small = width * height <= _MIXED_PIXELS
     if options.pixels == RAW or (options.pixels == "mixed" and is_small):
@@ -164,16 +164,16 @@ def stored_kind(kind: str, placed: Placed, options: ConvertOptions) -> str:
 def encoded(
     image: Image.Image, kind: str, settings: dict[str, Any], options: ConvertOptions
 ) -> bytes:
-    """Return a picture of mode ``L`` or ``RGB`` as the bytes that are stored.
+    """Encode a picture of mode ``L`` or ``RGB``.
 
     Args:
         image: the picture.
         kind: ``jpeg``, ``png``, ``webp`` or ``raw``.
-        settings: of Pillow's JPEG encoder, unless ``quality`` is given.
-        options: ``quality`` counts.
+        settings: settings of Pillow's JPEG encoder, used unless ``quality`` is given.
+        options: ``quality`` is used.
 
     Raises:
-        PayloadError: the format has no pictures of this size.
+        PayloadError: the picture is too large for the format.
     """
     if kind == RAW:
         return image.convert("RGB").tobytes()
@@ -181,7 +181,7 @@ def encoded(
     if max(image.size) > most:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
-            f"a {kind.upper()} has at most {most:,} pixels on each side (got {image.width}×"
+            f"a {kind.upper()} can have at most {most:,} pixels on each side (got {image.width}×"
             f"{image.height}); choose another --encode, or --max-side {most}",
         )
     out = io.BytesIO()
@@ -189,19 +189,16 @@ def encoded(
         settings = {}
     if kind in ("jpeg", WEBP) and not settings:
         settings = {"quality": options.quality or LOSSY_QUALITY}
-    # Without Exif and profile: whoever reads the record must not turn the image a second time.
+    # Drop Exif and profile: a reader of the record must not turn the image a second time.
     image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
     return out.getvalue()
 
 
 def measured_psnr(image: Image.Image, data: bytes) -> int | None:
-    """Return how near a JPEG or WEBP comes to its picture, in hundredths of a decibel.
+    """Return the PSNR of a JPEG or WEBP in hundredths of a decibel; None if it is not sampled.
 
-    None: it is not one of the sample, which the bytes decide, so that every run has the same.
-
-    Args:
-        image: the picture, of mode ``L`` or ``RGB``.
-        data: the JPEG or WEBP as it was encoded; PNGs lose nothing.
+    The sample depends on the bytes only, so every run measures the same images. PNGs are not
+    measured, as they lose nothing. The original ``image`` has mode ``L`` or ``RGB``.
     """
     if not data.startswith((b"\xff\xd8", b"RIFF")) or zlib.crc32(data) % _MEASURED_SHARE:
         return None
@@ -209,14 +206,14 @@ def measured_psnr(image: Image.Image, data: bytes) -> int | None:
     left, top = (image.width - width) // 2, (image.height - height) // 2
     window = (left, top, left + width, top + height)
     stored = Image.open(io.BytesIO(data)).crop(window)
-    # A WEBP has three channels, also of a gray picture.
+    # A WEBP always has three channels, even for a gray picture.
     found = ImageStat.Stat(ImageChops.difference(image.crop(window).convert(stored.mode), stored))
     squares = sum(found.sum2) / sum(found.count)
     return min(_EQUAL_PSNR, round(1000 * math.log10(255**2 / squares))) if squares else _EQUAL_PSNR
 
 
 def encoder_bytes(size: tuple[int, int], options: ConvertOptions) -> int:
-    """Return the memory that the encoder takes beside a picture of a width and a height."""
+    """Return the memory of the encoder for a picture of this width and height, in bytes."""
     width, height = place(size, options).canvas
     return width * height * _WEBP_BYTES if options.encode == WEBP else 0
 
@@ -224,12 +221,12 @@ def encoder_bytes(size: tuple[int, int], options: ConvertOptions) -> int:
 def change_of(
     kind: str, size: tuple[int, int], options: ConvertOptions
 ) -> tuple[str | None, Placed]:
-    """Return the option that changes a file's picture, or None; and where the picture lies.
+    """Return the option that changes a file's picture, if any, and the stored geometry.
 
     Args:
         kind: format of the file.
         size: width and height of the upright picture, in pixels.
-        options: those about size, format and quality count.
+        options: the options about size, format and quality are used.
     """
     if not options.changes_pictures:
         return None, Placed(size, (0, 0, *size), size, size)

@@ -1,9 +1,9 @@
-"""Sizes of many payloads in object stores, from listings where these take fewer requests.
+"""Sizes of many payloads in object stores, from listings if they take fewer requests.
 
     1.jpg 2.jpg 3.jpg … of gs://bucket/images ─▶ GET 1,000 objects of images/, GET the next 1,000, …
 
-A folder is listed if many of its payloads are wanted, and as long as its pages hold many of them;
-if very many are wanted, in ranges of names, side by side.
+A folder is listed if many of its payloads are needed, and as long as its pages contain many of
+them; if very many are needed, ranges of names are listed concurrently.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from recordgen import storage
 from recordgen.ordered import map_in_order
 from recordgen.storage import FileInfo, RequestContext
 
-#: How many look-ups a page must spare. A page of 1,000 objects takes the processor time of 13
-#: look-ups, its price is that of 12, and its answer is estimated to take as long as 10.
-SPARED_BY_PAGE = 20
+#: Look-ups that a page must save. A page of 1,000 objects takes the processor time of 13 look-ups,
+#: costs as much as 12, and is estimated to take as long as 10.
+SAVED_BY_PAGE = 20
 
-#: Names that are wanted of each range of a folder.
+#: Least needed names in each range of a folder.
 RANGE_NAMES = 2_000
 
-# Ranges that are listed at once.
+# Ranges listed concurrently.
 _LISTINGS = 32
 
 
 def worth_listing(wanted: int, pages: int) -> bool:
-    """Say whether listing pages pay off that contain ``wanted`` of the objects."""
-    return wanted >= pages * SPARED_BY_PAGE
+    """Return whether listing this many pages pays off if they contain ``wanted`` payloads."""
+    return wanted >= pages * SAVED_BY_PAGE
 
 
 def listed_infos(paths: Iterable[str]) -> dict[str, FileInfo]:
-    """Return sizes and versions of those payloads that a listing gives at lower cost.
+    """Return sizes and versions of the payloads for which listings cost less than look-ups.
 
-    The others, among them all local ones and all that do not exist, must be looked up one by one.
+    All others must be looked up one by one, as well as local and missing payloads.
 
     Args:
-        paths: the payloads that are wanted, in any order; rows must be allowed to reach them.
+        paths: the payloads, in any order; rows must be allowed to reach them.
 
     Returns:
-        What :func:`recordgen.storage.info` returns, by path.
+        Results of :func:`recordgen.storage.info`, by path.
 
     Raises:
         StorageError: storage failed.
@@ -74,7 +74,7 @@ def _ranges(files: list[str]) -> list[list[str]]:
 
 
 def _listed(files: list[str], context: RequestContext) -> dict[str, FileInfo]:
-    """Return what listings say of files in one folder, sorted, as long as that is worth it."""
+    """Return the infos of sorted files in one folder from listings, as long as they pay off."""
     folder, _, first = files[0].rpartition("/")
     last = files[-1].rpartition("/")[2]
     wanted = frozenset(files)

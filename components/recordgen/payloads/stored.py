@@ -1,4 +1,4 @@
-"""The image of a record as a file: the bytes it holds, or a PNG of pixels that are stored raw."""
+"""The image of a record as a file: its stored bytes, or a PNG of raw pixels."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ENCODED = "encoded"
 def stored_image(
     record: Mapping[str, Sequence[Any]], name: str = features.IMAGE_ENCODED
 ) -> tuple[bytes, str] | None:
-    """Return the bytes of an image file and its format; None: the record holds no image.
+    """Return the bytes of an image file and its format; None if the record has no image.
 
     Args:
         record: lists by feature name, as :func:`~recordgen.records.example.parse_example` returns
-            them; those of other writers may hold anything.
-        name: the feature that holds the bytes; format, height and width have its prefix.
+            them; other writers' records may contain anything.
+        name: the feature with the bytes; format, height and width have its prefix.
     """
     prefix = name.removesuffix(_ENCODED)
 
@@ -39,7 +39,7 @@ def stored_image(
     try:
         image = Image.frombytes("RGB", (width, height), data)
     except (TypeError, ValueError):
-        return data, text  # of another writer: pixels in another order
+        return data, text  # another writer's, with another pixel layout
     out = io.BytesIO()
     image.save(out, "PNG", compress_level=1)
     return out.getvalue(), "png"

@@ -1,4 +1,4 @@
-"""A small picture of a stored image, for a page that people look at."""
+"""Thumbnails of stored images, for the report page."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from recordgen.errors import PayloadError
 from recordgen.payloads.image import PILLOW_FORMATS, decoded, to_8_bit
 from recordgen.rejects import RejectCode
 
-# At these sizes an image is a matter of a few ten milliseconds; a JPEG is decoded at 1/8 scale.
+# Up to these sizes an image takes a few tens of milliseconds; a JPEG is decoded at 1/8 scale.
 _MAX_JPEG_PIXELS = 50_000_000
 _MAX_PIXELS = 8_000_000
 
-# Up to here every pixel is shown as it is: JPEG would smear scans and icons.
+# Up to this side, in pixels, PNG keeps every pixel: JPEG would smear scans and icons.
 _PIXEL_ART_SIDE = 64
 
 _QUALITY = 80
 
 
 class Thumbnail(NamedTuple):
-    """A small picture.
+    """A thumbnail.
 
     Attributes:
         data: an encoded image without metadata.
         format: ``png`` or ``jpeg``.
-        height: of the stored image, in pixels.
-        width: of the stored image, in pixels.
+        height: height of the stored image, in pixels.
+        width: width of the stored image, in pixels.
     """
 
     data: bytes
@@ -38,12 +38,12 @@ class Thumbnail(NamedTuple):
 
 
 def to_thumbnail(data: bytes, side: int) -> Thumbnail:
-    """Downscale an encoded image to at most ``side`` pixels; smaller ones keep their pixels.
+    """Downscale an encoded image to at most ``side`` pixels; smaller images keep their pixels.
 
-    It shows the stored pixels as TensorFlow's decoder does, which ignores how Exif turns them.
+    It shows the stored pixels like TensorFlow's decoder, which ignores Exif orientation.
 
     Raises:
-        PayloadError: it does not decode, or it would take too long.
+        PayloadError: the image does not decode, or would take too long.
     """
     image = decoded("image", lambda: Image.open(io.BytesIO(data), formats=PILLOW_FORMATS))
     width, height = image.size

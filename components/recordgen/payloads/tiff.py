@@ -1,4 +1,4 @@
-"""What a TIFF's directory says before it is decoded (TIFF Revision 6.0, section 2; BigTIFF)."""
+"""Read a TIFF's directory without decoding (TIFF Revision 6.0, section 2; BigTIFF)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 
-#: Strips or tiles that a TIFF may have: Pillow decodes each by itself.
+#: Most strips or tiles of a TIFF: Pillow decodes them one by one.
 MAX_STRIPS = 100_000
 
-#: Compressions whose damage libtiff only warns of: fax codes, and JPEG.
+#: Compressions for whose damage libtiff only warns: fax codes, and JPEG.
 LENIENT = (2, 3, 4, 6, 7)
 
-#: Compressions of which each strip or tile is a JPEG.
+#: Compressions with a JPEG in each strip or tile.
 JPEGS = (6, 7)
 
 _COMPRESSION, _STRIP_OFFSETS, _TILE_OFFSETS = 259, 273, 324
 
-# magic: byte order, where the offset of the directory stands and its type; types of the number of
-# entries, and of an entry: tag, type, count, padding or the value of a small number
+# magic: byte order, position and type of the directory's offset, type of the number of entries,
+# types of an entry: tag, type, count, padding or the value of a small number
 _LAYOUTS = {
     b"II*\0": ("<", 4, "I", "H", "HHIHH"),
     b"MM\0*": (">", 4, "I", "H", "HHIHH"),
@@ -30,11 +30,11 @@ _LAYOUTS = {
 
 
 class TiffHeader(NamedTuple):
-    """What the directory of a TIFF's first image says.
+    """Facts from the directory of a TIFF's first image.
 
     Attributes:
-        compression: the scheme's number; 0: it is no TIFF, or does not say.
-        strips: how many strips or tiles there are.
+        compression: number of the scheme; 0 if it is not given or the file is not a TIFF.
+        strips: number of strips or tiles.
     """
 
     compression: int
@@ -64,7 +64,7 @@ def tiff_header(data: bytes) -> TiffHeader:
             elif tag in (_STRIP_OFFSETS, _TILE_OFFSETS):
                 strips = count
     except (struct.error, OverflowError):
-        pass  # an offset leads out of the file: Pillow says so
+        pass  # an offset is outside of the file: Pillow reports it
     if strips > MAX_STRIPS:
         raise PayloadError(
             RejectCode.TOO_MANY_PARTS,

@@ -1,7 +1,7 @@
-"""The boxes that a record holds, named as TensorFlow's Object Detection API names them.
+"""The boxes of a record, with the feature names of TensorFlow's Object Detection API.
 
-All their features are lists with one value per box. The corners are shares of the image's width and
-height. Other writers may leave out ``image/object/class/text``, and a box goes by its number, or
+Each feature is a list with one value per box. The corners are shares of the image's width and
+height. Other writers may omit ``image/object/class/text`` (then the label is the number) or
 ``image/object/class/label``.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from recordgen import features
 
-#: Features with one value per box; of one box, too, they are lists.
+#: Features with one value per box; lists even for a single box.
 OBJECT_FEATURES = (*features.BBOX, features.IMAGE_OBJECT_TEXT, features.IMAGE_OBJECT_LABEL)
 
 
@@ -21,8 +21,8 @@ class StoredBox(NamedTuple):
     """One box of a record.
 
     Attributes:
-        label: its text, or its number as text; empty: it has neither.
-        number: ``image/object/class/label``; -1: it has none.
+        label: its text, or its number as text; empty if it has neither.
+        number: ``image/object/class/label``; -1 if there is none.
         xmin: left edge, 0..1 of the image's width.
         ymin: upper edge, 0..1 of the image's height.
         xmax: right edge.
@@ -38,14 +38,14 @@ class StoredBox(NamedTuple):
 
 
 def stored_boxes(record: Mapping[str, Sequence[Any]]) -> list[StoredBox]:
-    """Return the boxes of a record, within the image and with their corners in order.
+    """Return the boxes of a record, clipped to the image and with their corners in order.
 
     Args:
         record: lists by feature name, as :func:`~recordgen.records.example.parse_example` returns
-            them; those of other writers may hold anything.
+            them; other writers' records may contain anything.
 
     Raises:
-        ValueError: the features do not belong together, or are no boxes.
+        ValueError: the features differ in length, or are not boxes.
     """
     *corners, texts, numbers = (record.get(name, ()) for name in OBJECT_FEATURES)
     count = len(corners[0])

@@ -1,10 +1,10 @@
 """``tf.train.Example`` without TensorFlow.
 
-A conversion worker needs no TensorFlow but for this one message, and importing it costs seconds
-and hundreds of megabytes per worker. Writing lays out the protobuf wire format itself, so that an
-image's bytes are handed on and never copied; reading builds the message from its public
-definition (tensorflow/core/example/{feature,example}.proto) in a descriptor pool of its own, so it
-cannot clash with TensorFlow's. Tests hold both to TensorFlow's bytes.
+A conversion worker would need TensorFlow only for this message, and importing it costs seconds and
+hundreds of megabytes per worker. The writer produces the protobuf wire format directly, so that an
+image's bytes are never copied. The reader builds the message from its public definition
+(tensorflow/core/example/{feature,example}.proto) in its own descriptor pool, so it cannot clash
+with TensorFlow's. Tests compare both with TensorFlow's bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# Numbers are packed in files, and every parser takes them packed or not.
+# Numbers are packed in files; every parser accepts packed and unpacked numbers.
 _DEFINITION = """
 name: "recordgen/example.proto" package: "tensorflow" syntax: "proto3"
 message_type {
@@ -54,7 +54,7 @@ message_type {
 }
 """
 
-#: One value or several of one kind; arrays are of int64 or float32, of any shape.
+#: One value, or several of the same kind; arrays are int64 or float32, of any shape.
 FeatureValue = Union[
     bytes, int, float, Sequence[bytes], Sequence[int], Sequence[float], "npt.NDArray[Any]", None
 ]
@@ -62,7 +62,7 @@ FeatureValue = Union[
 
 @cache
 def _example_class() -> type[Any]:
-    from google.protobuf import text_format  # who only writes examples needs none
+    from google.protobuf import text_format  # not needed to write examples
 
     pool = descriptor_pool.DescriptorPool()
     pool.Add(text_format.Parse(_DEFINITION, descriptor_pb2.FileDescriptorProto()))
@@ -75,21 +75,20 @@ def _example_class() -> type[Any]:
 
 
 def serialize_example(values: Mapping[str, FeatureValue]) -> tuple[bytes, ...]:
-    """Serialise features as a ``tf.train.Example``, in pieces, always to the same bytes.
+    """Serialise features as a ``tf.train.Example``, in pieces and with deterministic bytes.
 
     ``{"image/class/label": 0, "image/format": b"png"}`` → an Example with an int64 and a bytes
-    feature; ``{"box": [0.5, 1.0]}`` → one with two floats, which are stored as float32, and so is
-    an array, row by row. 0 and ``b""`` are kept; None leaves the feature out, and so does ``[]``,
-    which does not say of what kind it is. Features stand in the order of their names, as protobuf's
-    deterministic serialisation has them (whose implementations differ only where one name begins
-    with another).
+    feature; ``{"box": [0.5, 1.0]}`` → an Example with two floats, stored as float32. Arrays are
+    stored row by row. 0 and ``b""`` are kept; features with None are skipped, and so are features
+    with ``[]``, whose kind is unknown. Features are sorted by name, as in protobuf's deterministic
+    serialisation (whose implementations differ only if one name begins with another).
 
     Returns:
-        Pieces that make up the message; large values are pieces of their own, not copies.
+        The pieces of the message; large values are separate pieces, not copies.
 
     Raises:
         OverflowError: a float does not fit in float32.
-        TypeError: a list's values are not of one kind, or an array's are of another one.
+        TypeError: the values of a list differ in kind, or an array has another dtype.
     """
     pieces: list[bytes] = []
     small = bytearray()
@@ -115,7 +114,7 @@ def serialize_example(values: Mapping[str, FeatureValue]) -> tuple[bytes, ...]:
             continue
         else:
             tag, value = _packed(value)
-            if not value:  # a list of no numbers has no field at all, not one of no bytes
+            if not value:  # an empty array has no value field, not an empty one
                 small += _list_head(name, tag, 0)
                 continue
         if len(value) < _SMALL_BYTES:
@@ -142,12 +141,12 @@ _TAGS = {"bytes": _BYTES, "float32": _FLOAT, "int64": _INT64}
 _F4 = struct.Struct("<f")
 _ONE_BYTE = [bytes((value,)) for value in range(1 << 7)]
 
-# A value of this size is worth a piece of its own; what stands before smaller ones is often the
-# same from one example to the next.
+# Larger values become separate pieces. The bytes before smaller values are cached: they are often
+# the same in the next example.
 _SMALL_BYTES = 4096
 
-# Array operations pay off from the first number on; tables above the second leave the processor's
-# caches.
+# Array operations pay off from _FEW_NUMBERS numbers; with more than _NUMBERS_AT_ONCE, their tables
+# do not fit in the processor's caches.
 _FEW_NUMBERS = 64
 _NUMBERS_AT_ONCE = 1 << 14
 
@@ -174,7 +173,7 @@ def _value_head(size: int) -> bytes:
 
 
 def _packed(numbers: Any) -> tuple[bytes, bytes]:
-    """Return several numbers as the tag and the packed values of their list."""
+    """Return the list tag and the packed values of several numbers."""
     if isinstance(numbers, list | tuple):
         if isinstance(numbers[0], float):
             return _FLOAT, struct.pack(f"<{len(numbers)}f", *numbers)
@@ -183,7 +182,7 @@ def _packed(numbers: Any) -> tuple[bytes, bytes]:
         return _FLOAT, numbers.astype("<f4", copy=False).tobytes()
     if numbers.dtype == "int64":
         return _INT64, _varints(numbers.reshape(-1))
-    raise TypeError(f"an array of a feature must be of int64 or float32 (got {numbers.dtype})")
+    raise TypeError(f"the array of a feature must be int64 or float32 (got {numbers.dtype})")
 
 
 def _varint(value: int) -> bytes:
@@ -202,7 +201,7 @@ def _varint(value: int) -> bytes:
 
 
 def _varints(values: npt.NDArray[np.int64]) -> bytes:
-    """Return the varints of int64 [n], one behind the other."""
+    """Return the concatenated varints of int64 [n]."""
     if len(values) < _FEW_NUMBERS:
         return b"".join(map(_varint, values.tolist()))
     starts = range(0, len(values), _NUMBERS_AT_ONCE)
@@ -210,26 +209,19 @@ def _varints(values: npt.NDArray[np.int64]) -> bytes:
 
 
 def packed_ints(values: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """Return whole numbers as a feature holds them, as varints.
-
-    Args:
-        values: int64 [n].
-
-    Returns:
-        All of them, one behind the other; and how many bytes each takes, int64 [n].
-    """
+    """Return the concatenated varints of int64 [n], and the number of bytes of each, int64 [n]."""
     import numpy as np
 
     numbers = values.astype(np.uint64)
     width = len(_varint(int(numbers.max(initial=0))))
     if width == 1:
         return numbers.astype(np.uint8).tobytes(), np.ones(len(numbers), np.int64)
-    # Row n holds the digits of number n; those beyond its last one are left out.
+    # Row n has the base 128 digits of number n; leading zeros are dropped.
     shifted = numbers[:, None] >> np.arange(0, 7 * width, 7, dtype=np.uint64)
     stays = shifted != 0
     stays[:, 0] = True
     digits = shifted.astype(np.uint8) & 0x7F
-    digits[:, :-1] |= stays[:, 1:].astype(np.uint8) << 7  # another digit follows
+    digits[:, :-1] |= stays[:, 1:].astype(np.uint8) << 7  # bit 7: another digit follows
     return digits[stays].tobytes(), stays.sum(axis=1)
 
 
@@ -237,16 +229,16 @@ def feature_head(name: str, dtype: str, size: int) -> bytes:
     """Return the bytes in ``Features`` before a single value of ``size`` bytes.
 
     Args:
-        name: the feature's.
-        dtype: ``bytes``, ``int64`` (of which :func:`packed_ints` gives the value) or ``float32``
-            (4 bytes, little-endian).
-        size: of the value.
+        name: name of the feature.
+        dtype: ``bytes``, ``int64`` (a value of :func:`packed_ints`) or ``float32`` (4 bytes,
+            little-endian).
+        size: size of the value in bytes.
     """
     return _small_head(name, _TAGS[dtype], size)
 
 
 def example_head(size: int) -> bytes:
-    """Return the bytes before the ``Features`` of an example, which take ``size`` bytes."""
+    """Return the bytes before the ``Features`` of an example if these have ``size`` bytes."""
     return _FEATURES + _varint(size)
 
 
@@ -254,12 +246,12 @@ def parse_example(data: bytes) -> dict[str, list[bytes] | list[int] | list[float
     """Parse a serialised ``tf.train.Example`` into plain lists by feature name, sorted.
 
     Raises:
-        ValueError: the bytes are no Example.
+        ValueError: the bytes are not an Example.
     """
     example = _example_class()()
     try:
         example.ParseFromString(data)
-    except Exception as exc:  # DecodeError lies in other places in other protobuf versions
+    except Exception as exc:  # DecodeError has different modules in different protobuf versions
         raise ValueError(f"not a tf.train.Example: {exc}") from exc
     features = example.features.feature
     return {

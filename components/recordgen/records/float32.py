@@ -1,4 +1,4 @@
-"""Numbers as a float32 feature holds them."""
+"""Numbers as a float32 feature stores them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _FLOAT32 = struct.Struct("<f")
 
 
 def as_float32(value: float) -> float:
-    """Return the number with the fewest digits that a float32 feature cannot tell from another.
+    """Return the number with the fewest digits that has the same float32 as ``value``.
 
     0.10000000149011612 → 0.1
 
     Raises:
-        OverflowError: it is too large for float32.
+        OverflowError: ``value`` is too large for float32.
     """
     if not math.isfinite(value):
         return value
     stored = _FLOAT32.pack(value)
     [exact] = _FLOAT32.unpack(stored)
-    digits = [float(f"{exact:.{count}g}") for count in range(6, 10)]  # nine tell all of them apart
+    digits = [float(f"{exact:.{count}g}") for count in range(6, 10)]  # nine suffice
     return next(number for number in digits if _FLOAT32.pack(number) == stored)

@@ -1,4 +1,4 @@
-"""TFRecord files: the framing that ``tf.io.TFRecordWriter`` writes, over any file object.
+"""TFRecord files: the framing of ``tf.io.TFRecordWriter``, for any file object.
 
 "TFRecord and tf.train.Example", tensorflow.org: ``uint64 length, uint32 masked_crc32c(length),
 byte data[length], uint32 masked_crc32c(data)``, all little-endian.
@@ -30,24 +30,24 @@ _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
 _HEAD_BYTES = _LENGTH.size + _CRC.size
 
-#: What a record takes in a file beside its own bytes: a head of 12 bytes, a checksum of 4.
+#: Bytes of a record in a file in addition to its own: a head of 12 bytes, a checksum of 4.
 FRAME_BYTES = _HEAD_BYTES + _CRC.size
 
 _GZIP_LEVEL = 6
 
-# Each write waits for the interpreter's lock afterwards, so many records share one.
+# Many records share one write: after each write, a thread waits for the interpreter's lock.
 _PIECES_PER_WRITE = 64
 
-# Below this size copying a record is cheaper than handing over its pieces.
+# Below this size, copying a record is cheaper than passing its pieces.
 _SMALL_BYTES = 4096
 
-# What Linux allows in one call; an example with a long list of large values is more.
+# Linux's limit for one call; an example with a long list of large values exceeds it.
 _MAX_PIECES_PER_CALL = 1024
 
-# A reader must not allocate what a damaged length says.
+# A reader must not allocate memory for a damaged length.
 _MAX_RECORD_BYTES = 1 << 31
 
-# How far behind a damaged length the next record is searched for.
+# Bytes searched for the next record after a damaged length.
 _SEARCHED_BYTES = 1 << 26
 
 
@@ -65,9 +65,9 @@ def masked(crc: _Crc) -> _Crc:
 
 
 def frame(record: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return one record, given in pieces, as stored in a file: with length and checksums.
+    """Return a record in pieces as stored in a file, with length and checksums.
 
-    It stays in pieces, because joining would copy it once more.
+    The pieces are not joined, to avoid a copy.
     """
     return frame_head(sum(map(len, record))), *record, masked_crc(*record)
 
@@ -80,9 +80,9 @@ def frame_head(size: int) -> bytes:
 
 
 def write_frames(file: IO[bytes], frames: Iterable[Sequence[bytes]], compression: str) -> int:
-    """Write framed records, through gzip if asked for; return how many bytes the file has.
+    """Write framed records, optionally through gzip; return the size of the file in bytes.
 
-    The gzip header carries no name and no time: same records, same bytes.
+    The gzip header has no name and no time: the same records give the same bytes.
     """
     with FrameWriter(file, compression) as writer:
         writer.write(frames)
@@ -90,9 +90,9 @@ def write_frames(file: IO[bytes], frames: Iterable[Sequence[bytes]], compression
 
 
 class FrameWriter:
-    """What :func:`write_frames` does, for frames that come now and then.
+    """A writer like :func:`write_frames`, for frames that arrive in several calls.
 
-    Leaving the context ends the gzip stream, if it is one; the file stays open.
+    Leaving the context ends the gzip stream, if any; the file stays open.
     """
 
     def __init__(self, file: IO[bytes], compression: str) -> None:
@@ -110,7 +110,7 @@ class FrameWriter:
             self._gzip.close()
 
     def write(self, frames: Iterable[Sequence[bytes]]) -> None:
-        """Write framed records; all of them are in the file, or in gzip's hands, afterwards."""
+        """Write framed records; afterwards, all are in the file or in gzip's buffer."""
         if self._gzip is not None:
             for pieces in frames:
                 for piece in pieces:
@@ -119,7 +119,7 @@ class FrameWriter:
         waiting: list[bytes] = []
         small: list[bytes] = []
         for pieces in frames:
-            # An image's record is a piece of its own, and large.
+            # Join small records of a single piece; images have large records.
             if len(pieces) == 3 and len(pieces[1]) < _SMALL_BYTES:
                 small += pieces
                 if len(small) < _PIECES_PER_WRITE * 3:
@@ -138,18 +138,18 @@ class FrameWriter:
 
     @property
     def bytes(self) -> int:
-        """How many bytes the file has so far."""
+        """The size of the file so far."""
         return self._sink.bytes
 
 
 def _write_all(file: IO[bytes], pieces: Sequence[bytes]) -> int:
-    """Write pieces one behind the other; on a local file in one call, without joining them."""
+    """Write pieces in order; to a local file in one call, without joining them."""
     size = sum(map(len, pieces))
     if isinstance(file, io.FileIO) and len(pieces) <= _MAX_PIECES_PER_CALL:
         written = os.writev(file.fileno(), pieces) if pieces else 0
         if written == size:
             return size
-        pieces = [b"".join(pieces)[written:]]  # a signal came in between, or the disk is full
+        pieces = [b"".join(pieces)[written:]]  # a signal interrupted it, or the disk is full
     for piece in pieces:
         view = memoryview(piece)
         while view:
@@ -158,7 +158,7 @@ def _write_all(file: IO[bytes], pieces: Sequence[bytes]) -> int:
 
 
 class _CountingFile:
-    """A binary sink that counts what passes through."""
+    """A binary sink that counts the bytes written."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -173,12 +173,12 @@ class _CountingFile:
 
 
 def count_frames(path: str) -> int:
-    """Return the number of records in a local file that is not compressed, without reading them.
+    """Return the number of records in an uncompressed local file without reading the records.
 
-    Lengths and their checksums are verified, and that the file ends where the last record does.
+    Verify the lengths, their checksums, and that the file ends with the last record.
 
     Raises:
-        RecordError: the file is truncated or damaged; says at which offset.
+        RecordError: the file is truncated or damaged; the message has the offset.
         FileNotFoundError: there is no such file.
     """
     count = offset = 0
@@ -195,21 +195,20 @@ def count_frames(path: str) -> int:
 
 
 def read_records(path: str) -> Iterator[bytes]:
-    """Yield the records of one TFRecord file, ``.gz`` or not, with every checksum verified.
+    """Yield the records of one TFRecord file, ``.gz`` or not, and verify every checksum.
 
     Raises:
-        RecordError: the file is truncated or damaged; says at which offset.
+        RecordError: the file is truncated or damaged; the message has the offset.
         FileNotFoundError: there is no such file.
     """
     return (record for _, record in _numbered(path, None))
 
 
 def read_around(path: str) -> Iterator[bytes | RecordError]:
-    """Yield the records of one TFRecord file, and the error instead of a damaged one.
+    """Yield the records of one TFRecord file, and the error in place of a damaged record.
 
-    A record with a wrong checksum is passed over. Behind a damaged length, the next record is
-    searched for; the error stands for all that lies between. A gzip stream ends at its first
-    damage.
+    A record with a wrong checksum is skipped. After a damaged length, the next record is searched
+    for; one error covers all records in between. A gzip stream ends at its first damage.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -235,14 +234,14 @@ def read_around(path: str) -> Iterator[bytes | RecordError]:
 
 
 def _next_record(file: IO[bytes], head: bytes, offset: int) -> int | None:
-    """Return the offset of the record after a damaged one; None: none is found."""
+    """Return the offset of the record after a damaged one, None if none is found."""
     if _is_head(head) and (size := _LENGTH.unpack_from(head)[0]) <= _MAX_RECORD_BYTES:
         return offset + FRAME_BYTES + int(size)
     start = offset + 1
     file.seek(start)
     data = file.read(_SEARCHED_BYTES)
     at = 0
-    # The upper half of a length is zero, and hardly anything in a compressed image is.
+    # The upper half of a length is zero; compressed images hardly contain such bytes.
     while (at := data.find(b"\0\0\0\0", at + 4) - 4) >= 0:
         if _is_head(data[at : at + _HEAD_BYTES]):
             return start + at
@@ -251,16 +250,16 @@ def _next_record(file: IO[bytes], head: bytes, offset: int) -> int | None:
 
 
 def _is_head(head: bytes) -> bool:
-    """Return whether bytes are a length and its checksum."""
+    """Return whether the bytes are a length and its checksum."""
     length = head[: _LENGTH.size]
     return len(head) == _HEAD_BYTES and masked_crc(length) == head[_LENGTH.size :]
 
 
 def read_chosen(path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield some records of a TFRecord file with their indexes, from 0 and in order.
+    """Yield some records of a TFRecord file with their indexes, which start at 0, in order.
 
-    The others are skipped, which needs no reading of files on this machine that are not compressed.
-    Indexes behind the last record give nothing.
+    The other records are skipped, without reading them in uncompressed local files. Indexes after
+    the last record are ignored.
 
     Raises: as :func:`read_records`.
     """
@@ -268,7 +267,7 @@ def read_chosen(path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]
 
 
 def _numbered(path: str, wanted: deque[int] | None) -> Iterator[tuple[int, bytes]]:
-    """Yield the wanted records, with their indexes; None: all of them."""
+    """Yield the wanted records with their indexes; all records if None."""
     with storage.open_read(path) as raw:
         file = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
         index = offset = 0
@@ -289,7 +288,7 @@ def _numbered(path: str, wanted: deque[int] | None) -> Iterator[tuple[int, bytes
 
 
 def _record_bytes(head: bytes, path: str, offset: int) -> int:
-    """Return the length that a record's first bytes say, if they can be believed."""
+    """Return the length of a record from its head. Raises: RecordError: the head is damaged."""
     if len(head) < _HEAD_BYTES:
         raise RecordError(f"{path}: truncated in the record at offset {offset}")
     length = head[: _LENGTH.size]

@@ -1,7 +1,8 @@
-"""Features of a serialised ``tf.train.Example``, found without parsing the others.
+"""Find features of a serialised ``tf.train.Example`` without parsing the others.
 
-``feature_spans(record)["image/class/text"]`` → ``(52, 59)``: where the feature's message lies;
-``feature_values(record, (52, 59))`` → ``[b"cat"]``. An image beside it is not parsed or copied.
+``feature_spans(record)["image/class/text"]`` → ``(52, 59)``: the span of the feature's message;
+``feature_values(record, (52, 59))`` → ``[b"cat"]``. Other features, such as an image, are neither
+parsed nor copied.
 """
 
 from __future__ import annotations
@@ -12,25 +13,25 @@ from recordgen.records.example import parse_example, serialize_example
 
 Span = tuple[int, int]
 
-# Tags: (field number << 3) | wire type. Every message on the way to a value has its one field, or
-# its first, in a length-delimited field 1.
+# Tags: (field number << 3) | wire type. In every message on the path to a value, the only or first
+# field is a length-delimited field 1.
 _FIELD_1 = 0x0A
 _VALUE = 0x12
 _BYTES, _FLOATS, _INTS = 0x0A, 0x12, 0x1A
 
-# A length from here on takes more than one byte.
+# Lengths from this value on take more than one byte.
 _LONG = 0x80
 
-# A number has ten bytes at most, of seven bits each; a length is below 2³¹ and has five.
+# A number has at most ten bytes with seven bits each; a length is below 2³¹ and has at most five.
 _LAST_SHIFT = 63
 _LAST_SHIFT_OF_SIZES = 28
 
 
 def canonical(record: bytes) -> bytes:
-    """Return a record whose features :func:`feature_spans` finds: itself, or the same rewritten.
+    """Return the record, rewritten if :func:`feature_spans` cannot find its features.
 
     Raises:
-        ValueError: the bytes are no Example.
+        ValueError: the bytes are not an Example.
     """
     try:
         for span in feature_spans(record).values():
@@ -41,11 +42,11 @@ def canonical(record: bytes) -> bytes:
 
 
 def feature_spans(record: bytes) -> dict[str, Span]:
-    """Return where the message of each feature lies, by name, in the order of the record.
+    """Return the span of each feature's message, by name, in the order of the record.
 
     Raises:
-        ValueError, IndexError: the bytes are laid out in another way than all common writers do,
-            or are no Example; see :func:`canonical`.
+        ValueError, IndexError: the layout differs from the layout of all common writers, or the
+            bytes are not an Example; see :func:`canonical`.
     """
     spans: dict[str, Span] = {}
     end = len(record)
@@ -53,7 +54,7 @@ def feature_spans(record: bytes) -> dict[str, Span]:
     while at < end:
         at, stop = _open(record, at, end, _FIELD_1)
         while at < stop:
-            # Short fields are opened in place: a call for each would take twice the time.
+            # Short fields are opened inline: a call for each would take twice the time.
             if record[at] == _FIELD_1 and record[at + 1] < _LONG:
                 entry_end = at + 2 + record[at + 1]
                 at += 2
@@ -75,7 +76,7 @@ def feature_spans(record: bytes) -> dict[str, Span]:
                 raise ValueError("more than a name and a value")
             at = entry_end
         if at != stop:
-            raise ValueError("an entry is longer than what holds it")
+            raise ValueError("an entry is longer than its message")
     return spans
 
 
@@ -111,14 +112,14 @@ def feature_values(record: bytes, span: Span) -> list[bytes] | list[int] | list[
 
 
 def first_bytes(record: bytes, span: Span) -> tuple[int, int]:
-    """Return where the first value of a list of bytes lies. Raises: as :func:`feature_values`."""
+    """Return the span of the first value of a bytes list. Raises: as :func:`feature_values`."""
     start, end = span
     at, stop = _open(record, start, end, _BYTES)
     return _open(record, at, stop, _FIELD_1)
 
 
 def _open(record: bytes, at: int, end: int, tag: int) -> Span:
-    """Return the inside of a length-delimited field that begins at ``at``."""
+    """Return the span of the content of a length-delimited field that begins at ``at``."""
     if record[at] != tag:
         raise ValueError(f"byte {at} is not the tag {tag}")
     size = record[at + 1]
@@ -136,7 +137,7 @@ def _open(record: bytes, at: int, end: int, tag: int) -> Span:
             if shift > _LAST_SHIFT_OF_SIZES:
                 raise ValueError(f"a length has too many digits, at byte {at}")
     if at + size > end:
-        raise ValueError(f"a field is longer than what holds it, at byte {at}")
+        raise ValueError(f"a field is longer than its message, at byte {at}")
     return at, at + size
 
 
@@ -156,5 +157,5 @@ def _ints(record: bytes, at: int, end: int) -> list[int]:
         value &= (1 << 64) - 1
         found.append(value - (1 << 64) if value >> 63 else value)
     if at != end:
-        raise ValueError("a number reaches beyond its list")
+        raise ValueError("a number extends past its list")
     return found

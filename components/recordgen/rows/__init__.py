@@ -1,6 +1,7 @@
-"""What a row is on its way from the import file to the shard.
+"""Rows on their way from the import file to the shard.
 
-row.py      as it was read
+row.py      rows as they were read
 placing.py  the hashes that order rows and assign their split
-planned.py  placed in a bucket, known from before, planned
+planned.py  placed rows, known rows, planned rows
+columns.py  many rows as Arrow columns
 """

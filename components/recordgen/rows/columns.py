@@ -1,10 +1,10 @@
-"""Rows many at a time: columns of Arrow, from the bucket to the shard.
+"""Many rows as Arrow columns, from the bucket to the shard.
 
     RowBatches ──placed──▶ columns of PlacedRow ──by_bucket──▶ columns of each bucket
-    columns of PlannedRow ──PlannedBatch──▶ what examples are made of
+    columns of PlannedRow ──PlannedBatch──▶ the rows of examples
 
-A column has the name of the field that it holds of each row, see :mod:`recordgen.rows.planned`. A
-row by itself is a tuple; only what has to be looked at one by one becomes one.
+A column has the name of a field of the row, see :mod:`recordgen.rows.planned`. A single row is a
+tuple; only rows that must be inspected one by one become tuples.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from recordgen.rows.placing import placing, seeded_hash
 from recordgen.rows.planned import KnownRow, PlacedRow, PlannedRow
 from recordgen.rows.row import RowBatch
 
-# Arrow's stubs, where there are any, differ from version to version.
+# Arrow's type stubs, if installed, differ from version to version.
 Columns: TypeAlias = Any  # pa.Table
 
 _Row = TypeVar("_Row", PlacedRow, KnownRow, PlannedRow)
 
 _SOURCE = pa.dictionary(pa.int32(), pa.string())
 
-# The types of fields that are no texts.
+# The types of fields that are not text.
 _TYPES: Mapping[str, pa.DataType] = {
     "sort_key": pa.uint64(),
     "split_hash": pa.uint64(),
@@ -48,7 +48,7 @@ _SCHEMAS: Mapping[type, pa.Schema] = {
 
 
 def columns_of(kind: type[_Row], rows: Iterable[tuple[Any, ...]]) -> Columns:
-    """Return rows of a kind, also given as plain tuples of their fields, as columns."""
+    """Return rows of a kind, or plain tuples of their fields, as columns."""
     schema = _SCHEMAS[kind]
     values = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
@@ -56,14 +56,14 @@ def columns_of(kind: type[_Row], rows: Iterable[tuple[Any, ...]]) -> Columns:
 
 
 def rows_of(kind: type[_Row], columns: Columns) -> Iterator[_Row]:
-    """Yield the rows of a kind that columns hold."""
+    """Yield the rows of a kind from their columns."""
     names = _SCHEMAS[kind].names
     values = [values_of(columns.column(name)) for name in names]
     return map(kind._make, zip(*values, strict=True))
 
 
 def values_of(column: Any) -> list[Any]:
-    """Return a column's values as its ``to_pylist`` does, but without a scalar of Arrow for each.
+    """Return a column's values like ``to_pylist``, but without creating an Arrow scalar for each.
 
     Numbers must not be null.
     """
@@ -84,10 +84,10 @@ def placed(
 
     Args:
         batches: rows of import files.
-        names: what each row is placed by.
+        names: the name that places each row, see :func:`recordgen.rows.placing.row_name`.
         seed: see :func:`recordgen.rows.placing.placing`.
-        groups: what decides the split of each row instead, None where its name does; None: names
-            decide about all of them.
+        groups: the group that decides the split of each row, or None for a row without a group;
+            None if no row has one.
     """
     seeded = seeded_hash(seed)
     digests = []
@@ -126,12 +126,12 @@ def placed(
 
 
 def by_bucket(columns: Columns, buckets: int) -> Iterator[tuple[int, Columns]]:
-    """Yield placed rows by bucket: equal ranges of ``sort_key``, in that order."""
+    """Yield placed rows by bucket: equal ranges of ``sort_key``, in order."""
     return grouped(columns, shares_of(columns["sort_key"].to_numpy(), [1] * buckets))
 
 
 def grouped(columns: Columns, numbers: npt.NDArray[Any]) -> Iterator[tuple[int, Columns]]:
-    """Yield rows by the number of each, int [n], in their order."""
+    """Yield rows by their number (int [n]), in order of the numbers."""
     ordered = np.argsort(numbers, kind="stable")
     columns = columns.take(pa.array(ordered))
     found, starts = np.unique(numbers[ordered], return_index=True)
@@ -141,10 +141,10 @@ def grouped(columns: Columns, numbers: npt.NDArray[Any]) -> Iterator[tuple[int, 
 
 
 def shares_of(numbers: npt.NDArray[np.uint64], weights: Sequence[int]) -> npt.NDArray[np.intp]:
-    """Return in which share of the 64-bit range each number (uint64 [n]) lies, int [n]."""
+    """Return the share of the 64-bit range (int [n]) to which each number (uint64 [n]) belongs."""
     *ends, total = accumulate(weights)
     starts = [-(-(end << 64) // total) for end in ends]
-    # A share that begins behind the range is empty, as are all that follow.
+    # A share that begins at the end of the range is empty, and so are all later ones.
     inside = np.array([start for start in starts if start < 1 << 64], np.uint64)
     return np.searchsorted(inside, numbers, side="right")
 
@@ -155,7 +155,7 @@ def together(kind: type[Any], parts: Iterable[Columns]) -> Columns:
 
 
 def in_order(columns: Columns) -> Columns:
-    """Return placed rows by place; those that share one by import file and line."""
+    """Return placed rows sorted by place; rows in the same place by import file and line."""
     sources = columns["source"].combine_chunks()
     names = sources.dictionary.to_pylist()
     rank = np.argsort(np.argsort(names)) if names else np.zeros(0, np.intp)
@@ -165,9 +165,9 @@ def in_order(columns: Columns) -> Columns:
 
 
 def in_planned_order(columns: Columns) -> Columns:
-    """Return planned rows that lie by ``sort_key`` also by uri and import file.
+    """Return planned rows, which are sorted by ``sort_key``, sorted also by uri and import file.
 
-    Rows without a uri lie so already.
+    Rows without a uri already are.
     """
     keys = columns["sort_key"].to_numpy()
     has_uri = np.asarray(pc.greater(pc.binary_length(columns["uri"]), 0), np.bool_)
@@ -179,7 +179,7 @@ def in_planned_order(columns: Columns) -> Columns:
 
 
 class PlannedBatch:
-    """Some planned rows, in order.
+    """Planned rows, in order.
 
     Attributes:
         columns: see :class:`recordgen.rows.planned.PlannedRow`.
@@ -196,18 +196,18 @@ class PlannedBatch:
 
     @cached_property
     def payload_bytes(self) -> int:
-        """What the payloads take."""
+        """The size of all payloads."""
         return int(self.columns["bytes"].to_numpy().sum())
 
     def slice(self, start: int, count: int) -> PlannedBatch:
-        """Return some of the rows; all are made at once when the first are wanted one by one."""
+        """Return some of the rows; slices share the tuples of :attr:`rows`."""
         part = PlannedBatch(self.columns.slice(start, count))
         part._rows = lambda: self.rows[start : start + count]
         return part
 
 
 def packed(columns: Columns) -> bytes:
-    """Return columns as bytes, which :func:`unpacked` takes."""
+    """Return columns as bytes for :func:`unpacked`."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, columns.schema) as stream:
         stream.write_table(columns.combine_chunks())
@@ -215,14 +215,14 @@ def packed(columns: Columns) -> bytes:
 
 
 def unpacked(data: bytes) -> Iterator[Columns]:
-    """Yield the columns of packed ones that lie one behind the other."""
+    """Yield each of the packed columns in concatenated data."""
     file = pa.BufferReader(data)
     while file.tell() < len(data):
         yield pa.ipc.open_stream(file).read_all()
 
 
 def joined(items: Any) -> memoryview:
-    """Return texts or bytes of an Arrow array one behind the other, without copying them."""
+    """Return the concatenated texts or bytes of an Arrow array, without copying them."""
     _, offsets, data = items.buffers()
     if data is None:
         return memoryview(b"")
@@ -231,9 +231,9 @@ def joined(items: Any) -> memoryview:
 
 
 def content_of(column: Any) -> Iterator[bytes | memoryview]:
-    """Yield what a column of texts, numbers or truth values holds, as bytes that say nothing else.
+    """Yield bytes that depend only on the values of a column of texts, numbers or booleans.
 
-    How Arrow lays it out in memory differs from one array of the same values to another.
+    Arrow's memory layout may differ between arrays of the same values.
     """
     column = column.combine_chunks()
     if not pa.types.is_string(column.type):

@@ -1,4 +1,4 @@
-"""Where a row goes: the hash that orders rows, and the one that assigns their split."""
+"""The place of a row: one hash orders the rows, another assigns their split."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 
 def row_name(uri: str, annotation: str | None) -> str:
-    """Return what a row is placed by: its uri, or all that it says if it has none."""
+    """Return the name that decides the place of a row: its uri, or its annotation without one."""
     return uri or annotation or ""
 
 
 class Place(NamedTuple):
-    """Where a row falls: two independent 64-bit numbers.
+    """The place of a row: two independent 64-bit numbers.
 
     Attributes:
-        sort_key: position among all rows; decides the bucket, the shard, and the order inside it.
+        sort_key: position among all rows; decides the bucket, the shard, and the order within it.
         split_hash: decides the split of rows that name none.
     """
 
@@ -29,15 +29,15 @@ _TWO_NUMBERS = struct.Struct(">QQ")
 
 
 def seeded_hash(seed: int) -> hashlib.blake2b:
-    """Return the hash whose copies, updated with a name, give the bytes of its place."""
+    """Return a hash object; a copy that is updated with a name has the name's place as digest."""
     return hashlib.blake2b(digest_size=_TWO_NUMBERS.size, key=str(seed).encode())
 
 
 def placing(seed: int) -> Callable[[str | bytes], Place]:
     """Return the function that hashes ``(seed, name)`` into a place.
 
-    A place depends on nothing else: adding or removing other rows, the number of workers and the
-    runner do not move a row.
+    A place depends only on these: other rows, the number of workers and the runner do not move a
+    row.
     """
     seeded = seeded_hash(seed)
 

@@ -1,4 +1,4 @@
-"""Rows on their way to a shard: placed in a bucket, known from before, planned."""
+"""Rows on their way to a shard: placed rows, known rows, planned rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ class PlacedRow(NamedTuple):
     """A row and its place.
 
     Attributes:
-        sort_key: see :class:`recordgen.rows.placing.Place`.
-        split_hash: see :class:`recordgen.rows.placing.Place`.
-        source: see :class:`recordgen.rows.row.Row`, as all that follow.
+        sort_key: see :class:`recordgen.rows.placing.Place`, also for ``split_hash``.
+        source: see :class:`recordgen.rows.row.Row`, also for the following fields.
     """
 
     sort_key: int
@@ -29,14 +28,13 @@ class PlacedRow(NamedTuple):
 
 
 class KnownRow(NamedTuple):
-    """An example of the dataset that is appended to.
+    """An example of the existing dataset to which a run appends.
 
     Attributes:
         sort_key: see :class:`recordgen.rows.placing.Place`.
-        shard: the file that holds it.
+        shard: its file.
         split: its split.
-        uri: its payload's address as its row gave it.
-        annotation: what it says of the payload; see :class:`recordgen.rows.row.Row`.
+        uri: see :class:`recordgen.rows.row.Row`, also for ``annotation``.
     """
 
     sort_key: int
@@ -49,16 +47,12 @@ class KnownRow(NamedTuple):
 class PlannedRow(NamedTuple):
     """A row that will become an example unless its payload is refused.
 
+    See :class:`recordgen.rows.placing.Place` and :class:`recordgen.rows.row.Row` for other fields.
+
     Attributes:
-        sort_key: its position among all rows (64 bit).
-        source: the import file that names it.
-        line: 1-based line in that file.
-        uri: the payload's address as given.
-        annotation: see :class:`recordgen.rows.row.Row`.
         bytes: the payload's size.
         version: changes when the payload does.
         assigned: its split was assigned, not named.
-        addresses: see :class:`recordgen.rows.row.Row`.
     """
 
     sort_key: int
@@ -73,11 +67,11 @@ class PlannedRow(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The planned rows that share shards.
+    """A group of planned rows with their own shards.
 
     Attributes:
-        split: their split.
-        label: the one label of them all, "" if they have none; None: their labels are mixed.
+        split: the split of all rows.
+        label: the label of all rows, "" for rows without one; None if labels are mixed.
     """
 
     split: str
@@ -85,7 +79,7 @@ class Group(NamedTuple):
 
 
 def requested_uris(uris: Sequence[str], addresses: str | None) -> Sequence[str]:
-    """Return the uris of a row's payloads, or the URLs to request in their place."""
+    """Return the uris of a row's payloads, or the URLs to request instead."""
     if addresses is None:
         return uris
     return [url or uri for url, uri in zip(json.loads(addresses), uris, strict=False)]

@@ -1,4 +1,4 @@
-"""Rows: what lines of an import file say, before any payload is touched."""
+"""Rows: the contents of lines of an import file, before any payload is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recordgen.rejects import Finding, OddLine, Reject
 
 _Other = TypeVar("_Other", bound="Reject | Finding")
 
-#: Rows that are handed on together.
+#: Most rows in a batch.
 BATCH_ROWS = 2000
 
 
@@ -19,15 +19,15 @@ class Row(NamedTuple):
     """One usable line of an import file.
 
     Attributes:
-        source: the import file as it was named.
+        source: the import file as the user named it.
         line: 1-based physical line number in that file.
-        split: ``train``, ``eval``, ``test``, or None when the line names none.
-        uri: the payload's address as the line gives it; of a payload in the line itself
-            :func:`content_uri`; empty: the line as a whole is an example, whatever others say.
-        annotation: what the line says of the payload, as the task has it; None: nothing.
-        group: what the column of groups holds, which shares a split; None: nothing.
-        addresses: the URLs to request for its payloads, as a list in JSON, null where the uri is
-            enough; None: all uris are. They may hold secrets: nothing but requests reads them.
+        split: ``train``, ``eval``, ``test``, or None if the line names none.
+        uri: address of the payload as in the line; for a payload in the line itself
+            :func:`content_uri`; empty if the whole line is an example, even if it equals another.
+        annotation: the annotation in the task's form, or None.
+        group: the group, whose rows share a split, or None.
+        addresses: the URLs to request for its payloads, a JSON list with null where the uri is
+            enough; None if all uris are. They may contain secrets, so only requests read them.
     """
 
     source: str
@@ -44,16 +44,9 @@ class Row(NamedTuple):
 
 
 class RowBatch(NamedTuple):
-    """Usable lines of one import file, column by column.
+    """Usable lines of one import file: the fields of :class:`Row` as columns.
 
-    Attributes:
-        source: the import file, as :class:`Row` has it.
-        lines: see :class:`Row`, as all that follow.
-        splits: those that the lines name.
-        uris: of their payloads.
-        annotations: what they say of them.
-        groups: what their column of groups holds; None: there is no such column.
-        addresses: the URLs to request for their payloads; None: no row has any.
+    ``groups`` and ``addresses`` are None if no row has any.
     """
 
     source: str
@@ -66,7 +59,7 @@ class RowBatch(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> RowBatch:
-        """Return rows of one import file, at least one, as a batch."""
+        """Return one or more rows of one import file as a batch."""
         sources, *columns, groups, addresses = zip(*rows, strict=True)
         more = (column if any(column) else None for column in (groups, addresses))
         return cls(sources[0], *columns, *more)
@@ -84,7 +77,7 @@ class RowBatch(NamedTuple):
 
 
 def batched(items: Iterable[Row | RowBatch | _Other]) -> Iterator[RowBatch | _Other]:
-    """Put rows that follow each other into batches of :data:`BATCH_ROWS`; all else passes by."""
+    """Yield consecutive rows in batches of up to :data:`BATCH_ROWS`, and other items unchanged."""
     rows: list[Row] = []
     for item in items:
         if not isinstance(item, Row):
@@ -99,7 +92,7 @@ def batched(items: Iterable[Row | RowBatch | _Other]) -> Iterator[RowBatch | _Ot
 
 
 def one_by_one(items: Iterable[Row | RowBatch | _Other]) -> Iterator[Row | _Other]:
-    """Yield the rows of batches one by one; all else passes by."""
+    """Yield the rows of batches one by one, and other items unchanged."""
     for item in items:
         if isinstance(item, RowBatch):
             yield from item.rows
@@ -108,7 +101,7 @@ def one_by_one(items: Iterable[Row | RowBatch | _Other]) -> Iterator[Row | _Othe
 
 
 class Adjustments:
-    """Collects what is changed to make a row usable, until the row is there; and odd lines."""
+    """Collects the changes that make the next row usable, and odd lines."""
 
     def __init__(self) -> None:
         self._notes: list[tuple[str, str]] = []
@@ -119,20 +112,20 @@ class Adjustments:
         self._notes.append((code, message))
 
     def add_line(self, source: str, line: int, code: str, message: str) -> None:
-        """Note an odd line, whatever becomes of its row; see :class:`OddLine`."""
+        """Note an odd line, which is reported even if its row is rejected; see :class:`OddLine`."""
         self._odd_lines.append(OddLine(source, line, "", code, message))
 
     def taken_lines(self) -> Sequence[OddLine]:
-        """Return the odd lines that were noted since they were last taken."""
+        """Return the odd lines that were noted since the last call."""
         if not self._odd_lines:
             return ()
         found, self._odd_lines = self._odd_lines, []
         return found
 
     def taken_for(self, row: Row | RowBatch | Reject) -> list[Finding]:
-        """Return what was noted since the last row, about this one; a reject has nothing."""
+        """Return the changes since the last row as findings about this row; none for a reject."""
         notes, self._notes = self._notes, []
-        if not isinstance(row, Row):  # in rows that come in batches, nothing was changed
+        if not isinstance(row, Row):  # the rows of a batch were not changed
             return []
         return [Finding(row.source, row.line, row.uri, code, message) for code, message in notes]
 
@@ -140,9 +133,9 @@ class Adjustments:
 def with_findings(
     rows: Iterable[Row | RowBatch | Reject], adjusted: Adjustments
 ) -> Iterator[Row | RowBatch | Reject | Finding]:
-    """Yield rows, and behind each of them what was changed in it, and odd lines.
+    """Yield rows, each followed by the findings about its changes, and odd lines.
 
-    Making a row notes in ``adjusted`` what it changes, so rows are made when they are asked for.
+    ``rows`` must be lazy: making a row adds its changes to ``adjusted``.
     """
     for row in rows:
         yield row
@@ -155,18 +148,18 @@ _CONTENT = "sha256://"
 
 
 def content_uri(text: str) -> str:
-    """Return the uri of a payload that stands in the import file itself: ``sha256://9f86d0…``.
+    """Return the uri of a text in the import file itself: ``sha256://9f86d0…``.
 
-    Equal texts have equal uris, wherever they stand.
+    Equal texts have equal uris.
     """
     return _CONTENT + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def is_content_uri(uri: str) -> bool:
-    """Say whether a uri is one that :func:`content_uri` gives."""
+    """Return whether a uri comes from :func:`content_uri`."""
     return uri.startswith(_CONTENT)
 
 
 def content_digest(uri: str) -> bytes:
-    """Return the sha256 that a uri of :func:`content_uri` names: of the payload, as UTF-8."""
+    """Return the sha256 of the payload in UTF-8 from a uri of :func:`content_uri`."""
     return bytes.fromhex(uri.removeprefix(_CONTENT))

@@ -1,8 +1,8 @@
-"""Import files → rows. Neither TensorFlow nor Beam is needed here.
+"""Import files → rows, without TensorFlow and Beam.
 
-import_file.py  what an import file is, and which ones a pattern names
-detect.py       which task and format it is of, by evidence.py, header.py and conflicts.py
-readers.py      which reader reads which format of which task
-source.py       what a run reads: import files or a DataFrame
-preview.py      the first rows, as they were understood
+import_file.py  an import file, and the files that a pattern names
+detect.py       detection of task and format, by evidence.py, header.py and conflicts.py
+readers.py      the reader of each format of each task
+source.py       the source of a run: import files or a DataFrame
+preview.py      a few rows as they were understood
 """

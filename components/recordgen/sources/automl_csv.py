@@ -1,15 +1,15 @@
-r"""AutoML's CSV files: ``[ML_USE],PATH`` and what the task says of the payload behind it.
+r"""AutoML's CSV files: ``[ML_USE],PATH``, followed by the task's annotation.
 
-Vertex AI "Prepare image training data": no header; ML_USE and the annotation are optional *per
-row*, so the first field is ML_USE or the path. Of image classification, for example::
+Vertex AI's "Prepare image training data" has no header; ML_USE and the annotation are optional *per
+row*, so the first field is ML_USE or the path. For image classification::
 
     TRAIN,gs://bucket/1.jpg,cat   →  Row(split="train", uri="gs://bucket/1.jpg", annotation="cat")
     gs://bucket/2.jpg,cat         →  Row(split=None, uri="gs://bucket/2.jpg", annotation="cat")
     test,gs://bucket/3.jpg        →  Row(split="test", uri="gs://bucket/3.jpg", annotation=None)
     gs://bucket/4.jpg             →  Row(split=None, uri="gs://bucket/4.jpg", annotation=None)
 
-A first line that holds only column names (``split,image_uri,label``, in any order) is a header,
-and so is any line that repeats it; TFRecorder and many scripts write one.
+A first line of column names only (``split,image_uri,label``, in any order) is a header, and so is
+any line that repeats it. TFRecorder and many scripts write headers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LIST_SUFFIX = ".csv"
 
 
 class LineParser(RowParser):
-    """Makes rows of paths and what the task says about them."""
+    """Makes rows from paths and annotations."""
 
     paths = PATH_COLUMNS
 
@@ -39,10 +39,10 @@ class LineParser(RowParser):
         self._has_one_field = len(task.columns) == 1 and task.repeats is None
 
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
-        """Parse the fields of a line without header; see the module's examples."""
+        """Parse the fields of a line of a file without a header; see the module's examples."""
         if not any(fields):
             return self._no_path(fields).reject(source, line)
-        if len(fields) == 3 and is_ml_use(fields[0]):  # what nearly every line looks like
+        if len(fields) == 3 and is_ml_use(fields[0]):  # the fast path of nearly every line
             return self.to_row(fields[0], fields[1], "", fields[2:], source, line)
         used = list(fields)
         while len(used) > 1 and not used[-1]:
@@ -52,13 +52,13 @@ class LineParser(RowParser):
             return self.to_row(used[0], second, "", used[2:], source, line)
         is_full = self._has_one_field and len(used) == 3
         if not _looks_like_path(used[0]) and (is_full or _looks_like_path(second)):
-            return self.to_row(used[0], second, "", used[2:], source, line)  # a bad ML_USE
+            return self.to_row(used[0], second, "", used[2:], source, line)  # rejects a bad ML_USE
         return self.to_row("", used[0], "", used[1:], source, line)
 
-    def parse_alike(
+    def parse_batch(
         self, lines: Plain, parse: Parser, repeated: Sequence[str] | None, source: str
     ) -> RowBatch | None:
-        """Parse lines of labels that have the same columns, see :class:`RowParser`."""
+        """Parse lines of labels with the same number of fields, see :class:`RowParser`."""
         joined = ",".join(lines.texts)
         has_blanks = " " in joined and (" ," in joined or ", " in joined or joined[-1] == " ")
         if not self.takes_labels or not joined.isprintable() or has_blanks or joined[:1] == " ":
@@ -79,12 +79,12 @@ class LineParser(RowParser):
         count = len(rows)
         named = columns[places.split] if places.split < len(columns) else [""] * count
         labels = [columns[index] for index in places.annotation]
-        said = list(zip(*labels, strict=True)) if labels else [()] * count
+        annotations = list(zip(*labels, strict=True)) if labels else [()] * count
         try:
             split_of = {word: parse_ml_use(word) for word in set(named)}
             annotation_of = {
                 fields: self._task.from_fields(list(filter(None, fields)), self._adjusted)
-                for fields in set(said)
+                for fields in set(annotations)
             }
             uris: Sequence[str] = columns[places.path]
             if not self._are_addresses or not are_clean_uris(joined):
@@ -96,22 +96,22 @@ class LineParser(RowParser):
             range(lines.line, lines.line + count),
             list(map(split_of.__getitem__, named)),
             uris,
-            list(map(annotation_of.__getitem__, said)),
+            list(map(annotation_of.__getitem__, annotations)),
             groups,
         )
 
     def names_columns(self, fields: Sequence[str]) -> bool:
-        """Say whether a line can only be a header, see :class:`RowParser`."""
+        """Return whether a line must be a header, see :class:`RowParser`."""
         return names_path_column(fields)
 
     def is_payload(self, field: str) -> bool:
-        """Say whether a field names a file."""
+        """Return whether a field names a file."""
         return _looks_like_path(field)
 
     def to_row(
         self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
     ) -> Row | Reject:
-        """Make a row of what its columns hold, or say why there is none."""
+        """Make a row from the contents of its columns, or a reject."""
         uri = path
         try:
             split = named_split(ml_use)
@@ -130,17 +130,17 @@ class LineParser(RowParser):
 
 
 def _places(columns: Sequence[Sequence[str]]) -> Places | None:
-    """Return what the columns of lines without header hold; None: it differs, or is not plain."""
+    """Return the places of columns without a header; None if lines differ or leave doubt."""
     first = columns[0]
     if len(columns) in (2, 3) and all(map(is_ml_use, set(first))):
         return Places(0, 1, range(2, len(columns)))
-    if len(columns) == 2 and all(map(_looks_like_path, first)):  # which no word of ML_USE does
+    if len(columns) == 2 and all(map(_looks_like_path, first)):  # no word of ML_USE does
         return Places(NOWHERE, 0, [1])
     return None
 
 
 def names_path_column(fields: Sequence[str]) -> bool:
-    """Say whether a line can only name columns, a path's among them."""
+    """Return whether a line can only be a header that names a column of paths."""
     return bool(find_columns(fields, PATH_COLUMNS)) and not any(map(_looks_like_path, fields))
 
 

@@ -1,6 +1,6 @@
-"""AutoML's JSONL files: one JSON object per payload and line; the task reads its annotations.
+"""AutoML's JSONL files: one JSON object per payload and line. The task reads the annotations.
 
-Vertex AI "Prepare image training data"; exports of managed datasets look the same::
+The format is Vertex AI's "Prepare image training data"; exports of managed datasets are the same::
 
     {"imageGcsUri": "gs://bucket/1.jpg",
      "classificationAnnotation": {"displayName": "cat"},
@@ -8,9 +8,8 @@ Vertex AI "Prepare image training data"; exports of managed datasets look the sa
 
 become ``Row(split="train", uri="gs://bucket/1.jpg", annotation="cat")``. Only the uri is required.
 
-Objects of other tools are read by the keys that ``--columns`` names. With
-``path=file,label=breed``, ``{"file": "gs://bucket/1.jpg", "breed": "cat"}`` is the row above
-without its split.
+``--columns`` names the keys of other tools' objects. With ``path=file,label=breed``,
+``{"file": "gs://bucket/1.jpg", "breed": "cat"}`` is the row above without its split.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ from recordgen.tasks.text_task import CONTENT_KEY
 LABELS_KEY = "dataItemResourceLabels"
 ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
 
-# The ends of Vertex AI's annotation keys, in either spelling.
+# Suffixes of Vertex AI's annotation keys, in both spellings.
 _ANNOTATIONS = ("Annotation", "Annotations")
 _SNAKE_ANNOTATIONS = ("_annotation", "_annotations")
 
-# The kinds of tasks that read the older form of a line.
+# The kinds of tasks that read the older form of annotations.
 _KINDS_OF_TEXT = ("text", "entities")
 
 # Keys that can only name the split.
@@ -63,8 +62,8 @@ def parse_lines(
     (``\n`` or ``\r\n``), and a UTF-8 byte order mark at the start of a line is skipped.
 
     Raises:
-        SourceError: the file is UTF-16, no text, or one JSON document with all objects.
-        UsageError: the task has no such roles.
+        SourceError: the file is UTF-16, not text, or one JSON document with all objects.
+        UsageError: the task does not have a given role.
     """
     by_roles = _ByRoles(task, adjusted, given) if given.roles else None
     for number, raw in enumerate(lines, start=1):
@@ -83,14 +82,14 @@ def parse_lines(
             found = [by_roles.parse(raw, source, number)]
         else:
             found = parse_line(raw, source, number, task, adjusted, given.group)
-        # Within a line that can be read, it is a character of some text.
+        # In a readable line, the mark is a character of some text.
         if MARK in raw and all(isinstance(item, Reject) for item in found):
             adjusted.add_line(source, number, *INNER_MARK)
         yield from found
 
 
 class _ByRoles:
-    """Reads objects by the keys that options name; keys that they do not name are AutoML's."""
+    """Reads objects by the keys that options name; the other keys are AutoML's."""
 
     def __init__(self, task: Task, adjusted: Adjustments, given: Given) -> None:
         check_keys(task, given)
@@ -113,7 +112,7 @@ class _ByRoles:
                 found = [text for key in keys for text in cells(record.get(key), key)]
                 if role != "label" and len(found) > 1:
                     raise bad_annotation(
-                        f"{printable(keys[0])} must hold one value for {role} (got {len(found)})",
+                        f"{printable(keys[0])} must hold one value for {role} (got {len(found)})"
                     )
                 header += [role] * len(found)
                 fields += found
@@ -128,19 +127,22 @@ class _ByRoles:
 
 
 def check_keys(task: Task, given: Given) -> None:
-    """Check that objects can be read by roles. Raises: UsageError."""
+    """Check that the task has the given roles. Raises: UsageError."""
     if not task.columns:
-        raise UsageError(f"columns: {task.name} has no columns; its annotations are lists of spans")
+        raise UsageError(
+            f"columns: {task.name} has no columns, because its annotations are lists of spans; "
+            f"omit columns"
+        )
     row_parser(task, Adjustments()).check_roles(given)
 
 
 def row_parser(task: Task, adjusted: Adjustments) -> RowParser:
-    """Return the parser of rows with named fields for a task."""
+    """Return the task's parser of rows with named fields."""
     return TextParser(task, adjusted) if task.kind == "text" else LineParser(task, adjusted)
 
 
 def check_names(records: Iterable[Mapping[str, Any]], given: Given, source: str) -> None:
-    """Check that each key that options name is there. Raises: UsageError, with those that are."""
+    """Check that each given key occurs. Raises: UsageError, which lists the existing keys."""
     there = dict.fromkeys(key for record in records for key in record)
     for role, names in given.roles.items():
         for name in names:
@@ -151,10 +153,10 @@ def check_names(records: Iterable[Mapping[str, Any]], given: Given, source: str)
 
 
 def cells(value: Any, name: str) -> list[str]:
-    """Return a JSON value as fields of a CSV line; a list has one for each of its items.
+    """Return a JSON value as fields of a CSV line; a list becomes a field for each item.
 
     Raises:
-        AnnotationError: it is an object, or holds one.
+        AnnotationError: the value is or contains an object.
     """
     if value is None:
         return []
@@ -162,7 +164,7 @@ def cells(value: Any, name: str) -> list[str]:
         return [text for item in value for text in cells(item, name)]
     if isinstance(value, dict):
         raise bad_annotation(
-            f"{printable(name)} must hold a text, a number or a list of these (got {value!r:.80})",
+            f"{printable(name)} must hold a text, a number or a list of these (got {value!r:.80})"
         )
     if isinstance(value, float) and value.is_integer():
         return [str(int(value))]
@@ -172,7 +174,7 @@ def cells(value: Any, name: str) -> list[str]:
 def parse_line(
     raw: bytes, source: str, line: int, task: Task, adjusted: Adjustments, group_key: str = ""
 ) -> list[Row | Reject]:
-    """Parse one line; see the module's example. ``group_key`` names what the row's group is."""
+    """Parse one line; see the module's example. ``group_key`` is the key of the row's group."""
     record: Mapping[str, Any] = {}
     try:
         record = parse_object(raw)
@@ -183,10 +185,10 @@ def parse_line(
     except AnnotationError as exc:
         return [_reject(exc, record, source, line, task)]
     return [
-        _reject(said, record, source, line, task)
-        if isinstance(said, AnnotationError)
-        else Row(source, line, split, *said, group)
-        for said in found
+        _reject(item, record, source, line, task)
+        if isinstance(item, AnnotationError)
+        else Row(source, line, split, *item, group)
+        for item in found
     ]
 
 
@@ -198,7 +200,7 @@ def _reject(
 
 
 def parse_object(raw: bytes) -> Mapping[str, Any]:
-    """Return the JSON object that a line holds. Raises: AnnotationError."""
+    """Return the JSON object of a line. Raises: AnnotationError."""
     text = decode_line(raw, "line", "is this a JSONL file?")
     try:
         record = json.loads(text.removeprefix("\ufeff"))
@@ -214,11 +216,11 @@ def parse_object(raw: bytes) -> Mapping[str, Any]:
 
 
 def _group(record: Mapping[str, Any], key: str) -> str | None:
-    """Return what an object holds under the key of groups. Raises: AnnotationError: a list."""
+    """Return the value of the key of groups. Raises: AnnotationError: it has several values."""
     found = cells(record.get(key), key) if key else []
     if len(found) > 1:
         raise bad_annotation(
-            f"{printable(key)} must hold one value for group_by (got {len(found)})",
+            f"{printable(key)} must hold one value for group_by (got {len(found)})"
         )
     return "".join(found).strip() or None
 
@@ -231,7 +233,7 @@ def _split(record: Mapping[str, Any]) -> str | None:
     labels = record.get(LABELS_KEY) or {}
     ml_use = labels.get(ML_USE_KEY, "") if isinstance(labels, Mapping) else labels
     try:
-        if not ml_use:  # else the line says its split, and other keys are the user's own
+        if not ml_use:  # else the line has its split, and other keys are the user's own
             _check_split_keys(record, LABELS_KEY)
             _check_split_keys(labels, ML_USE_KEY)
         if not isinstance(ml_use, str):
@@ -245,13 +247,13 @@ def _check_split_keys(record: Mapping[str, Any], known: str) -> None:
     """Check that no key but ``known`` names a split. Raises: ValueError."""
     for key in sorted(key for key in record.keys() & _SPLIT_KEYS - {known} if record[key]):
         raise ValueError(
-            f'a split is named as "{LABELS_KEY}": {{"{ML_USE_KEY}": "training"}} (got the key '
-            f"{key}; if it names the split, say --columns split={key})"
+            f'a split must be named as "{LABELS_KEY}": {{"{ML_USE_KEY}": "training"}} (got the key '
+            f"{key}; if it names the split, use --columns split={key})"
         )
 
 
 def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
-    """Refuse annotations of another task. Raises: AnnotationError."""
+    """Check that an object has no annotations of another task. Raises: AnnotationError."""
     for key, value in record.items():
         is_other = (
             key.endswith(_ANNOTATIONS)
@@ -262,5 +264,5 @@ def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
             known = ", ".join(task.json_keys)
             raise bad_annotation(
                 f"{printable(key)} is no annotation of {task.name}, which has {known}; "
-                f"keep the rows of different tasks in files of their own",
+                f"keep the rows of different tasks in separate files"
             )

@@ -1,7 +1,7 @@
-"""What speaks against how rows are read: each conflict with the option that settles it.
+"""Signs that rows may be read wrongly, each with the option that settles it.
 
-Labels may be splits, numbers, lists or parts of texts; columns may stand in another order, or two
-may hold the same. Options that are given are not questioned.
+Labels may really be splits, numbers, lists or parts of texts; columns may be in another order; two
+columns may hold the label. Given options are not questioned.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from recordgen.sources.header import (
     find_split,
 )
 from recordgen.sources.heads import LINES_AROUND_A_MISTAKE, Head, Line, odd_first_line
-from recordgen.sources.row_parser import at as field_at
+from recordgen.sources.row_parser import field_at
 from recordgen.tasks import TASKS, ObjectDetection, Tabular, VideoClassification
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import Task
 
-# The tasks whose fields have their places, so that a split behind the path spoils the others.
+# Tasks with fields at fixed positions, which a split after the path would shift.
 _BY_PLACE = (ObjectDetection, VideoClassification)
 
-# Fewer rows may be alike by chance.
+# Fewer rows may have the same label by chance.
 _ROWS_ALIKE = 3
 
-# A label of as many words is a sentence, or part of one.
+# A label with this many words is a sentence, or part of one.
 _WORDS_OF_A_SENTENCE = 6
 
 
 def conflicts(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool) -> Iterator[str]:
-    """Yield why the rows may not be what the task takes them for, and what to say then.
+    """Yield error messages about rows that may be read wrongly; "" where there is no conflict.
 
-    ``is_given``: the user has named the task.
+    ``is_given``: the user has set the task.
     """
     task, given = TASKS[options.task], Given.of(options)
     subject = "text" if task.kind == "text" else "path"
@@ -64,8 +64,8 @@ def conflicts(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool)
     yield _unquoted_commas(bare) if task.kind == "text" else ""
     if odd := _odd_labels(bare, several=task.repeats is not None):
         yield (
-            f"{odd}; say --task {task.name} if they are labels, or which column holds the "
-            f"label: --columns {subject}=1,label=2"
+            f"{odd}; use --task {task.name} if they are labels, or name the column of labels: "
+            f"--columns {subject}=1,label=2"
         )
 
 
@@ -73,7 +73,7 @@ def conflicts(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool)
 
 
 def _unsure_header(head: Head, subject: str) -> str:
-    """Return what to say about a first line that may be a header or a row."""
+    """Return the message for a first line that may be a header or a row."""
     if not (odd := odd_first_line(head.rows)):
         return ""
     names, rest = [*head.rows[0], "…"], head.lines[1:]
@@ -82,47 +82,47 @@ def _unsure_header(head: Head, subject: str) -> str:
     example = shlex.quote(f"{subject}={names[at]},label={names[0 if at else 1]}")
     return (
         f"{head.where}: this line may be a header: {odd} ({','.join(head.rows[0]):.200}); "
-        f"say --header no if it is a row; if it is a header, say --header yes and which "
-        f"column holds what, such as --columns {example}, or --task {Tabular.name} for a table"
+        f"use --header no if it is a row; if it is a header, use --header yes and name the "
+        f"columns, such as --columns {example}, or use --task {Tabular.name} for a table"
     )
 
 
 def _odd_label_column(head: Head, task: str) -> str:
-    """Return what to say about labels under a header that calls them labels."""
+    """Return the message for values that can hardly be labels, although the header says so."""
     header = head.header or ()
     labels = set().union(*(_values(head.lines, n) for n in find_columns(header, LABEL_COLUMNS)))
     odd = _bracketed(labels)
     if labels and all(map(is_ml_use, labels)):
         odd = f"all labels are words of ML_USE ({', '.join(sorted(labels)):.80})"
-    return f"{head.where}: {odd}; if they are labels, say --task {task}" if odd else ""
+    return f"{head.where}: {odd}; use --task {task} if they are labels" if odd else ""
 
 
 def _unnamed_split(head: Head) -> str:
-    """Return what to say where a header names no split, and a column holds nothing else."""
+    """Return the message for a header without a split, if a column contains only ML_USE words."""
     header = head.header or ()
     if find_split(header) < len(header):
         return ""
     known = [*find_columns(header, LABEL_COLUMNS), find_path(header)]
     for at in _split_columns(head.lines, [n for n in range(len(header)) if n not in known]):
         words = _values(head.lines, at)
-        # "valid" may be a state, and "dev" a team: one published word must be there.
+        # "valid" may be a state, and "dev" a team: at least one published word is required.
         if any(word.lower() in PUBLISHED_WORDS for word in words):
             path = find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)
             texts = find_columns(header, TEXT_COLUMNS)
             role, column = ("text", texts[0]) if texts else ("path", path)
             return (
                 f"{head.where}: the column {header[at]!r} holds words of ML_USE "
-                f"({_some(words)}), which name splits; if it is the split, say --columns "
-                f"{shlex.quote(f'split={header[at]}')}; if it is not, name another one: --columns "
-                f"{shlex.quote(f'{role}={header[column]}')}"
+                f"({_some(words)}), which name splits; if it is the split, use --columns "
+                f"{shlex.quote(f'split={header[at]}')}; if it is not, name another column: "
+                f"--columns {shlex.quote(f'{role}={header[column]}')}"
             )
     return ""
 
 
 def _two_label_columns(head: Head) -> str:
-    """Return what to say where two columns may hold the label, and divide the rows differently.
+    """Return the message for two possible label columns that divide the rows differently.
 
-    The number and the name of a class do not: either will do.
+    The number and the name of a class divide them alike, so either column will do.
     """
     header = head.header or ()
     found = find_columns(header, LABEL_COLUMNS)
@@ -132,8 +132,8 @@ def _two_label_columns(head: Head) -> str:
         return ""
     shown = [header[index] for index in sorted(names.values())]
     return (
-        f"{head.where}: the columns {' and '.join(shown)} may hold the label, and differ; say "
-        f"which one does: --columns {shlex.quote(f'label={shown[-1]}')}"
+        f"{head.where}: the columns {' and '.join(shown)} may both hold the label, and differ; "
+        f"choose one: --columns {shlex.quote(f'label={shown[-1]}')}"
     )
 
 
@@ -141,7 +141,7 @@ def _two_label_columns(head: Head) -> str:
 
 
 def _labels_first(lines: Sequence[Line]) -> str:
-    """Return what to say where labels stand before their texts or paths."""
+    """Return the message for labels before their texts or paths."""
     at = int(all(line.has_ml_use for line in lines))
     if any(line.has_ml_use > at or kind_of((*line.fields, "", "")[at]) for line in lines):
         return ""
@@ -149,7 +149,7 @@ def _labels_first(lines: Sequence[Line]) -> str:
     first, second = ({pair[n] for pair in pairs} for n in (0, 1))
     kinds = [kind for _, field in pairs if (kind := kind_of(field))]
     is_sure = len(kinds) > 1 and len(set(kinds)) == 1 and len(kinds) * 2 > len(lines)
-    # Words such as TRIAN are misspelt, and their rows are rejected one by one.
+    # Misspelt words such as TRIAN are no labels; their rows are rejected one by one.
     misspelt = (get_close_matches(word.lower(), ML_USE_WORDS, n=1, cutoff=0.7) for word in first)
     if not is_sure or len(first) > len(second) or any(misspelt):
         return ""
@@ -158,21 +158,21 @@ def _labels_first(lines: Sequence[Line]) -> str:
     if len(first) == len(pairs) and all(map(NUMBER.fullmatch, first)):
         return (
             f"column {at + 1} reads as the number of the row and column {at + 2} as the {role}; "
-            f"say --columns {split}{role}={at + 2},label={at + 3}"
+            f"use --columns {split}{role}={at + 2},label={at + 3}"
         )
     return (
         f"column {at + 1} reads as the label ({_some(first)}) and column {at + 2} as the "
-        f"{role}; say --columns {split}label={at + 1},{role}={at + 2}"
+        f"{role}; use --columns {split}label={at + 1},{role}={at + 2}"
     )
 
 
 def _split_among_labels(
     lines: Sequence[Line], task: type[Task], subject: str, *, whole_column: bool
 ) -> str:
-    """Return what to say where words of ML_USE stand behind the path or text.
+    """Return the message for words of ML_USE after the path or text.
 
-    A line that begins with ML_USE has named its split; its labels may be such words.
-    ``whole_column``: only report a column that holds nothing else, beside a column of labels.
+    A line that begins with ML_USE has its split, so its labels may be such words.
+    ``whole_column``: only report a column that contains only such words, next to one of labels.
     """
     bare = [line for line in lines if not line.has_ml_use]
     by_place = task in _BY_PLACE
@@ -189,15 +189,15 @@ def _split_among_labels(
         return ""
     if not is_column:
         return (
-            f"labels are words of ML_USE ({_some(words)}), which name splits; say --columns "
+            f"labels are words of ML_USE ({_some(words)}), which name splits; use --columns "
             f"{subject}=1,label=2 if they are labels, or begin each row with ML_USE"
         )
     first = _subject_column(bare)
     roles = [f"{subject}={first + 1}", f"split={splits[0] + 1}"]
     roles += [f"label={at + 1}" for at in (0, *others) if at != first]
-    remedy = f"say --columns {','.join(roles)}"
+    remedy = f"use --columns {','.join(roles)}"
     if by_place or any(ObjectDetection.has_box(line.fields[2:]) for line in bare):
-        remedy = "let each row begin with it: TRAIN,PATH,LABEL,…"
+        remedy = "begin each row with it: TRAIN,PATH,LABEL,…"
     return (
         f"column {splits[0] + 1} holds words of ML_USE ({_some(_values(bare, splits[0]))}), which "
         f"name splits; if it is the split, {remedy}"
@@ -205,9 +205,9 @@ def _split_among_labels(
 
 
 def _odd_labels(lines: Sequence[Line], *, several: bool) -> str:
-    """Return what is odd about the labels of lines without a header.
+    """Return what is odd about the labels of lines without a header, or "".
 
-    ``several``: a line may have several labels; else those that do are rejected.
+    ``several``: a line may have several labels; otherwise such lines are rejected.
     """
     labelled = [line.labels for line in lines if several or line.labels[1:] == []]
     distinct = {label for labels in labelled for label in labels}
@@ -220,38 +220,38 @@ def _odd_labels(lines: Sequence[Line], *, several: bool) -> str:
     if len(labelled) >= _ROWS_ALIKE:
         always = set(labelled[0]).intersection(*labelled[1:])
         if always and (len(distinct) > 1 or always <= numbers):
-            return f"every row has the label {min(always)!r}, so it tells nothing"
+            return f"every row has the label {min(always)!r}, so it distinguishes nothing"
     return ""
 
 
 def _unquoted_commas(lines: Sequence[Line]) -> str:
-    """Return what to say where labels are parts of texts whose commas nobody quoted.
+    """Return the message for labels that are parts of texts with unquoted commas.
 
-    Labels that stand in quotes, or behind several texts, are labels, also if they are sentences.
+    Labels in quotes, and labels of several texts, are labels even if they are sentences.
     """
-    behind = Counter(label for line in lines for label in set(line.labels))
+    counts = Counter(label for line in lines for label in set(line.labels))
     labelled = [line for line in lines if line.labels]
     parts = [
         (line, label)
         for line in labelled
         for label in line.labels
         if not line.is_quoted
-        and behind[label] == 1
+        and counts[label] == 1
         and (len(label.split()) >= _WORDS_OF_A_SENTENCE or ends_sentence(label))
     ]
     are_many = len(labelled) >= LINES_AROUND_A_MISTAKE
     several = [line for line in labelled if len(line.labels) > 1]
     if not parts and are_many and len(several) > 1:
-        # Labels of a text are shared with others; the end of a text is not.
-        once = [next((n for n in line.labels if behind[n] == 1), "") for line in several]
+        # Several texts share a label, but not the end of a text.
+        once = [next((n for n in line.labels if counts[n] == 1), "") for line in several]
         parts = list(zip(several, once, strict=True)) if all(once) else []
     if not parts or (len(parts) == 1 and are_many):
         return ""
     line, label = parts[0]
     return (
-        f"{line.where}: the label {label!r:.60} reads as part of a text; quote texts that hold "
-        f"commas, and write labels behind them; if it is a label, a header such as "
-        f"split,text,label says so"
+        f"{line.where}: the label {label!r:.60} reads as part of a text; quote texts that contain "
+        f"commas, and write labels after them; if it is a label, add a header such as "
+        f"split,text,label"
     )
 
 
@@ -259,24 +259,24 @@ def _unquoted_commas(lines: Sequence[Line]) -> str:
 
 
 def _bracketed(labels: Iterable[str]) -> str:
-    """Return why some of the labels can hardly be labels, also where a header calls them so."""
+    """Return a complaint about labels in brackets, or ""."""
     found = [label for label in labels if BRACKETED.fullmatch(label)]
-    return f"labels stand in brackets, as lists and boxes do ({_some(found)})" if found else ""
+    return f"labels are in brackets, like lists and boxes ({_some(found)})" if found else ""
 
 
 def _split_columns(lines: Sequence[Line], columns: Iterable[int]) -> list[int]:
-    """Return those of the columns that hold words of ML_USE and nothing else."""
+    """Return the columns whose values are all words of ML_USE."""
     filled = [(at, _values(lines, at)) for at in columns]
     return [at for at, values in filled if values and all(map(is_ml_use, values))]
 
 
 def _values(lines: Iterable[Line], at: int) -> set[str]:
-    """Return what stands in a column, without empty fields."""
+    """Return the different values of a column, without empty fields."""
     return {line.fields[at] for line in lines if at < len(line.fields)} - {""}
 
 
 def _subject_column(lines: Sequence[Line]) -> int:
-    """Return the column of paths or texts: the first in which each field reads as one."""
+    """Return the column of paths or texts: the first whose fields all read as such, else 0."""
     for at in range(max(len(line.fields) for line in lines)):
         if all(kind_of((*line.fields[at:], "")[0]) for line in lines):
             return at

@@ -1,18 +1,18 @@
-r"""The one reader of CSV files: physical lines → records with the numbers of their lines.
+r"""The only reader of CSV files: physical lines → records with their line numbers.
 
 The grammar is RFC 4180 and what spreadsheets write: fields separated by commas, semicolons or tabs
 (:mod:`recordgen.sources.layout` detects which), lines that end with LF or CR LF, a byte order mark,
-quoted fields that hold separators, doubled quotes and line breaks. Blanks before a field do not
-belong to it; lines of empty fields are skipped.
+quoted fields that contain separators, doubled quotes and line breaks. Blanks before a field are not
+part of it. Lines of empty fields are skipped.
 
     1  TRAIN; "Good, and cheap"; praise  →  Record(1, 'TRAIN,"Good, and cheap",praise', […])
     2  TEST; Bad; complaint              →  Plain(2, ["TEST,Bad,complaint"])
 
-A quote that is never closed must not swallow the rest of the file. So a record has bounded length;
-one that cannot be read is rejected with its first line, and reading goes on with the next line.
-Lines that may be the rest of a broken record are rejected one by one, up to the first that can only
-begin a row: at most as many as a record can hold, and at most a hundred if no quote closes the
-record, since the first quote may then be a mistake.
+A quote that is never closed must not swallow the rest of the file, so the length of a record is
+limited. An unreadable record is rejected at its first line, and reading continues with the next
+line. Lines that may be the rest of a broken record are rejected one by one, up to the first line
+that must begin a row: at most as many as a record can contain, and at most a hundred if no quote
+closes the record, because the first quote may then be a mistake.
 
     1  TRAIN,"no end, praise          →  rejected: quotes
     2  a line without quotes          →  rejected: may belong to line 1
@@ -37,28 +37,28 @@ from recordgen.sources.odd_lines import FIRST_MARK, INNER_MARK, MARK
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
 from recordgen.tasks.task import AnnotationError
 
-#: Lines that are read together: at most so many, and about so many bytes.
+#: Most lines, and about how many bytes, that are read together.
 BLOCK_LINES = 1000
 _BLOCK_BYTES = 1 << 20
 
-# Longer texts are usually in files of their own.
-_MOST_LINES = 100
+# Most lines of an endless record that are rejected: longer texts are usually in separate files.
+_MAX_LINES = 100
 
-# A line with as many fields as the first record begins a row; with fewer than these it may also be
-# a line of a text that holds a comma.
+# A line with as many fields as the first record begins a row if it has at least this many: with
+# fewer, it may also be a line of a text that contains a comma.
 _FIELDS_OF_A_ROW = 3
 
-# Python's messages about a field that no quote closes, and a carriage return outside quotes.
+# Python's messages about an unclosed quote and about a carriage return outside quotes.
 _NEVER_CLOSED = "unexpected end of data"
 _INNER_RETURN = "new-line character"
 
-#: The signs of lines without content; stripping them is quicker than :func:`is_empty`.
+#: The characters of lines without content; stripping them is faster than :func:`is_empty`.
 EMPTY_FIELDS = f"{BLANKS},"
 
-#: Why a record of more bytes is rejected.
+#: Message of the reject of an overlong record.
 TOO_LONG = (
     f"a row must be at most {MAX_RECORD_BYTES} bytes long: close its quotes, shorten its fields, "
-    f"or put its text into a file of its own"
+    f"or put its text into a separate file"
 )
 
 
@@ -66,9 +66,9 @@ class Record(NamedTuple):
     """One record.
 
     Attributes:
-        line: its first physical line, from 1.
-        text: the record as written, without its last line's end, but with commas between fields.
-        fields: without the blanks before them.
+        line: 1-based number of its first physical line.
+        text: the record as written, but with commas between fields and without the last line end.
+        fields: the fields, without leading blanks.
     """
 
     line: int
@@ -76,16 +76,16 @@ class Record(NamedTuple):
     fields: list[str]
 
 
-# Skips the argument handling of Record(…), which costs more than splitting a line.
+# Avoids the argument handling of Record(…), which costs more than splitting a line.
 _new_tuple = tuple.__new__
 
 
 class Plain(NamedTuple):
-    """Consecutive lines without quotes, each a record or empty.
+    """Consecutive lines without quotes; each is a record or empty.
 
     Attributes:
-        line: 1-based number of the first.
-        texts: the lines, as in :class:`Record`.
+        line: 1-based number of the first line.
+        texts: the lines, written as in :class:`Record`.
     """
 
     line: int
@@ -96,7 +96,7 @@ Item: TypeAlias = "Plain | Record | Reject"
 
 
 class _EndlessError(AnnotationError):
-    """A record has no end: no quote closes it, or it is too long."""
+    """The record has no end: a quote is not closed, or it is too long."""
 
 
 def read_records(
@@ -106,10 +106,10 @@ def read_records(
     strip: bool = False,
     adjusted: Adjustments | None = None,
 ) -> Iterator[Record | Reject]:
-    """Yield the records of physical lines, and a Reject for each that cannot be read.
+    """Yield the records of physical lines, and a Reject for each unreadable record.
 
-    Args and Raises: as :func:`read_blocks`; ``strip`` removes the blanks around fields, also those
-    in quotes.
+    Args and Raises: as :func:`read_blocks`; ``strip`` removes blanks around fields, also inside
+    quotes.
     """
     for item in read_blocks(lines, source, adjusted):
         yield from records_of(item, strip=strip)
@@ -129,9 +129,9 @@ def records_of(item: Item, *, strip: bool) -> Iterator[Record | Reject]:
 
 
 def _splitting(texts: Sequence[str], *, strip: bool) -> Callable[[str], list[str]]:
-    """Return the function that splits lines without quotes; most files have nothing to strip."""
+    """Return the fastest function that splits these lines, which have no quotes."""
     joined = ",".join(texts)
-    # The space is the only blank that is printable.
+    # The space is the only printable blank.
     if " " not in joined and joined.isprintable():
         return _split
     return _split_stripped if strip else split_plain
@@ -146,37 +146,37 @@ def _split_stripped(text: str) -> list[str]:
 
 
 def is_empty(text: str) -> bool:
-    """Return whether a line has only empty fields, as spreadsheets write below a table."""
+    """Return whether a line has only empty fields, like the lines below a table in spreadsheets."""
     return not text.strip(EMPTY_FIELDS)
 
 
 def read_blocks(
     lines: Iterable[bytes], source: str, adjusted: Adjustments | None = None
 ) -> Iterator[Item]:
-    r"""Yield the records of physical lines, many at a time where lines have no quotes.
+    r"""Yield the records of physical lines; lines without quotes come many at a time.
 
     Args:
-        lines: without their ``\n``; a byte order mark of UTF-8 at the start of a record is skipped.
+        lines: without their ``\n``; a UTF-8 byte order mark at the start of a record is skipped.
         source: the file's name, for rejects and messages.
-        adjusted: gets the lines behind the first that hold such a mark; None: nobody asks.
+        adjusted: collects the later lines that contain a byte order mark; None if not needed.
 
     Raises:
-        SourceError: the file as a whole is no CSV, see :mod:`recordgen.sources.layout`.
+        SourceError: the file as a whole is not a CSV, see :mod:`recordgen.sources.layout`.
     """
     delimiter, checked = read_layout(lines, source)
     return _Reader(checked, source, delimiter, adjusted or Adjustments()).read()
 
 
 class _Reader:
-    """Joins physical lines to records."""
+    """Joins physical lines into records."""
 
     def __init__(
         self, lines: Iterable[bytes], source: str, delimiter: str, adjusted: Adjustments
     ) -> None:
         self._lines = iter(lines)
-        self._again: deque[bytes] = deque()  # lines that come next
+        self._pushed_back: deque[bytes] = deque()  # lines to read again
         self._number = 1  # of the next line
-        self._width = 0  # fields of the first record; 0: there was none yet
+        self._width = 0  # number of fields of the first record; 0 before it
         self._source = source
         self._delimiter = delimiter
         self._adjusted = adjusted
@@ -198,27 +198,27 @@ class _Reader:
             count = min(BLOCK_LINES, _BLOCK_BYTES * len(block) // (sum(map(len, block)) + 1) + 1)
             items, taken = self._whole_records(block)
             self._number += taken
-            self._again.extendleft(reversed(block[taken:]))
+            self._pushed_back.extendleft(reversed(block[taken:]))
             self._width = self._width or next(filter(None, map(_width, items)), 0)
             yield from items
-            # A record that does not end in the block, or a broken one.
+            # The next record is broken or does not end in the block.
             while self._number <= last:
                 for item in self._next_record():
                     self._width = self._width or _width(item)
                     yield item
 
     def _next_lines(self, count: int) -> list[bytes]:
-        """Return up to ``count`` lines; none at the end of the file."""
-        known = [self._again.popleft() for _ in range(min(count, len(self._again)))]
+        """Return up to ``count`` lines, or none at the end of the file."""
+        known = [self._pushed_back.popleft() for _ in range(min(count, len(self._pushed_back)))]
         return known or list(islice(self._lines, count))
 
     def _next_line(self) -> bytes | None:
-        return self._again.popleft() if self._again else next(self._lines, None)
+        return self._pushed_back.popleft() if self._pushed_back else next(self._lines, None)
 
     def _whole_records(self, block: Sequence[bytes]) -> tuple[list[Plain | Record], int]:
-        """Return the records at the beginning of a block, and how many lines they take.
+        """Return the records at the beginning of a block, and their number of lines.
 
-        They end before the first record that does not end in the block, or that cannot be read.
+        They end before the first record that is unreadable or does not end in the block.
         """
         joined = b"\n".join(block)
         if b"\0" in joined or MARK in joined or max(map(len, block)) > MAX_RECORD_BYTES:
@@ -245,7 +245,7 @@ class _Reader:
         special = {n for sign in signs for n, line in enumerate(texts) if sign in line}
         for start in sorted(special):
             if start < at:
-                continue  # a line inside of quotes
+                continue  # a line inside quotes
             if at < start:
                 items.append(self._plain(at, texts[at:start]))
             at = start
@@ -261,7 +261,7 @@ class _Reader:
         return items, len(texts)
 
     def _plain(self, at: int, texts: list[str]) -> Plain:
-        """Return lines without quotes; the first is line ``at`` of the block."""
+        """Return lines without quotes that begin at line ``at`` of the block."""
         if self._delimiter != ",":
             texts = [text.replace(self._delimiter, ",") for text in texts]
         return Plain(self._number + at, texts)
@@ -272,7 +272,7 @@ class _Reader:
         return Record(line, text, fields)
 
     def _next_record(self) -> Iterator[Record | Reject]:
-        """Yield the record that begins with the next line, or its reject."""
+        """Yield the record that begins at the next line, or its reject."""
         taken: list[bytes] = []
         self._skip_mark()
         try:
@@ -288,26 +288,26 @@ class _Reader:
             self._number += len(taken)
             return
         first, *rest = taken
-        self._again.extendleft(reversed(rest))
+        self._pushed_back.extendleft(reversed(rest))
         self._number += 1
         if first.strip(self._blank):
             yield broken.reject(self._source, self._number - 1)
             yield from self._rest_of_broken(first, is_endless=isinstance(broken, _EndlessError))
 
     def _skip_mark(self) -> None:
-        """Take the byte order mark off the next line, which begins a record."""
+        """Remove the byte order mark from the next line, which begins a record."""
         raw = self._next_line()
         if raw is None:
             return
         if raw.startswith(MARK):
             raw = raw.removeprefix(MARK)
             self._adjusted.add_line(self._source, self._number, *FIRST_MARK)
-        elif MARK in raw and b'"' not in raw:  # quoted texts may hold what they like
+        elif MARK in raw and b'"' not in raw:  # quoted texts may contain anything
             self._adjusted.add_line(self._source, self._number, *INNER_MARK)
-        self._again.appendleft(raw)
+        self._pushed_back.appendleft(raw)
 
     def _lines_of_record(self, taken: list[bytes]) -> Iterator[str]:
-        """Yield the next lines as texts with their ends, and add them to ``taken``."""
+        """Yield the next lines as text with their ends, and add them to ``taken``."""
         size = -1
         while (raw := self._next_line()) is not None:
             taken.append(raw)
@@ -316,7 +316,7 @@ class _Reader:
                 raise _EndlessError(RejectCode.BAD_LINE, TOO_LONG)
             where = "the line" if len(taken) == 1 else f"line {self._number + len(taken) - 1}"
             if b"\0" in raw:
-                message = f"{where} holds a NUL character; is this a CSV file?"
+                message = f"{where} contains a NUL character; is this a CSV file?"
                 raise AnnotationError(RejectCode.BAD_LINE, message)
             try:
                 text = raw.decode("utf-8")
@@ -326,15 +326,15 @@ class _Reader:
             yield f"{text}\n"
 
     def _rest_of_broken(self, first: bytes, *, is_endless: bool) -> Iterator[Reject]:
-        """Yield the rejects of lines that may be the rest of a record."""
+        """Yield the rejects of lines that may be the rest of a broken record."""
         begin, size = self._number - 1, len(first) + 1
         is_open = first.count(b'"') % 2 == 1
-        message = f"this may belong to the row that begins in line {begin}, which is broken"
+        message = f"this may belong to the broken row that begins at line {begin}"
         while is_open and (line := self._next_line()) is not None:
             size += len(line) + 1
-            is_over = size > MAX_RECORD_BYTES or (is_endless and self._number - begin > _MOST_LINES)
+            is_over = size > MAX_RECORD_BYTES or (is_endless and self._number - begin > _MAX_LINES)
             if is_over or self._can_only_begin_row(line):
-                self._again.appendleft(line)
+                self._pushed_back.appendleft(line)
                 return
             is_open = line.count(b'"') % 2 == 0
             self._number += 1
@@ -350,9 +350,9 @@ class _Reader:
 
 
 def _not_csv(exc: csv.Error, first: bytes) -> AnnotationError:
-    """Return the error of a record that begins with line ``first``."""
+    """Return the error for a broken record whose first line is ``first``."""
     if _INNER_RETURN in str(exc):
-        message = "a line must not hold a carriage return outside quotes; is this a CSV file?"
+        message = "a line must not contain a carriage return outside quotes; is this a CSV file?"
         return AnnotationError(RejectCode.BAD_LINE, message)
     shown = ascii(first[:80].decode("utf-8", "replace"))
     message = f"quotes must be balanced, a quote inside doubled ({exc}): {shown}"
@@ -361,7 +361,7 @@ def _not_csv(exc: csv.Error, first: bytes) -> AnnotationError:
 
 
 def _width(item: Item) -> int:
-    """Return the number of fields of the first record; 0: there is none."""
+    """Return the number of fields of the first record, or 0 if there is none."""
     if isinstance(item, Plain):
         return next((text.count(",") + 1 for text in item.texts if not is_empty(text)), 0)
     return len(item.fields) if isinstance(item, Record) else 0

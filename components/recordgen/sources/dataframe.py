@@ -3,7 +3,7 @@
     split   image_uri   label
     TRAIN   /a/1.jpg    cat     →  Row("DataFrame", 1, "train", "/a/1.jpg", "cat")
 
-The header names of the CSV are understood here too. A row's line is its 1-based position.
+Columns may have the known names of CSV headers. A row's line is its 1-based position.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from recordgen.errors import UsageError
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_jsonl import row_parser
-from recordgen.sources.header import NOWHERE, Given
+from recordgen.sources.header import NOTHING_GIVEN, NOWHERE, Given
 from recordgen.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 
 SOURCE = "DataFrame"
 
-ROWS_LOOKED_AT = 1000
-
-_BY_NAME = Given("yes")
+_SAMPLE_ROWS = 1000
 
 
 def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame without sparse columns, whose cells and types pandas does not give plainly."""
+    """Return a frame with dense columns; cells and types of sparse ones need special handling."""
     import pandas as pd
 
     if not any(isinstance(dtype, pd.SparseDtype) for dtype in frame.dtypes):
@@ -51,32 +49,32 @@ def frame_cells(frame: pd.DataFrame) -> Iterator[list[Any]]:
 
 
 def frame_records(frame: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield the first rows of a frame as fields, for detection; lists are empty there."""
-    for cells in frame_cells(frame.head(ROWS_LOOKED_AT)):
+    """Yield the first rows of a frame as fields, for detection; lists become empty fields."""
+    for cells in frame_cells(frame.head(_SAMPLE_ROWS)):
         yield ["" if is_list(cell) else str(as_before_gaps(cell)) for cell in cells]
 
 
 def list_columns(frame: pd.DataFrame) -> frozenset[int]:
-    """Return the columns whose cells are lists, tuples, sets or arrays."""
+    """Return the indices of columns with lists, tuples, sets or arrays."""
     return frozenset(
         index for index in range(frame.shape[1]) if any(map(is_list, frame.iloc[:, index]))
     )
 
 
 def dataframe_rows(
-    frame: pd.DataFrame, task: Task, adjusted: Adjustments, given: Given = _BY_NAME
+    frame: pd.DataFrame, task: Task, adjusted: Adjustments, given: Given = NOTHING_GIVEN
 ) -> Iterator[Row | Reject]:
     """Yield a Row or a Reject for each row of a frame with the columns of a CSV with a header.
 
-    Missing values are empty fields; a label may be a list of labels where the task takes several.
+    Missing values are empty fields. If the task takes several labels, a label may be a list.
 
     Raises:
         UsageError: no column has the name of a path column, or the task's rows have no columns.
     """
     if not task.columns:
         raise UsageError(
-            f"rows of {task.name} do not come as a DataFrame: write {task.expected}, one per line "
-            f"of a JSONL file, and name that"
+            f"rows of {task.name} cannot be a DataFrame: write {task.expected}, one per line of a "
+            f"JSONL file, and pass that file"
         )
     parser = row_parser(task, adjusted)
     names = [str(column) for column in frame.columns]
@@ -87,9 +85,8 @@ def dataframe_rows(
             raise
         wanted = "text" if task.kind == "text" else "image_uri"
         raise UsageError(
-            f"a DataFrame needs the column {wanted}, and split or label beside it (got "
-            f"{', '.join(names)}); or say which column holds what, such as "
-            f"columns={{'path': …, 'label': …}}"
+            f"a DataFrame needs the column {wanted}, and split or label (got {', '.join(names)}); "
+            f"or name the columns, such as columns={{'path': …, 'label': …}}"
         ) from exc
     header = given.rename(names, SOURCE)
     columns = parser.columns_of(header)
@@ -97,7 +94,7 @@ def dataframe_rows(
     titles = [(header[at], names[at]) for at in used]
     labels = set(columns["label"]) if task.repeats is not None else set()
     group_at, group = given.find_group(names, SOURCE), NOWHERE
-    if group_at != NOWHERE:  # once more, in front of the columns that it may be one of
+    if group_at != NOWHERE:  # a first column of its own, since it may also be one of the others
         used, titles, group = [group_at, *used], [("", names[group_at]), *titles], 0
     lists = labels & list_columns(frame)
     parse = parser.by_header([name for name, _ in titles], group=group)
@@ -108,25 +105,25 @@ def dataframe_rows(
             values = list(cell) if at in lists and name and is_list(cell) else [cell]
             texts = (single_text(as_before_gaps(v), column, line, several) for v in values)
             fields += [(name, text) for text in texts]
-        if lists:  # rows have different numbers of labels, and a field for each
+        if lists:  # each label is a field, so rows differ in their number of fields
             parse = parser.by_header([name for name, _ in fields], group=group)
         yield parse([text for _, text in fields], SOURCE, line)
 
 
 def is_list(value: Any) -> bool:
-    """Say whether a cell holds several values."""
+    """Return whether a cell has several values."""
     import numpy as np
 
-    return isinstance(value, list | tuple | set | frozenset | np.ndarray)  # Parquet has arrays
+    return isinstance(value, list | tuple | set | frozenset | np.ndarray)  # Parquet yields arrays
 
 
 def as_before_gaps(value: Any) -> Any:
-    """Return a cell as it was before pandas: it makes 3.0 of 3 in a column with gaps."""
+    """Return a cell as it was before pandas, which turns 3 into 3.0 in a column with gaps."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def single_text(value: Any, column: str, line: int, remedy: str = "") -> str:
-    """Return a cell as a CSV field; None is empty. Raises: UsageError: it is no single value."""
+    """Return a cell as a CSV field; None is empty. Raises: UsageError: it is not a single value."""
     if isinstance(value, bytes | dict) or is_list(value):
         raise UsageError(
             f"row {line} of the DataFrame: column {column!r} must hold single values (got "

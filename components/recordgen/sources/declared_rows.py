@@ -1,8 +1,8 @@
 """Rows of a table whose columns a schema declares: a CSV, or a pandas DataFrame.
 
-The first line of a CSV is a header if ``--header`` says so or, by default, if one of its fields is
-a declared column. Then columns may stand in any order, and others beside them are ignored. Without
-a header, they stand as they are declared, and there are no others.
+The first line of a CSV is a header with ``--header yes`` or, by default, if one of its fields is a
+declared column. Then columns may be in any order, and undeclared columns are ignored. Without a
+header, the file has exactly the declared columns, in the declared order.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.csv_records import read_records
 from recordgen.sources.dataframe import SOURCE, as_before_gaps, frame_cells
 from recordgen.sources.header import NOTHING_GIVEN, NOWHERE, Given
+from recordgen.sources.lines import open_lines
 from recordgen.sources.odd_lines import HEADER
 from recordgen.tasks import Declared
 from recordgen.tasks.task import AnnotationError, Task, named_split
@@ -40,8 +41,8 @@ def parse_lines(
     Args: as :meth:`recordgen.sources.row_parser.RowParser.parse_lines`.
 
     Raises:
-        SourceError: the file as a whole is no CSV, see :mod:`recordgen.sources.layout`; or its
-            columns are not those of the schema.
+        SourceError: the file as a whole is not a CSV, see :mod:`recordgen.sources.layout`; or its
+            columns do not match the schema.
     """
     task = declared(task)
     schema = task.schema
@@ -80,11 +81,11 @@ def frame_rows(
 ) -> Iterator[Row | Reject]:
     """Yield a Row or a Reject for each row of a frame with the columns of the schema.
 
-    Other columns are left out. Missing values are empty fields; a value of ``floats`` may be a list
+    Other columns are ignored. Missing values are empty fields; a value of ``floats`` may be a list
     or an array.
 
     Raises:
-        UsageError: it lacks a column, or has one twice.
+        UsageError: a column is missing, or there twice.
     """
     task = declared(task)
     schema = task.schema
@@ -98,7 +99,7 @@ def frame_rows(
 
 
 def declared(task: Task) -> Declared:
-    """Return a task that has a schema as such."""
+    """Return the task, which must have a schema. Raises: TypeError."""
     if not isinstance(task, Declared):
         raise TypeError(f"{task.name} has no schema")
     return task
@@ -107,16 +108,34 @@ def declared(task: Task) -> Declared:
 def _columns(
     fields: Sequence[str], schema: Schema, header: str, where: str
 ) -> tuple[list[int], bool]:
-    """Return the place of each declared column in a line, and whether the first one names them."""
-    if header == "yes" or (header == AUTO and any(field in schema.columns for field in fields)):
+    """Return the index of each declared column, and whether the first line is a header."""
+    if _is_header(fields, schema, header):
         return [_place(name, fields, where, SourceError) for name in schema.columns], True
     if len(fields) != len(schema.columns):
         raise SourceError(
             f"{where}: the line has {len(fields)} fields ({_shown(fields)}) and names none of the "
             f"schema's {len(schema.columns)} columns ({_shown(schema.columns)}); add a header, or "
-            f"declare all columns in their order, also those that are ignored"
+            f"declare all columns in order, including ignored ones"
         )
     return list(range(len(fields))), False
+
+
+def has_header(path: str, schema: Schema, header: str) -> bool:
+    """Return whether the first line of a CSV names columns. Raises: SourceError.
+
+    Args:
+        path: the file.
+        schema: declares the columns.
+        header: the option of this name.
+    """
+    with open_lines(path) as lines:
+        records = read_records(lines, path)
+        first = next((item.fields for item in records if not isinstance(item, Reject)), [])
+    return _is_header([field.strip() for field in first], schema, header)
+
+
+def _is_header(fields: Sequence[str], schema: Schema, header: str) -> bool:
+    return header == "yes" or (header == AUTO and any(field in schema.columns for field in fields))
 
 
 def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], Exception]) -> int:
@@ -126,7 +145,7 @@ def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], E
             f"{where}: there is no column {name!r}, which the schema declares, only {_shown(there)}"
         )
     if len(found) > 1:
-        raise error(f"{where}: column {name!r} is there {len(found)} times; rename the others")
+        raise error(f"{where}: {len(found)} columns are named {name!r}; rename the others")
     return found[0]
 
 
@@ -139,10 +158,10 @@ def _row(
     try:
         if table.split is not None:
             split = named_split(str(record[table.split]).strip(), table.split)
-        [said] = task.from_record(record, Adjustments())
+        [content] = task.from_record(record, Adjustments())
     except AnnotationError as exc:
         return exc.reject(source, line, uri)
-    return Row(source, line, split, said.uri, said.annotation, group or None)
+    return Row(source, line, split, content.uri, content.annotation, group or None)
 
 
 def _shown(names: Iterable[str]) -> str:

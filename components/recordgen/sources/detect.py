@@ -1,10 +1,10 @@
-"""Detect what import files are: their format, their task, and which column holds what.
+"""Detection of the format, the task and the columns of import files.
 
-Options that are given are never detected. The file's name decides the format; a header's known
-names, the keys of JSON objects or the shape of the first lines decide the task
-(:mod:`recordgen.sources.evidence`). Where these contradict each other
+Given options are never overridden. The file's name decides the format. The known names of a header,
+the keys of JSON objects or the shape of the first lines decide the task
+(:mod:`recordgen.sources.evidence`). If these contradict each other
 (:mod:`recordgen.sources.conflicts`), nothing is guessed: the run stops before it writes, shows some
-rows as they would be read, and names the option that settles the matter.
+rows as they would be read, and names the option that decides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from recordgen.rows.row import Adjustments
 from recordgen.sources import foreign_formats
 from recordgen.sources.automl_jsonl import check_keys, row_parser
 from recordgen.sources.conflicts import conflicts
-from recordgen.sources.declared_rows import declared
+from recordgen.sources.declared_rows import declared, has_header
 from recordgen.sources.evidence import (
     SUBJECT_KEYS,
     Reading,
@@ -41,11 +41,11 @@ from recordgen.sources.heads import (
     read_heads,
 )
 from recordgen.sources.import_file import ImportFile
-from recordgen.sources.iob import is_of_sentences
+from recordgen.sources.iob import names_sentences
 from recordgen.sources.lines import open_lines
 from recordgen.sources.preview import ROWS_SHOWN, PreviewRow, preview_files
 from recordgen.sources.readers import formats_of
-from recordgen.tables.columns import Table
+from recordgen.tables.columns import Column, Table
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, TextEntities, task_for
 from recordgen.tasks.task import printable
 
@@ -61,12 +61,11 @@ class Detection:
 
     Attributes:
         options: the given options, with task and format decided.
-        reason: the line or option that decided the task; empty: ``--task`` did.
-        header: whether the first line is a header; None: the format has none.
-        columns: pairs of a column and its role; empty where columns go by position or by AutoML's
-            keys.
+        reason: the line or option that decided the task; empty if ``--task`` did.
+        header: whether the first line is a header; None if the format has no headers.
+        columns: pairs of a column and its role; empty if position or AutoML's keys decide.
         rows: some rows as they were understood; empty before the source is opened.
-        delimiter: the separator of the first CSV file; None: the format has none.
+        delimiter: the separator of the first CSV file; None for other formats.
     """
 
     options: ConvertOptions
@@ -77,7 +76,7 @@ class Detection:
     delimiter: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what was decided as ``--json`` prints it."""
+        """Return the detection as ``--json`` prints it."""
         return {
             "task": self.options.task,
             "reason": self.reason,
@@ -93,9 +92,10 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
     """Detect the format, task and columns of import files that the options leave open.
 
     Raises:
-        UsageError: the files have different formats, or read in more than one way; the message
-            shows rows and names the option that decides. Or an option does not go with the files.
-        SourceError: a file is missing or cannot be read, or is no table where it must be one.
+        UsageError: the files have different formats, or more than one reading is possible; the
+            message shows rows and names the option that decides. Or an option does not fit the
+            files.
+        SourceError: a file is missing or unreadable, or is not a table where it must be one.
         StorageError: storage failed.
     """
     if options.input_format == AUTO:
@@ -112,7 +112,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         for problem in filter(None, conflicts(heads, options, is_given=not reason)):
             _stop(problem, files, heads, options)
     if task.kind == Tabular.kind:
-        from recordgen.sources.table_columns import find_table  # Arrow is not needed for others
+        from recordgen.sources.table_columns import find_table  # other tasks do not need Arrow
 
         options = replace(options, table=find_table(files, options).to_json())
     header, delimiter = None, None
@@ -121,16 +121,18 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         delimiter = heads[0].delimiter if heads else read_delimiter(files[0].path)
     if options.task == Tabular.name:
         header = True
+    elif options.task == Declared.name and is_csv:
+        header = has_header(files[0].path, declared(task_for(options)).schema, options.header)
     columns = _columns(heads, options)
     return Detection(options, masked(reason), header, columns, delimiter=delimiter)
 
 
 def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
-    """Return the options with the task that others imply, and which one. Raises: UsageError."""
+    """Return the options with the task that others imply, and the reason. Raises: UsageError."""
     given = options.of_tables()
     if given and options.task not in (AUTO, Tabular.name):
         raise UsageError(
-            f"{given[0]} is for tables, and the task is {options.task}; leave it out, or say "
+            f"{given[0]} is for tables, and the task is {options.task}; omit it, or use "
             f"--task {Tabular.name}"
         )
     reason = f"{given[0]} is given" if given and options.task == AUTO else ""
@@ -139,29 +141,29 @@ def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
     if options.task == Tabular.name:
         return _of_table(options), reason
     if options.task == Declared.name and options.columns:
-        raise UsageError("columns: the schema names the columns already; leave one of them out")
+        raise UsageError("columns: the schema already names the columns; omit one of the two")
     return options, reason
 
 
 def _of_table(options: ConvertOptions) -> ConvertOptions:
-    """Return a table's options, the split's column in its own one. Raises: UsageError."""
+    """Return a table's options, with the split's column in ``split_column``. Raises: UsageError."""
     if options.header == "no":
         raise UsageError(
             "a table needs a header that names its columns (got header=no); add one, or declare "
-            "the columns in their order with --schema"
+            "the columns in order with --schema"
         )
     for role, names in options.roles.items():
         if role == "split" and options.split_column in ("", *names):
             options = replace(options, split_column=names[0])
         elif role == "split":
             raise UsageError(
-                f"columns says split={names[0]}, and split_column is {options.split_column!r}; "
-                f"leave one of them out"
+                f"columns has split={names[0]}, but split_column is {options.split_column!r}; "
+                f"omit one of the two"
             )
         elif role not in ("target", "weight"):
             raise UsageError(
-                f"columns: a table has no role {role!r}, only split, target and weight; say "
-                f"--target-column for the column to predict"
+                f"columns: a table has no role {role!r}, only split, target and weight; name the "
+                f"column to predict with --target-column"
             )
     return options
 
@@ -172,14 +174,16 @@ def _format_of_all(files: Sequence[ImportFile], task: str) -> str:
         formats.setdefault(_format_of(file.path, task), file.path)
     if len(formats) > 1:
         read = " and ".join(f"{path} as {name}" for name, path in formats.items())
-        raise UsageError(f"import files must be of one format (got {read}); convert them apart")
+        raise UsageError(
+            f"import files must have the same format (got {read}); convert them separately"
+        )
     return next(iter(formats))
 
 
 def _format_of(path: str, task: str) -> str:
-    """Return the format of an import file: by the task and the name, then by the first line."""
+    """Return the format of an import file, by the task and the name, then by the first line."""
     is_folder = task == TextEntities.name and path.endswith("/")
-    if is_folder or (task in (AUTO, TextEntities.name) and is_of_sentences(path)):
+    if is_folder or (task in (AUTO, TextEntities.name) and names_sentences(path)):
         return "iob"
     if path.endswith("/"):
         return "folder"
@@ -193,7 +197,7 @@ def _format_of(path: str, task: str) -> str:
 
 
 def _check_format(options: ConvertOptions) -> None:
-    """Check that task, format and columns go together. Raises: UsageError."""
+    """Check that task, format and columns fit each other. Raises: UsageError."""
     task, found = options.task, options.input_format
     if found == "folder" and task != ImageClassification.name:
         raise UsageError(
@@ -202,18 +206,20 @@ def _check_format(options: ConvertOptions) -> None:
         )
     if found not in (formats := formats_of(task)):
         is_list = (task, found) == (TextEntities.name, "csv")
-        hint = "; of a list of JSONL files, name these files themselves" if is_list else ""
-        raise UsageError(f"{task} comes as {', '.join(formats)} (got the format {found}){hint}")
+        hint = "; if the file lists JSONL files, pass those files instead" if is_list else ""
+        raise UsageError(
+            f"{task} needs the format {' or '.join(formats)} (got the format {found}){hint}"
+        )
     if options.header != AUTO and found != "csv":
-        raise UsageError(f"header is for CSV files (got the format {found}); leave it out")
+        raise UsageError(f"header is for CSV files (got the format {found}); omit it")
     grouping = options.grouping
     if grouping is not None and grouping.column and found not in ("csv", "jsonl"):
         raise UsageError(
-            f"group_by={grouping.column} names a column, and a {found} has none; give a regular "
-            f"expression that finds the group in the uri, such as '(patient\\d+)/'"
+            f"group_by={grouping.column} names a column, but the format {found} has none; give a "
+            f"regular expression that finds the group in the uri, such as '(patient\\d+)/'"
         )
     if options.columns and found not in ("csv", "jsonl"):
-        raise UsageError(f"columns are those of CSV and JSONL files (got the format {found})")
+        raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
 
 
 # --- readings ---------------------------------------------------------------------------------
@@ -222,7 +228,7 @@ def _check_format(options: ConvertOptions) -> None:
 def _readings(
     files: Sequence[ImportFile], heads: Sequence[Head], options: ConvertOptions
 ) -> Iterator[Reading]:
-    """Yield the tasks that the files may have. Raises: UsageError, SourceError."""
+    """Yield the possible tasks of the files. Raises: UsageError, SourceError."""
     first = files[0].path
     if options.input_format == "iob":
         yield Reading(TextEntities.name, f"{first}: sentences and their tags")
@@ -231,13 +237,13 @@ def _readings(
     bare: list[Line] = []
     for head in heads:
         if head.header is not None:
-            with _showing(head):
+            with _first_lines_shown(head):
                 where = "--columns" if options.columns else head.where
                 yield read_header(head, where, is_given=bool(options.columns))
         elif options.input_format == "jsonl":
             yield from _read_objects(head)
         elif options.header == AUTO and is_table(head.rows):
-            reason = f"{head.where} names columns, and the lines behind it fill them"
+            reason = f"{head.where} names columns, and the lines below fill them"
             yield Reading(Tabular.name, reason, len(head.rows))
             return  # only the first file of a table must have a header
         else:
@@ -253,13 +259,13 @@ def _one_of(
     heads: Sequence[Head],
     options: ConvertOptions,
 ) -> Reading:
-    """Return the one reading that is left. Raises: UsageError: there are several."""
+    """Return the only possible reading. Raises: UsageError: there are several."""
     found = settle(readings) or [Reading(ImageClassification.name, "", 0)]
     if len(found) > 1:
         shown = "; ".join(f"{reading.task}: {reading.reason}" for reading in found)
         problem = (
-            f"the import files read as more than one task ({shown}); say --task, and keep the rows "
-            f"of each in files of their own"
+            f"the import files may have more than one task ({shown}); set --task, and keep the "
+            f"rows of different tasks in separate files"
         )
         _stop(problem, files, heads, replace(options, task=found[0].task))
     if found[0].lines:
@@ -268,7 +274,7 @@ def _one_of(
 
 
 def _read_objects(head: Head) -> Iterator[Reading]:
-    """Yield the tasks of objects by AutoML's keys. Raises: SourceError: no object has one."""
+    """Yield the tasks that AutoML's keys show. Raises: SourceError: no object has such a key."""
     readings = [
         reading
         for number, record in head.objects
@@ -281,8 +287,8 @@ def _read_objects(head: Head) -> Iterator[Reading]:
         there = ", ".join(map(printable, record)) or "none"
         raise SourceError(
             f"{head.path}:{number}: no line has one of the keys {', '.join(SUBJECT_KEYS)} (this "
-            f"one has {there:.80}); write an object per line as Vertex AI does, or say which keys "
-            f"hold what, such as --columns path=file_name,label=label"
+            f"line has {there:.80}); write an object per line as Vertex AI does, or name the keys, "
+            f"such as --columns path=file_name,label=label"
         )
     yield from readings
 
@@ -291,12 +297,12 @@ def _read_objects(head: Head) -> Iterator[Reading]:
 
 
 def _check_list(head: Head) -> None:
-    """Check that a file is no list of JSONL files. Raises: SourceError."""
+    """Check that a file is not a list of JSONL files. Raises: SourceError."""
     named = [line for line in head.lines if line.subject.lower().endswith(_JSON_SUFFIXES[:2])]
     if len(named) * 2 > len(head.lines):
         raise SourceError(
-            f"{named[0].where}: this file lists JSONL files, as AutoML writes it for entities; "
-            f"name these files themselves"
+            f"{named[0].where}: this file lists JSONL files, as AutoML's CSV for entities does; "
+            f"pass those files instead"
         )
 
 
@@ -306,12 +312,12 @@ def _stop(
     heads: Sequence[Head],
     options: ConvertOptions,
 ) -> NoReturn:
-    """Refuse to guess. Raises: UsageError, with some rows as they would be read."""
+    """Stop the run. Raises: UsageError, with some rows as they would be read."""
     rows: Sequence[PreviewRow] = ()
     with suppress(RecordgenError):
         rows = preview_files(files, options)
     if not rows:
-        with _showing(heads[0]):
+        with _first_lines_shown(heads[0]):
             raise UsageError(f"{problem}; {options.task} would reject the first rows")
     subject = "text" if TASKS[options.task].kind in ("text", "entities") else "path"
     shown = "".join(f"\n  {row}" for row in rows)
@@ -321,8 +327,8 @@ def _stop(
 
 
 @contextmanager
-def _showing(head: Head) -> Iterator[None]:
-    """Add the first lines of a file to an error about its columns."""
+def _first_lines_shown(head: Head) -> Iterator[None]:
+    """Add the first lines of a file to a UsageError about its columns."""
     try:
         yield
     except UsageError as exc:
@@ -341,7 +347,7 @@ def _check_columns(heads: Sequence[Head], options: ConvertOptions) -> None:
     given, made = Given.of(options), task_for(options)
     for head in heads:
         if options.input_format == "csv":
-            with _showing(head):
+            with _first_lines_shown(head):
                 row_parser(made, Adjustments()).begin(head.rows[0], given, head.where)
         elif given.roles:
             check_keys(made, given)
@@ -353,12 +359,11 @@ def _check_columns(heads: Sequence[Head], options: ConvertOptions) -> None:
 
 
 def _columns(heads: Sequence[Head], options: ConvertOptions) -> tuple[tuple[str, str], ...]:
-    """Return the columns with what they hold; none where they go by position."""
+    """Return pairs of a column and its role; none if position decides."""
     if options.task == Tabular.name:
         return columns_of_table(Table.from_json(options.table)) if options.table else ()
     if options.task == Declared.name:
-        schema = declared(task_for(options)).schema
-        return tuple((name, str(kind)) for name, kind in schema.columns.items())
+        return columns_of_table(declared(task_for(options)).table)
     given = Given.of(options)
     group = ((given.group, "group"),) if given.group else ()
     if options.input_format == "jsonl":
@@ -371,13 +376,20 @@ def _columns(heads: Sequence[Head], options: ConvertOptions) -> tuple[tuple[str,
 
 
 def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:
-    """Return the columns of a table with type and use."""
-    uses = {table.split: "split", table.target: "target", table.weight: "weight"}
-    group = {table.group: " and group"}
-    return tuple(
-        (c.name, f"{c.dtype} {uses.get(c.name, 'feature')}{group.get(c.name, '')}")
-        for c in table.columns
-    )
+    """Return the columns of a table with their types and roles."""
+    return tuple((column.name, _shown(column, table)) for column in table.columns)
+
+
+def _shown(column: Column, table: Table) -> str:
+    """Return the type of a column and its roles: ``float``, ``int (target, regression)``."""
+    if column.name == table.split:
+        return "split"
+    roles = []
+    if column.name == table.target:
+        roles += ["target", str(table.prediction)]
+    if column.name == table.group:
+        roles.append("group")
+    return f"{column.type} ({', '.join(roles)})" if roles else str(column.type)
 
 
 # --- DataFrames -------------------------------------------------------------------------------
@@ -387,10 +399,10 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     """Detect the task and the columns of a DataFrame, as :func:`detect` does for files.
 
     Raises:
-        UsageError: its columns have no known names, or those that are given are not there.
+        UsageError: its columns have no known names, or a given column is missing.
     """
     if options.header != AUTO:
-        raise UsageError("header is for CSV files; a DataFrame names its columns itself")
+        raise UsageError("header is for CSV files, not for a DataFrame; omit it")
     options, reason = _with_given_task(options)
     if options.task in (Tabular.name, Declared.name):
         return Detection(options, reason, columns=_columns((), options))

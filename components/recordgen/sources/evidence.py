@@ -1,8 +1,8 @@
-"""Which task the first lines of import files show: by a header, by JSON keys, by the lines' shape.
+"""Evidence of the task in the first lines of import files: a header, JSON keys, the lines' shape.
 
-A reading is a task with a line that shows it. Only lines that leave no doubt make one: a name that
-ends in ``.jpg``, a sentence, a box. One line alone among ten or more is a malformed line, not
-another task. Where two readings are left, :mod:`recordgen.sources.detect` stops the run and asks.
+A reading is a task with a line that shows it. Only unmistakable lines count: a name that ends in
+``.jpg``, a sentence, a box. A single line among ten or more is a malformed line, not another task.
+If two readings remain, :mod:`recordgen.sources.detect` stops the run and asks.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from recordgen.sources.header import (
     PATH_COLUMNS,
     TEXT_COLUMNS,
     TEXT_FILE_COLUMNS,
-    alike,
     column_name,
     find_columns,
     find_path,
+    same_named,
 )
 from recordgen.sources.heads import LINES_AROUND_A_MISTAKE, Head, Line, is_table
 from recordgen.tables.roles import SEGMENT_ROLES
@@ -40,20 +40,20 @@ from recordgen.tasks.video_classification import VideoClassification
 
 _SENTIMENT_COLUMN = "sentiment"
 
-# By the kind of its payload: the task of a line without an annotation, and what the line shows.
+# By kind of payload: the task of a line without an annotation, and the reason.
 _PLAIN: Mapping[str, tuple[type[Task], str]] = {
     "image": (ImageClassification, "names an image"),
     "text": (TextClassification, "holds a text"),
     "video": (VideoClassification, "names a video, or a list of them"),
 }
 
-# Tasks with several labels read all rows of the tasks with one.
+# Tasks with several labels can read all rows of the tasks with one label.
 _SUBSUMES: Mapping[str, str] = {
     ImageMultiLabel.name: ImageClassification.name,
     TextMultiLabel.name: TextClassification.name,
 }
 
-# The keys under which an object has its payload, and the tasks that it may then have.
+# The keys of an object's payload, and the possible tasks of such an object.
 _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
     ((ImageClassification.uri_key,), (ImageClassification, ImageMultiLabel, ObjectDetection)),
     (
@@ -63,17 +63,17 @@ _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
     ((VideoClassification.uri_key,), (VideoClassification,)),
 )
 
-#: The published ones among these keys.
+#: The published keys among them.
 SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
 
 
 class Reading(NamedTuple):
-    """A task, and what shows it.
+    """A possible task, with the evidence.
 
     Attributes:
         task: its name.
-        reason: a line, and what that has.
-        lines: how many lines show it; 0: it is what a line without an annotation may be.
+        reason: a line, and what the line has.
+        lines: number of lines that show the task; 0 for a guess from lines without annotations.
     """
 
     task: str
@@ -82,9 +82,9 @@ class Reading(NamedTuple):
 
 
 def settle(readings: Iterable[Reading]) -> list[Reading]:
-    """Return the readings that are left: several only if lines contradict each other.
+    """Return the remaining readings: several only if lines contradict each other.
 
-    A line alone among ten is malformed; a task with several labels reads all rows of one label.
+    A single line among ten is malformed; a task with several labels reads rows of one label, too.
     """
     counts: Counter[str] = Counter()
     first: dict[str, Reading] = {}
@@ -108,13 +108,13 @@ def read_header(head: Head, where: str, *, is_given: bool) -> Reading:
     """Return the task of rows whose columns have known names.
 
     Args:
-        head: the header in known names, and what stands below it.
-        where: what names the columns: the line of the header, or an option.
-        is_given: the options name columns, so that others are left out on purpose.
+        head: the header in known names, and the rows below it.
+        where: the line of the header, or the option that names the columns.
+        is_given: the options name columns, so other columns are ignored on purpose.
 
     Raises:
-        UsageError: no column is known that holds paths or texts, boxes are there in a form that is
-            not known, or texts are names of images.
+        UsageError: no known column holds paths or texts, boxes have an unknown form, or texts are
+            names of images.
     """
     header, rows = head.header or (), [line.fields for line in head.lines]
     texts = find_columns(header, TEXT_COLUMNS)
@@ -124,7 +124,7 @@ def read_header(head: Head, where: str, *, is_given: bool) -> Reading:
     are_images = any(map(IMAGE_WORD.search, header)) or any(map(IMAGE_SUFFIX.search, paths[:1]))
     of_segments = VideoClassification.columns
     has_segments = all(find_columns(header, of_segments[role]) for role in SEGMENT_ROLES)
-    labels = alike(header, find_columns(header, LABEL_COLUMNS))
+    labels = same_named(header, find_columns(header, LABEL_COLUMNS))
     several = len(labels) > 1 or not head.lists.isdisjoint(labels)
     task: type[Task] = ImageMultiLabel if several else ImageClassification
     names = "the columns of images"
@@ -135,21 +135,20 @@ def read_header(head: Head, where: str, *, is_given: bool) -> Reading:
             _check_texts(header, _values(rows, texts[0]), where)
             task, names = _task_of_texts(header, rows, several=several)
         elif is_table([header, *rows]):
-            task, names = Tabular, "columns, and the lines behind it fill them"
+            task, names = Tabular, "columns, and the lines below fill them"
         else:
             raise UsageError(
-                f"{where}: none of the columns is known to hold paths or texts "
-                f"({','.join(header):.200}); say which column holds what, such as --columns "
-                f"path={next(filter(None, header), '…')},label=…, or --task {Tabular.name} for a "
-                f"table"
+                f"{where}: no known column of paths or texts ({','.join(header):.200}); name the "
+                f"columns, such as --columns path={next(filter(None, header), '…')},label=…, or "
+                f"use --task {Tabular.name} for a table"
             )
     elif (has_segments and not are_images) or kinds == {"video"}:
         task, names = VideoClassification, "the columns of a segment"
     elif not is_given and (boxes := ObjectDetection.other_boxes(header)):
         raise UsageError(
-            f"{where}: the columns {', '.join(boxes)} are boxes in a form that is not known; "
-            f"write columns xmin, ymin, xmax and ymax, shares of the image, or leave the boxes "
-            f"out: --columns path={header[path]},label=…"
+            f"{where}: the columns {', '.join(boxes)} are boxes in an unknown form; write columns "
+            f"xmin, ymin, xmax and ymax, shares of the image, or ignore the boxes: --columns "
+            f"path={header[path]},label=…"
         )
     elif kinds == {"text"} and not are_images:
         task, names = _task_of_texts(header, rows, several=several)
@@ -157,17 +156,16 @@ def read_header(head: Head, where: str, *, is_given: bool) -> Reading:
 
 
 def _values(rows: Sequence[Sequence[str]], at: int) -> list[str]:
-    """Return the fields of a column, without the empty ones."""
     return [row[at] for row in rows if at < len(row) and row[at]]
 
 
 def _check_texts(header: Sequence[str], texts: Sequence[str], where: str) -> None:
-    """Check that a column of texts does not hold names of images. Raises: UsageError."""
+    """Check that a column of texts does not contain names of images. Raises: UsageError."""
     files = list(filter(is_media, texts))
     if files and len(files) * 2 >= len(texts):
         raise UsageError(
-            f"{where}: the header names a column of texts ({','.join(header)}), and it holds the "
-            f"names of images or videos ({files[0]:.80}); name it image_uri, or video_uri, or say "
+            f"{where}: the header names a column of texts ({','.join(header)}), but it contains "
+            f"names of images or videos ({files[0]:.80}); name it image_uri or video_uri, or use "
             f"--columns path=…"
         )
 
@@ -188,17 +186,17 @@ def _task_of_texts(
 
 
 def read_object(record: Mapping[str, Any], where: str) -> Iterator[Reading]:
-    """Yield the tasks whose keys an object has; without an annotation, a reading of 0 lines.
+    """Yield the tasks that an object's keys show; without an annotation, a reading of 0 lines.
 
-    An object is about one thing: an image may have a text beside it.
+    Only the first kind of payload counts: the object of an image may also have a text.
     """
     for keys, tasks in _BY_KEY:
         if (key := next((key for key in keys if key in record), None)) is None:
             continue
-        said = {task: record.get(task.json_keys[0]) for task in tasks}
-        # An empty list names a task, too, if nothing else does.
-        found = [task for task in tasks if said[task] not in (None, [], {})]
-        found = found or [task for task in tasks if said[task] is not None]
+        values = {task: record.get(task.json_keys[0]) for task in tasks}
+        # An empty list also shows a task, unless another key has a value.
+        found = [task for task in tasks if values[task] not in (None, [], {})]
+        found = found or [task for task in tasks if values[task] is not None]
         for task in found:
             yield Reading(task.name, f"{where} has {task.json_keys[0]}")
         older = record.get(OLDER_KEY)
@@ -206,7 +204,7 @@ def read_object(record: Mapping[str, Any], where: str) -> Iterator[Reading]:
             task, what = _task_of_older(older)
             yield Reading(task.name, f"{where} has {what}")
         elif not found:
-            # Videos have one task, so their key decides.
+            # Videos have only one task, so their key decides.
             yield Reading(tasks[0].name, f"{where} has {key}", int(len(tasks) == 1))
         return
 
@@ -226,7 +224,7 @@ def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
 
 
 def read_lines(lines: Sequence[Line]) -> Iterator[Reading]:
-    """Yield how lines without a header read."""
+    """Yield the readings of lines without a header."""
     plain = settle(
         Reading(_PLAIN[line.kind][0].name, f"{line.where} {_PLAIN[line.kind][1]}")
         for line in lines
@@ -240,7 +238,7 @@ def read_lines(lines: Sequence[Line]) -> Iterator[Reading]:
         return
     yield Reading(_PLAIN[kind][0].name, "", 0)
     labels = [label for line in lines for label in line.labels]
-    # AutoML writes sentiments so; where numbers are classes, the user is told what to say.
+    # AutoML writes sentiments like this. The reason tells what to do if the numbers are classes.
     are_sentiments = kind == "text" and all(map(_is_sentiment, labels))
     for line in lines:
         if line.labels:
@@ -260,12 +258,12 @@ def _read_line(line: Line, kind: str, *, are_sentiments: bool) -> Reading:
     if are_sentiments:
         return Reading(
             TextSentiment.name,
-            f"{line.where} has a text and its sentiment; --task {TextClassification.name} if such "
-            f"numbers are classes",
+            f"{line.where} has a text and its sentiment; use --task {TextClassification.name} if "
+            f"the numbers are classes",
         )
     return Reading(TextClassification.name, f"{line.where} has a text and its label")
 
 
 def _is_sentiment(label: str) -> bool:
-    """Say whether a label is a whole number that AutoML takes for a sentiment."""
+    """Return whether a label is a whole number that AutoML takes for a sentiment."""
     return label.isdecimal() and label.isascii() and int(label) <= MAX_SENTIMENT

@@ -1,9 +1,9 @@
-"""What one field looks like on its own: the name of a file, a sentence, a number.
+"""The kind of a single field: the name of a file, a sentence, a number.
 
 a.jpg, gs://bucket/photo       image
 a.mp4, lists/train.csv         video, or a list of videos
 a.txt, Good and cheap.         text
-cat, 4, A Tale                 neither leaves no doubt
+cat, 4, A Tale                 in doubt
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from recordgen import storage
 _IMAGES = "jpe?g|png|gif|bmp|ico|webp|tiff?"
 _VIDEOS = "mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv"
 
-#: What the names of lists of videos end with.
+#: Suffix of lists of videos.
 LIST_SUFFIX = ".csv"
-#: What names of payloads end with, as a part of patterns.
+#: Suffixes of payloads, as a part of patterns.
 FILE_SUFFIXES = f"{_IMAGES}|{_VIDEOS}|txt"
 IMAGE_SUFFIX = re.compile(rf"\.({_IMAGES})$", re.IGNORECASE)
 VIDEO_SUFFIX = re.compile(rf"\.({_VIDEOS})$", re.IGNORECASE)
-#: What the names of columns of images hold.
+#: Occurs in the names of columns of images.
 IMAGE_WORD = re.compile("image|img|photo|picture", re.IGNORECASE)
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 BRACKETED = re.compile(r"\[.*\]|\{.*\}|\(.*\)", re.DOTALL)
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*://|\.{0,2}/)", re.IGNORECASE)
-# A URL has blanks in it only if its end shows that they belong to it.
+# A URL contains blanks only if its suffix shows that they belong to it.
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://(\S+|.+\.txt)", re.IGNORECASE)
 _URL_INSIDE = re.compile(r"\s[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SHORT_SUFFIX = re.compile(r"\.[a-z][a-z0-9]{1,4}$", re.IGNORECASE)
 
-# A path may hold blanks, but hardly has more words.
+# A path may contain blanks, but rarely has more words than this.
 _WORDS_OF_A_PATH = 3
 _WORDS_OF_A_SENTENCE = 3
 _ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f")
 _CLOSING = " \"')\u201d\u2019"
-# Thai, Lao, Japanese and Chinese, which put no blanks between words.
+# Thai, Lao, Japanese and Chinese have no blanks between words.
 _UNSPACED = re.compile("[\u0e01-\u0eff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _LETTERS_OF_A_TEXT = 5
 
 
 def kind_of(field: str) -> str:
-    """Return ``image``, ``video`` or ``text`` if a field leaves no doubt, else ""."""
+    """Return ``image``, ``video`` or ``text`` if there is no doubt, else ""."""
     is_short = len(field.split()) <= _WORDS_OF_A_PATH
     if _URL_INSIDE.search(field):
         return "text"
@@ -62,21 +62,21 @@ def kind_of(field: str) -> str:
 
 
 def likely_kind(field: str) -> str:
-    """Return the likelier kind of a field where no field of the file leaves no doubt."""
+    """Return the likelier kind of a field, or "", for files whose fields are all in doubt."""
     if "/" in field or _SHORT_SUFFIX.search(field):
         return "image"
     return "text" if len(field.split()) > 1 or _is_unspaced(field) else ""
 
 
 def is_sentence(text: str) -> bool:
-    """Say whether words read as a sentence: there are several, or they end as one does."""
+    """Return whether a text reads as a sentence: it has several words, or ends like a sentence."""
     words = len(text.split())
     is_path = "/" in text and words <= _WORDS_OF_A_PATH
     return not is_path and (words >= _WORDS_OF_A_SENTENCE or ends_sentence(text))
 
 
 def ends_sentence(text: str) -> bool:
-    """Say whether several words end as a sentence does."""
+    """Return whether a text has several words and ends like a sentence."""
     has_several = len(text.split()) > 1 or _is_unspaced(text)
     return has_several and text.rstrip(_CLOSING).endswith(_ENDS)
 
@@ -86,12 +86,12 @@ def _is_unspaced(text: str) -> bool:
 
 
 def names_media(text: str) -> bool:
-    """Say whether a text ends as the names of images and videos do."""
+    """Return whether a text has the suffix of an image or a video."""
     return IMAGE_SUFFIX.search(text) is not None or VIDEO_SUFFIX.search(text) is not None
 
 
 def is_media(field: str) -> bool:
-    """Say whether a field is the name of an image or a video, and no text that ends with one."""
+    """Return whether a field is the name of an image or a video, not a text that ends with one."""
     text = field.strip()
     words = len(text.split())
     is_name = words == 1 or ("/" in text and words <= _WORDS_OF_A_PATH)
@@ -99,9 +99,9 @@ def is_media(field: str) -> bool:
 
 
 def is_file(field: str) -> bool:
-    """Say whether a field names a text file: a URL of a known storage, or a path to a ``.txt``.
+    """Return whether a field names a text file: a URL of a known storage, or a path to a ``.txt``.
 
-    Words that end with ``.txt`` are a text, unless a ``/`` is among them.
+    Several words that end with ``.txt`` are a text unless they contain a ``/``.
     """
     text = field.strip()
     if len(text.splitlines()) != 1:
@@ -112,14 +112,14 @@ def is_file(field: str) -> bool:
 
 
 def is_known_url(text: str) -> bool:
-    """Say whether a text is nothing but a URL of a known storage."""
+    """Return whether a whole text is a URL of a known storage."""
     return _URL.fullmatch(text) is not None and storage.is_known(text)
 
 
 def is_list(uri: str) -> bool:
-    """Say whether a uri names a list of videos, a CSV file."""
+    """Return whether a uri names a list of videos, a CSV file."""
     path = uri
     if storage.is_http(storage.normal(uri)):
-        with suppress(ValueError):  # "http://[…", which is no URL
+        with suppress(ValueError):  # "http://[…" is not a URL
             path = urlsplit(uri).path
     return path.lower().endswith(LIST_SUFFIX)

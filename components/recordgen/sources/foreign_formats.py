@@ -1,11 +1,11 @@
-"""Known formats that are no import files: what they are called, and how to get an import file.
+"""Known formats of other tools: their names, and how to make an import file from them.
 
     annotations/instances_train.json   →  COCO: write a CSV of boxes …
     JPEGImages/1.jpg                   →  Pascal VOC: write a CSV of boxes …
     ImageID,Source,LabelName,XMin,…    →  Open Images: …
 
-A file is recognised by its first bytes, a folder by its listing, a CSV by its header. Nothing here
-opens a file.
+A file is recognised by its first bytes, a folder by its listing, a CSV by its header. This module
+opens no file.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from __future__ import annotations
 import posixpath
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from recordgen.errors import SourceError
 from recordgen.sources.field_kinds import IMAGE_SUFFIX
 
-#: Enough for the first keys of a document: COCO's, behind its licenses and categories.
+#: Enough for the first keys of a document, including COCO's, which follow licenses and categories.
 HEAD_BYTES = 64 * 1024
 
 
 class ForeignFormat(NamedTuple):
-    """A format of other tools: its name, the remedy, and what it is recognised by.
+    """A format of another tool: its name, the remedy, and how to recognise it.
 
     Attributes:
-        name: what people call it, with its article where it needs one.
-        remedy: how to get from it to something that Recordgen reads.
-        begins: how its files begin; capitals do not matter.
-        keys: the keys of a JSON document, as :func:`key_paths` gives them; those of one item, with
-            ``&`` between them, must all be there.
-        columns: names in small letters that only the header of such a CSV has.
-        files: the names of its files in a folder without images, as a pattern.
-        per_line: it has an object per line, so that its lines may be mistakes among others.
+        name: its usual name, with an article if it needs one.
+        remedy: how to turn it into something that Recordgen reads.
+        begins: the first bytes of its files; case does not matter.
+        keys: patterns of key paths in a JSON document, see :func:`key_paths`; paths joined by
+            ``&`` must all be present.
+        columns: lower-case names that only the header of such a CSV has.
+        files: a pattern of the names of its files in a folder without images.
+        per_line: it has one object per line, so single lines may be mistakes in an import file.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ForeignFormat(NamedTuple):
 
         Args:
             where: the file, file and line, or folder.
-            evidence: what gives the format away, if ``where`` does not say it.
+            evidence: what shows the format, if ``where`` does not.
         """
         shown = f" ({evidence})" if evidence else ""
         return SourceError(f"{where}: this looks like {self.name}{shown}; {self.remedy}")
@@ -60,36 +60,36 @@ class ForeignFormat(NamedTuple):
 _BOXES = "write a CSV with the header filename,width,height,class,xmin,ymin,xmax,ymax"
 _SHARES = "write a CSV with the header image_uri,label,xmin,ymin,xmax,ymax"
 _FRAME = "read it with pandas, and convert the DataFrame"
-_UNPACK = "unpack it, and name the folder or the import file in it"
-_SAY_THE_SAME = "write a CSV or JSONL file that says the same"
+_UNPACK = "unpack it, and pass the folder or the import file in it"
+_REWRITE = "write a CSV or JSONL file with the same content"
 
 PASCAL_VOC = ForeignFormat(
     "Pascal VOC",
-    f"convert its XML: {_BOXES}, a line for each <object>, in pixels, with the width and height of "
-    f"its <size>",
+    f"convert its XML: {_BOXES} and a line for each <object>, in pixels, with the width and height "
+    f"in <size>",
 )
 CVAT = ForeignFormat(
     "CVAT annotations",
-    f"convert its XML: {_BOXES}, a line for each <box>, in pixels, with the width and height of "
+    f"convert its XML: {_BOXES} and a line for each <box>, in pixels, with the width and height of "
     f"its <image>",
 )
-XML = ForeignFormat("XML", _SAY_THE_SAME)
+XML = ForeignFormat("XML", _REWRITE)
 YOLO = ForeignFormat(
     "YOLO labels",
-    f"{_SHARES} and a line for each line of its label files: these hold class, x center, y "
-    f"center, width, height, so xmin is x center - width / 2; the names of classes stand in "
-    f"data.yaml or classes.txt",
+    f"{_SHARES} and a line for each line of its label files: these contain class, x center, y "
+    f"center, width, height, so xmin is x center - width / 2; data.yaml or classes.txt has the "
+    f"names of the classes",
 )
 HUGGING_FACE = ForeignFormat(
     "a Hugging Face imagefolder",
-    "name its metadata.csv or metadata.jsonl itself, one for each split, and the columns in it: "
-    "--columns path=file_name,label=LABEL, with the name of the column of labels for LABEL",
+    "pass its metadata.csv or metadata.jsonl instead, one for each split, and name its columns: "
+    "--columns path=file_name,label=LABEL, where LABEL is the name of the label column",
     keys=["file_name"],
     per_line=True,
 )
 TFRECORD = ForeignFormat(
     "a TFRecord file",
-    "it holds examples already: read them with recordgen.train_dataset or recordgen.read",
+    "it already contains examples: read them with recordgen.train_dataset or recordgen.read",
     files=r"tfrecord",
 )
 ZIP = ForeignFormat("a ZIP archive", _UNPACK, begins=[b"PK\x03\x04"], files=r"\.zip$")
@@ -102,14 +102,14 @@ EXCEL = ForeignFormat(
     files=r"\.xlsx?$",
 )
 
-# The first that fits is named.
+# The first match wins.
 _FORMATS: Sequence[ForeignFormat] = (
     ForeignFormat(
         "COCO annotations",
         f"{_BOXES} and a line for each of its annotations, in pixels: a bbox is x, y, width, "
-        f"height, so xmax is x + width; file_name, width and height stand in images, class names "
-        f"in categories",
-        # The last item is COCO's form of results.
+        f"height, so xmax is x + width; file_name, width and height are in images, class names in "
+        f"categories",
+        # The last item is COCO's format for results.
         keys=[
             "images.file_name",
             "annotations.image_id",
@@ -120,13 +120,13 @@ _FORMATS: Sequence[ForeignFormat] = (
     ),
     ForeignFormat(
         "Create ML annotations",
-        f"{_BOXES} and a line for each annotation, in pixels: x and y of coordinates are the "
-        f"center, so xmin is x - width / 2; width and height are those of the image",
+        f"{_BOXES} and a line for each annotation, in pixels: x and y in coordinates are the "
+        f"center, so xmin is x - width / 2; write the width and height of the image",
         keys=["annotations.coordinates"],
     ),
     ForeignFormat(
         "LabelMe annotations",
-        f"{_BOXES} and a line for each of the shapes, in pixels: the least and the largest x and y "
+        f"{_BOXES} and a line for each of the shapes, in pixels: the smallest and largest x and y "
         f"of its points, with imageWidth and imageHeight",
         keys=["shapes.points", "shapes&imagePath"],
     ),
@@ -148,20 +148,20 @@ _FORMATS: Sequence[ForeignFormat] = (
     ForeignFormat(
         "a VoTT export",
         f"{_BOXES} and a line for each of the regions, in pixels: xmin is left of its boundingBox, "
-        f"xmax left + width; path, width and height stand in asset",
+        f"xmax left + width; path, width and height are in asset",
         keys=["asset.path&regions", "assets.*.asset.path", "securityToken&sourceConnection"],
     ),
     ForeignFormat(
         "a VGG Image Annotator project",
         f"{_BOXES} and a line for each region, in pixels: xmin is x of its shape attributes, xmax "
-        f"x + width; the project does not hold the width and height of images",
+        f"x + width; the project does not contain the width and height of images",
         keys=["_via_settings", "_via_img_metadata", "*.file_attributes&*.regions"],
         columns=["region_shape_attributes"],
     ),
     ForeignFormat(
         "Open Images annotations",
-        f"{_SHARES}: the path is ImageID with the folder before it and .jpg behind, the label the "
-        f"name that class-descriptions has for LabelName; XMin to YMax are shares already",
+        f"{_SHARES}: the path is the folder, ImageID and .jpg, the label is the name that "
+        f"class-descriptions has for LabelName; XMin to YMax are already shares",
         columns=["imageid", "labelname"],
     ),
     ForeignFormat(
@@ -176,7 +176,7 @@ _FORMATS: Sequence[ForeignFormat] = (
     ForeignFormat(
         "an Arrow or Feather file",
         _FRAME,
-        # The last is a stream of Arrow, as Hugging Face keeps data sets.
+        # The last one is an Arrow stream, as Hugging Face stores datasets.
         begins=[b"ARROW1\0", b"FEA1\0", b"\xff\xff\xff\xff"],
         files=r"\.(arrow|feather)$",
     ),
@@ -189,18 +189,18 @@ _FORMATS: Sequence[ForeignFormat] = (
     ),
     ForeignFormat(
         "a web page",
-        "a link to a shared file often gives one in its place; download the file itself",
+        "a link to a shared file often leads to a web page; download the file itself",
         begins=[b"<!doctype html", b"<html"],
     ),
-    ForeignFormat("a PDF", _SAY_THE_SAME, begins=[b"%PDF-"]),
+    ForeignFormat("a PDF", _REWRITE, begins=[b"%PDF-"]),
     ForeignFormat(
         "an image",
-        "name its folder, or an import file that names it",
+        "pass its folder, or an import file that names it",
         begins=[b"\xff\xd8\xff", b"\x89PNG\r\n"],
     ),
 )
 
-_GZIP_WINDOW = 31  # zlib's word for gzip's header and the largest window
+_GZIP_WINDOW = 31  # zlib's code for gzip's header and the largest window
 _TAR_MARK, _TAR_MARK_AT = b"ustar", 257
 _XML_BEGINS = (b"<?xml", b"<annotation")
 _XML_ROOT = re.compile(rb"<([A-Za-z][\w.-]*)")
@@ -208,14 +208,14 @@ _XML_ROOTS = {b"annotation": PASCAL_VOC, b"annotations": CVAT}
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]', re.DOTALL)
 
-# Deeper keys tell nothing, and a document may be nested at will.
+# Deeper keys do not identify a format, and documents may be nested to any depth.
 _DEPTH = 5
 
 _METADATA = ("metadata.csv", "metadata.jsonl")
 _IN_VOC_FOLDER = re.compile(r"(?:^|/)jpegimages/", re.IGNORECASE)
 _ANNOTATIONS_FOLDER = re.compile(r"(?:^|/)annotations/", re.IGNORECASE)
 _LABELS_FOLDER = re.compile(r"(^|/)labels/", re.IGNORECASE)
-# A class and a box, or a class and a polygon; and what names the classes.
+# A class and a box, or a class and a polygon. Below, the files that name the classes.
 _YOLO_LINE = re.compile(rb"\d+(?: (?:[01]|[01]?\.\d+(?:e-\d+)?)){4,}\s*?(?:\n|\Z)")
 _YOLO_YAML = (
     re.compile(rb"^names\s*:", re.MULTILINE),
@@ -225,7 +225,7 @@ _YOLO_NAMES = frozenset({"data.yaml", "data.yml", "classes.txt", "obj.names", "_
 
 
 def of_file(head: bytes) -> ForeignFormat | None:
-    """Return the format of a file that begins so, or None if it may be an import file."""
+    """Return the format of a file with these first bytes, or None if it may be an import file."""
     text = head.removeprefix(b"\xef\xbb\xbf")
     lower = text.lower()
     if head[_TAR_MARK_AT:].startswith(_TAR_MARK):
@@ -250,7 +250,7 @@ def of_file(head: bytes) -> ForeignFormat | None:
 
 
 def of_json(head: bytes) -> ForeignFormat | None:
-    """Return the format of a JSON document that begins so, or of the first of several objects."""
+    """Return the format of a JSON document, or of JSON lines, with these first bytes."""
     there = key_paths(head.decode("utf-8", "replace"))
     for found in _FORMATS:
         for keys in found.keys:
@@ -260,7 +260,7 @@ def of_json(head: bytes) -> ForeignFormat | None:
 
 
 def of_header(fields: Iterable[str]) -> ForeignFormat | None:
-    """Return the format of a CSV file with such a first line."""
+    """Return the format of a CSV file with this first line."""
     names = {field.strip().lower() for field in fields}
     return next(
         (found for found in _FORMATS if found.columns and names.issuperset(found.columns)), None
@@ -268,11 +268,11 @@ def of_header(fields: Iterable[str]) -> ForeignFormat | None:
 
 
 def of_folder(names: Sequence[str]) -> tuple[ForeignFormat, str] | None:
-    """Return the format of a folder, and a file that gives it away.
+    """Return the format of a folder, and a file that shows it.
 
     ``names`` are all files below the folder, relative to it, sorted.
     """
-    # A folder has many images and few other files: look closely at the others alone.
+    # A folder has many images and few other files: inspect only the others.
     others = [name for name in names if not IMAGE_SUFFIX.search(name)]
     if len(others) == len(names):
         found = ((kind, name) for name in others for kind in _FORMATS if _is_named(name, kind))
@@ -283,15 +283,15 @@ def of_folder(names: Sequence[str]) -> tuple[ForeignFormat, str] | None:
     has_classes = any(posixpath.basename(name).lower() in _YOLO_NAMES for name in others)
     for name in others:
         stem, suffix = posixpath.splitext(name)
-        is_beside = stem in stems
+        has_image = stem in stems
         if is_metadata(name):
             return HUGGING_FACE, name
-        if suffix.lower() == ".xml" and (is_beside or _ANNOTATIONS_FOLDER.search(name)):
+        if suffix.lower() == ".xml" and (has_image or _ANNOTATIONS_FOLDER.search(name)):
             return PASCAL_VOC, name
         # The image of labels/a.txt is images/a.jpg.
         twin = _LABELS_FOLDER.sub(r"\1images/", stem)
         if suffix.lower() == ".txt" and (
-            (has_classes and is_beside) or (twin != stem and twin in stems)
+            (has_classes and has_image) or (twin != stem and twin in stems)
         ):
             return YOLO, name
     image = next(filter(_IN_VOC_FOLDER.search, names), None)
@@ -303,20 +303,17 @@ def _is_named(name: str, kind: ForeignFormat) -> bool:
 
 
 def is_metadata(name: str) -> bool:
-    """Return whether a file is named as Hugging Face names what it knows of images."""
+    """Return whether a file has the name of Hugging Face's metadata of images."""
     return posixpath.basename(name) in _METADATA
 
 
 def key_paths(text: str) -> frozenset[str]:
-    """Return the keys of the first value in a JSON text, which may be cut off anywhere.
+    """Return the key paths of the first value in a JSON text, which may be cut off anywhere.
 
-    A key stands behind those of the objects that it is in; lists add nothing:
+    A path joins the keys of the enclosing objects with dots; lists add nothing:
     ``{"images": [{"id": 1, "file_na`` → ``images``, ``images.id``.
     """
-    return frozenset(_walk(text))
-
-
-def _walk(text: str) -> Iterator[str]:
+    found: set[str] = set()
     path: list[str] = []
     key = ""
     for match in _TOKEN.finditer(text):
@@ -328,14 +325,15 @@ def _walk(text: str) -> Iterator[str]:
             del path[-1:]
             key = ""
             if not path:
-                return
+                break
         elif token == ",":
             key = ""
         elif token == ":":
             if len(path) <= _DEPTH:
-                yield ".".join(filter(None, (*path, key)))
+                found.add(".".join(filter(None, (*path, key))))
         else:
             key = token[1:-1]
+    return frozenset(found)
 
 
 def _in_gzip(head: bytes) -> ForeignFormat:
@@ -348,8 +346,8 @@ def _in_gzip(head: bytes) -> ForeignFormat:
 
 
 def _is_tfrecord(head: bytes) -> bool:
-    """Return whether a file begins with the length of a record, and that with its checksum."""
-    if len(head) < 12 or head[4:8] != bytes(4):  # nobody has records of 4 GiB
+    """Return whether a file begins with the length of a record and the length's checksum."""
+    if len(head) < 12 or head[4:8] != bytes(4):  # no record has 4 GiB
         return False
     from recordgen.records.tfrecord import frame_head
 
@@ -357,6 +355,6 @@ def _is_tfrecord(head: bytes) -> bool:
 
 
 def _is_row_of_markup(text: bytes) -> bool:
-    """Return whether the first line is a text and its label: ``<html>Hello</html>,spam``."""
+    """Return whether the first line is a text with a label: ``<html>Hello</html>,spam``."""
     line = text.partition(b"\n")[0]
     return line.startswith(b"<") and b'"' not in line and line.rfind(b",") > line.rfind(b">") > 0

@@ -1,11 +1,11 @@
-"""Headers of import files: the column names that are known, and the columns that options name.
+"""Headers of import files: known column names, and columns that options name.
 
     split,image_uri,label   known names: a header
     id,picture,breed        a header with --columns path=picture,label=breed
-    3,x/1.jpg,cat           no header; with --columns path=2,label=3 its columns go by number
+    3,x/1.jpg,cat           no header; --columns path=2,label=3 names its columns by number
 
-Columns that options name get the known name of their role, so whoever reads the header needs no
-other rule: ``id,picture,breed`` above is read as ``id,path,label``.
+Given columns get the known name of their role, so readers of the header need no other rule:
+``id,picture,breed`` above is read as ``id,path,label``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.roles import TABLE_ROLES, Roles
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 
-# Weak names: they mean the split or the path only if no stronger name stands beside them.
+# Weak names: they mean the split or the path only if the header has no stronger name for it.
 _PERHAPS_SPLIT = frozenset({"set", "subset", "partition"})
 _PERHAPS_PATH = frozenset({"image_id", "id_code"})
 
@@ -37,38 +37,38 @@ TEXT_COLUMNS = frozenset(
     {"text", "content", "text_content", "textcontent", "sentence", "review", "comment", "document"}
     | {"message", "body", "utterance", "tweet", "text_snippet"}
 )
-#: Columns that name the files of texts.
+#: Columns of paths to text files.
 TEXT_FILE_COLUMNS = frozenset(
     {"text_gcs_uri", "textgcsuri", "text_uri", "text_file", "text_path", "gcs_file_path"}
     | {"gcs_path", "gcs_uri", "uri", "path", "url", "file_path", "filepath", "filename"}
     | {"file_name", "file"}
 )
 
-#: Names that only a header has, whatever the task.
+#: Names that occur only in headers, for any task.
 KNOWN_COLUMNS = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS | {"sentiment"}
 
-#: The index of a missing column: beyond every field.
+#: The index of a missing column, beyond every field.
 NOWHERE = 1 << 30
 
 
 def column_name(header_field: str) -> str:
-    """Return a header's field in the spelling of known names: ``Image URI`` → ``image_uri``."""
+    """Return a field of a header in the spelling of known names: ``Image URI`` → ``image_uri``."""
     return re.sub(r"_\d+$", "", header_field.strip().lower().replace(" ", "_"))
 
 
 def find_columns(header: Sequence[str], names: Iterable[str]) -> list[int]:
-    """Return the columns of a header that have one of several known names."""
+    """Return the indices of the columns that have one of several known names."""
     known = frozenset(names)
     return [index for index, name in enumerate(header) if column_name(name) in known]
 
 
 def find_split(header: Sequence[str]) -> int:
-    """Return the split's column, or :data:`NOWHERE`."""
+    """Return the index of the split's column, or :data:`NOWHERE`."""
     return _surest(header, SPLIT_COLUMNS, _PERHAPS_SPLIT)
 
 
 def find_path(header: Sequence[str], names: frozenset[str] = PATH_COLUMNS) -> int:
-    """Return the path's column, or :data:`NOWHERE`."""
+    """Return the index of the path's column, or :data:`NOWHERE`."""
     return _surest(header, names, _PERHAPS_PATH)
 
 
@@ -79,20 +79,20 @@ def _surest(header: Sequence[str], names: frozenset[str], perhaps: frozenset[str
     return NOWHERE
 
 
-def alike(header: Sequence[str], indices: Sequence[int]) -> Sequence[int]:
-    """Return the columns that are named as the first of them: ``label_1``, ``label_2``."""
+def same_named(header: Sequence[str], indices: Sequence[int]) -> Sequence[int]:
+    """Return the columns with the same name as the first of them: ``label_1``, ``label_2``."""
     names = [column_name(header[index]) for index in indices]
     return [index for index, name in zip(indices, names, strict=True) if name == names[0]]
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What options say about the columns of import files.
+    """The options about columns of import files.
 
     Attributes:
-        header: ``auto``, ``yes`` or ``no``, as :class:`recordgen.options.ConvertOptions` has it.
-        roles: the columns that are given, by role.
-        group: the column of groups, by name, JSON key or number; empty: there is none.
+        header: ``auto``, ``yes`` or ``no``, see :class:`recordgen.options.ConvertOptions`.
+        roles: the given columns, by role.
+        group: name, JSON key or number of the column of groups; empty if none is given.
     """
 
     header: str = AUTO
@@ -101,29 +101,29 @@ class Given:
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
-        """Return what the options give, without the roles of tables, which are separate options."""
+        """Return the columns that options give, without the roles that only tables have."""
         roles = {role: names for role, names in options.roles.items() if role not in TABLE_ROLES}
         grouping = options.grouping
         return cls(options.header, roles, grouping.column if grouping is not None else "")
 
     @property
     def settles_header(self) -> bool:
-        """Whether the options say if the first line is a header."""
+        """Whether the options decide if the first line is a header."""
         return self.header != AUTO or self.names_columns
 
     @property
     def names_columns(self) -> bool:
-        """Whether a column is given by name, so that there must be a header."""
+        """Whether a column is given by name, which requires a header."""
         given = chain(self.group and (self.group,), *self.roles.values())
         return any(not name.isdecimal() for name in given)
 
     def rename(self, header: Sequence[str], where: str) -> list[str]:
         """Return a header in which the given columns have the known names of their roles.
 
-        Columns that would otherwise be taken for the same role lose their names.
+        Other columns with a known name of these roles lose their names.
 
         Raises:
-            UsageError: there is no column of a given name, or there are several.
+            UsageError: a given name has no column, or several.
         """
         names = [name.strip() for name in header]
         if self.group:
@@ -142,38 +142,46 @@ class Given:
         ]
 
     def find_group(self, header: Sequence[str], where: str) -> int:
-        """Return the column of groups, or :data:`NOWHERE`: none is given.
+        """Return the index of the column of groups, or :data:`NOWHERE` if none is given.
 
         Without a header, the column is given by number.
 
         Raises:
-            UsageError: there is no column of that name, or there are several.
+            UsageError: the given name has no column, or several.
         """
         if not self.group:
             return NOWHERE
         return _find(self.group, [name.strip() for name in header], "", where)
 
     def numbered(self, fields: Sequence[str], where: str) -> list[str]:
-        """Return a header made of the given column numbers, for a file without one.
+        """Return a header made from the given column numbers, for a file without a header.
 
         Raises:
-            UsageError: a column is given by name, or the line has fewer fields.
+            UsageError: a column is given by name, or the line has no column of the path, text or
+                group. Later lines may have more fields, and the split and labels in them.
         """
         if self.names_columns:
             named = ", ".join(f"{role}={name}" for role, [name, *_] in self.roles.items())
             named += f"{', ' if named else ''}group_by={self.group}" if self.group else ""
             raise UsageError(
-                f"{where}: without a header, columns go by number, such as path=1,label=2 (got "
-                f"{named}); if the first line is a header, say --header yes"
+                f"{where}: without a header, columns must be given by number, such as "
+                f"path=1,label=2 (got {named}); if the first line is a header, use --header yes"
             )
+        for role in {"path", "text"} & self.roles.keys():
+            number = int(self.roles[role][0])
+            if number > len(fields):
+                raise UsageError(
+                    f"{where}: there is no column {number} for {role}; the line has {len(fields)} "
+                    f"fields"
+                )
         header = [""] * max(len(fields), *(int(n) for names in self.roles.values() for n in names))
         return self.rename(header, where)
 
 
-#: Options say nothing about columns.
+#: No options about columns.
 NOTHING_GIVEN = Given()
 
-# By role: the known names that lose their meaning beside a given column.
+# By role: the known names that lose their meaning if another column is given for the role.
 _ALSO = {
     "path": PATH_COLUMNS | TEXT_FILE_COLUMNS,
     "text": TEXT_COLUMNS,
@@ -183,9 +191,9 @@ _ALSO = {
 
 
 def _find(name: str, header: Sequence[str], role: str, where: str) -> int:
-    """Return the column of a name, or of a number from 1 if no column is named so.
+    """Return the index of a column by name, or by number from 1 if no column has that name.
 
-    ``role`` says in messages what the column is for; empty: for groups.
+    ``role`` is used in messages; empty for the column of groups.
     """
     found = [index for index, column in enumerate(header) if column == name]
     if len(found) == 1:
@@ -193,8 +201,8 @@ def _find(name: str, header: Sequence[str], role: str, where: str) -> int:
     if found:
         option = f"--columns {role}=" if role else "--group-by "
         raise UsageError(
-            f"{where}: {len(found)} columns are named {name!r}; give the number of the one that is "
-            f"meant: {option}{found[0] + 1}"
+            f"{where}: {len(found)} columns are named {name!r}; choose one by number: "
+            f"{option}{found[0] + 1}"
         )
     if name.isdecimal() and 1 <= int(name) <= len(header):
         return int(name) - 1
@@ -203,9 +211,9 @@ def _find(name: str, header: Sequence[str], role: str, where: str) -> int:
 
 
 def _without_meaning(header: Sequence[str], at: int) -> list[str]:
-    """Return a header without the name of a column, if another one has the same known meaning.
+    """Return a header without the name of a column, if another column has the same known meaning.
 
-    So ``video,image_uri,label`` has its paths in ``image_uri`` if ``video`` is the group.
+    For example, ``video,image_uri,label`` has its paths in ``image_uri`` if ``video`` is the group.
     """
     name = column_name(header[at])
     for known in _ALSO.values():
@@ -215,6 +223,6 @@ def _without_meaning(header: Sequence[str], at: int) -> list[str]:
 
 
 def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
-    """Refuse a column that is not there. Raises: UsageError, with the columns that are."""
+    """Raise a UsageError about a missing column, which lists the existing columns."""
     shown, hint = ", ".join(filter(None, there)), did_you_mean(name, there)
     raise UsageError(f"{what}: there is no column {name!r}, only {shown:.300}{hint}")

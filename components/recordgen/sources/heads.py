@@ -1,7 +1,7 @@
-"""The first lines of import files, and whether the very first names columns.
+"""The first lines of import files, and whether the very first line is a header.
 
-split,image_uri,label        names that are known: a header
-age,job,deposit              names over columns that they fill: a table, whose names are free
+split,image_uri,label        known names: a header
+age,job,deposit              other names above full columns: the header of a table
 Review Text,Department       may be a header: the run stops and asks
 TRAIN,img/1.jpg,cat          a row
 """
@@ -44,19 +44,19 @@ from recordgen.tasks.task import AnnotationError
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Among so many lines, one that reads differently is malformed.
+#: Among this many lines, a single line that reads differently is malformed.
 LINES_AROUND_A_MISTAKE = 10
 
-# Enough to meet what is rare, and little beside what is read later.
-_FILES_LOOKED_AT = 16
-_LINES_LOOKED_AT = 10_000
-_BYTES_LOOKED_AT = 4_000_000
+# Enough to find rare forms, and little compared with the whole import files.
+_MAX_FILES = 16
+_MAX_LINES = 10_000
+_MAX_BYTES = 4_000_000
 
-# The kinds of payloads whose CSV lines begin with ML_USE and the payload; others have a layout and
-# readers of their own.
+# The kinds of payloads whose CSV lines are ML_USE, the payload and its annotation; other kinds have
+# their own layout and readers.
 _KINDS_OF_LINES = ("image", "text", "video")
 
-# The last word of names that scripts give to columns: "Review Text", "breed_id".
+# Usual last words of column names: "Review Text", "breed_id".
 _LAST_WORDS = frozenset(
     {"id", "name", "path", "file", "filename", "url", "uri", "image", "label", "labels", "class"}
     | {"category", "text", "split", "target", "sentiment"}
@@ -65,16 +65,16 @@ _DIGITS = re.compile(r"\d+")
 
 
 class Line(NamedTuple):
-    """The fields of a line, as they read if there is no header.
+    """The fields of a line, read as a row without a header.
 
     Attributes:
         where: file and line.
-        fields: stripped, without empty ones at the end.
+        fields: stripped, without empty fields at the end.
         has_ml_use: the line begins with ML_USE, which may be empty.
         kind: of its path or text, see :func:`recordgen.sources.field_kinds.kind_of`.
-        annotation: the fields behind path or text.
-        labels: those that are not empty.
-        is_quoted: a field other than the first stands in quotes.
+        annotation: the fields after the path or text.
+        labels: the filled fields of the annotation.
+        is_quoted: a field other than the first is in quotes.
     """
 
     where: str
@@ -87,7 +87,7 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, where: str, fields: Sequence[str], *, is_quoted: bool = False) -> Line:
-        """Return a line; path or text stand behind ML_USE, also behind a misspelt one."""
+        """Return a line; the path or text follows ML_USE, which may be misspelt."""
         first, second = (*fields, "", "")[:2]
         has_ml_use = len(fields) > 1 and is_ml_use(first)
         at, kind = int(has_ml_use), kind_of(second if has_ml_use else first)
@@ -110,13 +110,13 @@ class Head:
     Attributes:
         path: the file.
         where: file and line of the first record.
-        rows: all records; a header is the first of them.
-        header: the names of the columns, given columns by their role; None: they go by position.
-        has_header: whether the first record names columns.
-        lines: the records behind the header.
+        rows: all records, including the header.
+        header: the names of the columns, given columns by their role; None if position decides.
+        has_header: whether the first record is a header.
+        lines: the records below the header.
         lists: columns whose cells are lists.
-        objects: the objects of a JSONL file, with the numbers of their lines.
-        delimiter: what separates the fields of a CSV file.
+        objects: the objects of a JSONL file, with their line numbers.
+        delimiter: the separator of a CSV file.
     """
 
     path: str
@@ -131,13 +131,15 @@ class Head:
 
     @property
     def names(self) -> Sequence[str]:
-        """The columns as ``--columns`` takes them: names, or numbers where there is no header."""
-        return self.rows[0] if self.has_header else [str(n + 1) for n in range(len(self.rows[0]))]
+        """The columns as ``--columns`` takes them: by name, or by number without a header."""
+        if self.has_header:
+            return self.rows[0]
+        return [str(number) for number, _ in enumerate(self.header or self.rows[0], start=1)]
 
 
 def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Head]:
-    """Return what the first lines of the first files hold; nothing of folders and sentences."""
-    paths = [file.path for file in files[:_FILES_LOOKED_AT]]
+    """Return the heads of the first files; none for folders, sentences and given tables."""
+    paths = [file.path for file in files[:_MAX_FILES]]
     if options.input_format == "jsonl":
         return [_read_jsonl(path, Given.of(options)) for path in paths]
     has_lines = options.task == AUTO or TASKS[options.task].kind in _KINDS_OF_LINES
@@ -148,7 +150,7 @@ def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Hea
 
 
 def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
-    """Return the first rows of a DataFrame. Raises: UsageError: a given column is not there."""
+    """Return the first rows of a DataFrame. Raises: UsageError: a given column is missing."""
     names = [str(name) for name in frame.columns]
     rows = list(frame_records(frame))
     lines = [Line.of(f"{SOURCE}:{at}", row) for at, row in enumerate(rows, start=1)]
@@ -157,7 +159,7 @@ def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
 
 
 def _read_csv(path: str, given: Given, task: str) -> Head | None:
-    """Return the first lines of a CSV file; None: it has none. Raises: SourceError, UsageError."""
+    """Return the head of a CSV file, or None if it is empty. Raises: SourceError, UsageError."""
     with open_lines(path) as lines:
         some = list(_first(lines))
     delimiter, _ = read_layout(some, path)
@@ -188,14 +190,14 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
 
 
 def _read_jsonl(path: str, given: Given) -> Head:
-    """Return the first objects of a JSONL file. Raises: SourceError, UsageError.
+    """Return the head of a JSONL file. Raises: SourceError, UsageError.
 
-    They are rows under a header if options name the keys of the path or the text.
+    If options name the keys of the path or the text, the objects are also rows below a header.
     """
     objects = []
     with open_lines(path) as lines:
         for number, raw in enumerate(_first(lines), start=1):
-            with suppress(AnnotationError):  # whoever reads the rows reports it
+            with suppress(AnnotationError):  # the reader of the rows reports it
                 objects.append((number, parse_object(raw)))
     check_names((record for _, record in objects), given, path)
     if not {"path", "text"} & given.roles.keys():
@@ -210,17 +212,17 @@ def _read_jsonl(path: str, given: Given) -> Head:
 
 
 def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the first lines, up to a number and a size."""
+    """Yield the first :data:`_MAX_LINES` lines, at most about :data:`_MAX_BYTES`."""
     size = 0
-    for line in islice(lines, _LINES_LOOKED_AT):
+    for line in islice(lines, _MAX_LINES):
         yield line
         size += len(line)
-        if size > _BYTES_LOOKED_AT:
+        if size > _MAX_BYTES:
             return
 
 
 def read_delimiter(path: str) -> str:
-    """Return what separates the fields of a CSV file. Raises: SourceError."""
+    """Return the separator of a CSV file. Raises: SourceError."""
     with open_lines(path) as lines:
         return read_layout(lines, path)[0]
 
@@ -229,7 +231,7 @@ def read_delimiter(path: str) -> str:
 
 
 def _is_known(first: Sequence[str], rows: Sequence[Sequence[str]], task: str) -> bool:
-    """Say whether a first line is a header of known names, for the task if that is given."""
+    """Return whether a first line is a header of known names, for the task if it is given."""
     made = TASKS[TextClassification.name if task == AUTO else task]()
     if row_parser(made, Adjustments()).is_header(first):
         return True
@@ -244,20 +246,20 @@ def odd_first_line(rows: Sequence[Sequence[str]]) -> str:
     """Return why the first line of a file may be a header; "" if it reads as a row."""
     first, rest = without_padding(rows[0]), rows[1:]
     if len(first) > 1 and list(first) == [str(at) for at in range(len(first))]:
-        return "its fields count the columns, as pandas does if they have no names"
+        return "its fields number the columns, as pandas does if they have no names"
     is_row = any(kind_of(field) or NUMBER.fullmatch(field) or is_ml_use(field) for field in first)
     if is_row or not rest or _is_like(first[0], [row[0] for row in rest]):
         return ""
     if named := next(filter(_is_name, first), None):
         return f"{named!r} reads as the name of a column"
     if all(Line.of("", row).kind in ("image", "video") for row in rest):
-        return "all lines behind it name files, and it does not"
+        return "all lines below it name files, and it does not"
     for at, name in enumerate(first):
         below = [row[at] for row in rest if at < len(row)]
         filled = list(filter(None, below))
         if filled and all(NUMBER.fullmatch(v) or BRACKETED.fullmatch(v) for v in filled):
             return f"the column below {name!r} holds numbers"
-        # Few values may repeat by chance; the last column is where labels stand.
+        # A few values may repeat by chance, except in the last column, which holds the labels.
         is_label = 0 < at == len(first) - 1
         is_unlike = name not in below and len(set(below)) * 2 <= len(below)
         if is_unlike and (is_label or (first[1:] and len(below) >= LINES_AROUND_A_MISTAKE)):
@@ -272,14 +274,14 @@ def _is_name(field: str) -> bool:
 
 
 def is_table(rows: Sequence[Sequence[str]]) -> bool:
-    """Say whether the first line names columns that the lines behind it fill."""
+    """Return whether the first line names the columns that the other lines fill."""
     names, others = list(rows[0]), rows[1:]
     whole = [row for row in others if len(row) == len(names)]
     if not whole or len(whole) * 2 < len(others):
         return False
     columns = list(zip(*whole, strict=True))
     if not names[0] and _are_numbers(columns[0]):
-        # An index that pandas wrote; who reads the table asks for its name.
+        # An index that pandas wrote; the reader of the table reports the missing name.
         names, columns = names[1:], columns[1:]
     names = list(without_padding(names))
     if len(names) < 2 or not all(names) or len(set(names)) < len(names) or is_ml_use(names[0]):
@@ -289,7 +291,7 @@ def is_table(rows: Sequence[Sequence[str]]) -> bool:
         return False
     has_sentences = any(is_sentence(field) for column in columns for field in column)
     if len(names) == 2 and has_sentences:
-        return False  # a text and its label, as likely
+        return False  # just as likely a text and its label
     return any(map(_are_numbers, columns)) or (len(names) > 2 and not has_sentences)
 
 
@@ -299,13 +301,13 @@ def _is_no_name(name: str) -> bool:
 
 
 def _are_numbers(column: Iterable[str]) -> bool:
-    """Say whether fields are numbers, but for empty ones, which are not all."""
+    """Return whether all filled fields are numbers, and at least one is filled."""
     filled = [field for field in column if field]
     return bool(filled) and all(map(NUMBER.fullmatch, filled))
 
 
 def _is_like(name: str, values: Sequence[str]) -> bool:
-    """Say whether a field is one of those below it, or counts on as they do: ``img0``, ``img1``."""
+    """Return whether a field occurs below it, or differs only in its number: ``img0``, ``img1``."""
     pattern = _DIGITS.sub("#", name)
     return name in values or (
         "#" in pattern and any(pattern == _DIGITS.sub("#", value) for value in values)

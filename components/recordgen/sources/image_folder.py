@@ -3,8 +3,8 @@
     photos/train/cat/1.jpg   →  Row("photos/", 1, "train", "train/cat/1.jpg", "cat")
     photos/cat/1.jpg         →  Row("photos/", 1, None, "cat/1.jpg", "cat")
 
-TFRecorder and ``keras.utils.image_dataset_from_directory`` read such folders. What lies directly in
-the folder of a split has no label. The files' order gives each row its line.
+TFRecorder and ``keras.utils.image_dataset_from_directory`` read such folders. A file directly in
+the folder of a split has no label. The line of a row is the file's position in sorted order.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
 
 
 def list_images(folder: str) -> list[str]:
-    """Return all files below a folder, relative to it, sorted; hidden ones are left out.
+    """Return all files below a folder except hidden ones, relative to it, sorted.
 
     Raises:
-        SourceError: there are none, it holds a dataset or an import file, or it has a known format
-            of another tool.
+        SourceError: the folder is empty, contains a dataset or an import file, or has a known
+            format of another tool.
         StorageError: storage failed.
     """
     if storage.exists(storage.join(folder, "dataset.json")):
         raise SourceError(
-            f"{folder}: this folder holds a converted dataset; name import files, or a folder of "
-            f"images by label"
+            f"{folder}: this folder contains a converted dataset; pass import files, or a folder "
+            f"of images by label"
         )
     found = sorted(files_below(folder))
     if not found:
@@ -45,7 +45,7 @@ def list_images(folder: str) -> list[str]:
         is_import_file = name.lower().endswith(_IMPORT_SUFFIXES)
         if "/" not in name and is_import_file and not foreign_formats.is_metadata(name):
             raise SourceError(
-                f"{folder}: this folder holds the import file {name}; name that file, or "
+                f"{folder}: this folder contains the import file {name}; pass that file, or "
                 f"{storage.join(folder, '*' + posixpath.splitext(name)[1])}"
             )
     _check_format(folder, found)
@@ -53,9 +53,9 @@ def list_images(folder: str) -> list[str]:
 
 
 def _check_format(folder: str, names: Sequence[str]) -> None:
-    """Check that files are not those of another tool. Raises: SourceError, StorageError."""
+    """Check that a folder has no format of another tool. Raises: SourceError, StorageError."""
     found = foreign_formats.of_folder(names)
-    # One document describes all images, or each has its own: the first tells either way.
+    # One document describes all images, or each image has one: the first shows the format.
     document = next((name for name in names if name.lower().endswith((".json", ".xml"))), None)
     if found is None and document is not None:
         with storage.open_read(storage.join(folder, document)) as file:
@@ -68,7 +68,7 @@ def _check_format(folder: str, names: Sequence[str]) -> None:
 
 
 def files_below(folder: str, path: str = "") -> Iterator[str]:
-    """Yield all files below ``folder``/``path``, relative to ``folder``, but hidden ones.
+    """Yield all files below ``folder``/``path`` except hidden ones, relative to ``folder``.
 
     Raises:
         SourceError: a link leads back to a folder above it.
@@ -101,7 +101,7 @@ def read_folder(
     """Yield a row for each file below a folder, whose path ends with ``/``.
 
     Raises:
-        SourceError: there are no files, or some folders are named as splits and others are not.
+        SourceError: as :func:`list_images`; or only some folders have the names of splits.
         StorageError: storage failed.
     """
     files = list_images(folder)
@@ -112,8 +112,8 @@ def read_folder(
         meant = near_ml_use(others[0])
         hint = f" (did you mean {meant.lower()}?)" if meant else ""
         raise SourceError(
-            f"{folder}: {named[0]!r} is named as a split and {others[0]!r} is not{hint}; expected "
-            f"either folders of splits (<split>/<label>/<file>) or of labels (<label>/<file>)"
+            f"{folder}: {named[0]!r} is the name of a split and {others[0]!r} is not{hint}; "
+            f"expected folders of splits (<split>/<label>/<file>) or of labels (<label>/<file>)"
         )
     for line, name in enumerate(files, start=1):
         parts = name.split("/")
@@ -127,7 +127,7 @@ def read_folder(
             continue
         if len(folders) > 1:
             message = (
-                f"expected <split>/<label>/<file> or <label>/<file> (got {name}): it lies too deep"
+                f"expected <split>/<label>/<file> or <label>/<file> (got {name}, which is too deep)"
             )
             yield Reject(folder, line, name, RejectCode.BAD_ANNOTATION.value, message)
             continue

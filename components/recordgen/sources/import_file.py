@@ -1,4 +1,4 @@
-"""Import files: what one is, and which ones a pattern names."""
+"""Import files, and the search for files that match a pattern."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class ImportFile(NamedTuple):
 
     Attributes:
         path: local path or URL.
-        split: the split of its rows that name none (a TFX input split); None: drawn.
-        named_by: the import file that names this list of videos; None: the user does.
-        bytes: its size, if it is known.
+        split: split of the rows without one (a TFX input split); None if it is assigned by hash.
+        named_by: the import file that names this list of videos; None for the user's own files.
+        bytes: its size, or None if unknown.
     """
 
     path: str
@@ -27,11 +27,11 @@ class ImportFile(NamedTuple):
 
 
 def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
-    """Return the import files that paths or globs name; a folder's path gets a ``/`` at its end.
+    """Return the import files that paths or globs match; the path of a folder ends with ``/``.
 
     Raises:
-        SourceError: a path or glob names no file.
-        UsageError: a path is empty, which would name the folder of the process.
+        SourceError: a path or glob matches no file.
+        UsageError: a path is empty, which would mean the working directory.
     """
     found: dict[str, None] = {}
     for pattern in [source] if isinstance(source, str) else source:

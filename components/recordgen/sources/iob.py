@@ -3,10 +3,10 @@
     sentences.txt   Anna flew to New York
     labels.txt      B-person O O B-city I-city
 
-Tokens and tags stand between blanks, and tags are those of :mod:`recordgen.tasks.tags`. The file of
-the sentences is named, or a folder that holds such files; the tags lie beside it, in the file whose
-name has ``labels`` in place of ``sentences``. Names give the splits: ``train_sentences.txt``, or
-``train/sentences.txt``, or ``Split-train/sentences.txt``.
+Blanks separate tokens and tags; :mod:`recordgen.tasks.tags` describes the tags. The source is the
+file of sentences, or a folder with such files. The tags are in the file next to it whose name has
+``labels`` instead of ``sentences``. Names give the splits: ``train_sentences.txt``,
+``train/sentences.txt`` or ``Split-train/sentences.txt``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SENTENCES = re.compile(rf"(.*)({SENTENCES})(.*)", re.IGNORECASE | re.DOTALL)
 _BLANKS = re.compile(r"[ \t]+")
 
 
-def is_of_sentences(path: str) -> bool:
+def names_sentences(path: str) -> bool:
     """Return whether a path has the name of a file of sentences."""
     name = posixpath.basename(path).lower()
     return SENTENCES in name and name.endswith(".txt")
@@ -47,17 +47,17 @@ def read_sentences(
 ) -> Iterator[Row | Reject]:
     """Yield a row for each sentence of a file, or of all such files below a folder.
 
-    A folder's path ends with ``/``. ``adjusted`` gets the entities that begin with ``I-``.
+    A folder's path ends with ``/``. ``adjusted`` collects the entities that begin with ``I-``.
 
     Raises:
-        SourceError: the file is not named as one of sentences, or there is none; the tags are not
-            beside it, or have another number of lines; or a file is UTF-16.
+        SourceError: the file is not named ``…sentences….txt``, or the folder has no such file; the
+            tags are missing or have another number of lines; or a file is UTF-16.
         StorageError: storage failed.
     """
     if not path.endswith("/"):
         yield from _read_file(path, adjusted)
         return
-    names = sorted(filter(is_of_sentences, files_below(path)))
+    names = sorted(filter(names_sentences, files_below(path)))
     if not names:
         raise SourceError(f"{path}: there is no file …{SENTENCES}….txt in this folder")
     for name in names:
@@ -69,20 +69,20 @@ def _read_file(path: str, adjusted: Adjustments) -> Iterator[Row | Reject]:
     found = _SENTENCES.fullmatch(name)
     if found is None:
         raise SourceError(
-            f"{path}: expected a file of sentences; name …{SENTENCES}….txt, and the tags beside it "
-            f"…{LABELS}….txt"
+            f"{path}: expected a file of sentences; name it …{SENTENCES}….txt, and the file of "
+            f"tags next to it …{LABELS}….txt"
         )
-    before, word, behind = found.groups()
-    tags_name = before + _spelt_as(word, LABELS) + behind
+    before, word, after = found.groups()
+    tags_name = before + _spelt_as(word, LABELS) + after
     tags_path = storage.join(folder, tags_name) if folder else tags_name
-    split = _split(folder, before, behind)
+    split = _split(folder, before, after)
     with open_lines(path) as sentences, open_lines(tags_path) as tags:
         both = _lines(sentences, path, adjusted), _lines(tags, tags_path, adjusted)
         pairs = enumerate(zip_longest(*both), start=1)
-        for line, (sentence, said) in pairs:
-            if sentence is None or said is None:
+        for line, (sentence, tagged) in pairs:
+            if sentence is None or tagged is None:
                 ends = [line - 1, line - 1]
-                for at, pair in chain([(line, (sentence, said))], pairs):
+                for at, pair in chain([(line, (sentence, tagged))], pairs):
                     ends = [
                         at if raw and raw.strip() else end
                         for raw, end in zip(pair, ends, strict=True)
@@ -90,10 +90,10 @@ def _read_file(path: str, adjusted: Adjustments) -> Iterator[Row | Reject]:
                 if ends[0] != ends[1]:
                     raise SourceError(
                         f"{path} has {ends[0]} lines and {tags_path} {ends[1]}; each sentence "
-                        f"needs its tags in the same line"
+                        f"needs its tags on the same line"
                     )
-            elif sentence.strip() or said.strip():
-                yield _row(sentence, said, path, line, split, adjusted)
+            elif sentence.strip() or tagged.strip():
+                yield _row(sentence, tagged, path, line, split, adjusted)
 
 
 def _lines(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator[bytes]:
@@ -108,18 +108,18 @@ def _lines(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator
 
 
 def _spelt_as(example: str, word: str) -> str:
-    """Return a word in the capitals of another: ``Labels`` beside ``Sentences``."""
+    """Return a word in the case of another one: ``Labels`` for ``Sentences``."""
     if example.isupper():
         return word.upper()
     return word.capitalize() if example[0].isupper() else word
 
 
 def _row(
-    sentence: bytes, said: bytes, source: str, line: int, split: str | None, adjusted: Adjustments
+    sentence: bytes, tags: bytes, source: str, line: int, split: str | None, adjusted: Adjustments
 ) -> Row | Reject:
     try:
-        tokens, tags = _parts(sentence, "sentence"), _parts(said, "line of tags")
-        spans, begun = spans_of(split_at_blanks(" ".join(tokens)) if tokens else [], tags)
+        tokens, names = _parts(sentence, "sentence"), _parts(tags, "line of tags")
+        spans, begun = spans_of(split_at_blanks(" ".join(tokens)) if tokens else [], names)
         for span in spans:
             check_label(span.label)
         uri, annotation = said_of_tokens(tokens, spans)
@@ -133,14 +133,14 @@ def _row(
 
 
 def _parts(raw: bytes, what: str) -> list[str]:
-    """Return what stands between blanks. Raises: AnnotationError."""
+    """Return the parts of a line between blanks. Raises: AnnotationError."""
     text = decode_line(raw, what, "write one per line").strip(" \t\r\n")
     return _BLANKS.split(text) if text else []
 
 
-def _split(folder: str, before: str, behind: str) -> str | None:
-    """Return the split that the file's or else the folder's name gives; None: to be assigned."""
-    stem = behind.rpartition(".")[0]
+def _split(folder: str, before: str, after: str) -> str | None:
+    """Return the split in the file's name, else in the folder's; None if the split is assigned."""
+    stem = after.rpartition(".")[0]
     for part in (before.strip("_-. "), stem.strip("_-. "), posixpath.basename(folder)):
         name = part.removeprefix(SPLIT_PREFIX)
         if name and is_ml_use(name):

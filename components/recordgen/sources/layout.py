@@ -1,7 +1,7 @@
-r"""The layout of a CSV file, detected from its first lines: its separator, or why it is no CSV.
+r"""The layout of a CSV file, detected from its first lines: its separator, or why it is not a CSV.
 
 TRAIN;a.jpg;cat      →  fields are separated by semicolons
-"TRAIN,a.jpg,cat"    →  SourceError: a.csv:1: each line is one field in quotes, commas and all
+"TRAIN,a.jpg,cat"    →  SourceError: a.csv:1: each whole line is quoted as one field
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from recordgen.sources.header import KNOWN_COLUMNS, column_name
 from recordgen.sources.lines import text_of_first
 from recordgen.tables.csv_fields import DELIMITERS, read_fields
 
-_LINES_LOOKED_AT = 100
+_SAMPLE_LINES = 100
 
-#: The blanks that an empty line may hold beside separators.
+#: Blanks that an empty line may contain, as well as separators.
 BLANKS = " \t\r\n\v\f"
 
 _EMPTY = f"{BLANKS},;".encode()
 
-# First fields that decide what separates the line: an ML_USE, or the name of a column or a file.
+# First fields that show the separator after them: ML_USE, or the name of a column or a file.
 _FIRST_FIELD = re.compile(
     rf"{'|'.join(ML_USE_WORDS)}|split|ml_use|label|image_uri|image|filename|text"
     rf"|[^,]+\.({FILE_SUFFIXES})",
     re.IGNORECASE,
 )
 
-# A whole line that is one address, separators included: "gs://bucket/a;b.jpg".
+# A whole line that is one address, including its semicolons: "gs://bucket/a;b.jpg".
 _ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*:/|\.{{0,2}})/.*\.({FILE_SUFFIXES})", re.IGNORECASE)
 
-# Excel's own first line, which names the separator.
+# Excel's special first line, which names the separator.
 _EXCEL_HINT = re.compile(rb'\s*"?sep=([^\w"])\s*"?[,;\s]*', re.IGNORECASE)
 
 _JSON = re.compile(rb'\s*(\[\s*)?\{\s*"')
 
-# A token and its tag: "York I-city". Among tokens, commas stand alone or in numbers.
+# A token and its tag: "York I-city". In tokens, commas occur only alone or in numbers.
 _TAGGED = re.compile(r"(?!.*([^\s\d,],|,[^\s\d,]))\S+\s(.*\s)?(O|[BIESLU]-[^\s,]+)")
 _INSIDE = re.compile(r"[BIESLU]-\S+")
 
@@ -49,15 +49,15 @@ _INSIDE = re.compile(r"[BIESLU]-\S+")
 def read_layout(lines: Iterable[bytes], source: str) -> tuple[str, Iterator[bytes]]:
     r"""Return the separator of a CSV file, and its physical lines.
 
-    Lines may have their ending (``\n`` or ``\r\n``). The first comes back without its byte order
-    mark; Excel's ``sep=;`` comes back empty, which keeps the numbers of the other lines.
+    Lines may have their ending (``\n`` or ``\r\n``). The first is returned without its byte order
+    mark; Excel's ``sep=;`` is returned as an empty line, so other lines keep their numbers.
 
     Raises:
-        SourceError: the file is UTF-16 or no text, its lines end with ``\r`` alone or are quoted as
-            a whole, or its lines are JSON, or tokens with their tags.
+        SourceError: the file is UTF-16 or not text; or its lines end with only ``\r``, are quoted
+            as a whole, are JSON, or are tokens with their tags.
     """
     rest = iter(lines)
-    head = list(islice(rest, _LINES_LOOKED_AT))
+    head = list(islice(rest, _SAMPLE_LINES))
     delimiter = ","
     if head:
         head[0] = text_of_first(head[0], source, "CSV UTF-8")
@@ -66,7 +66,7 @@ def read_layout(lines: Iterable[bytes], source: str) -> tuple[str, Iterator[byte
 
 
 def _delimiter_of(head: list[bytes], source: str) -> str:
-    """Return the separator, and empty Excel's own first line. Raises: SourceError."""
+    """Return the separator, and empty Excel's special first line. Raises: SourceError."""
     filled = [(at, raw) for at, raw in enumerate(head) if raw.strip(_EMPTY)]
     if not filled:
         return ","
@@ -75,32 +75,31 @@ def _delimiter_of(head: list[bytes], source: str) -> str:
     before, ends, _ = first.rstrip(b"\r\n").partition(b"\r")
     if ends and before.count(b'"') % 2 == 0:  # outside of quotes
         raise SourceError(
-            f"{where}: lines must end with LF or CR LF (got CR alone, as old spreadsheets write "
+            f"{where}: lines must end with LF or CR LF (got only CR, as old spreadsheets write "
             f"it); save the file as CSV UTF-8"
         )
     if (hint := _EXCEL_HINT.fullmatch(first)) is not None:
         if (delimiter := hint[1].decode("latin-1")) not in DELIMITERS:
             raise SourceError(
-                f"{where}: fields must be separated by commas, semicolons or tabs (got a note to "
-                f"Excel that says {delimiter!r}); save the file as CSV UTF-8"
+                f"{where}: fields must be separated by commas, semicolons or tabs (got "
+                f"{delimiter!r} in Excel's sep= line); save the file as CSV UTF-8"
             )
         head[at] = b""
         return delimiter
     if _JSON.match(first):
         raise SourceError(
-            f"{where}: this line is JSON, and the file is read as CSV; name it .jsonl, or say "
+            f"{where}: this line is JSON, but the file is read as CSV; name it .jsonl, or use "
             f"--input-format jsonl"
         )
     texts = [raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled]
     if _are_tagged(texts):
         raise SourceError(
-            f"{where}: this line is a token and its tag; write the tokens of a sentence in one "
-            f"line of a file sentences.txt, and their tags in the same line of labels.txt"
+            f"{where}: this line is a token and its tag; write the tokens of a sentence on one "
+            f"line of a file sentences.txt, and their tags on the same line of labels.txt"
         )
     if _are_quoted(texts):
         raise SourceError(
-            f"{where}: each line is one field in quotes, commas and all; leave out the quotes "
-            f"around the lines"
+            f"{where}: each whole line is quoted as one field; remove the quotes around the lines"
         )
     return _delimiter(texts)
 
@@ -125,8 +124,8 @@ def _is_row(fields: Sequence[str]) -> bool:
 def _delimiter(texts: Sequence[str]) -> str:
     """Return the separator.
 
-    It is a semicolon or tab if that cuts the first line into names of columns and commas do not; or
-    if it cuts all lines into equally many fields and commas do not, or stand inside fields.
+    It is a semicolon or tab if it divides the first line into names of columns and commas do not;
+    or if it divides all lines into the same number of fields, and commas do not or are in fields.
     """
     by_comma = _records(texts, ",")
     if by_comma and all(map(_is_read_by_comma, by_comma)):
@@ -154,13 +153,13 @@ def _delimiter(texts: Sequence[str]) -> str:
 
 
 def _is_read_by_comma(fields: Sequence[str]) -> bool:
-    """Return whether a line begins with a known first field before a comma, or is one address."""
+    """Return whether a line has a known first field before a comma, or is one address."""
     begin = _FIRST_FIELD if len(fields) > 1 else _ADDRESS
     return begin.fullmatch(fields[0].strip()) is not None
 
 
 def _records(texts: Sequence[str], delimiter: str) -> list[list[str]]:
-    """Return the records of lines, up to the first that is broken or has no end."""
+    """Return the records of lines, up to the first broken or unfinished one."""
     found = []
     with suppress(csv.Error):
         for fields in read_fields((f"{text}\n" for text in texts), delimiter):

@@ -1,4 +1,4 @@
-"""The physical lines of an import file, with bounded memory."""
+"""The physical lines of an import file, read in bounded memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from recordgen.sources import foreign_formats
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks.task import AnnotationError
 
-#: How a file begins that Windows calls "Unicode".
+#: The first bytes of files that Windows calls "Unicode".
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-#: How much of a file is read at once.
+#: Bytes of a file that are read at once.
 CHUNK_BYTES = 1 << 20
 
 
@@ -25,7 +25,7 @@ def text_of_first(raw: bytes, source: str, remedy: str) -> bytes:
     """Return the first line of an import file without its byte order mark.
 
     Raises:
-        SourceError: it is UTF-16; ``remedy`` is the encoding to save it in.
+        SourceError: the file is UTF-16; ``remedy`` is the encoding in which to save it.
     """
     if raw.startswith(UTF16_MARKS):
         raise SourceError(f"{source}: this file is UTF-16; save it as {remedy}")
@@ -36,7 +36,7 @@ def decode_line(raw: bytes, what: str, remedy: str) -> str:
     """Return the text of a line.
 
     Raises:
-        AnnotationError: it is not UTF-8, or longer than a record may be, with the remedy for that.
+        AnnotationError: it is not UTF-8, or longer than a record may be; ``remedy`` is for that.
     """
     if len(raw) > MAX_RECORD_BYTES:
         message = f"a {what} must be at most {MAX_RECORD_BYTES} bytes long; {remedy}"
@@ -53,8 +53,8 @@ def open_lines(path: str) -> Iterator[Iterator[bytes]]:
     """Open an import file as an iterator over its lines.
 
     Raises:
-        SourceError: it is missing or may not be read; or its first line is asked for, and it is a
-            file of another format, such as a workbook or COCO's annotations.
+        SourceError: the file is missing or unreadable; or, when its first line is read, the file
+            has another format, such as a workbook or COCO's annotations.
         StorageError: storage failed.
     """
     try:
@@ -66,13 +66,13 @@ def open_lines(path: str) -> Iterator[Iterator[bytes]]:
 
 
 def bounded_lines(file: IO[bytes], source: str) -> Iterator[bytes]:
-    r"""Yield each line without its ``\n``; of an overlong one no more than its first chunk.
+    r"""Yield each line without its ``\n``; an overlong line is cut off.
 
-    Such a line is still longer than ``MAX_RECORD_BYTES``, so the parser sees what it is. Lines are
-    cut here because the files of some storage libraries cannot read a line of bounded length.
+    A line that is cut off is still longer than ``MAX_RECORD_BYTES``, so the parser recognises it.
+    Lines are cut here because some storage libraries cannot read a line of bounded length.
 
     Raises:
-        SourceError: the file has a known format that is not one of import files.
+        SourceError: the file has a known format of another tool.
     """
     chunk = file.read(CHUNK_BYTES)
     _check_format(chunk, source)
@@ -87,8 +87,8 @@ def bounded_lines(file: IO[bytes], source: str) -> Iterator[bytes]:
 
 
 def _check_format(head: bytes, source: str) -> None:
-    """Check that a file that begins so may be an import file. Raises: SourceError."""
+    """Check that a file with these first bytes may be an import file. Raises: SourceError."""
     found = foreign_formats.of_file(head[: foreign_formats.HEAD_BYTES])
-    # Objects of another tool, one per line, may be mistakes among lines of an import file.
+    # Lines with objects of another tool may be single mistakes in an import file.
     if found is not None and not (found.per_line and head.lstrip().startswith(b"{")):
         raise found.error(source)

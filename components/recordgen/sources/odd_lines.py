@@ -1,36 +1,36 @@
-"""Lines that say that an import file was put together of several, for the checks.
+"""Odd lines which show that an import file was joined from several files.
 
-Each is what :meth:`recordgen.rows.row.Adjustments.add_line` takes beside the place: code, message.
+Each constant is the code and the message for :meth:`recordgen.rows.row.Adjustments.add_line`.
 """
 
 from codecs import BOM_UTF8
 
-#: What begins some files of UTF-8, and stands nowhere else unless two were joined.
+#: Begins some UTF-8 files; elsewhere it shows that files were joined.
 MARK = BOM_UTF8
 
 #: A line that repeats the header of its file.
 HEADER = (
     "REPEATED_HEADER",
-    "the header stands here once more, as where files were put together; the line was left out",
+    "this line repeats the header, as if files had been joined; it was skipped",
 )
 
 #: A line that reads as the header of another file.
 OTHER_HEADER = (
     "REPEATED_HEADER",
-    "the line names columns as a header does, and is not the header of this file: it was read as a "
-    "row, and the lines behind it by the columns of those before",
+    "this line names columns like a header, but is not the header of this file: it was read as a "
+    "row, and the lines below it were read with the same columns as the lines above",
 )
 
-#: A line that begins with a byte order mark, which no reader keeps.
+#: A line that begins with a byte order mark, which every reader removes.
 FIRST_MARK = (
     "BYTE_ORDER_MARK",
-    "a byte order mark (U+FEFF) stands at the start of the line, as where files were put together; "
-    "it was left out",
+    "this line begins with a byte order mark (U+FEFF), as if files had been joined; the mark was "
+    "removed",
 )
 
-#: A line that holds a byte order mark, which stays part of what the line says.
+#: A line that contains a byte order mark, which stays part of a field.
 INNER_MARK = (
     "BYTE_ORDER_MARK",
-    "a byte order mark (U+FEFF) stands within the line, as where files were put together that did "
-    "not end with a line break; nobody sees it, but it belongs to a field",
+    "this line contains a byte order mark (U+FEFF), as if files without a final line break had "
+    "been joined; the mark is invisible, but it is part of a field",
 )

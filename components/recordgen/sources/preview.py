@@ -1,4 +1,4 @@
-"""A few rows as they were understood, for people to check before they trust a dataset."""
+"""A few rows as they were understood, which users can check before they trust a dataset."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextContent
 
 ROWS_SHOWN = 3
-_ROWS_LOOKED_AT = 1000
+_ROWS_READ = 1000
 _CHARACTERS = 60
 
-# What stands in place of the split of a row that names none.
+# Shown as the split of a row that names none.
 ASSIGNED = "(assigned)"
 
 
@@ -30,8 +30,8 @@ class PreviewRow:
     Attributes:
         where: file and line.
         split: its split, or :data:`ASSIGNED`.
-        subject: its path, its text, or of a table all of it.
-        annotation: its labels or boxes; empty: it has none; None: a table has no such thing.
+        subject: its path or its text; for a table, the whole row.
+        annotation: its labels or boxes, empty without any; None for a table.
     """
 
     where: str
@@ -53,15 +53,15 @@ class PreviewRow:
 def preview_files(files: Sequence[ImportFile], options: ConvertOptions) -> tuple[PreviewRow, ...]:
     """Return rows from the beginning, the middle and the end of the first thousand.
 
-    The files are those of :func:`recordgen.sources.readers.with_lists`.
+    The files are the result of :func:`recordgen.sources.readers.with_lists`.
 
     Raises:
-        SourceError: a file cannot be read.
-        UsageError: an option does not go with the files.
+        SourceError: a file is unreadable.
+        UsageError: an option does not fit the files.
         StorageError: storage failed.
     """
     items = RowReader(options).read_all(files)
-    return preview_rows(islice(items, _ROWS_LOOKED_AT), task_for(options))
+    return preview_rows(islice(items, _ROWS_READ), task_for(options))
 
 
 def preview_rows(items: Iterable[Row | Reject | Finding], task: Task) -> tuple[PreviewRow, ...]:
@@ -79,12 +79,13 @@ def _of_row(row: Row, task: Task) -> PreviewRow:
     text = None
     if task.kind in ("text", "entities") and is_content_uri(row.uri):
         text = TextContent.decode(row.annotation).text
-    is_silent = row.annotation is None or (
+    has_no_label = row.annotation is None or (
         task.kind != "declared" and task.has_labels and not task.labels(row.annotation)
     )
-    said = "" if is_silent else row.annotation or ""
-    # A segment of a video has times beside its label.
-    annotation = task.shown(said) if said and task.kind != "video" else said
+    annotation = "" if has_no_label else row.annotation or ""
+    # The annotation of a video is shown as written, since it has times as well as a label.
+    if annotation and task.kind != "video":
+        annotation = task.shown(annotation)
     return PreviewRow(where, split, _cut(row.uri if text is None else text), _cut(annotation))
 
 

@@ -1,9 +1,9 @@
-"""What reads the rows of an import file, as tasks declare it in ``readers``: one for each format.
+"""The readers of import files that tasks declare in ``readers``, one for each format.
 
-Every reader takes the path, the task, what gets notes of changed rows, and what options say about
-columns. It gives a Row for each usable line, or a RowBatch for many of them, and a Reject for each
-other line. It raises SourceError for a file that is missing or no such file, StorageError where
-storage failed.
+A reader takes the path, the task, the collector of adjustments, and the options about columns. It
+yields a Row for each usable line, or a RowBatch for many of them, and a Reject for each other line.
+It raises SourceError if a file is missing or has the wrong format, and StorageError if storage
+failed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ReadRows = Callable[[str, Task, Adjustments, Given], Rows]
 
 
 def _in_lines(parse: Callable[..., Rows]) -> ReadRows:
-    """Return what reads a file whose lines ``parse`` takes."""
+    """Return the reader of a file whose lines ``parse`` takes."""
 
     def read(path: str, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         with open_lines(path) as lines:
@@ -49,34 +49,34 @@ def _in_lines(parse: Callable[..., Rows]) -> ReadRows:
     return read
 
 
-#: CSV: ``[ML_USE],PATH`` and the fields that the task's ``from_fields`` takes.
+#: CSV: ``[ML_USE],PATH`` and the fields for the task's ``from_fields``.
 read_paths = _in_lines(LineParser.parse_lines)
-#: CSV: ``[ML_USE],TEXT`` and the same; the text may also be the path of its file.
+#: CSV: ``[ML_USE],TEXT`` and the same fields; the text may also be the path of its file.
 read_texts = _in_lines(TextParser.parse_lines)
-#: CSV: a header, and a field for each of its columns.
+#: CSV: a header, then rows with a field for each of its columns.
 read_table = _in_lines(table_csv.parse_lines)
 #: CSV: the columns of a declared schema.
 read_declared = _in_lines(declared_rows.parse_lines)
 #: CSV: segments of videos.
 read_videos = _in_lines(video_lists.parse_lines)
-#: JSON Lines: objects that the task's ``from_record`` takes.
+#: JSON Lines: objects for the task's ``from_record``.
 read_json = _in_lines(automl_jsonl.parse_lines)
 #: A folder of images by label.
 read_folder = image_folder.read_folder
-#: Sentences with a file of tags beside them.
+#: A file of sentences, next to a file of their tags.
 read_sentences = iob.read_sentences
 
 
 def formats_of(task: str) -> tuple[str, ...]:
-    """Return the formats in which examples of a task come."""
+    """Return the import formats of a task."""
     return tuple(TASKS[task].readers)
 
 
 def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[ImportFile]:
-    """Return import files, each with the lists of videos behind it that its lines name.
+    """Return import files, each followed by the lists of videos that its lines name.
 
     Raises:
-        SourceError: a list is missing, or may not be read; says which line names it.
+        SourceError: a list is missing or may not be read; the message has the line that names it.
         StorageError: storage failed.
     """
     task = task_for(options)
@@ -93,7 +93,7 @@ def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[Imp
 
 
 class RowReader:
-    """Reads rows as the options say, whose task and format must be decided by now."""
+    """Reads rows with options whose task and format are decided."""
 
     def __init__(self, options: ConvertOptions) -> None:
         self._task = task_for(options)
@@ -102,18 +102,18 @@ class RowReader:
         self._given = Given.of(options)
 
     def read_batches(self, file: ImportFile) -> Iterator[RowBatch | Reject | Finding]:
-        """Read one import file as :meth:`read`; give its usable lines in batches."""
+        """Read one import file like :meth:`read`, but yield its usable lines in batches."""
         return batched(self._items(file))
 
     def read(self, file: ImportFile) -> Iterator[Row | Reject | Finding]:
         """Read one import file line by line; memory does not grow with the file.
 
         Yields:
-            A Row for each usable line, and behind it a Finding for each thing that was changed in
-            it; a Reject for each other line. Blank and header lines give nothing.
+            A Row for each usable line, followed by a Finding for each change in it; a Reject for
+            each other line. Blank lines and headers are skipped.
 
         Raises:
-            SourceError: the file is missing, unreadable, or no UTF-8 text.
+            SourceError: the file is missing, unreadable, or not UTF-8.
             StorageError: storage failed.
         """
         return one_by_one(self._items(file))
@@ -132,5 +132,5 @@ class RowReader:
             yield item.with_split(file.split) if isinstance(item, Row | RowBatch) else item
 
     def read_all(self, files: Iterable[ImportFile]) -> Iterator[Row | Reject | Finding]:
-        """Read several import files one after the other, as :meth:`read`."""
+        """Read several import files in turn, like :meth:`read`."""
         return chain.from_iterable(map(self.read, files))

@@ -1,4 +1,4 @@
-"""Fields of a line → a row: what the readers of CSV, JSONL and DataFrames share."""
+"""Fields of a line → a row: the part that the readers of CSV, JSONL and DataFrames share."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from recordgen.sources.header import (
     NOWHERE,
     SPLIT_COLUMNS,
     Given,
-    alike,
     column_name,
     find_columns,
     find_path,
     find_split,
+    same_named,
 )
 from recordgen.sources.odd_lines import HEADER, OTHER_HEADER
 from recordgen.tasks.task import Task
 
-# How known names are spelled in headers.
+# Spellings of known names in headers.
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
 _LONGEST_NAME = max(map(len, _FIRST_NAMES))
 
-#: (fields, source, line) → what the line says
+#: (fields, source, line) → the row of the line
 Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
 
 
 class RowParser(ABC):
-    """Makes rows of fields, for one task.
+    """Makes rows from fields, for one task.
 
     Class attributes:
-        paths: known names of the column that holds paths.
-        texts: known names of the column that holds texts; none where payloads are files.
-        strips: blanks around a field are no part of it.
+        paths: known names of the column of paths.
+        texts: known names of the column of texts; none if payloads are files.
+        strips: whether blanks around a field are removed.
     """
 
     paths: ClassVar[frozenset[str]]
@@ -70,11 +70,11 @@ class RowParser(ABC):
             lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
             source: the file's name, for rows and messages.
             task: reads the fields of annotations.
-            adjusted: gets what is changed to make rows usable.
-            given: what options say about columns.
+            adjusted: collects the changes that make rows usable.
+            given: the options about columns.
 
         Raises:
-            SourceError: the file as a whole is no CSV of rows: :mod:`recordgen.sources.layout`.
+            SourceError: the file as a whole is not a CSV of rows: :mod:`recordgen.sources.layout`.
             UsageError: as :meth:`begin`.
         """
         items = read_blocks(lines, source, adjusted)
@@ -83,7 +83,7 @@ class RowParser(ABC):
     def parse_records(
         self, items: Iterable[Item], source: str, given: Given
     ) -> Iterator[Row | RowBatch | Reject]:
-        """Parse the records of an import file, the first of which may be a header.
+        """Parse the records of an import file; the first record may be a header.
 
         Raises: as :meth:`begin`.
         """
@@ -93,7 +93,7 @@ class RowParser(ABC):
         may_have_headers = given.header != "no"
         for item in items:
             if isinstance(item, Plain) and parse is not None:
-                batch = self.parse_alike(item, parse, repeated, source)
+                batch = self.parse_batch(item, parse, repeated, source)
                 if batch is not None:
                     yield batch
                     continue
@@ -115,42 +115,42 @@ class RowParser(ABC):
                 yield (parse or self.parse_row)(fields, source, line)
 
     def _reads_as_header(self, fields: Sequence[str]) -> bool:
-        """Say whether a line reads as the header of another file."""
+        """Return whether a line reads as the header of another file."""
         first = fields[0] if fields else ""
-        # What no header begins with is no header: that settles nearly every line.
+        # The first field alone rules out nearly every line.
         if len(first) > _LONGEST_NAME or first.lower() not in _FIRST_NAMES:
             return False
         return self.is_header(fields) and not any(field and is_ml_use(field) for field in fields)
 
-    def parse_alike(
+    def parse_batch(
         self, lines: Plain, parse: Parser, repeated: Sequence[str] | None, source: str
     ) -> RowBatch | None:
-        """Parse lines without quotes that have the same columns; None: look at them one by one.
+        """Parse lines without quotes together; return None to parse them one by one.
 
-        ``repeated`` are the fields of the header; None: there is none.
+        ``repeated`` are the fields of the header, or None if there is no header.
         """
         return None
 
     @abstractmethod
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
-        """Parse the fields of a line whose columns go by position."""
+        """Parse the fields of a line of a file without a header."""
 
     @abstractmethod
     def names_columns(self, fields: Sequence[str]) -> bool:
-        """Say whether a line can only be a header: it names the column of payloads."""
+        """Return whether a line must be a header, because it names the column of payloads."""
 
     @abstractmethod
     def to_row(
         self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
     ) -> Row | Reject:
-        """Make a row of what its columns hold; ``fields`` are those of the annotation."""
+        """Make a row from the contents of its columns; ``fields`` are the annotation's."""
 
     def begin(self, fields: Sequence[str], given: Given, where: str) -> tuple[Parser, bool]:
         """Return the parser of a file's lines, and whether its first line is a header.
 
         Raises:
-            UsageError: the line is a header of which no row can be made; or the given columns are
-                not there, or the task has none of that kind.
+            UsageError: the line is a header without a column of payloads; or a given column is
+                missing; or the task does not have the role of a given column.
         """
         self.check_roles(given)
         if given.header == "no":
@@ -170,19 +170,19 @@ class RowParser(ABC):
         return self.parse_row, False
 
     def _without_header(self, fields: Sequence[str], given: Given, where: str) -> Parser:
-        """Return the parser of a file's lines whose columns have no names. Raises: UsageError."""
+        """Return the parser of the lines of a file without a header. Raises: UsageError."""
         if given.roles:
             header = given.numbered(fields, where)
             return self.by_header(header, is_whole=False, group=given.find_group(header, where))
         if given.group:
             raise UsageError(
-                f"{where}: without a header, group_by={given.group} needs the numbers of the other "
-                f"columns too, such as --columns path=2,label=3; or add a header"
+                f"{where}: without a header, group_by={given.group} also needs the numbers of the "
+                f"other columns, such as --columns path=2,label=3; or add a header"
             )
         return self.parse_row
 
     def check_roles(self, given: Given) -> None:
-        """Check that the task has the roles that are given. Raises: UsageError."""
+        """Check that the task has the given roles. Raises: UsageError."""
         roles = ["path", *(["text"] if self.texts else []), "split", *self._task.columns]
         for role in given.roles:
             if role not in roles or not self._task.columns.get(role, True):
@@ -192,7 +192,7 @@ class RowParser(ABC):
                 )
 
     def columns_of(self, header: Sequence[str]) -> dict[str, list[int]]:
-        """Return the columns that a header in known names has, by role; none has an empty list."""
+        """Return the columns of a header in known names, by role; a missing role has none."""
         found = {
             "split": [find_split(header)],
             "path": [find_path(header, self.paths)],
@@ -200,7 +200,7 @@ class RowParser(ABC):
         }
         for role, names in self._task.columns.items():
             columns = find_columns(header, names)
-            found[role] = list(alike(header, columns)) if columns else []
+            found[role] = list(same_named(header, columns)) if columns else []
         return {role: [at for at in where if at != NOWHERE] for role, where in found.items()}
 
     def _has_payload(self, header: Sequence[str]) -> bool:
@@ -208,14 +208,14 @@ class RowParser(ABC):
         return bool(columns["path"] or columns["text"])
 
     def is_header(self, fields: Sequence[str]) -> bool:
-        """Say whether a line names the column of payloads and, if it has more, another one."""
+        """Return whether a line names the payloads' column and, if it has more fields, another."""
         named = {role for role, where in self.columns_of(fields).items() if where}
         return bool(named & {"path", "text"}) and (
             len(fields) == 1 or not named <= {"path", "text"}
         )
 
     def _names_all_but_payload(self, fields: Sequence[str]) -> bool:
-        """Say whether a line names columns of two roles, but none of payloads."""
+        """Return whether a line names columns of two roles, but not the column of payloads."""
         named = {column_name(field) for field in fields}
         kinds = (SPLIT_COLUMNS, *self._task.columns.values())
         return sum(not named.isdisjoint(kind) for kind in kinds) > 1 and not any(
@@ -223,30 +223,28 @@ class RowParser(ABC):
         )
 
     def is_payload(self, field: str) -> bool:
-        """Say whether a field names a file."""
+        """Return whether a field names a file."""
         return False
 
     def _unknown(self, fields: Sequence[str]) -> str:
-        """Return what to do about a header of which no row can be made."""
+        """Return the error message for a header without a known column of payloads."""
         subject = "text" if self.texts else "path"
         known = self.columns_of(fields)
         first = next((fields[at] for role in ("text", "path") for at in known[role]), None)
-        missing = (
-            "none is known that holds labels" if first else f"none is known that holds {subject}s"
-        )
+        missing = "labels" if first else f"{subject}s"
         shown = ",".join(fields)
         example = f"{subject}={first or '…'},label=…"
         return (
-            f"this line names columns, and {missing} ({shown:.200}); say which column holds what, "
-            f"such as --columns {example}, or, if the line is a row, --header no"
+            f"this line names columns, but no known column of {missing} ({shown:.200}); name the "
+            f"columns, such as --columns {example}; or use --header no if the line is a row"
         )
 
     def by_header(
         self, header: Sequence[str], *, is_whole: bool = True, group: int = NOWHERE
     ) -> Parser:
-        """Return the parser of lines whose columns a header in known names says.
+        """Return the parser of lines below a header in known names.
 
-        ``is_whole``: lines have no more columns than these.
+        ``is_whole``: lines have no columns beyond the header.
         """
         columns = self.columns_of(header)
         check_twice(header, columns)
@@ -261,17 +259,17 @@ class RowParser(ABC):
 
     @property
     def takes_labels(self) -> bool:
-        """Whether an annotation is nothing but labels."""
+        """Whether an annotation consists only of labels."""
         return len(self._task.columns) == 1
 
 
 class Places(NamedTuple):
-    """The indices of columns; :data:`NOWHERE`: there is none.
+    """The indices of columns; :data:`NOWHERE` if a column is missing.
 
     Attributes:
-        split: the one of splits.
-        path: the one of paths.
-        annotation: those of annotations, as the task takes them.
+        split: the column of splits.
+        path: the column of paths.
+        annotation: the columns of annotations, in the task's order.
     """
 
     split: int
@@ -284,10 +282,10 @@ class ByHeader:
     """Parses lines whose columns a header names.
 
     Attributes:
-        parser: makes rows of what they hold.
-        places: where columns are.
+        parser: makes rows from the columns' contents.
+        places: the indices of the columns.
         text: the index of the column of texts.
-        count: how many fields lines have at most.
+        count: the largest number of fields of a line.
         group: the index of the column of groups.
     """
 
@@ -306,35 +304,36 @@ class ByHeader:
                 f"that holds a comma"
             )
             code = RejectCode.TOO_MANY_FIELDS.value
-            return Reject(source, line, at(row, path), code, message)
-        annotation = [at(row, index) for index in annotation_at]
+            return Reject(source, line, field_at(row, path), code, message)
+        annotation = [field_at(row, index) for index in annotation_at]
         if self.parser.takes_labels:
             annotation = list(filter(None, annotation))
         text = row[self.text] if self.text < len(row) else ""
-        made = self.parser.to_row(at(row, split), at(row, path), text, annotation, source, line)
+        ml_use, uri = field_at(row, split), field_at(row, path)
+        made = self.parser.to_row(ml_use, uri, text, annotation, source, line)
         if self.group == NOWHERE or isinstance(made, Reject):
             return made
-        return made._replace(group=at(row, self.group) or None)
+        return made._replace(group=field_at(row, self.group) or None)
 
 
 def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:
-    """Check that no role but the label's has two columns of one name. Raises: UsageError."""
+    """Check that only the label has several columns with one name. Raises: UsageError."""
     for role, found in columns.items():
         for index in found if role != "label" else ():
             if list(header).count(header[index]) > 1:
                 raise UsageError(
                     f"two columns are named {header[index]!r} ({','.join(header):.200}); rename "
-                    f"one, or give the number of the other: --columns {role}={index + 1}"
+                    f"one, or choose one by number: --columns {role}={index + 1}"
                 )
 
 
-def at(row: Sequence[str], index: int) -> str:
-    """Return a field, stripped; "": the line is shorter."""
+def field_at(row: Sequence[str], index: int) -> str:
+    """Return a field, stripped, or "" if the line is shorter."""
     return row[index].strip() if index < len(row) else ""
 
 
 def without_padding(fields: Sequence[str]) -> Sequence[str]:
-    """Return fields without the empty ones at their end."""
+    """Return fields without the empty fields at the end."""
     end = len(fields)
     while end and not fields[end - 1]:
         end -= 1

@@ -1,11 +1,11 @@
-"""Rows without the secrets of their URLs, which travel in a column that nothing but requests reads.
+"""Rows without the secrets of their URLs, which are kept in a column that only requests read.
 
     https://host/1.jpg?X-Goog-Signature=8f…,cat
     →  Row(uri="https://host/1.jpg", annotation="cat",
            addresses='["https://host/1.jpg?X-Goog-Signature=8f…"]')
 
-So all that is made of rows holds no secret, a row keeps its place and its split however often its
-URL is signed anew, and ``--append`` and ``--resume`` know it again.
+So nothing that is made from rows contains a secret, a row keeps its place and its split when its
+URL is signed again, and ``--append`` and ``--resume`` recognise it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Item = TypeVar("_Item", bound="Row | RowBatch | Reject | Finding")
 
 
 def without_url_secrets(items: Iterable[_Item], task: Task) -> Iterator[_Item]:
-    """Yield what a reader gives with public sources, uris and messages."""
+    """Yield a reader's items with secrets removed from sources, uris and messages."""
     for item in items:
         if isinstance(item, Row):
             yield _public_row(item, task)  # type: ignore[misc]  # a Row for a Row

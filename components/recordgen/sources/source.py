@@ -1,4 +1,4 @@
-"""What a run reads: import files or a DataFrame."""
+"""The source of a run: import files or a DataFrame."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
     """Find the import files, or take the rows of a DataFrame.
 
     Returns:
-        The source; and the options, with task and format as they are or were found to be.
+        The source, and the options with task and format decided.
 
     Raises:
-        SourceError: an import file is missing or cannot be read.
-        UsageError: it is not to be told what the source is.
+        SourceError: an import file is missing or unreadable.
+        UsageError: the source is of no known type, or detection needs an option.
     """
-    pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
+    pandas = sys.modules.get("pandas")  # imported if the source is a DataFrame
     if pandas is not None and isinstance(source, pandas.DataFrame):
         return _open_frame(source, options)
     paths = [source] if isinstance(source, str | os.PathLike) else source
@@ -85,28 +85,28 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
 def open_files(
     files: Sequence[ImportFile], options: ConvertOptions
 ) -> tuple[Source, ConvertOptions]:
-    """Tell what the import files hold; return them, and the options as they were decided."""
+    """Return import files as a source, and the options with task and format decided."""
     detection = detect(files, options)
     with_all = with_lists(files, detection.options)
     detection = replace(detection, rows=preview_files(with_all, detection.options))
     return replace(Source.of_files(with_all), detection=detection), detection.options
 
 
+#: Assumed size of a row that is not read from an import file.
 ROW_BYTES = 100
 
-
-# Dask's runner cuts the work into no more parts than there are to read: these make up the number.
+# Dask's runner divides the work into at most as many parts as there are to read: these are added.
 _EMPTY_PARTS = 64
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from: import files, or rows in memory (a DataFrame's).
+    """The source of rows: import files, or rows in memory (of a DataFrame).
 
     Attributes:
         files: import files.
-        rows: rows, with what was changed in them, in parts that can be read on their own.
-        bytes: size of all of it, for the number of buckets.
+        rows: rows and their findings, in parts that can be read independently.
+        bytes: size of the whole source, for the number of buckets.
         detection: how it is read.
     """
 
@@ -135,14 +135,14 @@ class Source:
 
     @property
     def paths(self) -> Iterator[str]:
-        """Where the import files lie, or the payloads of rows in memory."""
+        """The locations of the import files, or of the payloads of rows in memory."""
         yield from (file.path for file in self.files)
         for row in one_by_one(chain.from_iterable(self.rows)):
             if isinstance(row, Row) and row.uri:
                 yield storage.resolve(row.uri, row.source)
 
     def parts(self) -> list[Any]:
-        """Return what can be read on its own, evenly among parts that are empty."""
+        """Return the independently readable parts, evenly spread among empty ones."""
         full: list[Any] = [*self.files, *self.rows]
         parts: list[Any] = [()] * (len(full) + _EMPTY_PARTS)
         for index, part in enumerate(full):
@@ -151,7 +151,7 @@ class Source:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What ``dataset.json`` says of the source."""
+        """The names of the source in ``dataset.json``."""
         return tuple(without_secrets(file.path) for file in self.files) or ("DataFrame",)
 
 

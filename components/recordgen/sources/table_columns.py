@@ -1,8 +1,8 @@
-"""What the columns of a table are: told from all rows, before the first of them is converted.
+"""The columns of a table, inferred from all rows before the first row is converted.
 
-A column of whole numbers is int64, one of numbers float32, any other text. Numbers are as programs
-write them: ``007`` and whole numbers of more than 64 bits are names, which a number would lose.
-Empty fields are missing values and say nothing.
+A column of whole numbers is int64, a column of other numbers float32, any other column text.
+Numbers must look as programs write them: ``007`` and whole numbers of more than 64 bits are text,
+because they would lose digits as numbers. Empty fields are missing values and decide nothing.
 """
 
 from __future__ import annotations
@@ -34,52 +34,52 @@ from recordgen.types import Weight
 if TYPE_CHECKING:
     from recordgen.sources.import_file import ImportFile
 
-# A misspelt word does not make a feature of the split, which would tell a model what it must not
-# know: its rows are rejected.
+# Least share of ML_USE words in a column with a known name. Rows with misspelt words are rejected:
+# if they made the column a feature, a model would see the split.
 _SPLIT_SHARE = 0.75
 
-# A column of another name is the split's only beyond doubt: nearly all of its values are such
-# words, and few of its fields are empty.
+# A column with another name holds the split only beyond doubt: nearly all of its values are ML_USE
+# words, and enough of its fields are filled.
 _UNNAMED_SPLIT_SHARE = 0.95
 _UNNAMED_SPLIT_FILLED = 0.5
 
-# Lines that are looked at together, at most; of the characters, one line more.
+# Most lines and characters that are parsed together; the last line may exceed the characters.
 _BLOCK_LINES = 20_000
 _BLOCK_CHARACTERS = 16 << 20
 
-#: So many different whole numbers are classes, unless ``prediction`` says otherwise.
+#: Most different whole numbers that are taken for classes, unless ``prediction`` is given.
 MAX_CLASSES = 20
 
-# So many different whole numbers may well be the other thing.
+# From and to this many different whole numbers, the choice may well be wrong.
 _DOUBTFUL = MAX_CLASSES // 2 + 1, 2 * MAX_CLASSES
 
-# So many of a text column's values are numbers that the others look like mistakes.
+# If this share of a text column's values are numbers, the other values look like mistakes.
 _NUMBER_SHARE = 0.9
 
-# Float32 holds all whole numbers up to this one.
+# Float32 represents all whole numbers up to this one.
 _MAX_EXACT = float(1 << 24)
 
-# As programs write them, also where they take them for fractions.
+# Whole numbers as programs write them, also in columns of fractions.
 _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 
 
 def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
-    """Return the columns of import files, the first of which begins with a header.
+    """Return the columns of import files; the first file begins with a header.
 
     Raises:
-        SourceError: a file is missing or cannot be read; or its first line is another header.
-        UsageError: the columns cannot be what the options say.
+        SourceError: a file is missing or unreadable, or begins with a different header.
+        UsageError: the columns contradict the options.
     """
-    header, seen = _read_all(files)
-    return decide_table(header, seen, options, schema_types(header, options))
+    header, stats = _read_all(files)
+    return decide_table(header, stats, options, schema_types(header, options))
 
 
 def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str, str]:
-    """Return the dtypes by column that the schema gives, or none if there is no schema.
+    """Return the schema's dtypes by column, or none if there is no schema.
 
     Raises:
-        UsageError: it does not name the columns of the header, but for the split's.
-        SourceError: it cannot be read.
+        UsageError: the schema does not name exactly the columns of the header, except the split's.
+        SourceError: the schema is unreadable.
     """
     if not options.tfmd_schema:
         return {}
@@ -91,10 +91,10 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
     if options.split_column:
         unknown = [name for name in unknown if name != options.split_column]
     elif len(unknown) == 1:
-        unknown = []  # the split's, if its values are those
+        unknown = []  # the split's column, if its values are ML_USE words
     if missing or unknown:
         raise UsageError(
-            f"{options.tfmd_schema} must name the columns of the header, but for the split's: "
+            f"{options.tfmd_schema} must name the columns of the header, except the split's: "
             + "; ".join(
                 f"{word} {', '.join(map(repr, names))}"
                 for word, names in (("it has no", unknown), ("the header has no", missing))
@@ -104,9 +104,9 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
     return types
 
 
-def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_Seen]]:
+def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_ColumnStats]]:
     header: list[str] = []
-    seen: list[_Seen] = []
+    stats: list[_ColumnStats] = []
     for file in files:
         with open_lines(file.path) as lines:
             blocks = read_blocks(lines, file.path)
@@ -116,43 +116,37 @@ def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_Seen]]:
             if isinstance(first, Reject):
                 if not header:
                     raise SourceError(
-                        f"{file.path}:{first.line}: the header cannot be read: {first.message}"
+                        f"{file.path}:{first.line}: cannot read the header: {first.message}"
                     )
             elif not header:
                 where = f"{file.path}:{first.line}"
-                _check_format(first.fields, where)
+                if len(first.fields) == 1 and "," in first.fields[0]:
+                    raise SourceError(
+                        f"{where}: the whole line is quoted as one field; remove the quotes around "
+                        f"the lines"
+                    )
                 header = check_header(first.fields, where)
-                seen = [_Seen() for _ in header]
+                stats = [_ColumnStats() for _ in header]
             elif first.fields != header:
-                _check_first_row(first, header, seen, file.path)
+                _check_first_row(first, header, stats, file.path)
                 rest.append(first)
-            # Who reads the rows says which of them are headers.
+            # The reader of the rows reports repeated headers, so they are not collected here.
             rows = without_headers(chain(rest, blocks), header, file.path, Adjustments())
-            for lines_of in in_blocks(_whole(rows, len(header))):
-                note_values(lines_of, header, seen)
+            _add_records(rows, stats)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
-    return header, seen
-
-
-def _check_format(fields: Sequence[str], where: str) -> None:
-    """Check that a file's first line is a header. Raises: SourceError: it is of another format."""
-    if len(fields) == 1 and "," in fields[0]:
-        raise SourceError(
-            f"{where}: the line is one field in quotes, commas and all; leave out the quotes "
-            f"around the lines"
-        )
+    return header, stats
 
 
 def check_header(fields: Sequence[str], where: str) -> list[str]:
     """Return the names of columns. Raises: SourceError: they cannot be names of features."""
-    [*names] = fields
+    names = list(fields)
     if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
         raise SourceError(f"{where}: fields must be separated by commas")
     if "" in names:
         raise SourceError(
             f"{where}: column {names.index('') + 1} has no name; a table begins with a header that "
-            f"names each column (pandas writes its index so: to_csv(…, index=False))"
+            f"names each column (if it is the index of pandas, write to_csv(…, index=False))"
         )
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -164,42 +158,44 @@ def check_header(fields: Sequence[str], where: str) -> list[str]:
     return names
 
 
-def _check_first_row(first: Record, header: Sequence[str], seen: list[_Seen], path: str) -> None:
-    """Check that the first line of a later file, which is not the header, is a row."""
+def _check_first_row(
+    first: Record, header: Sequence[str], stats: list[_ColumnStats], path: str
+) -> None:
+    """Check that the first line of a later file is a row, since it is not the header."""
     fields = first.fields
     named = len(set(fields) & set(header))
-    # A row has a number somewhere, a header hardly; of texts alone, one name is enough.
+    # Rows usually contain a number and headers do not. If all fields are text, one name is enough.
     is_header = named * 2 > len(header) or (named > 0 and not any(map(is_number, fields)))
     misfit = any(
         item.dtype != "bytes" and text.strip() and not is_number(text)
-        for text, item in zip(fields, seen, strict=False)
+        for text, item in zip(fields, stats, strict=False)
     )
     if is_header or misfit or len(fields) != len(header):
         raise SourceError(
             f"{path}:{first.line}: the first line is neither the header of the first file nor a "
             f"row that fits its columns (expected {','.join(header)!r:.200}, got "
-            f"{first.text!r:.200}); convert tables of other columns apart, and repeat the header "
-            f"above a row that looks like another one"
+            f"{first.text!r:.200}); convert tables with other columns separately, and repeat the "
+            f"header above a row that looks like another header"
         )
 
 
 @dataclass
-class _Seen:
-    """What was seen of a column so far: sums over rows, however they came.
+class _ColumnStats:
+    """Statistics of a column's fields, collected over rows in any order.
 
     Attributes:
-        rows: fields.
-        values: fields that are not empty.
-        filled: fields that hold more than blanks.
-        is_whole: all of them are whole numbers of 64 bits, as programs write them.
-        is_decimal: all of them are numbers of float32 without needless zeros before them.
-        has_fraction: one of them has a point or an exponent.
-        words: how many of them are words of ML_USE.
-        published: how many of these Vertex AI publishes.
-        distinct: different whole numbers, until they are many.
-        misfits: how many of them are no numbers, until it is clear that many are.
-        misfit: the first of those.
-        inexact: the first whole number that float32 cannot hold; else empty.
+        rows: number of fields.
+        values: number of fields that are not empty.
+        filled: number of fields that contain more than blanks.
+        is_whole: all filled fields are whole numbers of 64 bits, as programs write them.
+        is_decimal: all filled fields are float32 numbers without needless leading zeros.
+        has_fraction: one of the numbers has a point or an exponent.
+        words: number of ML_USE words.
+        published: number of ML_USE words that Vertex AI publishes.
+        distinct: the different whole numbers; None if there are many.
+        misfits: number of fields that are not numbers; None if there are clearly many.
+        misfit: the first field that is not a number.
+        inexact: the first whole number that float32 cannot represent; else empty.
     """
 
     rows: int = 0
@@ -223,34 +219,43 @@ class _Seen:
     def dtype(self) -> str:
         if self.values and self.is_whole:
             return "int64"
-        # All whole, and yet no whole numbers of 64 bits: they are keys.
+        # Whole numbers that do not fit into 64 bits are keys, so they stay text.
         return "float32" if self.is_decimal and self.has_fraction else "bytes"
 
     def is_split(self, name: str) -> bool:
-        """Say whether a column of this name is the split's."""
+        """Return whether a column of this name holds the split."""
         if column_name(name) in SPLIT_COLUMNS:
             return self.words > 0 and self.words >= _SPLIT_SHARE * self.values
         is_filled = self.values >= _UNNAMED_SPLIT_FILLED * self.rows
-        # A column of nothing but "valid", or of "dev", may well be a feature.
+        # A column that contains only "valid", or only "dev", may well be a feature.
         return self.published > 0 and is_filled and self.words >= _UNNAMED_SPLIT_SHARE * self.values
 
     @property
     def odd(self) -> str:
-        """A value that is no number, where nearly all others are; else empty."""
+        """A value that is not a number although nearly all others are; else empty."""
         is_odd = self.misfits and self.misfits <= (1 - _NUMBER_SHARE) * self.values
         return self.misfit if is_odd else ""
 
 
-def look_at_all(records: Iterable[Record | Reject], header: Sequence[str]) -> list[_Seen]:
-    """Return what columns hold in records; rejects hold nothing."""
-    seen = [_Seen() for _ in header]
-    for lines in in_blocks(_whole(records, len(header))):
-        note_values(lines, header, seen)
-    return seen
+def column_stats(records: Iterable[Record | Reject], header: Sequence[str]) -> list[_ColumnStats]:
+    """Return the statistics of the columns of records; rejects are ignored."""
+    stats = [_ColumnStats() for _ in header]
+    _add_records(records, stats)
+    return stats
+
+
+def _add_records(items: Iterable[Item], stats: Sequence[_ColumnStats]) -> None:
+    """Add the records that have a field for every column to the columns' statistics."""
+    for lines in in_blocks(_whole(items, len(stats))):
+        columns = parse(pa.array(lines, pa.string()), len(stats), range(len(stats)))
+        for item, texts in zip(stats, columns, strict=True):
+            item.rows += len(texts)
+            if texts.null_count < len(texts):
+                _add_column(item, texts)
 
 
 def _first_record(blocks: Iterator[Item]) -> tuple[Record | Reject | None, list[Item]]:
-    """Return the first record, or why it is none, and what stands behind it in its block."""
+    """Return the first record or its reject, or None, and the rest of its block."""
     for item in blocks:
         if not isinstance(item, Plain):
             return item, []
@@ -264,7 +269,7 @@ def _first_record(blocks: Iterator[Item]) -> tuple[Record | Reject | None, list[
 
 
 def in_blocks(parts: Iterable[Sequence[str]]) -> Iterator[list[str]]:
-    """Yield lines, about as many at a time as memory should hold as columns."""
+    """Yield lines in blocks of about :data:`_BLOCK_LINES`, which bounds memory."""
     block: list[str] = []
     size = 0
     for lines in parts:
@@ -278,7 +283,7 @@ def in_blocks(parts: Iterable[Sequence[str]]) -> Iterator[list[str]]:
 
 
 def _whole(items: Iterable[Item], width: int) -> Iterator[Sequence[str]]:
-    """Yield the records that have a field for every column."""
+    """Yield the texts of the records that have a field for every column."""
     commas = width - 1
     for item in items:
         if isinstance(item, Plain):
@@ -287,16 +292,7 @@ def _whole(items: Iterable[Item], width: int) -> Iterator[Sequence[str]]:
             yield (item.text,)
 
 
-def note_values(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) -> None:
-    """Take note of what columns hold in records, of which each has a field for every column."""
-    columns = parse(pa.array(lines, pa.string()), len(header), range(len(header)))
-    for item, texts in zip(seen, columns, strict=True):
-        item.rows += len(texts)
-        if texts.null_count < len(texts):
-            _note_column(item, texts)
-
-
-def _note_column(item: _Seen, texts: Any) -> None:
+def _add_column(item: _ColumnStats, texts: Any) -> None:
     item.values += len(texts) - texts.null_count
     bare = trimmed(texts)
     item.filled += len(bare) - bare.null_count
@@ -308,11 +304,11 @@ def _note_column(item: _Seen, texts: Any) -> None:
     lower = pc.utf8_lower(values)
     item.words += int(counts[np.asarray(pc.is_in(lower, pa.array(ML_USE_WORDS)))].sum())
     item.published += int(counts[np.asarray(pc.is_in(lower, pa.array(PUBLISHED_WORDS)))].sum())
-    _look_for_misfits(item, values, counts)
+    _count_misfits(item, values, counts)
 
 
-def _are_numbers(item: _Seen, texts: Any) -> bool:
-    """Take note of trimmed texts that are all numbers; say whether they are."""
+def _are_numbers(item: _ColumnStats, texts: Any) -> bool:
+    """Return whether trimmed texts are all numbers, and if so add them to the statistics."""
     if item.is_whole and (whole := whole_numbers(texts)) is not None:
         item.inexact = item.inexact or _inexact(whole, texts)
         if item.distinct is not None:
@@ -330,7 +326,7 @@ def _are_numbers(item: _Seen, texts: Any) -> bool:
 
 
 def _inexact(numbers: Any, texts: Any) -> str:
-    """Return the first text of a whole number that float32 cannot hold, else an empty one."""
+    """Return the text of the first whole number that float32 cannot represent, else ""."""
     values = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False).astype(np.float64)
     if np.abs(values).max(initial=0) <= _MAX_EXACT:
         return ""
@@ -343,8 +339,8 @@ def _any_match(texts: Any, pattern: str) -> bool:
     return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
 
 
-def _look_for_misfits(item: _Seen, values: Any, counts: Any) -> None:
-    """Take note of trimmed texts that are no numbers, each with how often it was seen."""
+def _count_misfits(item: _ColumnStats, values: Any, counts: Any) -> None:
+    """Count the trimmed texts that are not numbers; ``counts`` is how often each occurs."""
     if item.misfits is None:
         return
     is_number = pc.fill_null(pc.match_substring_regex(values, NUMBER), True)
@@ -352,23 +348,23 @@ def _look_for_misfits(item: _Seen, values: Any, counts: Any) -> None:
     if len(others) and not item.misfits:
         item.misfit = str(others[0].as_py())
     item.misfits += int(counts[~np.asarray(is_number)].sum())
-    # Enough to stop: what follows is only a hint that is not given.
+    # The column is clearly text: stop counting, there will be no hint about odd values.
     if item.misfits > _BLOCK_LINES and item.misfits * 2 > item.values:
         item.misfits = None
 
 
 def decide_table(
     header: Sequence[str],
-    seen: Sequence[_Seen],
+    stats: Sequence[_ColumnStats],
     options: ConvertOptions,
     types: Mapping[str, str],
 ) -> Table:
-    """Return the table that columns make, given what they hold and their types as far as given.
+    """Return the table of columns with these statistics; ``types`` are their known dtypes by name.
 
     Raises:
-        UsageError: the options, or the types, do not go with the columns.
+        UsageError: the options or the types do not fit the columns.
     """
-    found = dict(zip(header, seen, strict=True))
+    found = dict(zip(header, stats, strict=True))
     for option in ("split_column", "target_column", "weight_column"):
         name = getattr(options, option)
         if name and name not in found:
@@ -377,7 +373,10 @@ def decide_table(
     target, weight = options.target_column or None, options.weight_column or None
     used = [name for name in (split, target, weight) if name is not None]
     if len(set(used)) < len(used):
-        raise UsageError(f"a column is for one thing only (got {', '.join(used)})")
+        raise UsageError(
+            f"the split, target_column and weight_column must be different columns (got "
+            f"{', '.join(used)})"
+        )
     columns = tuple(
         Column.of(name, types.get(name) or ("bytes" if name == split else item.dtype))
         for name, item in found.items()
@@ -388,7 +387,7 @@ def decide_table(
             odd = found[weight].odd
             raise UsageError(
                 f"weight_column {weight!r} must hold numbers"
-                + (f" (got {odd!r})" if odd else ", and some of its values are none")
+                + (f" (got {odd!r})" if odd else ", but some of its values are not numbers")
             )
         columns = tuple(Column(weight, Weight) if c.name == weight else c for c in columns)
     prediction = None
@@ -398,54 +397,54 @@ def decide_table(
         raise UsageError(f"prediction={options.prediction} needs a target_column")
     notes = [
         f"column {name!r} loses digits of whole numbers such as {item.inexact}: its type, float32, "
-        f"holds those up to 16,777,216; write keys as text"
+        f"is exact up to 16,777,216; write keys as text"
         for name, item in found.items()
         if dtypes[name] == "float32" and item.inexact
     ]
     if split and not options.split_column and column_name(split) not in SPLIT_COLUMNS:
         notes.append(
-            f"column {split!r} is taken for the split's, because its values are words of ML_USE; "
-            f"it is no feature; say split_column to confirm it, or to name another"
+            f"column {split!r} is taken for the split, because its values are words of ML_USE; it "
+            f"is not a feature; set split_column to confirm it, or to name another column"
         )
     kind = ""
     if target is not None and dtypes[target] == "int64" and options.prediction == AUTO:
-        kind = _why(target, prediction, found[target])
+        kind = _target_kind(target, prediction, found[target])
     has_gaps = prediction == "classification" and found[str(target)].has_gaps
     group_at = Given.of(options).find_group(header, "group_by")
     group = header[group_at] if group_at != NOWHERE else None
     return Table(columns, split, target, weight, prediction, tuple(notes), has_gaps, group, kind)
 
 
-def _why(target: str, prediction: Prediction | None, item: _Seen) -> str:
-    """Return why whole numbers are classes or are not, and what settles it; empty: it is clear."""
+def _target_kind(target: str, prediction: Prediction | None, item: _ColumnStats) -> str:
+    """Return why whole numbers are taken for classes or not, or "" if there is no doubt."""
     count = 0 if item.distinct is None else len(item.distinct)
     if not _DOUBTFUL[0] <= count <= _DOUBTFUL[1]:
         return ""
     if prediction == "classification":
         return (
             f"target {target!r} holds {count} different whole numbers, at most {MAX_CLASSES}: they "
-            f"are classes; say prediction=classification to confirm it, or prediction=regression "
-            f"if they are amounts"
+            f"are taken for classes; set prediction=classification to confirm it, or "
+            f"prediction=regression if they are amounts"
         )
     return (
         f"target {target!r} holds {count} different whole numbers, more than {MAX_CLASSES}: they "
-        f"are amounts, not classes; say prediction=regression to confirm it, or "
-        f"prediction=classification if each is a class"
+        f"are taken for amounts; set prediction=regression to confirm it, or "
+        f"prediction=classification if they are classes"
     )
 
 
-def _split_column(found: Mapping[str, _Seen]) -> str | None:
+def _split_column(found: Mapping[str, _ColumnStats]) -> str | None:
     names = [name for name, item in found.items() if item.is_split(name)]
     if len(names) > 1:
         raise UsageError(
-            f"the columns {' and '.join(map(repr, names))} both hold {ML_USE_EXPECTED}; say which "
-            f"is the split's with split_column"
+            f"the columns {' and '.join(map(repr, names))} both hold {ML_USE_EXPECTED}; name the "
+            f"split's column with split_column"
         )
     return names[0] if names else None
 
 
-def _prediction(name: str, dtype: str, item: _Seen, options: ConvertOptions) -> Prediction:
-    """Return what a target asks for. Raises: UsageError: it cannot be predicted so."""
+def _prediction(name: str, dtype: str, item: _ColumnStats, options: ConvertOptions) -> Prediction:
+    """Return how a target is predicted. Raises: UsageError: its type does not fit the option."""
     if options.prediction == "classification":
         if dtype == "float32":
             raise UsageError(

@@ -1,4 +1,4 @@
-r"""Tables as CSV: a header, then records with a field for each of its columns.
+r"""Tables as CSV: a header, then records with a field for each column.
 
 age,job           header
 58,management  →  RowBatch("wines.csv", [2], splits=[None], uris=[""], ["58,management"])
@@ -33,10 +33,10 @@ def parse_lines(
 ) -> Iterator[RowBatch | Reject]:
     """Yield the lines of an import file that have a field for every column, and rejects of others.
 
-    Args: as :meth:`recordgen.sources.row_parser.RowParser.parse_lines`; the columns are decided.
+    Args: as :meth:`recordgen.sources.row_parser.RowParser.parse_lines`; ``task`` has the columns.
 
     Raises:
-        SourceError: the file as a whole is no CSV, see :mod:`recordgen.sources.layout`.
+        SourceError: the file as a whole is not a CSV, see :mod:`recordgen.sources.layout`.
     """
     if not isinstance(task, Tabular):
         raise TypeError(f"{task.name} has no table")
@@ -48,12 +48,12 @@ def parse_lines(
 def without_headers(
     items: Iterable[Item], names: Sequence[str], source: str, adjusted: Adjustments
 ) -> Iterator[Item]:
-    """Yield what is no header: files that were put together have one wherever another begins.
+    """Yield all items except headers: joined files may have a header where each file begins.
 
-    ``adjusted`` gets the headers behind the first record.
+    ``adjusted`` collects the headers after the first record.
     """
-    sure = max(names, key=len)  # no line without it is a header
-    is_top = True  # there was no record yet
+    sure = max(names, key=len)  # every header contains it
+    is_top = True  # no record so far
     for item in items:
         if isinstance(item, Plain):
             if is_top or sure in "\n".join(item.texts):
@@ -81,7 +81,7 @@ def lines_of(items: Iterable[Item], source: str, table: Table) -> Iterator[RowBa
 
 
 class _Parser:
-    """Makes rows of the records of a table."""
+    """Makes rows from the records of a table."""
 
     def __init__(self, source: str, table: Table) -> None:
         self._source = source
@@ -92,14 +92,14 @@ class _Parser:
 
     def parse(self, items: Iterable[Item]) -> Iterator[Row | RowBatch | Reject]:
         for item in items:
-            if isinstance(item, Plain) and (batch := self._alike(item)) is not None:
+            if isinstance(item, Plain) and (batch := self._batch(item)) is not None:
                 yield batch
                 continue
             for record in records_of(item, strip=False):
                 yield record if isinstance(record, Reject) else self._row(record)
 
-    def _alike(self, lines: Plain) -> RowBatch | None:
-        """Return lines as rows; None: look at them one by one."""
+    def _batch(self, lines: Plain) -> RowBatch | None:
+        """Return lines as rows, or None to parse them one by one."""
         texts, count = lines.texts, len(lines.texts)
         commas = self._count - 1
         usual = [t for t in texts if t.count(",") == commas and t.strip(EMPTY_FIELDS)]

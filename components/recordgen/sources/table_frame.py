@@ -1,7 +1,7 @@
-"""A pandas DataFrame as a table: lines of CSV, and the types that its columns have.
+"""A pandas DataFrame as a table: lines of CSV, and the types of its columns.
 
-A row's line is its 1-based position. A column of whole floats with gaps was one of whole numbers
-before pandas; one of text stays text, also where all of it is digits.
+A row's line is its 1-based position. A column of whole floats with gaps held whole numbers before
+pandas read it; a column of text stays text, even if all values are digits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import RowBatch
 from recordgen.sources.csv_records import TOO_LONG, Record
 from recordgen.sources.dataframe import SOURCE, as_before_gaps, frame_cells, single_text
-from recordgen.sources.table_columns import check_header, decide_table, look_at_all, schema_types
+from recordgen.sources.table_columns import check_header, column_stats, decide_table, schema_types
 from recordgen.sources.table_csv import lines_of
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line
@@ -29,18 +29,18 @@ def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
     """Return the columns of a frame.
 
     Raises:
-        SourceError: its columns cannot be named so.
-        UsageError: the columns cannot be what the options say.
+        SourceError: the names of its columns cannot be names of features.
+        UsageError: the columns contradict the options.
     """
     header = check_header([str(name) for name in frame.columns], SOURCE)
     types = schema_types(header, options)
     if not types:
         types = {name: _dtype(frame.iloc[:, at]) for at, name in enumerate(header)}
-    return decide_table(header, look_at_all(_records(frame), header), options, types)
+    return decide_table(header, column_stats(_records(frame), header), options, types)
 
 
 def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:
-    """Yield the rows of a frame as lines of CSV, and a reject for each that cannot be one."""
+    """Yield the rows of a frame as lines of CSV, and a reject for each row that cannot be one."""
     return lines_of(_records(frame), SOURCE, table)
 
 
@@ -52,7 +52,7 @@ def _dtype(column: pd.Series[Any]) -> str:
 
 
 def _was_whole(column: pd.Series[Any]) -> bool:
-    """Say whether a column of floats has gaps, and only whole numbers beside them."""
+    """Return whether a column of floats has gaps and otherwise only whole numbers."""
     import pandas as pd
 
     if not pd.api.types.is_float_dtype(column.dtype):
@@ -73,7 +73,7 @@ def _records(frame: pd.DataFrame) -> Iterator[Record | Reject]:
 
 
 def _record(line: int, fields: list[str]) -> Record | Reject:
-    """Return a row as a record, or why no file of CSV could hold it."""
+    """Return a row as a record, or a reject if no CSV file could hold it."""
     if any("\0" in field for field in fields):
         message = f"a row must not hold a NUL (got {fields!r:.80})"
         return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, message)

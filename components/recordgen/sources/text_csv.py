@@ -1,15 +1,14 @@
-r"""AutoML's CSV files of texts: ``[ML_USE],TEXT``, followed by the fields of the task.
+r"""AutoML's CSV files of texts: ``[ML_USE],TEXT``, followed by the task's annotation.
 
-No header; ML_USE and the labels are optional *per row*. For text classification::
+There is no header; ML_USE and the labels are optional *per row*. For text classification::
 
     TRAIN,"Good, and cheap.",praise  →  text "Good, and cheap.", label praise, in train
     Good and cheap.,praise           →  text "Good and cheap.", label praise, split assigned
     TEST,gs://bucket/1.txt           →  the text in that file, without a label, in test
 
-Fields may be quoted, and then hold commas and line breaks (:mod:`recordgen.sources.csv_records`).
-A text is kept as it is written, but for blanks before it, or before its quotes. A first line that
-holds only column names (``split,text,label``, in any order) is a header, and so is any line that
-repeats it.
+Quoted fields may contain commas and line breaks (:mod:`recordgen.sources.csv_records`). A text is
+kept as written, except for blanks before it, or before its quotes. A first line of column names
+only (``split,text,label``, in any order) is a header, and so is any line that repeats it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
 
 
 def names_text_column(fields: Sequence[str]) -> bool:
-    """Say whether a line can only name columns, a text's among them."""
+    """Return whether a line can only be a header that names a column of texts."""
     return (
         len(fields) > 1
         and bool(find_columns(fields, TEXT_COLUMNS))
@@ -40,30 +39,30 @@ def names_text_column(fields: Sequence[str]) -> bool:
 
 
 class TextParser(RowParser):
-    """Makes rows of texts, or of the files that hold them, and of their labels."""
+    """Makes rows from texts, or from paths of text files, and their labels."""
 
     paths = TEXT_FILE_COLUMNS
     texts = TEXT_COLUMNS
     strips = False
 
     def names_columns(self, fields: Sequence[str]) -> bool:
-        """Say whether a line can only be a header, see :class:`RowParser`."""
+        """Return whether a line must be a header, see :class:`RowParser`."""
         return names_text_column(fields)
 
     def is_payload(self, field: str) -> bool:
-        """Say whether a field names a file."""
+        """Return whether a field names a file."""
         return is_file(field)
 
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
-        """Parse the fields of a record without header; see the module's examples."""
+        """Parse the fields of a record of a file without a header; see the module's examples."""
         used = without_padding([field if field.strip() else "" for field in fields])
         first = used[0].strip() if used else ""
         has_ml_use = bool(used) and is_ml_use(first) and (len(used) > 1 or len(fields) > 1)
         if (media := next(filter(is_media, used[has_ml_use : has_ml_use + 1]), None)) is not None:
             message = (
-                "the row names an image or a video, and the file is one of texts; keep the rows of "
-                "each task in files of their own (if it is a text: a header such as "
-                "split,text,label says so)"
+                "the row names an image or a video, but this is a file of texts; keep the rows of "
+                "different tasks in separate files (if it is a text, add a header such as "
+                "split,text,label)"
             )
             return AnnotationError(RejectCode.BAD_LINE, message).reject(source, line, media.strip())
         if has_ml_use:
@@ -90,21 +89,21 @@ class TextParser(RowParser):
     def to_row(
         self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
     ) -> Row | Reject:
-        """Make a row of what its columns hold, or say why there is none."""
+        """Make a row from the contents of its columns, or a reject."""
         stripped, uri = text.strip(), path.strip()
-        if stripped:  # a column of texts may hold URLs; names of files are texts there
+        if stripped:  # a column of texts may contain URLs, but not paths
             uri = stripped if is_known_url(stripped) else ""
         try:
             split = named_split(ml_use)
             labels = without_padding([field.strip() for field in fields])
-            said = TextContent.decode(self._task.from_fields(labels, self._adjusted)).said
-            row = stored(check_uri(uri), said) if uri else inline(text, said)
+            annotation = TextContent.decode(self._task.from_fields(labels, self._adjusted)).said
+            row = stored(check_uri(uri), annotation) if uri else inline(text, annotation)
         except AnnotationError as exc:
             return exc.reject(source, line, uri)
         return Row(source, line, split, *row)
 
 
 def _is_misspelt(field: str) -> bool:
-    """Say whether a field can only be a misspelt ML_USE."""
+    """Return whether a field can only be a misspelt ML_USE."""
     # "BEST" and "TEXT" are about as close to "TEST" as its own misspellings.
     return _CAPITALS.fullmatch(field) is not None and near_ml_use(field, 0.8) is not None

@@ -13,7 +13,7 @@ def column_types(path: str) -> dict[str, str]:
 
     Raises:
         UsageError: tensorflow_metadata is not installed.
-        SourceError: the file is missing, is no schema, or leaves a type open.
+        SourceError: the file is missing, is not a schema, or lacks a type.
     """
     try:
         from google.protobuf import text_format

@@ -4,9 +4,9 @@
     TEST,gs://bucket/test.csv                gs://bucket/1.mp4,bike,150,inf
     import file                              list
 
-An import file may hold rows of segments beside lines that name lists, or only rows. What a list
-names is relative to its own folder. The import file's author chose the lists, so the same rules
-hold for them as for the payloads of its rows: :mod:`recordgen.storage.access`.
+An import file may contain rows of segments as well as lines that name lists, or only rows. Paths in
+a list are relative to the list's folder. The author of the import file chose the lists, so they
+follow the same rules as the payloads of its rows: :mod:`recordgen.storage.access`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from recordgen.storage import RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.tasks.task import Task
 
-# A list on a web server is held in memory, and nobody has vouched for it.
+# A list from a web server is untrusted and is kept in memory.
 _MAX_LIST_BYTES = 256_000_000
 
 
@@ -46,7 +46,7 @@ def parse_lines(
     adjusted: Adjustments,
     given: Given = NOTHING_GIVEN,
 ) -> Iterator[Row | Reject]:
-    """Parse the lines of an import file but those that name lists, which are read separately.
+    """Parse the lines of an import file, except lines that name lists, which are read separately.
 
     Args and Raises: as :meth:`recordgen.sources.row_parser.RowParser.parse_lines`.
     """
@@ -56,7 +56,7 @@ def parse_lines(
             yield item
         elif item.annotation is not None:
             message = (
-                f"expected ML_USE and the path of a list of videos; labels and times stand in the "
+                f"expected ML_USE and the path of a list of videos; write labels and times in the "
                 f"list, as {task.expected}"
             )
             yield reject(item, RejectCode.TOO_MANY_FIELDS, message)
@@ -102,8 +102,8 @@ def read_list(
         for item in one_by_one(rows):
             if isinstance(item, Row) and is_list(item.uri):
                 message = (
-                    f"expected {task.expected}, but the path is that of a further list; name it in "
-                    f"the import file"
+                    f"expected {task.expected}, but the path names another list; name it in the "
+                    f"import file"
                 )
                 item = reject(item, RejectCode.BAD_ANNOTATION, message)
             yield item
@@ -124,7 +124,7 @@ def _open_list(path: str, named_by: str, access: Access) -> Iterator[Iterator[by
 
 
 def _first_and_lists(records: Iterable[Record | Reject]) -> Iterator[Record]:
-    """Yield what may be a header, and what may name a list: making rows of all takes long."""
+    """Yield the records that may be a header or name a list: making all rows would be slow."""
     is_first = True
     for record in records:
         if isinstance(record, Record) and (is_first or LIST_SUFFIX in record.text.lower()):
@@ -133,7 +133,7 @@ def _first_and_lists(records: Iterable[Record | Reject]) -> Iterator[Record]:
 
 
 def _list_bytes(path: str, row: Row, access: Access) -> int:
-    """Return the size of a list. Raises: SourceError: it cannot be read, or may not be."""
+    """Return the size of a list. Raises: SourceError: it is missing or may not be read."""
     where = f"{row.source}:{row.line}"
     _check_access(path, row.source, where, access)
     try:

@@ -1,14 +1,14 @@
-"""Files by path or URL: local ones directly, web servers and everything else through fsspec.
+"""Read and write files by path or URL: local files directly, all others through fsspec.
 
 fsspec knows gs://, s3://, https://, memory:// and the schemes of its plug-ins. Its libraries find
 the credentials.
 
-    local.py    this machine's files
-    remote.py   object stores, and what else fsspec speaks
+    local.py    files of this machine
+    remote.py   object stores and the other storages that fsspec knows
     http.py     web servers, read-only
 
-Requests that fail for a passing reason are repeated (:mod:`recordgen.storage.retries`). A missing
-file and a forbidden one have errors of their own, so an outage never looks like either.
+Transient failures are retried (:mod:`recordgen.storage.retries`). Missing files and forbidden files
+have their own errors, so an outage never looks like either.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from recordgen.storage.terms import FileInfo as FileInfo
 from recordgen.storage.terms import RequestContext as RequestContext
 from recordgen.storage.terms import without_retries as without_retries
 
-_LOOKING = "cannot look"
+_NO_ACCESS = "cannot access"
 
 
 class _Storage(Protocol):
-    """What the module of a storage does; that of web servers only reads."""
+    """Functions that each storage module has; http.py has only the reading ones."""
 
     def info(self, path: str, context: RequestContext) -> FileInfo: ...
     def read_bytes(self, path: str, at_most: int | None, context: RequestContext) -> bytes: ...
@@ -59,7 +59,7 @@ class _Storage(Protocol):
 
 
 def _storage(path: str, *, writable: bool = False) -> _Storage:
-    """Return the storage of a path; only what is needed loads the libraries of a far one."""
+    """Return the storage module for a path; import libraries only when they are needed."""
     if is_local(path):
         return local
     if writable:
@@ -78,7 +78,7 @@ def _storage(path: str, *, writable: bool = False) -> _Storage:
 
 
 def is_known(path: str) -> bool:
-    """Say whether there is a storage for the scheme of ``path``."""
+    """Return whether there is a storage for the scheme of ``path``."""
     if is_local(path):
         return True
     from recordgen.storage import filesystems
@@ -87,18 +87,19 @@ def is_known(path: str) -> bool:
 
 
 def check_writable(path: str) -> None:
-    """Check that a storage of this kind can be written at all. Raises: UsageError."""
+    """Check that this kind of storage is writable. Raises: UsageError."""
     if not path:
         raise UsageError("the output must be a folder or URL (got an empty text)")
     scheme, slash, rest = path.partition(":/")
     if slash and rest[:1] != "/" and scheme.lower() in ("file", "http", "https", *OBJECT_STORES):
         raise UsageError(
-            f"{path}: a URL has two slashes behind its scheme: {scheme}://…; pathlib.Path removes "
-            f"one, so give a text"
+            f"{path}: a URL needs two slashes after its scheme: {scheme}://…; pathlib.Path removes "
+            f"one, so pass a str"
         )
     if is_http(path):
         raise UsageError(
-            f"{path}: web servers cannot be written to; give a folder or a URL such as gs:// or s3://"
+            f"{path}: web servers cannot be written to; give a folder or a URL such as gs:// or "
+            f"s3://"
         )
 
 
@@ -107,16 +108,16 @@ def info(path: str, context: RequestContext = ANY_REQUEST) -> FileInfo:
 
     Raises:
         FileNotFoundError: there is nothing at ``path``.
-        PermissionError: it may not be looked at.
+        PermissionError: access is denied.
         IsADirectoryError: it is not a regular file.
-        NotAllowedError: ``context`` forbids it.
+        NotAllowedError: ``context`` forbids the request.
         StorageError: storage failed.
     """
     return _storage(path).info(path, context)
 
 
 def local_infos(paths: Iterable[str]) -> Iterator[FileInfo | None]:
-    """Look up many regular files of this machine; None: ask :func:`info` what is wrong."""
+    """Look up many local regular files; None where :func:`info` would raise."""
     return local.infos(paths)
 
 
@@ -135,13 +136,8 @@ def read_bytes(
 ) -> bytes:
     """Return the whole content of a regular file.
 
-    Args:
-        path: the file.
-        at_most: a larger file is an error, known before more than that was read; None: any size.
-        context: see :class:`RequestContext`.
-
     Raises:
-        FileTooLargeError: it has more than ``at_most`` bytes.
+        FileTooLargeError: it has more than ``at_most`` bytes, which are not all read.
         OSError, StorageError: as :func:`info`.
     """
     return _storage(path).read_bytes(path, at_most, context)
@@ -153,7 +149,7 @@ def read_text(path: str) -> str:
 
 
 def read_range(path: str, start: int, length: int) -> bytes:
-    """Return ``length`` bytes of a file in a storage that can be written, from ``start``.
+    """Return ``length`` bytes of a file from ``start``; not for web servers.
 
     Raises:
         StorageError: the file is shorter, or storage failed.
@@ -162,7 +158,7 @@ def read_range(path: str, start: int, length: int) -> bytes:
     data = _storage(path, writable=True).read_range(path, start, length)
     if len(data) != length:
         raise StorageError(
-            f"{path}: bytes {start} to {start + length} were asked for, {len(data)} came"
+            f"{path}: requested bytes {start} to {start + length}, got {len(data)} bytes"
         )
     return data
 
@@ -173,10 +169,10 @@ def open_read(path: str, context: RequestContext = ANY_REQUEST) -> IO[bytes]:
 
 
 def replacing(path: str) -> AbstractContextManager[IO[bytes]]:
-    """Open ``path`` for writing so that readers see the old content or the new, never a part.
+    """Open ``path`` for writing so that readers see the old or the new content, never a part.
 
     A local file is written under another name and renamed; an object appears when it is closed.
-    Folders are made. Raises: StorageError.
+    Missing folders are created. Raises: StorageError.
     """
     return _storage(path, writable=True).replacing(path)
 
@@ -197,49 +193,45 @@ def move(source: str, target: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file or a folder with all it holds; nothing there is fine. Raises: StorageError."""
+    """Remove a file or a folder with its content, if it exists. Raises: StorageError."""
     _storage(path, writable=True).remove(path)
 
 
 def exists(path: str) -> bool:
-    """Say whether there is a file or folder at ``path``. Raises: StorageError."""
-    with only_storage_errors(path, _LOOKING):
+    """Return whether there is a file or folder at ``path``. Raises: StorageError."""
+    with only_storage_errors(path, _NO_ACCESS):
         return _storage(path).exists(path)
 
 
 def list_files(pattern: str) -> list[str]:
-    """Return the files that ``pattern`` matches, sorted; a pattern without magic is a path.
-
-    Folders are left out. Nothing that matches gives an empty list. Raises: StorageError.
-    """
-    with only_storage_errors(pattern, _LOOKING):
+    """Return the files (not folders) that a path or glob matches, sorted. Raises: StorageError."""
+    with only_storage_errors(pattern, _NO_ACCESS):
         return _storage(pattern).list_files(pattern)
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:
-    """Return what lies in ``folder`` as (name, is a folder), sorted; no folder: nothing.
+    """Return the entries of ``folder`` as (name, is a folder), sorted; empty if it does not exist.
 
     Raises: StorageError.
     """
-    with only_storage_errors(folder, _LOOKING):
+    with only_storage_errors(folder, _NO_ACCESS):
         return _storage(folder).list_dir(folder)
 
 
 def list_infos(
     folder: str, context: RequestContext, *, first: str = "", last: str | None = None
 ) -> Iterator[dict[str, FileInfo]]:
-    """Yield what :func:`info` returns for the files directly in ``folder``, by path, in pages.
+    """Yield the infos of the files directly in ``folder``, by path, in pages.
 
-    Each page takes one request. Local files, web servers and most plug-ins give no page, nor does a
-    folder that may not be listed or does not exist. A file that is missing here may still exist:
-    look it up.
+    Each page takes one request. There are no pages for local files, web servers and most plug-ins,
+    nor for a folder that does not exist or may not be listed. A file that is missing here may still
+    exist: look it up.
 
     Args:
-        folder: the files' paths up to the last ``/``.
+        folder: path of the files up to the last ``/``.
         context: see :class:`RequestContext`.
-        first: the name of the first file that is wanted, in the order of UTF-8; pages may begin
-            earlier.
-        last: the name of the last one; its page is the last. None: all pages.
+        first: name of the first file to list, in the order of UTF-8; pages may begin earlier.
+        last: name of the last file to list; its page is the last. None lists all.
 
     Raises:
         StorageError: storage failed.
@@ -257,10 +249,10 @@ def list_folders(root: str, prefix: str) -> list[str]:
 
 
 def expand(source: str | list[str] | tuple[str, ...]) -> list[str]:
-    """Return the import files that one or several paths or globs name, each once, in order.
+    """Return the import files that the paths or globs match, each once, in order.
 
     Raises:
-        SourceError: a path or glob names no file, or one that may not be looked at.
+        SourceError: a path or glob matches no file, or access to it is denied.
         StorageError: storage failed.
     """
     files: dict[str, None] = {}
@@ -270,7 +262,7 @@ def expand(source: str | list[str] | tuple[str, ...]) -> list[str]:
             found = _storage(path).list_files(path)
         except OSError as exc:
             raise SourceError(
-                f"{pattern}: cannot look at this import file: {exc.strerror or exc}"
+                f"{pattern}: cannot access this import file: {exc.strerror or exc}"
             ) from exc
         if not found:
             raise SourceError(

@@ -1,20 +1,20 @@
-"""What the rows of an import file may reach: import files are not trusted.
+"""Access rules for rows: which files the rows of an import file, which is not trusted, may reach.
 
     import file       its rows reach
     local, DataFrame  local files and object stores
     gs://, s3://, …   the same kind of storage, never local files
     https://          https://, at public addresses or on the import file's own server
 
-``allow_scheme`` adds schemes, but never the local one. ``allow_root`` then leaves of all that what
-lies under the given folders and URL prefixes. In a step of a pipeline rows are confined: whoever
-writes the import file is rarely whom the step's rights were given to. Then they reach
+``allow_scheme`` adds schemes, but never the local one. ``allow_root`` then restricts access to the
+given folders and URL prefixes. In a pipeline step, rows are confined, because the author of the
+import file rarely has the rights of the step:
 
-    import file       its rows reach, beside allow_root
+    import file       its rows reach, in addition to allow_root
     /data/a.csv       /data/…
     gs://b/c/a.csv    gs://b/…
     https://host/a    https://host/…
 
-Nothing here asks the network: the address of a host is checked when a connection is made.
+Nothing here uses the network: the address of a host is checked when a connection is made.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ from recordgen.storage.paths import (
 )
 from recordgen.storage.terms import UrlPolicy
 
-# Several names of one storage.
+# Aliases of a scheme.
 _FAMILY = {"gcs": "gs", "s3a": "s3", "abfs": "az", "abfss": "az"}
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _LOCAL_SCHEMES = ("file", "local", "asynclocal")
 
-# Folders in which Kubeflow's launcher and Vertex AI show buckets.
+# Folders under which Kubeflow's launcher and Vertex AI mount buckets.
 _MOUNTED = {"gcs": "gs", "s3": "s3"}
 
-# Servers and libraries read these in different ways.
+# Servers and libraries interpret these characters differently.
 _ODD = re.compile(r"[\\\x00-\x20\x7f]")
 _ODD_PATH = re.compile(r"\\|%2f|%5c", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What rows may reach.
+    """Access rules: what rows may reach.
 
     Attributes:
-        allow_scheme: schemes beside those that are open anyway.
+        allow_scheme: schemes allowed in addition to the default ones.
         allow_root: folders and URL prefixes; empty: no restriction.
-        confined: rows reach the folder, bucket or server of their import file, and allow_root.
+        confined: rows reach only the folder, bucket or server of their import file, and allow_root.
     """
 
     allow_scheme: tuple[str, ...] = ()
@@ -72,12 +72,12 @@ class Access:
             if not _SCHEME.fullmatch(scheme) or scheme in _LOCAL_SCHEMES:
                 raise UsageError(
                     f"allow_scheme must be the scheme of a URL, such as https (got {scheme!r}); "
-                    f"local files are open to local import files, and never to others"
+                    f"only local import files may reach local files"
                 )
         object.__setattr__(self, "_roots", tuple(map(_parse_root, self.allow_root)))
 
     def refusal(self, path: str, source: str) -> str | None:
-        """Return why a row of the import file ``source`` may not reach ``path``; None: it may."""
+        """Return why a row of the import file ``source`` may not reach ``path``, else None."""
         if self.confined:
             return self._confined_refusal(path, source)
         if not self._roots and is_local(path) and is_local(source):
@@ -85,10 +85,10 @@ class Access:
         return self._scheme_refusal(path, source) or self._root_refusal(path)
 
     def may_be_private(self, url: str, source: str, *, redirected: bool) -> bool:
-        """Say whether an http URL that is not refused may lie at a private address.
+        """Return whether an http URL that is not refused may be at a private address.
 
-        It may where the user named its prefix; and unless a redirect leads there, where the user
-        allowed the scheme, or on the server that the import file comes from.
+        It may if ``allow_root`` contains it. Unless it is the target of a redirect, it also may if
+        the user allowed its scheme or if it is on the import file's own server.
         """
         if self._roots:
             is_named = self._root_refusal(url) is None
@@ -100,10 +100,10 @@ class Access:
             is_http(source) and origin_of(url) == origin_of(source)
         )
 
-    def may_be_told(self, url: str, source: str) -> bool:
-        """Say whether the headers and credentials that are configured may be sent to an http URL.
+    def may_get_credentials(self, url: str, source: str) -> bool:
+        """Return whether configured headers and credentials may be sent to an http URL.
 
-        They may where the user named the place: by a prefix, or as the import file's own server.
+        They may if ``allow_root`` contains it or if it is on the import file's own server.
         """
         if self._roots and self._root_refusal(url) is None:
             return True
@@ -127,7 +127,7 @@ class Access:
         if _FAMILY.get(scheme, scheme) in allowed:
             return None
         if scheme in _LOCAL_SCHEMES:
-            return f"{scheme}:// is not read; write the path alone"
+            return f"{scheme}:// is not supported; write only the path"
         where = "a local import file" if own == "file" else f"an import file on {own}://"
         return f"rows of {where} may not reach {scheme}://; --allow-scheme {scheme} allows it"
 
@@ -137,14 +137,14 @@ class Access:
         place = _place(path)
         if place is None:
             return (
-                "--allow-root is given, and a path with '..' or a URL that can be read in several "
-                "ways cannot be compared with it; write it plainly"
+                "a path with '..' or an ambiguous URL cannot be compared with --allow-root; write "
+                "it plainly"
             )
         if any(place[: len(root)] == root for root in self._roots):
             return None
         return (
-            f"it lies outside of {', '.join(self.allow_root)}; another --allow-root PREFIX allows "
-            f"more"
+            f"it lies outside of {', '.join(self.allow_root)}; allow it with another --allow-root "
+            f"PREFIX"
         )
 
     def _confined_refusal(self, path: str, source: str) -> str | None:
@@ -154,8 +154,8 @@ class Access:
         place = _place(path)
         if place is None:
             return (
-                "a path with '..' or a URL that can be read in several ways cannot be compared "
-                "with what rows may reach; write it plainly"
+                "a path with '..' or an ambiguous URL cannot be compared with what rows may reach"
+                "; write it plainly"
             )
         own = _own_places(source)
         if any(place[: len(root)] == root for root in (*own, *self._roots)):
@@ -163,14 +163,14 @@ class Access:
         if not self._roots and scheme in _with_https(self.allow_scheme):
             return None
         return (
-            f"in a pipeline's step, rows reach {_shown(own[0])} and allow_root alone; "
+            f"in a pipeline step, rows reach only {_shown(own[0])} and allow_root; "
             f"allow_root={_shown(_wider(place))} allows it"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class RowUrlPolicy(UrlPolicy):
-    """Where http requests for the rows of one import file may go.
+    """The URL policy of requests for the rows of one import file.
 
     Attributes:
         access: what rows may reach.
@@ -186,12 +186,12 @@ class RowUrlPolicy(UrlPolicy):
     def may_be_private(self, url: str, *, redirected: bool) -> bool:  # noqa: D102
         return self.access.may_be_private(url, self.source, redirected=redirected)
 
-    def may_be_told(self, url: str, *, redirected: bool) -> bool:  # noqa: D102
-        return not redirected and self.access.may_be_told(url, self.source)
+    def may_get_credentials(self, url: str, *, redirected: bool) -> bool:  # noqa: D102
+        return not redirected and self.access.may_get_credentials(url, self.source)
 
 
 def _with_https(schemes: tuple[str, ...]) -> tuple[str, ...]:
-    """Add https to http: whoever trusts the one trusts the other."""
+    """Add https if http is there: a user who trusts http trusts https."""
     return (*schemes, "https") if "http" in schemes else schemes
 
 
@@ -206,9 +206,9 @@ def _parse_root(root: str) -> tuple[str, ...]:
 
 
 def _place(path: str) -> tuple[str, ...] | None:
-    """Return where a path lies, as names from the outside in; None: that cannot be said.
+    """Return the names along a path, outermost first; None if the path is ambiguous.
 
-    ``/a/../b/1.jpg`` → ``("file", "b", "1.jpg")``, with symlinks followed;
+    ``/a/../b/1.jpg`` → ``("file", "b", "1.jpg")``, with symlinks resolved;
     ``gcs://bucket/a/1.jpg`` → ``("gs", "bucket", "a", "1.jpg")``;
     ``https://Host/a%20b?c`` → ``("https", "host", "443", "a b")``.
     """
@@ -237,9 +237,9 @@ def _place(path: str) -> tuple[str, ...] | None:
 
 @lru_cache(64)
 def _own_places(source: str) -> tuple[tuple[str, ...], ...]:
-    """Return the folder, bucket or server of an import file, which confined rows reach.
+    """Return the folder, bucket or server of an import file, which confined rows may reach.
 
-    Pipelines show a bucket as a folder, too: ``/gcs/bucket/a.csv`` is ``gs://bucket/a.csv``.
+    Pipelines also mount buckets as folders: ``/gcs/bucket/a.csv`` is ``gs://bucket/a.csv``.
     """
     place = _place(folder_of(source) if is_local(source) else source) or (scheme_of(source),)
     if place[0] != "file":
@@ -250,14 +250,14 @@ def _own_places(source: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _wider(place: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the folder, bucket or server in which a place lies."""
+    """Return the folder, bucket or server that contains a place."""
     if place[0] == "file":
         return place[:-1]
     return place[: 3 if is_http(f"{place[0]}://") else 2]
 
 
 def _shown(place: tuple[str, ...]) -> str:
-    """Return a place as a person writes it: ``("gs", "bucket")`` → ``gs://bucket``."""
+    """Format a place as a path or URL: ``("gs", "bucket")`` → ``gs://bucket``."""
     if place[0] == "file":
         return "/" + "/".join(place[1:])
     if is_http(f"{place[0]}://"):
@@ -267,5 +267,5 @@ def _shown(place: tuple[str, ...]) -> str:
 
 
 def _names(path: str) -> list[str]:
-    """Return the names in an absolute path; a slash at the end is none."""
+    """Return the names in an absolute path; a trailing slash adds none."""
     return path.rstrip("/").split("/")[1:]

@@ -1,25 +1,25 @@
-"""Which network addresses are public, and what makes two URLs one server's."""
+"""Network addresses: whether they are public, and the server of a URL."""
 
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
-#: The usual ports of web servers, by scheme.
+#: Default ports of web servers, by scheme.
 PORTS = {"http": 80, "https": 443}
 
 # RFC 6052: the last 32 bits are an IPv4 address behind a translator.
 _NAT64 = IPv6Network("64:ff9b::/96")
 
-# Python does not know of all of these that they are private, or not in all versions: IPv4 in IPv6
-# of old, site-local, and NAT64 of a network's own.
+# Private networks that Python, at least in some versions, takes for public: deprecated
+# IPv4-compatible addresses, site-local addresses, and a network's own NAT64.
 _NOT_PUBLIC = tuple(map(IPv6Network, ("::/96", "fec0::/10", "64:ff9b:1::/48")))
 
 
 def origin_of(url: str) -> tuple[str, str, int | None]:
     """Return scheme, host and port: ``https://Host/a`` → ``("https", "host", 443)``.
 
-    What is no URL has no port, which is None.
+    The port is None if ``url`` is not a valid URL or its scheme has no default port.
     """
     try:
         parts = urlsplit(url)
@@ -29,10 +29,10 @@ def origin_of(url: str) -> tuple[str, str, int | None]:
 
 
 def is_public(address: str) -> bool:
-    """Say whether an IP address is one of the public internet.
+    """Return whether an IP address belongs to the public internet.
 
-    Loopback, private, link-local (169.254.169.254, where clouds hand out credentials), shared,
-    reserved and multicast addresses are not, nor IPv6 addresses that stand for one of them.
+    Loopback, private, link-local (169.254.169.254, where clouds serve credentials), shared,
+    reserved and multicast addresses do not, nor do IPv6 addresses that embed one of them.
     """
     ip = ip_address(address.split("%", 1)[0])
     inner = _embedded(ip) if isinstance(ip, IPv6Address) else None
@@ -44,7 +44,7 @@ def is_public(address: str) -> bool:
 
 
 def _embedded(ip: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address leads to, if it does."""
+    """Return the IPv4 address that an IPv6 address embeds, if any."""
     if ip in _NAT64:
         return IPv4Address(int(ip) & 0xFFFFFFFF)
     return ip.ipv4_mapped or ip.sixtofour

@@ -1,7 +1,7 @@
-"""What the exceptions of storage libraries mean: missing, forbidden, passing, lasting.
+"""Classify the exceptions of storage libraries: missing, forbidden, transient, lasting.
 
-Each library has its own exceptions, and any of them may be missing. Exceptions are classified by
-their HTTP status, or by name where they carry none.
+Each library has its own exceptions, and any library may not be installed. So exceptions are
+classified by their HTTP status, or by the names of their classes if they carry none.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from recordgen.storage.paths import is_http
 
 
 class Meaning(Enum):
-    """What a failure says."""
+    """What a failure means."""
 
     MISSING = "there is no such file"
-    NO_FILE = "there is something, but no file"
-    FORBIDDEN = "it may not be read"
-    REFUSED = "the server refuses such a request"
-    MALFORMED = "what came is no answer"
-    TRANSIENT = "it may pass"
-    UNTRUSTED = "there is no connection that can be trusted"
-    LASTING = "it will not pass"
+    NO_FILE = "it exists, but is not a file"
+    FORBIDDEN = "reading it is not allowed"
+    REFUSED = "the server refuses this request"
+    MALFORMED = "the response is not valid HTTP"
+    TRANSIENT = "a retry may succeed"
+    UNTRUSTED = "the server's certificate is not trusted"
+    LASTING = "a retry will not help"
 
 
-class PassingFailure(Exception):
-    """A request failed in a way that may pass; no library knows this class.
+class TransientFailure(Exception):
+    """A transient failure of a request, as a class that no library knows and so none retries.
 
     Attributes:
-        status: the HTTP status; None: there was no answer.
+        status: the HTTP status; None if there was no response.
     """
 
     def __init__(self, reason: str, status: int | None = None) -> None:
@@ -47,18 +47,19 @@ class PassingFailure(Exception):
         self.status = status
 
 
-# What a failure says, by the status that it carries; what is missing here depends on the storage.
+# Meanings of HTTP statuses; the meaning of any other status depends on the storage.
 _BY_STATUS = {
     **dict.fromkeys((408, 425, 429, 500, 502, 503, 504, 507, 508, 509, 529), Meaning.TRANSIENT),
     **dict.fromkeys((401, 402, 403, 451), Meaning.FORBIDDEN),
     **dict.fromkeys((404, 410), Meaning.MISSING),
 }
 
-#: A server answers so when it may answer otherwise next time.
-TRANSIENT_STATUS = {status for status, said in _BY_STATUS.items() if said is Meaning.TRANSIENT}
+#: Statuses after which a retry may succeed.
+TRANSIENT_STATUS = {status for status, found in _BY_STATUS.items() if found is Meaning.TRANSIENT}
 
-# By a library's class: a connection that failed, …
+# Meanings of the libraries' classes.
 _BY_NAME = {
+    # A failed connection.
     "aiohttp.ClientConnectionError": Meaning.TRANSIENT,
     "aiohttp.ClientPayloadError": Meaning.TRANSIENT,
     "azure.ServiceRequestError": Meaning.TRANSIENT,
@@ -73,21 +74,21 @@ _BY_NAME = {
     "google.TransportError": Meaning.TRANSIENT,
     "http.HTTPException": Meaning.TRANSIENT,
     "requests.RequestException": Meaning.TRANSIENT,
-    # … or a name that cannot be: the row's fault.
+    # An impossible name, which is the row's fault.
     "aiohttp.InvalidURL": Meaning.MISSING,
     "botocore.ParamValidationError": Meaning.MISSING,
 }
 
-# By one of Python's classes. A ValueError that is not here may be a setting's.
+# Meanings of Python's classes. No plain ValueError: it may come from a wrong setting.
 _BY_CLASS: dict[type, Meaning] = {
     RecordgenError: Meaning.LASTING,
-    PassingFailure: Meaning.TRANSIENT,
+    TransientFailure: Meaning.TRANSIENT,
     FileNotFoundError: Meaning.MISSING,
     IsADirectoryError: Meaning.NO_FILE,
     NotADirectoryError: Meaning.NO_FILE,
     PermissionError: Meaning.FORBIDDEN,
     UnicodeError: Meaning.MISSING,  # the name of a bucket, object or host
-    # The answer was cut, or comes from a proxy.
+    # The response was truncated, or comes from a proxy.
     UnicodeDecodeError: Meaning.TRANSIENT,
     json.JSONDecodeError: Meaning.TRANSIENT,
     EOFError: Meaning.TRANSIENT,
@@ -95,16 +96,16 @@ _BY_CLASS: dict[type, Meaning] = {
     asyncio.TimeoutError: Meaning.TRANSIENT,
 }
 
-# What aiohttp's parser says of a header or a status that is none; it calls it a 400 of the server.
+# aiohttp's parser raises this for an invalid header or status, with the status 400.
 _BAD_MESSAGE = "aiohttp.BadHttpMessage"
 
-_IMPOSSIBLE_TEXTS = ("Bad Request: ", "embedded null byte")  # gcsfs's 400; the system's
-# botocore's bucket name of s3://KEY:SECRET@bucket: a secret without a scheme before it.
+_IMPOSSIBLE_TEXTS = ("Bad Request: ", "embedded null byte")  # gcsfs's 400; Python's
+# botocore's bucket name for s3://KEY:SECRET@bucket: a secret without a scheme in front.
 _USERINFO = re.compile(r"[^\s/:@]+:[^\s/@]+@")
 
 _FORBIDDEN_TEXT = "Forbidden: "  # gcsfs's 403
 
-# S3 says these of whoever asks, not of the object; s3fs makes PermissionErrors of some.
+# S3 errors about the caller, not the object; s3fs turns some into PermissionErrors.
 _CREDENTIAL_CODES = frozenset(
     {
         "AccountProblem",
@@ -120,22 +121,19 @@ _CREDENTIAL_CODES = frozenset(
     }
 )
 
-# Google's, for a token that has run out or was never valid.
+# Google's texts for an expired or invalid token.
 _CREDENTIAL_TEXTS = ("invalid credentials", "invalid authentication", "invalid_grant")
 
 
 def is_transient(exc: BaseException, path: str) -> bool:
-    """Say whether the failure may pass."""
+    """Return whether a retry may succeed."""
     return meaning(exc, path) is Meaning.TRANSIENT
 
 
 def to_error(exc: Exception, path: str, tried: str) -> Exception:
-    """Return a failure as FileNotFoundError, PermissionError, IsADirectoryError or a StorageError.
+    """Map a failure to FileNotFoundError, PermissionError, IsADirectoryError or a StorageError.
 
-    Args:
-        exc: what a library raised.
-        path: what it was asked about.
-        tried: how often and how long it was asked; empty: once.
+    ``tried`` describes the attempts made; it is empty for a single attempt.
     """
     if isinstance(exc, RecordgenError):
         return exc
@@ -168,19 +166,14 @@ _RESPONSE_CODES = {
 
 
 def shown_cause(exc: Exception) -> Exception | None:
-    """Return what a traceback may show of an error's cause; None: its text may hold a secret."""
+    """Return the cause for a traceback; None if its text may hold a secret."""
     text = str(exc)
     return None if _USERINFO.search(text) or masked(text) != text else exc
 
 
 @contextmanager
 def only_storage_errors(path: str, doing: str) -> Iterator[None]:
-    """Turn what speaks against one file into StorageError, where there must be one.
-
-    Args:
-        path: the file or folder.
-        doing: what is impossible then, such as ``cannot write``.
-    """
+    """Turn any OSError into StorageError; ``doing`` is the failure, such as ``cannot write``."""
     try:
         yield
     except OSError as exc:
@@ -196,7 +189,7 @@ def only_storage_errors(path: str, doing: str) -> Iterator[None]:
 
 @contextmanager
 def named_errors(path: str) -> Iterator[None]:
-    """Turn what a library raises into what :func:`to_error` makes of it."""
+    """Map what a library raises by :func:`to_error`."""
     try:
         yield
     except RecordgenError:
@@ -206,10 +199,10 @@ def named_errors(path: str) -> Iterator[None]:
 
 
 def meaning(exc: BaseException, path: str) -> Meaning:
-    """Return what a failure to read ``path`` says."""
-    said = _by_type(exc)
-    if said in (Meaning.MISSING, Meaning.NO_FILE, Meaning.LASTING):
-        return said
+    """Return the meaning of a failure to read ``path``."""
+    by_type = _by_type(exc)
+    if by_type in (Meaning.MISSING, Meaning.NO_FILE, Meaning.LASTING):
+        return by_type
     if _credentials_failed(exc):
         return Meaning.LASTING
     if _is_impossible(exc):
@@ -219,7 +212,7 @@ def meaning(exc: BaseException, path: str) -> Meaning:
     if status is not None:
         is_parsed = not any(_BAD_MESSAGE in map(_name, type(item).__mro__) for item in causes)
         return _of_status(status, exc, path) if is_parsed else Meaning.MALFORMED
-    if said is Meaning.FORBIDDEN or str(exc).startswith(_FORBIDDEN_TEXT):
+    if by_type is Meaning.FORBIDDEN or str(exc).startswith(_FORBIDDEN_TEXT):
         return Meaning.FORBIDDEN
     if any(isinstance(item, ssl.SSLCertVerificationError) for item in causes):
         return Meaning.UNTRUSTED
@@ -227,7 +220,7 @@ def meaning(exc: BaseException, path: str) -> Meaning:
         return Meaning.MISSING
     if any(map(_is_lost_connection, causes)):
         return Meaning.TRANSIENT
-    return said or Meaning.LASTING
+    return by_type or Meaning.LASTING
 
 
 def _of_status(status: int, exc: BaseException, path: str) -> Meaning:
@@ -235,14 +228,14 @@ def _of_status(status: int, exc: BaseException, path: str) -> Meaning:
         return _BY_STATUS[status]
     if is_http(path):
         return Meaning.REFUSED if status < 500 else Meaning.TRANSIENT
-    # Google says 400 of an object that there cannot be; S3 says it of credentials and regions, too.
+    # Google returns 400 for an impossible name; S3 also for wrong credentials and regions.
     is_gcs = path.startswith(("gs://", "gcs://"))
     is_named = status == 400 and is_gcs and "requester pays" not in str(exc)
     return Meaning.MISSING if is_named else Meaning.LASTING
 
 
 def _by_type(exc: BaseException) -> Meaning | None:
-    """Return what the first class says, from the exception's own on, that a table names."""
+    """Return the meaning of the first class in the exception's MRO that a table contains."""
     for kind in type(exc).__mro__:
         if found := _BY_CLASS.get(kind) or _BY_NAME.get(_name(kind)):
             return found
@@ -254,10 +247,10 @@ def _is_lost_connection(exc: BaseException) -> bool:
 
 
 def status_of(exc: BaseException) -> int | None:
-    """Return the HTTP status that an exception, or what it was made of, carries."""
+    """Return the HTTP status that an exception or one of its causes carries."""
     for item in _causes(exc):
         if _is_lost_connection(item):
-            return None  # aiohttp calls a broken connection a 400 of the parser's
+            return None  # aiohttp gives a broken connection the status 400 of its parser
         response = getattr(item, "response", None)
         if isinstance(response, dict):  # botocore
             status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -277,28 +270,28 @@ def status_of(exc: BaseException) -> int | None:
 
 
 def _credentials_failed(exc: BaseException) -> bool:
-    """Say whether it is us whom the storage does not know, rather than the object."""
+    """Return whether storage rejected our credentials, not the object."""
     for item in _causes(exc):
         response = getattr(item, "response", None)
         if isinstance(response, dict):
             return response.get("Error", {}).get("Code") in _CREDENTIAL_CODES
     text = str(exc).lower()
-    return any(said in text for said in _CREDENTIAL_TEXTS)
+    return any(known in text for known in _CREDENTIAL_TEXTS)
 
 
 def _causes(exc: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and what it was made of."""
+    """Yield an exception and its causes."""
     following: BaseException | None = exc
     while following is not None:
         yield following
-        inner = getattr(following, "os_error", None)  # aiohttp's, for a failing connection
+        inner = getattr(following, "os_error", None)  # of aiohttp's connection errors
         if isinstance(inner, BaseException):
             yield inner
         following = following.__cause__
 
 
 def _name(kind: type) -> str:
-    """Return a class's package and name: ``aiohttp.InvalidURL``, in whichever module it is."""
+    """Return a class's top-level package and name, such as ``aiohttp.InvalidURL``."""
     return f"{kind.__module__.split('.')[0]}.{kind.__name__}"
 
 
@@ -310,7 +303,7 @@ def _is_unknown_host(exc: BaseException) -> bool:
 
 
 def _is_impossible(exc: BaseException) -> bool:
-    """Say whether a bucket, object or host cannot have such a name."""
+    """Return whether no bucket, object or host can have such a name."""
     if "requester pays" in str(exc):  # gcsfs's ValueError
         return False
     return (isinstance(exc, ValueError) and str(exc).startswith(_IMPOSSIBLE_TEXTS)) or (

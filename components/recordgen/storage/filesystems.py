@@ -1,11 +1,12 @@
-"""fsspec's file systems, set up for many requests at once and for one place that retries.
+"""fsspec's file systems, set up for many concurrent requests and a single place that retries.
 
-Uploads in parts are repeated by gcsfs and botocore: only they know which part failed. Every other
-request is repeated by :mod:`recordgen.storage.retries`, as theirs do not do for many at once:
+gcsfs and botocore retry multipart uploads, as only they know which part failed. All other requests
+are retried by :mod:`recordgen.storage.retries`, as the libraries' retries do not suit many
+concurrent requests:
 
-    botocore  not a plain 429; 100 repetitions for all requests of a client together, then none
-    gcsfs     six attempts in half a minute, also where a certificate is not valid; neither the
-              number nor the waits can be set, and they cannot be interrupted
+    botocore  does not retry a plain 429; 100 retries for all requests of a client, then none
+    gcsfs     six attempts in half a minute, even for an invalid certificate; neither the number
+              nor the waits can be set, and the waits cannot be interrupted
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from fsspec import available_protocols, config, get_filesystem_class, registry
 from fsspec.core import strip_protocol, url_to_fs
 
 from recordgen.errors import StorageError, UnknownSchemeError
-from recordgen.storage.failures import TRANSIENT_STATUS, PassingFailure
+from recordgen.storage.failures import TRANSIENT_STATUS, TransientFailure
 from recordgen.storage.paths import is_chained, scheme_of
 from recordgen.storage.retries import RetryPolicy
 from recordgen.version import __version__
@@ -29,10 +30,10 @@ from recordgen.version import __version__
 if TYPE_CHECKING:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
-#: How many requests may be under way at once.
+#: Most concurrent requests.
 CONNECTIONS = 64
 
-# A change of one of these asks for other credentials or another endpoint.
+# Variables that choose credentials or an endpoint: a change needs a new file system.
 _ENVIRONMENT = (
     "AWS_ACCESS_KEY_ID",
     "AWS_DEFAULT_REGION",
@@ -45,20 +46,21 @@ _ENVIRONMENT = (
     "STORAGE_EMULATOR_HOST",
 )
 
-# Set by users of zonal buckets. gcsfs asks before each request of what kind a bucket is, and asks
-# again for one that it may not ask about: two requests for every image.
+# Set by users of zonal buckets. With it, gcsfs looks up the kind of the bucket before each request,
+# and does not cache a lookup that is forbidden: two requests for every image.
 _ZONAL_BUCKETS = "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"
 
 _GCS = ("gs", "gcs")
 _S3 = ("s3", "s3a")
 
-# What asks for one version of an object: #1650000000000000, ?generation=…, ?versionId=…
+# The end of a URL that names one version of an object: #1650000000000000, ?generation=…,
+# ?versionId=…
 _VERSION = re.compile(r"#\d+\Z|[?&](generation|versionId)=")
 
 
 @dataclass(frozen=True)
-class _Made:
-    """The file systems of one process. fsspec would make one, and log in, for each thread."""
+class _FileSystems:
+    """The file systems of one process. fsspec would create one, and log in, for each thread."""
 
     filesystems: dict[object, Any] = field(default_factory=dict)
     making: Lock = field(default_factory=Lock)
@@ -70,28 +72,26 @@ class _Made:
             return self.filesystems[key]
 
 
-# By process: neither their connections nor a lock that is held survive a fork.
-_made: dict[int, _Made] = {}
+# By process: neither connections nor a held lock survive a fork.
+_filesystems: dict[int, _FileSystems] = {}
 
 
 def is_known(path: str) -> bool:
-    """Say whether there is a storage for a URL."""
+    """Return whether there is a storage for a URL."""
     scheme = scheme_of(path).rsplit("::", 1)[-1]
-    # fsspec itself takes g:// for a Windows drive.
+    # fsspec itself would take g:// for a Windows drive.
     return scheme in available_protocols() or scheme in registry
 
 
 def names_version(path: str) -> bool:
-    """Say whether the URL of an object of Google's or Amazon's asks for one version of it."""
+    """Return whether the URL of a gs:// or s3:// object names one version of it."""
     return _VERSION.search(path) is not None
 
 
 def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
     """Return the file system for a URL, and the path in it.
 
-    Args:
-        path: the URL.
-        retrying: whether requests are repeated, as an upload in parts needs it.
+    With ``retrying``, the library retries requests, as multipart uploads need.
 
     Raises:
         UnknownSchemeError: fsspec does not know the scheme.
@@ -105,14 +105,14 @@ def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
             fs, inner = url_to_fs(path)
             return fs, inner
         is_store = scheme in (*_GCS, *_S3)
-        # Elsewhere a URL's host, user or account says with whom to connect.
+        # In other URLs the host, user or account selects the server.
         host = "" if is_store else path.partition("://")[2].partition("/")[0]
         root = f"{scheme}://{host}"
         versions = is_store and names_version(path)
         policy = RetryPolicy.from_environment()
         environment = tuple(map(os.environ.get, _ENVIRONMENT))
         key = (root, versions, retrying, policy, environment)
-        made = _made.setdefault(os.getpid(), _Made())
+        made = _filesystems.setdefault(os.getpid(), _FileSystems())
         fs = made.get(key, lambda: _make(root, policy, versions=versions, retrying=retrying))
         return fs, strip_protocol(path)
     except ImportError as exc:
@@ -123,7 +123,7 @@ def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
 
 def _make(root: str, policy: RetryPolicy, *, versions: bool, retrying: bool) -> Any:
     scheme = scheme_of(root)
-    # Listings change under us: we write into what we list.
+    # No cache: we write into the folders that we list.
     settings = {"use_listings_cache": False, "skip_instance_cache": True}
     if versions:
         settings["version_aware"] = True
@@ -152,16 +152,16 @@ def _gcs(scheme: str, settings: dict[str, bool], policy: RetryPolicy, *, retryin
 
 
 async def _fail_at_once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
-    """Answer a request of gcsfs; raise what it would repeat as an error that it does not know."""
+    """Send a request of gcsfs; raise failures that it would retry as an error it does not know."""
     from aiohttp import ClientError
 
     try:
         response = await send(request)
         await response.read()
     except ClientError as exc:
-        raise PassingFailure(f"{type(exc).__name__}: {exc}") from exc
+        raise TransientFailure(f"{type(exc).__name__}: {exc}") from exc
     if response.status in TRANSIENT_STATUS:
-        raise PassingFailure(response.reason or "", response.status)
+        raise TransientFailure(response.reason or "", response.status)
     return response
 
 
@@ -170,11 +170,11 @@ def _s3(scheme: str, settings: dict[str, bool], policy: RetryPolicy, *, attempts
         "retries": {"mode": "standard", "total_max_attempts": attempts},
         "max_pool_connections": CONNECTIONS,
         "read_timeout": policy.timeout_seconds,
-        # botocore would put together a long one for every request, a tenth of its time.
+        # botocore would build a long one for every request, a tenth of its time.
         "user_agent": f"recordgen/{__version__}",
     }
     theirs = config.conf.get("s3", {}).get("config_kwargs", {})
     fs = get_filesystem_class(scheme)(config_kwargs={**ours, **theirs}, **settings)
-    fs.retries = 1  # s3fs's own, around those of botocore
-    fs.connect()  # which many threads at once would do many times
+    fs.retries = 1  # s3fs's own retries, on top of botocore's
+    fs.connect()  # now: otherwise each of many concurrent threads would connect
     return fs

@@ -1,10 +1,10 @@
-"""Hosts that fail request after request: a circuit breaker for each, in each process.
+"""A circuit breaker for each host that keeps failing, in each process.
 
-    request ─fails, as often as it was repeated─▶ 16 in a row ─▶ no more requests for 60 s
-            ─is answered, with whatever──────────▶ 0 in a row       then a single one, for 120 s, …
+    request ─fails, after all retries──▶ 16 in a row ─▶ no requests for 60 s, then one trial,
+            ─gets any response─────────▶ 0 in a row     no requests for 120 s, …
 
-Only failures that began after the host's last answer are in a row: dead files among sound ones of
-the same host fail late, as they are asked for again and again, and do not speak against the host.
+A failure counts only if its request began after the host's last response: bad files among good ones
+on the same host fail late, after their retries, and must not count against the host.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from recordgen.storage.addresses import PORTS, origin_of
 from recordgen.storage.paths import is_http, resolve, scheme_of
 from recordgen.storage.terms import without_retries
 
-#: How many requests to a host fail in a row before it gets no more.
+#: Failures in a row after which a host gets no more requests.
 MOST_FAILURES = 16
 
-#: How long it gets none then; twice as long after each further failure.
+#: Length of the first pause without requests; each further failure doubles it.
 PAUSE_SECONDS = 60.0
 
 _HOSTS_SHOWN = 5
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Host:
-    """What is known of a host: how many requests failed since it last answered."""
+    """The state of a host: requests that failed since its last response."""
 
     __slots__ = ("_answered", "_closed_until", "_failures", "_lock", "_pause", "name")  # many
 
@@ -49,9 +49,9 @@ class _Host:
         self._closed_until = 0.0
 
     def is_suspect(self, path: str) -> bool:
-        """Say whether a request is a trial of a failing host; it is the only one for a while.
+        """Return whether a request is the single trial of a failing host after a pause.
 
-        Raises: UnreachableError: there may be no request now.
+        Raises: UnreachableError: the host is in a pause.
         """
         with self._lock:
             if self._failures < MOST_FAILURES:
@@ -66,13 +66,13 @@ class _Host:
             return True
 
     def note_answer(self) -> None:
-        """Note that the host has answered."""
+        """Note that the host has responded."""
         with self._lock:
             self._failures, self._pause = 0, PAUSE_SECONDS
             self._answered = time.monotonic()
 
     def note_failure(self, began: float) -> None:
-        """Note that a request failed for good which began at a time of ``time.monotonic``."""
+        """Note a final failure of a request that began at this time of ``time.monotonic``."""
         with self._lock:
             if began < self._answered:
                 return
@@ -80,8 +80,8 @@ class _Host:
             if self._failures == MOST_FAILURES:
                 self._close(time.monotonic())
                 _log.warning(
-                    "%s: %d requests in a row failed; it gets no further requests, but one from "
-                    "time to time",
+                    "%s: %d requests in a row failed; requests to it are paused, except for an "
+                    "occasional trial",
                     self.name,
                     self._failures,
                 )
@@ -91,22 +91,22 @@ class _Host:
         self._pause *= 2
 
 
-# By process: workers of a runner that are processes learn by themselves, and a lock that is taken
-# when a process forks would never be given back in the child.
+# By process: each worker process learns by itself, and a lock that is held during a fork would
+# never be released in the child.
 _hosts: dict[tuple[int, str], _Host] = {}
 
 
 def forget_failures() -> None:
-    """Forget how hosts have behaved: a run that begins asks them all."""
+    """Forget all failures, so that a new run tries every host."""
     _hosts.clear()
 
 
 @contextmanager
 def watched(path: str) -> Iterator[None]:
-    """Watch a request about a file that is far away, with all its repetitions.
+    """Count the outcome of a remote request, including its retries, for its host.
 
     Raises:
-        UnreachableError: there was no request, as the file's host fails all the time.
+        UnreachableError: the request was not sent, because the host keeps failing.
     """
     name = host_of(path)
     host = _hosts.setdefault((os.getpid(), name), _Host(name))
@@ -118,7 +118,7 @@ def watched(path: str) -> Iterator[None]:
     except UnreachableError:
         host.note_failure(began)
         raise
-    except (OSError, StorageError):  # it is missing, say: the host has answered
+    except (OSError, StorageError):  # a missing file, for example: the host has responded
         host.note_answer()
         raise
     host.note_answer()
@@ -137,10 +137,7 @@ def host_of(path: str) -> str:
 
 
 def unreachable_text(rejects: Iterable[Reject]) -> str:
-    """Return how many rows could not be reached on which hosts: ``https://a 412, https://b 3``.
-
-    Empty: there are none.
-    """
+    """Return the number of unreachable rows by host: ``https://a 412, https://b 3``, or ``""``."""
     counts = Counter(
         host_of(resolve(item.uri, item.source))
         for item in rejects

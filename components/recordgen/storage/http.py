@@ -1,12 +1,12 @@
-"""Web servers, read-only: aiohttp sessions of fsspec's, but redirects, limits and errors our own.
+"""Web servers, read-only: fsspec's aiohttp sessions with our own redirects, limits and errors.
 
-fsspec's file system calls every failure "not found", reads a body to its end whatever its size and
-follows a redirect wherever it leads. What a user has configured for it (headers, certificates,
-``client_kwargs``) is used.
+fsspec's file system reports every failure as "not found", reads a body of any size to its end and
+follows every redirect. The user's configuration for it (headers, certificates, ``client_kwargs``)
+is used.
 
-    request ─▶ answer ─3xx─▶ policy.refusal(target) ─▶ request ─▶ …
-                      ─4xx, 5xx─▶ ClientResponseError with its status
-                      ─206, no redirect─▶ ResponseError: it does not give the file
+    request ─▶ response ─3xx─▶ policy.refusal(target) ─▶ request ─▶ …
+                        ─4xx, 5xx─▶ ClientResponseError with its status
+                        ─206, 3xx without a target─▶ ResponseError: not the whole file
 
 Only public addresses are reached unless the user allows others. The resolver checks this when the
 connection is made.
@@ -38,35 +38,35 @@ from recordgen.storage.terms import FileInfo, RequestContext, UrlPolicy, too_lar
 
 _MAX_REDIRECTS = 10
 
-# The range of an answer that may be the whole file.
+# The Content-Range of a response that may be the whole file.
 _RANGE = re.compile(r"bytes 0-(?P<end>[0-9]{1,18})/(?P<size>[0-9]{1,18})")
 
 _CHUNK_BYTES = 1 << 18
 
-# Larger files are kept on disk while they are read.
+# Larger files are spooled to disk.
 _SPOOLED_BYTES = 8_000_000
 
-# A whole import file may take this many times the timeout of a silent connection.
+# Timeout of a whole file, as a multiple of the timeout of a silent connection.
 _TOTAL_TIMEOUTS = 20
 
 
 def info(path: str, context: RequestContext) -> FileInfo:
-    """Look up a file; where the server does not say its size, it is read to learn it."""
-    return _asked(_info, path, context)
+    """Look up a file; read it if the server does not send its size."""
+    return _requested(_info, path, context)
 
 
 def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes:
-    """Return a file's content. Raises: FileTooLargeError, after at most one chunk too much."""
-    return _asked(partial(_read, at_most=at_most), path, context)
+    """Return a file's content. Raises: FileTooLargeError, after at most one extra chunk."""
+    return _requested(partial(_read, at_most=at_most), path, context)
 
 
 def open_read(path: str, context: RequestContext) -> IO[bytes]:
-    """Return a copy of a file, opened for reading: a stream that breaks could not go on."""
-    return _asked(_spool, path, context)
+    """Open a copy of a file for reading: a broken stream could not be resumed."""
+    return _requested(_spool, path, context)
 
 
 def exists(path: str) -> bool:
-    """Say whether there is a file."""
+    """Return whether there is a file."""
     try:
         info(path, RequestContext())
     except FileNotFoundError:
@@ -75,34 +75,34 @@ def exists(path: str) -> bool:
 
 
 def list_files(pattern: str) -> list[str]:
-    """Return the file itself, if it is there: web servers have no folders to look into."""
+    """Return the file itself if it exists: web servers have no listings."""
     return [pattern] if exists(pattern) else []
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:
-    """Return nothing: web servers have no folders."""
+    """Return an empty list: web servers have no folders."""
     return []
 
 
-def _asked(ask: Callable[..., Any], path: str, context: RequestContext) -> Any:
-    """Return what a coroutine function of path and context returns."""
-    begin = partial(ask, path, context=context)
+def _requested(request: Callable[..., Any], path: str, context: RequestContext) -> Any:
+    """Return the result of a coroutine function of path and context, with retries."""
+    begin = partial(request, path, context=context)
     return retried(partial(run_until, context.deadline, begin), path, context)
 
 
 async def _info(path: str, context: RequestContext) -> FileInfo:
     found: FileInfo | None = None
     try:
-        async with _answer("HEAD", path, context.policy) as response:
-            if _size(response):  # some servers say 0 here whatever they have
+        async with _response("HEAD", path, context.policy) as response:
+            if _size(response):  # some servers always send 0 here
                 found = FileInfo(_size(response) or 0, _version(response))
     except (aiohttp.ClientResponseError, ResponseError) as exc:
         if is_transient(exc, path):
             raise
-        # Some servers give a file, but not its head alone.
+        # Some servers answer GET, but not HEAD.
     if found is not None:
         return found
-    async with _answer("GET", path, context.policy) as response:
+    async with _response("GET", path, context.policy) as response:
         size = _size(response)
         if size is None:
             size = 0
@@ -114,7 +114,7 @@ async def _info(path: str, context: RequestContext) -> FileInfo:
 
 
 async def _read(path: str, at_most: int | None, context: RequestContext) -> bytes:
-    async with _answer("GET", path, context.policy) as response:
+    async with _response("GET", path, context.policy) as response:
         size = _size(response)
         if at_most is not None and size is not None and size > at_most:
             raise too_large(path, size)
@@ -127,9 +127,9 @@ async def _read(path: str, at_most: int | None, context: RequestContext) -> byte
 
 
 async def _spool(path: str, context: RequestContext) -> IO[bytes]:
-    file = tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)  # noqa: SIM115 handed to the caller
+    file = tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)  # noqa: SIM115 returned to the caller
     try:
-        async with _answer("GET", path, context.policy) as response:
+        async with _response("GET", path, context.policy) as response:
             async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
                 file.write(chunk)
     except BaseException:
@@ -140,22 +140,22 @@ async def _spool(path: str, context: RequestContext) -> IO[bytes]:
 
 
 @asynccontextmanager
-async def _answer(
+async def _response(
     method: str, path: str, policy: UrlPolicy
 ) -> AsyncIterator[aiohttp.ClientResponse]:
-    """Yield the answer to a request if it is a success; follow redirects that are allowed."""
+    """Yield the response to a request if it is a success; follow allowed redirects."""
     url = first = _as_requested(path)
     for _ in range(_MAX_REDIRECTS + 1):
         redirected = origin_of(url) != origin_of(first)
         anywhere = policy.may_be_private(url, redirected=redirected)
         if not anywhere:
             _check_literal_address(url)
-        # Other servers do not get our headers and credentials.
-        ours = policy.may_be_told(url, redirected=redirected)
+        trusted = policy.may_get_credentials(url, redirected=redirected)
         # fsspec keeps a file system for each kind of session.
         open_session = _open_session if anywhere else _open_public_session
-        fs = filesystem("https", get_client=open_session, **({} if ours else {"client_kwargs": {}}))
-        settings = {**fs.kwargs} if ours else {}
+        no_settings: dict[str, Any] = {} if trusted else {"client_kwargs": {}}
+        fs = filesystem("https", get_client=open_session, **no_settings)
+        settings = {**fs.kwargs} if trusted else {}
         headers = {**settings.pop("headers", {}), "Accept-Encoding": "identity"}
         session = await fs.set_session()
         async with session.request(
@@ -174,27 +174,27 @@ async def _answer(
 
 
 def _check_whole(response: aiohttp.ClientResponse, path: str) -> None:
-    """Check that an answer gives the file, and all of it. Raises: ResponseError."""
+    """Check that a response contains the whole file. Raises: ResponseError."""
     if response.status >= 300:
         raise ResponseError(f"{path}: HTTP {response.status} without a target")
     if response.status != HTTPStatus.PARTIAL_CONTENT:
         return
-    said = response.headers.get("Content-Range", "")
-    found = _RANGE.fullmatch(said)
+    content_range = response.headers.get("Content-Range", "")
+    found = _RANGE.fullmatch(content_range)
     if found is None or int(found["end"]) + 1 != int(found["size"]):
         raise ResponseError(
-            f"{path}: HTTP 206 with a part of the file ({said or 'no Content-Range'}), though all "
-            f"of it was requested",
+            f"{path}: HTTP 206 with a part of the file ({content_range or 'no Content-Range'}), "
+            f"though all of it was requested",
             RejectCode.PARTIAL_CONTENT.value,
         )
 
 
 def _as_requested(url: str, base: str = "") -> str:
-    """Return a URL as aiohttp reads it: ``http://Host/a b`` → ``http://host/a%20b``.
+    """Return a URL as aiohttp parses it: ``http://Host/a b`` → ``http://host/a%20b``.
 
-    Digits of other scripts in a host become plain ones, so it may be an address only now.
+    Digits of other scripts become ASCII digits, so a host may turn into an address here.
 
-    Raises: FileNotFoundError: there can be no such URL.
+    Raises: FileNotFoundError: the URL is invalid.
     """
     try:
         return str(URL(base).join(URL(url)) if base else URL(url))
@@ -203,7 +203,7 @@ def _as_requested(url: str, base: str = "") -> str:
 
 
 def _size(response: aiohttp.ClientResponse) -> int | None:
-    """Return the size of the whole file, if the answer says it."""
+    """Return the size of the whole file, if the response has it."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
         return None
     return response.content_length
@@ -232,10 +232,10 @@ def _timeout() -> aiohttp.ClientTimeout:
 
 
 class _PublicResolver(AbstractResolver):
-    """Resolves names, but not to addresses of a private network.
+    """A resolver that refuses names with addresses in a private network.
 
-    The connection is made to the addresses that are returned here: a name that means something
-    else a moment later does not help.
+    aiohttp connects to exactly the addresses that this returns, so a name that resolves differently
+    a moment later (DNS rebinding) changes nothing.
     """
 
     def __init__(self) -> None:
@@ -254,7 +254,7 @@ class _PublicResolver(AbstractResolver):
 
 
 def _check_literal_address(url: str) -> None:
-    """Check a URL whose host is an address: aiohttp does not resolve it."""
+    """Check the host of a URL if it is an address, as aiohttp does not resolve those."""
     host = URL(url).raw_host or ""
     try:
         ip_address(host)
@@ -269,6 +269,6 @@ def _check_address(host: str, address: str) -> None:
     if not is_public(address):
         shown = host if host == address else f"{host} ({address})"
         raise NotAllowedError(
-            f"{shown} is an address of a private network, which a row reaches only directly with "
-            f"--allow-scheme, or under an --allow-root"
+            f"{shown} is an address of a private network, which rows reach only with an "
+            f"--allow-root, or without a redirect with --allow-scheme"
         )

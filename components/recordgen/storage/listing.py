@@ -1,4 +1,4 @@
-"""Sizes and versions of the objects in a folder, up to a thousand for each request."""
+"""List sizes and versions of the objects in a folder, up to a thousand with each request."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from recordgen.storage.remote import to_info
 from recordgen.storage.retries import retried
 from recordgen.storage.terms import FileInfo, RequestContext
 
-# The answer to one request: the details of objects by name, and the token of the next page.
+# One response: the details of objects by name, and the token of the next page.
 _Page = tuple[dict[str, dict[str, Any]], str | None]
 
-#: How many objects a request gives at most.
+#: Most objects in one response.
 PAGE_OBJECTS = 1000
 
 
 def list_infos(
     folder: str, context: RequestContext, first: str, last: str | None
 ) -> Iterator[dict[str, FileInfo]]:
-    """Yield objects in a folder with their infos, page by page, see :func:`storage.list_infos`."""
-    token: str | None = "" if scheme_of(folder) in _ASK else None
+    """Yield the infos of objects in a folder, page by page; see :func:`storage.list_infos`."""
+    token: str | None = "" if scheme_of(folder) in _LIST_PAGE else None
     while token is not None:
         try:
-            found, token = retried(partial(_ask, folder, first, token), folder, context)
+            found, token = retried(partial(_list_page, folder, first, token), folder, context)
         except (FileNotFoundError, PermissionError):  # reading may be allowed where listing is not
             return
-        infos = {f"{folder}/{name}": to_info(said) for name, said in found.items()}
-        # A URL with such a name would ask for a version of another object.
+        infos = {f"{folder}/{name}": to_info(details) for name, details in found.items()}
+        # As a URL, such a name would mean a version of another object.
         yield {path: info for path, info in infos.items() if not names_version(path)}
         if last is not None and max(found, default="") >= last:
             return
 
 
-def _ask(folder: str, first: str, token: str) -> _Page:
-    fs, inner = filesystem_of(f"{folder}/_")  # the libraries would drop a slash at the end
-    return _ASK[scheme_of(folder)](fs, inner, first, token)
+def _list_page(folder: str, first: str, token: str) -> _Page:
+    fs, inner = filesystem_of(f"{folder}/_")  # the libraries would drop a trailing slash
+    return _LIST_PAGE[scheme_of(folder)](fs, inner, first, token)
 
 
-def _ask_gcs(fs: Any, inner: str, first: str, token: str) -> _Page:
+def _gcs(fs: Any, inner: str, first: str, token: str) -> _Page:
     bucket, prefix = _split(fs, inner)
     answer = fs.call(
         "GET",
@@ -60,10 +60,10 @@ def _ask_gcs(fs: Any, inner: str, first: str, token: str) -> _Page:
     return found, answer.get("nextPageToken")
 
 
-def _ask_s3(fs: Any, inner: str, first: str, token: str) -> _Page:
+def _s3(fs: Any, inner: str, first: str, token: str) -> _Page:
     bucket, prefix = _split(fs, inner)
-    # Listings begin behind a key; this one is a little before the first. S3's directory buckets
-    # have no order and refuse it.
+    # StartAfter excludes its key, so pass one just before the first. S3's directory buckets have no
+    # order and refuse it.
     start = {} if bucket.endswith("--x-s3") else {"StartAfter": (prefix + first)[:-1]}
     answer = fs.call_s3(
         "list_objects_v2",
@@ -81,8 +81,8 @@ def _ask_s3(fs: Any, inner: str, first: str, token: str) -> _Page:
     return found, answer.get("NextContinuationToken")
 
 
-def _ask_memory(fs: Any, inner: str, first: str, token: str) -> _Page:
-    # What its listing says of a file's age is another text than what its look-up says.
+def _memory(fs: Any, inner: str, first: str, token: str) -> _Page:
+    # Look up each file: listings format a file's age differently than info() does.
     found = map(fs.info, fs.ls(posixpath.dirname(inner), detail=False))
     return {
         posixpath.basename(item["name"]): item for item in found if item["type"] == "file"
@@ -90,9 +90,9 @@ def _ask_memory(fs: Any, inner: str, first: str, token: str) -> _Page:
 
 
 def _split(fs: Any, inner: str) -> tuple[str, str]:
-    """Return a bucket and what the names of the objects in a folder begin with."""
+    """Return the bucket, and the prefix of the names of the objects in the folder."""
     bucket, name, _ = fs.split_path(inner)
     return bucket, name[:-1]
 
 
-_ASK = {"gs": _ask_gcs, "gcs": _ask_gcs, "s3": _ask_s3, "s3a": _ask_s3, "memory": _ask_memory}
+_LIST_PAGE = {"gs": _gcs, "gcs": _gcs, "s3": _s3, "s3a": _s3, "memory": _memory}

@@ -1,4 +1,4 @@
-"""Files of this machine, opened directly: the fast path."""
+"""Local files, opened directly: the fast path."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from recordgen.errors import StorageError, UnreachableError
 from recordgen.storage.paths import local_path
 from recordgen.storage.terms import FileInfo, too_large
 
-# The file cannot exist; storage did not fail.
+# With these errors the file cannot exist; storage did not fail.
 _NO_SUCH_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 
-# Without it, opening a pipe would wait for a writer.
+# Non-blocking: opening a pipe would wait for a writer.
 _READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -39,13 +39,13 @@ def _reading(path: str) -> Iterator[None]:
         if exc.errno in _NO_SUCH_NAME:
             raise FileNotFoundError(exc.errno, exc.strerror, path) from exc
         raise UnreachableError(f"{path}: {type(exc).__name__}: {exc}") from exc
-    except ValueError as exc:  # NUL, or what cannot be encoded
+    except ValueError as exc:  # NUL, or text that cannot be encoded
         raise FileNotFoundError(errno.EINVAL, str(exc), path) from exc
 
 
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
-    """Turn every failure to write into StorageError."""
+    """Turn every OSError into StorageError."""
     try:
         yield
     except OSError as exc:
@@ -62,8 +62,8 @@ def info(path: str, context: object = None) -> FileInfo:
 
 
 def infos(paths: Iterable[str]) -> Iterator[FileInfo | None]:
-    """Look up many files: see :func:`recordgen.storage.local_infos`."""
-    look_up, is_regular = os.stat, stat.S_ISREG  # local names: this is done for every row
+    """Look up many files; see :func:`recordgen.storage.local_infos`."""
+    look_up, is_regular = os.stat, stat.S_ISREG  # local names are faster: this runs for every row
     for path in paths:
         try:
             status = look_up(path if path[:1] == "/" else local_path(path))
@@ -75,8 +75,8 @@ def infos(paths: Iterable[str]) -> Iterator[FileInfo | None]:
 
 
 def read_bytes(path: str, at_most: int | None, context: object = None) -> bytes:
-    """Return a regular file's content; a larger one is not read. Raises: FileTooLargeError."""
-    try:  # plain calls: this is done for every row
+    """Return a regular file's content. Raises: FileTooLargeError, before anything is read."""
+    try:  # plain system calls: this runs for every row
         file = os.open(local_path(path), _READ_FLAGS)
         try:
             status = os.fstat(file)
@@ -97,7 +97,7 @@ def read_bytes(path: str, at_most: int | None, context: object = None) -> bytes:
 
 
 def read_range(path: str, start: int, length: int) -> bytes:
-    """Return a part of a file, less if it is shorter."""
+    """Return a part of a file; less if the file is shorter."""
     with open_read(path) as file, _reading(path):
         file.seek(start)
         return file.read(length)
@@ -110,9 +110,9 @@ def open_read(path: str, context: object = None) -> IO[bytes]:
 
 
 class _WholeWrites(io.FileIO):
-    """An unbuffered file that writes everything it is given, as a buffered one would.
+    """An unbuffered file whose ``write`` writes all of its data.
 
-    The system may write only a part, and report a full disk at the next call.
+    The system may write only a part of it, and report a full disk at the next call.
     """
 
     def write(self, data: Any) -> int:
@@ -121,20 +121,20 @@ class _WholeWrites(io.FileIO):
         while left:
             written = super().write(left)
             if not written:
-                raise OSError(errno.EIO, f"{len(left)} of {size} bytes were not taken")
+                raise OSError(errno.EIO, f"{len(left)} of {size} bytes were not written")
             left = left[written:]
         return size
 
 
 @contextmanager
 def replacing(path: str) -> Iterator[IO[bytes]]:
-    """Open a file under another name, which is renamed when it is whole."""
+    """Open a file under a temporary name and rename it when it is complete."""
     plain = local_path(path)
     temporary = f"{plain}.{uuid.uuid4().hex}.tmp"
     with _writing(path):
         os.makedirs(os.path.dirname(plain) or ".", exist_ok=True)
         try:
-            # Unbuffered: what is written here comes in large pieces.
+            # Unbuffered: callers write large pieces.
             with _WholeWrites(temporary, "wb") as file:
                 yield cast(IO[bytes], file)
             os.replace(temporary, plain)
@@ -157,7 +157,7 @@ def move(source: str, target: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file or a folder with all it holds; nothing there is fine."""
+    """Remove a file or a folder with its content, if it exists."""
     plain = local_path(path)
     with _writing(path):
         try:
@@ -168,12 +168,12 @@ def remove(path: str) -> None:
 
 
 def exists(path: str) -> bool:
-    """Say whether there is a file or folder at ``path``. Raises: PermissionError."""
+    """Return whether there is a file or folder at ``path``. Raises: PermissionError."""
     return _mode(path) is not None
 
 
 def _mode(path: str) -> int | None:
-    """Return what kind of thing is at ``path``, None if nothing is; Python's own hides errors."""
+    """Return the mode of ``path``, None if it does not exist; os.path.exists would hide errors."""
     try:
         with _reading(path):
             return os.stat(local_path(path)).st_mode
@@ -182,7 +182,7 @@ def _mode(path: str) -> int | None:
 
 
 def list_files(pattern: str) -> list[str]:
-    """Return the files that ``pattern`` matches, sorted; a pattern without magic is a path."""
+    """Return the files that a path or glob matches, sorted."""
     plain = local_path(pattern)
     with _reading(pattern):
         if stat.S_ISREG(_mode(plain) or 0):
@@ -191,7 +191,7 @@ def list_files(pattern: str) -> list[str]:
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:
-    """Return what lies in ``folder`` as (name, is a folder), sorted; no folder: nothing."""
+    """Return the entries of ``folder`` as (name, is a folder), sorted; empty without a folder."""
     with _reading(folder):
         try:
             with os.scandir(local_path(folder) or ".") as entries:

@@ -1,7 +1,7 @@
-"""How much memory this machine, or its control group, has, and whether it was too little.
+"""Memory of this machine or of its control group, and processes killed for lack of it.
 
-A container's limit is that of its control group, of version 2 or 1. The limits of groups above it
-are not asked: a container sees its own group as the root.
+The limit of a container is the limit of its control group (version 2 or 1). The limits of parent
+groups are not read: a container sees its own group as the root.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+# The machine's free memory, and the folder of the control group.
 _MACHINE = "/proc/meminfo"
 _GROUP = "/sys/fs/cgroup"
 
-# Limit and use of a control group: versions 2 and 1.
+# Files with limit and usage of a control group: versions 2 and 1.
 _LIMITS = (
     ("memory.max", "memory.current"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
@@ -22,26 +23,18 @@ _EVENTS = ("memory.events", "memory/memory.oom_control")
 
 
 def memory_limit(group: str = _GROUP) -> int:
-    """Return the memory of the machine, or of the control group if that has less, in bytes."""
+    """Return the memory of the machine, or of the control group if it has less, in bytes."""
     return min([_all_of_machine(), *(most for most, _ in _of_group(group))])
 
 
 def free_memory(machine: str = _MACHINE, group: str = _GROUP) -> int:
-    """Return what is free on the machine, or in the control group if that is less, in bytes.
-
-    Args:
-        machine: the file that says what the machine has free.
-        group: the folder that says what the control group may take, and takes.
-    """
+    """Return the free memory of the machine, or of the control group if it is less, in bytes."""
     free = [max(0, most - taken) for most, taken in _of_group(group)]
     return min([_free_of_machine(machine), *free])
 
 
 def memory_kills(group: str = _GROUP) -> int:
-    """Return how many processes of the control group the system has ended for their memory.
-
-    0 if the control group does not count them.
-    """
+    """Return the control group's processes killed for lack of memory; 0 if it does not count."""
     for name in _EVENTS:
         try:
             counts = dict(line.split() for line in Path(group, name).read_text().splitlines())
@@ -64,12 +57,12 @@ def _free_of_machine(path: str) -> int:
 
 
 def _of_group(folder: str) -> list[tuple[int, int]]:
-    """Return limit and use of a control group; nothing if it has no limit."""
+    """Return limit and usage of a control group; empty if it has no limit."""
     found = []
     for names in _LIMITS:
         try:
             most, taken = (int(Path(folder, name).read_text()) for name in names)
         except (OSError, ValueError):
-            continue  # there is none, or its limit is "max"
+            continue  # no such file, or the limit is "max"
         found.append((most, taken))
     return found

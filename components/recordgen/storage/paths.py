@@ -1,4 +1,4 @@
-"""Paths and URLs as text: what they name, without asking any storage."""
+"""Paths and URLs as text, without access to any storage."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import os
 import posixpath
 import re
 
-#: Schemes of object stores that fsspec knows: buckets with objects, behind the user's credentials.
+#: Schemes of fsspec's object stores: buckets with objects, accessed with the user's credentials.
 OBJECT_STORES = ("gs", "gcs", "s3", "s3a", "az", "abfs", "abfss", "adl", "oci", "oss", "tos")
 
 _SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 
 
 def normal(path: str) -> str:
-    """Return a path with its scheme in lower case, as all else here expects it: ``GS://B/A``."""
+    """Return a path with its scheme in lower case, as the other functions expect it."""
     return _SCHEME.sub(lambda found: found[0].lower(), path, count=1) if "://" in path else path
 
 
 def is_local(path: str) -> bool:
-    """Say whether ``path`` lies on this machine's file system."""
+    """Return whether ``path`` is on this machine's file system."""
     return "://" not in path or path.startswith("file://")
 
 
 def local_path(path: str) -> str:
-    """Return the plain path of a local one: ``file:///a/b`` → ``/a/b``."""
+    """Return a local path without its scheme: ``file:///a/b`` → ``/a/b``."""
     return path.removeprefix("file://")
 
 
@@ -33,14 +33,14 @@ def scheme_of(path: str) -> str:
 
 
 def is_http(path: str) -> bool:
-    """Say whether ``path`` is an ``http://`` or ``https://`` URL."""
+    """Return whether ``path`` is an ``http://`` or ``https://`` URL."""
     return path.startswith(("http://", "https://"))
 
 
 def is_chained(path: str) -> bool:
-    """Say whether fsspec would take a URL for several: ``simplecache::gs://b/a``, ``zip://a::b``.
+    """Return whether fsspec would split a URL: ``simplecache::gs://b/a``, ``zip://a::b``.
 
-    In the URLs of object stores and web servers ``::`` is part of a name.
+    In URLs of object stores and web servers, ``::`` is part of a name.
     """
     scheme = scheme_of(path)
     return "::" in path and scheme not in ("file", *OBJECT_STORES, "http", "https")
@@ -52,39 +52,40 @@ def join(root: str, *parts: str) -> str:
 
 
 def is_relative(uri: str) -> bool:
-    """Say whether a payload's address starts at its import file's folder."""
+    """Return whether a payload's uri is relative to the folder of its import file."""
     return "://" not in uri and not uri.startswith("/")
 
 
 def backslash_hint(path: str) -> str:
     r"""Return a hint for a Windows path such as ``images\a.jpg``; empty for other paths.
 
-    A file of another system may have a backslash in its name, so none is replaced.
+    Backslashes are not replaced: on other systems, they may be part of a name.
     """
     if "\\" not in path:
         return ""
-    return "; a backslash separates folders on Windows alone: write / in its place"
+    return "; only Windows separates folders with a backslash: write / instead"
 
 
 def folder_of(source: str) -> str:
-    """Return the folder in which an import file lies, as one text for each folder."""
+    """Return the folder of an import file, normalised."""
     if is_local(source):
         return os.path.abspath(posixpath.dirname(local_path(source)))
     return posixpath.dirname(source)
 
 
 def parents(folder: str) -> list[str]:
-    """Return the folders in which a folder lies, the innermost first: ``/a/b`` → ``/a``, ``/``."""
+    """Return the parent folders of a folder, the innermost first: ``/a/b`` → ``/a``, ``/``."""
     place, names = _tree(folder)
     root = f"{place}/"
     return [root + "/".join(names[:end]) for end in reversed(range(len(names)))]
 
 
 def resolve(uri: str, source: str) -> str:
-    """Return where the payload ``uri`` lies that a line of the import file ``source`` names.
+    """Return the path or URL of the payload ``uri`` in a row of the import file ``source``.
 
-    URLs and absolute paths are taken as they are (but ``GS://`` is ``gs://``), relative paths from
-    the import file's folder: ``../images/1.jpg`` in ``gs://bucket/labels/a.csv`` → ``gs://bucket/images/1.jpg``.
+    URLs and absolute paths stay as they are (but ``GS://`` becomes ``gs://``); relative paths start
+    at the import file's folder:
+    ``../images/1.jpg`` in ``gs://bucket/labels/a.csv`` → ``gs://bucket/images/1.jpg``.
     """
     if "://" in uri:
         return normal(uri)
@@ -92,9 +93,9 @@ def resolve(uri: str, source: str) -> str:
         return uri
     if is_local(source):
         return posixpath.join(posixpath.dirname(source), uri)
-    # An object store takes ".." for a name; and nothing relative leaves the bucket or host.
+    # Resolve "..": object stores take it for a name. No relative path leaves the bucket or host.
     scheme, rest = source.split("://", 1)
-    if is_http(source):  # "?" and "#" are parts of an object's name, but end a web server's path
+    if is_http(source):  # "?" and "#" end a URL's path, but are part of an object's name
         rest = re.split("[?#]", rest, maxsplit=1)[0]
     bucket, _, name = rest.partition("/")
     name = posixpath.normpath(posixpath.join("/", posixpath.dirname(name), uri))
@@ -102,9 +103,9 @@ def resolve(uri: str, source: str) -> str:
 
 
 def address(uri: str, source: str) -> str:
-    """Return where a payload lies that a line of the import file ``source`` names, from anywhere.
+    """Return the absolute path or URL of a payload in a row of the import file ``source``.
 
-    All spellings of one local path give one address, and so do relative paths in several folders:
+    All spellings of one local path give the same address:
     ``./1.mp4`` and ``../lists/1.mp4`` in ``/data/lists/train.csv`` → ``/data/lists/1.mp4``
     """
     path = resolve(uri, source)
@@ -112,7 +113,7 @@ def address(uri: str, source: str) -> str:
 
 
 def from_folder(path: str, folder: str, *, outside: bool) -> str:
-    """Return the relative path that leads from a folder to an address, or else the address.
+    """Return the relative path from a folder to an address if there is one, else the address.
 
     ``/data/v/1.mp4``, ``/data`` → ``v/1.mp4``; with ``outside``, ``/data/v/1.mp4``, ``/data/lists``
     → ``../v/1.mp4``
@@ -120,7 +121,7 @@ def from_folder(path: str, folder: str, *, outside: bool) -> str:
     Args:
         path: as :func:`address` returns it.
         folder: as :func:`folder_of` returns it.
-        outside: also of an address that lies outside of the folder, on the same storage.
+        outside: also return relative paths out of the folder, on the same storage.
     """
     place, names = _tree(path)
     other, inside = _tree(folder)
@@ -129,16 +130,16 @@ def from_folder(path: str, folder: str, *, outside: bool) -> str:
     found = posixpath.relpath("/" + "/".join(names), "/" + "/".join(inside))
     if found.startswith("../") and not outside:
         return path
-    # The name of an object may hold what a path may not, such as "//".
+    # An object's name may contain text that a path normalises, such as "//".
     return found if address(found, join(folder, "")) == path else path
 
 
 def below_shared(address: str, folder: str) -> str:
-    """Return the path of an address from the last folder on that it shares with ``folder``.
+    """Return the path of an address below the last folder that it shares with ``folder``.
 
-    Copies of a tree of folders give the same paths, wherever they lie; equal addresses always do:
-    ``/data/v/1.mp4``, ``/data/lists`` → ``v/1.mp4``; of another storage or bucket the path there:
-    ``gs://bucket/v/1.mp4``, ``/data/lists`` → ``v/1.mp4``
+    So copies of a folder tree give the same paths:
+    ``/data/v/1.mp4``, ``/data/lists`` → ``v/1.mp4``. For another storage or bucket, it is the path
+    there: ``gs://bucket/v/1.mp4``, ``/data/lists`` → ``v/1.mp4``
     """
     place, names = _tree(address)
     other, inside = _tree(folder)
@@ -152,7 +153,7 @@ def below_shared(address: str, folder: str) -> str:
 
 
 def _tree(path: str) -> tuple[str, list[str]]:
-    """Return the storage of a path (scheme and bucket, or host), and the names in it."""
+    """Return the storage of a path (scheme and bucket or host), and the names of the path in it."""
     place, rest = "", path
     if not is_local(path):
         scheme, rest = path.split("://", 1)

@@ -1,4 +1,4 @@
-"""Object stores and what else fsspec speaks. Everything that is safe to repeat is retried."""
+"""Object stores and fsspec's other storages. Every request that is safe to repeat is retried."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from recordgen.storage.paths import OBJECT_STORES, scheme_of
 from recordgen.storage.retries import retried, run_until
 from recordgen.storage.terms import ANY_REQUEST, FileInfo, RequestContext, too_large
 
-# Where fsspec's file systems keep what tells one version of an object from the next.
+# Keys under which fsspec's file systems return the version of an object.
 _VERSION_KEYS = ("generation", "ETag", "etag", "mtime", "created")
 
-# What names an object: a bucket and a name in it.
+# The URL of an object: a bucket and a name in it.
 _OBJECT = re.compile(r"\w+://[^/]+/+[^/]", re.DOTALL)
 
 _RANGE_NOT_SATISFIABLE = 416
 _BUFFER_BYTES = 1 << 20
 
-#: What is held of a file that is being written: the stores take parts of 5 MB and more, s3fs would
-#: make them 50. A multiple of 256 KiB, for Google's.
+#: Part size of an upload, held in memory: stores accept parts from 5 MB, s3fs's default is 50 MB.
+#: Google's needs a multiple of 256 KiB.
 PART_BYTES = 16 << 20
 _WRITING = "cannot write"
 _MAGIC = re.compile(r"[*?\[]")
@@ -44,25 +44,25 @@ def info(path: str, context: RequestContext) -> FileInfo:
     found = retried(partial(_file_details, path, context), path, context)
     if found["type"] != "file":
         raise IsADirectoryError(path)
-    if found["size"] is None:  # few storages do not know
+    if found["size"] is None:  # a few storages do not return it
         found["size"] = len(read_bytes(path, None, context))
     return to_info(found)
 
 
 def to_info(found: dict[str, Any]) -> FileInfo:
-    """Return size and version from what storage says of a file."""
+    """Return size and version from fsspec's details of a file."""
     marks = (found[key] for key in _VERSION_KEYS if key in found)
     return FileInfo(int(found["size"]), str(next(marks, "")))
 
 
 def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes:
-    """Return a file's content, asking for no more than ``at_most`` bytes and one."""
+    """Return a file's content; request at most one byte more than ``at_most``."""
     piece = {} if at_most is None else {"start": 0, "end": at_most + 1}
 
     def read() -> bytes:
         fs, inner = filesystem_of(path)
         try:
-            return bytes(_asked(fs, "cat_file", context, inner, **piece))
+            return bytes(_call(fs, "cat_file", context, inner, **piece))
         except Exception as exc:
             if status_of(exc) == _RANGE_NOT_SATISFIABLE:
                 return b""  # an empty file has no first byte
@@ -75,7 +75,7 @@ def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes
 
 
 def read_range(path: str, start: int, length: int) -> bytes:
-    """Return a part of a file, less if it is shorter."""
+    """Return a part of a file; less if the file is shorter."""
 
     def read() -> bytes:
         fs, inner = filesystem_of(path)
@@ -85,7 +85,7 @@ def read_range(path: str, start: int, length: int) -> bytes:
 
 
 def open_read(path: str, context: RequestContext) -> IO[bytes]:
-    """Open a file for buffered reading, each piece of which is retried."""
+    """Open a file for buffered reading with retries."""
 
     def open_file() -> Any:
         fs, inner = filesystem_of(path)
@@ -95,7 +95,7 @@ def open_read(path: str, context: RequestContext) -> IO[bytes]:
 
 
 class _RetriedFile(io.RawIOBase):
-    """A file of fsspec's that asks again for a piece that it could not get."""
+    """An fsspec file that retries reads."""
 
     def __init__(self, path: str, file: Any) -> None:
         self._path = path
@@ -132,10 +132,10 @@ class _RetriedFile(io.RawIOBase):
 
 @contextmanager
 def replacing(path: str) -> Iterator[IO[bytes]]:
-    """Open a file that appears when it is closed, and not at all if an error comes first.
+    """Open a file that appears when it is closed, and not at all after an error.
 
-    Parts are sent while it is written; it is the library that sends one again. At the end storage
-    is asked whether it has all.
+    Parts are sent during writing, and the library retries them. At the end, the size in storage is
+    checked.
     """
     with only_storage_errors(path, _WRITING):
         file = retried(partial(_create, path), path)
@@ -148,11 +148,11 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
         arrived = info(path, RequestContext()).size
         if arrived != file.size:
             remove(path)
-            raise StorageError(f"{path}: {file.size} bytes were written, {arrived} arrived")
+            raise StorageError(f"{path}: wrote {file.size} bytes, but storage has {arrived}")
 
 
 class _Upload(io.RawIOBase):
-    """A file of fsspec's that is being written; its errors say which file it is."""
+    """An fsspec file open for writing; its errors name the path."""
 
     def __init__(self, path: str, file: Any) -> None:
         self.size = 0
@@ -175,10 +175,10 @@ class _Upload(io.RawIOBase):
                 self._file.close()
 
     def discard(self) -> None:
-        """Give up what was written: closing fsspec's file would make it appear."""
+        """Discard the written data: closing fsspec's file would make it appear."""
         super().close()
         if isinstance(self._file, AbstractBufferedFile):
-            # S3 keeps and bills the parts until the upload is aborted; others let them expire.
+            # S3 keeps and bills the parts until the upload is aborted; in other stores they expire.
             if scheme_of(self._path) in ("s3", "s3a"):
                 with suppress(Exception):
                     self._file.discard()
@@ -197,7 +197,7 @@ def _create(path: str) -> _Upload:
 
 
 def _make_folder(fs: Any, inner: str, path: str) -> None:
-    # Object stores have none, and their libraries would make a bucket whose name is misspelt.
+    # Object stores have no folders, and their libraries would create a misspelt bucket.
     if scheme_of(path) not in OBJECT_STORES:
         fs.makedirs(posixpath.dirname(inner), exist_ok=True)
 
@@ -222,13 +222,13 @@ def move(source: str, target: str) -> None:
         if scheme_of(source) in OBJECT_STORES:
             retried(partial(fs.cp_file, inner, to), target)
             remove(source)
-        else:  # others may rename, which cannot be repeated
+        else:  # other storages may rename, which is not safe to repeat
             _make_folder(fs, to, target)
             fs.mv(inner, to)
 
 
 def remove(path: str) -> None:
-    """Remove a file or a folder with all it holds; nothing there is fine."""
+    """Remove a file or a folder with its content, if it exists."""
 
     def delete() -> None:
         fs, inner = filesystem_of(path)
@@ -239,7 +239,7 @@ def remove(path: str) -> None:
 
 
 def exists(path: str) -> bool:
-    """Say whether there is a file or folder at ``path``."""
+    """Return whether there is a file or folder at ``path``."""
     try:
         retried(partial(_details, path), path)
     except FileNotFoundError:
@@ -248,7 +248,7 @@ def exists(path: str) -> bool:
 
 
 def list_files(pattern: str) -> list[str]:
-    """Return the files that ``pattern`` matches, sorted; a pattern without magic is a path."""
+    """Return the files that a path or glob matches, sorted."""
     with suppress(FileNotFoundError):
         if retried(partial(_details, pattern), pattern)["type"] == "file":
             return [pattern]
@@ -266,7 +266,7 @@ def list_files(pattern: str) -> list[str]:
 
 
 def _files_below(fs: Any, folder: str, depth: int | None) -> Iterator[str]:
-    """Yield the files below a folder. fsspec's own walk leaves out what it fails to list."""
+    """Yield the files below a folder; fsspec's own walk skips folders that it fails to list."""
     for entry in _entries(fs, folder):
         if entry["type"] == "file":
             yield entry["name"]
@@ -275,21 +275,21 @@ def _files_below(fs: Any, folder: str, depth: int | None) -> Iterator[str]:
 
 
 def _entries(fs: Any, folder: str) -> list[dict[str, Any]]:
-    """Return what lies in a folder; no folder: nothing."""
+    """Return the entries of a folder; empty if it does not exist."""
 
-    def ask() -> list[dict[str, Any]]:
+    def list_entries() -> list[dict[str, Any]]:
         fs.invalidate_cache(folder)
         return list(fs.ls(folder, detail=True))
 
     try:
-        found = retried(ask, fs.unstrip_protocol(folder))
+        found = retried(list_entries, fs.unstrip_protocol(folder))
     except FileNotFoundError:
         return []
     return [entry for entry in found if entry["name"].strip("/") != folder.strip("/")]
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:
-    """Return what lies in ``folder`` as (name, is a folder), sorted; no folder: nothing."""
+    """Return the entries of ``folder`` as (name, is a folder), sorted; empty without a folder."""
     fs, inner = filesystem_of(folder)
     return sorted(
         (posixpath.basename(entry["name"].rstrip("/")), entry["type"] == "directory")
@@ -297,26 +297,26 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
     )
 
 
-def _asked(fs: Any, method: str, context: RequestContext, *args: Any, **more: Any) -> Any:
-    """Return what a method of a file system returns, but not beyond the deadline."""
-    if isinstance(fs, AsyncFileSystem):  # fsspec documents that its coroutines have such names
+def _call(fs: Any, method: str, context: RequestContext, *args: Any, **more: Any) -> Any:
+    """Call a method of a file system, with the deadline of the context."""
+    if isinstance(fs, AsyncFileSystem):  # fsspec documents these names of its coroutines
         return run_until(context.deadline, partial(getattr(fs, f"_{method}"), *args, **more))
     return getattr(fs, method)(*args, **more)
 
 
 def _file_details(path: str, context: RequestContext) -> dict[str, Any]:
-    """Return what storage says of a file, or else of a folder."""
+    """Return fsspec's details of a file, or else of a folder."""
     if scheme_of(path) in ("gs", "gcs"):
-        # gcsfs's info() also lists the folder that there might be, which takes and costs more.
+        # gcsfs's info() also lists a folder of this name, which takes longer and costs more.
         fs, inner = filesystem_of(path)
         bucket, name, generation = fs.split_path(inner)
         with suppress(FileNotFoundError):
             place = ("GET", "b/{}/o/{}", bucket, name)
-            found = _asked(fs, "call", context, *place, json_out=True, generation=generation)
+            found = _call(fs, "call", context, *place, json_out=True, generation=generation)
             return {**found, "type": "file"}
     return _details(path, context)
 
 
 def _details(path: str, context: RequestContext = ANY_REQUEST) -> dict[str, Any]:
     fs, inner = filesystem_of(path)
-    return _asked(fs, "info", context, inner)
+    return _call(fs, "info", context, inner)

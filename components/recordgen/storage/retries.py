@@ -1,7 +1,7 @@
-"""Repeat requests that failed for a passing reason.
+"""Retry requests after transient failures.
 
-The wait between two attempts is random and its upper bound doubles, so that requests which were
-refused together are not repeated together ("full jitter").
+The wait between two attempts is random and its upper bound doubles ("full jitter"), so requests
+that were refused together are not repeated together.
 """
 
 from __future__ import annotations
@@ -28,24 +28,23 @@ from tenacity import (
 
 from recordgen.errors import UsageError
 from recordgen.storage.failures import is_transient, shown_cause, to_error
-from recordgen.storage.terms import ANY_REQUEST, RequestContext, is_patient
+from recordgen.storage.terms import ANY_REQUEST, RequestContext, may_retry
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how long a failing request is repeated.
+    """The limits of retries.
 
     Each field can be set by an environment variable, such as ``RECORDGEN_STORAGE_ATTEMPTS``.
 
     Attributes:
-        attempts: how often a request is sent at most.
-        first_wait_seconds: longest wait before the second attempt; it doubles from then on.
-        longest_wait_seconds: where the doubling ends.
-        timeout_seconds: a connection fails when it is silent for this long.
-        total_seconds: looking up or reading a row's file fails after this time, repetitions
-            included.
+        attempts: most attempts of a request.
+        first_wait_seconds: longest wait before the second attempt; it doubles for each further one.
+        longest_wait_seconds: upper bound of the doubling.
+        timeout_seconds: a connection fails after this long without data.
+        total_seconds: a look-up or read of a row's file fails after this time, retries included.
     """
 
     attempts: int = 8
@@ -56,7 +55,7 @@ class RetryPolicy:
 
     @classmethod
     def from_environment(cls) -> RetryPolicy:
-        """Return the policy that the environment asks for. Raises: UsageError."""
+        """Return the policy set by environment variables. Raises: UsageError."""
         return _parse(tuple(map(os.environ.get, _VARIABLES)))
 
 
@@ -78,19 +77,14 @@ def _parse(texts: tuple[str | None, ...]) -> RetryPolicy:
 
 
 def deadline() -> float:
-    """Return the time of ``time.monotonic`` at which a request that begins now has failed."""
+    """Return the deadline of a request that begins now, as a time of ``time.monotonic``."""
     return time.monotonic() + RetryPolicy.from_environment().total_seconds
 
 
 def run_until(end: float | None, begin: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """Run a coroutine on fsspec's event loop and wait for it.
+    """Run the coroutine that ``begin`` creates on fsspec's event loop and wait for it.
 
-    Args:
-        end: a :func:`deadline`: a body may drip in for hours; None: there is no limit.
-        begin: makes the coroutine.
-
-    Raises:
-        TimeoutError: ``end`` is over.
+    ``end`` is a :func:`deadline`, as a body may drip in for hours. Raises: TimeoutError.
     """
 
     async def limited() -> _T:
@@ -100,27 +94,26 @@ def run_until(end: float | None, begin: Callable[[], Coroutine[Any, Any, _T]]) -
 
 
 def retried(action: Callable[[], _T], path: str, context: RequestContext = ANY_REQUEST) -> _T:
-    """Return what ``action`` returns, which must be safe to repeat.
+    """Return the result of ``action``, which must be safe to repeat.
 
     Args:
-        action: asks a storage library.
-        path: what it asks about, for the error.
-        context: when its ``stop`` is set or its ``deadline`` over, the request is not repeated any
-            more.
+        action: calls a storage library.
+        path: path for the error.
+        context: there are no more retries once its ``stop`` is set or its ``deadline`` is over.
 
     Raises:
         FileNotFoundError: there is nothing at ``path``; not retried.
-        PermissionError: it may not be read; not retried.
+        PermissionError: access is denied; not retried.
         IsADirectoryError: it is not a file; not retried.
-        UnreachableError: it failed every time, or no connection may be made.
-        ResponseError: a web server refuses it, or its answer is none.
-        StorageError: it failed in another way that will not pass, such as a wrong setting.
+        UnreachableError: every attempt failed, or the server's certificate is not trusted.
+        ResponseError: a web server refuses the request, or its response is invalid.
+        StorageError: another lasting failure, such as a wrong setting.
     """
     policy = RetryPolicy.from_environment()
     stop = context.stop or Event()
     end = math.inf if context.deadline is None else context.deadline
     started = time.monotonic()
-    attempts = policy.attempts if is_patient() else 1
+    attempts = policy.attempts if may_retry() else 1
     is_over = stop_after_attempt(attempts) | stop_when_event_set(stop)
     wait = wait_random_exponential(policy.first_wait_seconds, policy.longest_wait_seconds)
     retrying = Retrying(
@@ -135,11 +128,11 @@ def retried(action: Callable[[], _T], path: str, context: RequestContext = ANY_R
     except Exception as exc:
         tried = retrying.statistics["attempt_number"]
         now = time.monotonic()
-        said = f"tried {tried} times in {now - started:.0f} s" if tried > 1 else ""
+        text = f"tried {tried} times in {now - started:.0f} s" if tried > 1 else ""
         if now >= end:
             late = f"one file may take {policy.total_seconds:g} s"
-            said = f"{said}; {late}" if said else late
-        error = to_error(exc, path, said)
+            text = f"{text}; {late}" if text else late
+        error = to_error(exc, path, text)
         if error is exc:
             raise
         raise error from shown_cause(exc)

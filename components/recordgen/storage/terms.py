@@ -1,4 +1,4 @@
-"""The limits of a request, and the information it returns about a file."""
+"""Limits of a request, and the information about a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recordgen.errors import FileTooLargeError
 
 
 class FileInfo(NamedTuple):
-    """What storage says of a regular file.
+    """Size and version of a regular file.
 
     Attributes:
         size: in bytes.
@@ -25,38 +25,38 @@ class FileInfo(NamedTuple):
 
 
 def too_large(path: str, size: int) -> FileTooLargeError:
-    """Return the error that a file has more bytes than were asked for: at least ``size``."""
+    """Return the error for a file that exceeds its size limit: it has at least ``size`` bytes."""
     return FileTooLargeError(f"{path}: too large: {size:,} bytes or more", size)
 
 
 class UrlPolicy:
-    """Where an http request may go; this class holds for files that the user named."""
+    """Rules for http requests; this class has the rules for files that the user named."""
 
     def refusal(self, url: str) -> str | None:
-        """Return why a redirect to ``url`` must not be followed; None: it may."""
+        """Return why a redirect to ``url`` must not be followed, else None."""
         if url.startswith(("http://", "https://")):
             return None
         return "only http and https are followed"
 
     def may_be_private(self, url: str, *, redirected: bool) -> bool:
-        """Say whether ``url`` may lie at an address that is not public."""
+        """Return whether ``url`` may be at a private address."""
         return not redirected
 
-    def may_be_told(self, url: str, *, redirected: bool) -> bool:
-        """Say whether configured headers and credentials may be sent to ``url``."""
+    def may_get_credentials(self, url: str, *, redirected: bool) -> bool:
+        """Return whether configured headers and credentials may be sent to ``url``."""
         return not redirected
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What holds for a request.
+    """Policy and limits of a request.
 
     Attributes:
-        policy: where an http request may go.
-        stop: once it is set, the request is not repeated.
-        at_most: counting a file's bytes may end above this number.
-        deadline: the time of ``time.monotonic`` at which the request has failed, with all its
-            repetitions; None: never.
+        policy: rules for http requests.
+        stop: once it is set, the request is not retried.
+        at_most: largest size of interest in bytes; ``info`` may stop counting above it.
+        deadline: time of ``time.monotonic`` at which the request fails, retries included; None if
+            unlimited.
     """
 
     policy: UrlPolicy = UrlPolicy()  # noqa: RUF009 it has no state
@@ -65,22 +65,22 @@ class RequestContext:
     deadline: float | None = None
 
 
-#: A request that nothing limits but the number of its repetitions.
+#: A request that only the number of attempts limits.
 ANY_REQUEST = RequestContext()
 
-_patient = ContextVar("_patient", default=True)
+_retrying = ContextVar("_retrying", default=True)
 
 
 @contextmanager
 def without_retries() -> Iterator[None]:
-    """Let requests of this thread fail at once: their answers are not worth a wait."""
-    token = _patient.set(False)
+    """Do not retry requests of this thread."""
+    token = _retrying.set(False)
     try:
         yield
     finally:
-        _patient.reset(token)
+        _retrying.reset(token)
 
 
-def is_patient() -> bool:
-    """Say whether a request of this thread that fails may be sent again."""
-    return _patient.get()
+def may_retry() -> bool:
+    """Return whether failed requests of this thread may be retried."""
+    return _retrying.get()

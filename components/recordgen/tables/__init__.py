@@ -1,8 +1,8 @@
 """Tables: columns with types → features.
 
-roles.py        what a column holds: path, label, target, …
-schema.py       columns as a user declares them
-columns.py      columns as they were found or declared, their types and values
+roles.py        the roles of columns: path, label, target, …
+schema.py       columns that a user declares
+columns.py      the columns of a table, inferred or declared, and their features
 arrow.py        lines → Arrow columns
 csv_fields.py   the fields of a line of CSV
 examples.py     Arrow columns → serialized examples

@@ -1,10 +1,9 @@
-"""Many lines of a table at once: columns instead of rows, in Arrow's memory.
+"""Lines of a table → examples, as Arrow columns instead of row by row.
 
-    lines of CSV ──parse──▶ a column of text each ──parse_column──▶ values, or errors by row
-    numbers and texts ──serialize_rows──▶ a tf.train.Example each
+    lines of CSV ──parse──▶ columns of text ──parse_column──▶ columns of values, and errors by row
+    columns of values ──serialize_rows──▶ a tf.train.Example for each row
 
-What comes out is, byte for byte, what :func:`recordgen.records.example.serialize_example` gives
-row by row.
+The bytes are the same as from :func:`recordgen.records.example.serialize_example` for each row.
 """
 
 from __future__ import annotations
@@ -24,30 +23,30 @@ from recordgen.tables.columns import Column
 from recordgen.tables.csv_fields import read_fields
 from recordgen.types import MAX_WEIGHT, Weight
 
-# Arrow's stubs, where there are any, differ from version to version.
+# Arrow's type stubs, if installed, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
 Values: TypeAlias = Any  # pa.Int64Array | pa.DoubleArray | pa.StringArray
 Records: TypeAlias = Any  # pa.BinaryArray
 
-_BLANK = ord(" ")  # the last of ASCII's blanks
+_BLANK = ord(" ")  # the last blank in ASCII
 
 _NO_TEXT = pa.scalar(None, pa.string())
 
-# Fields without quotes, or with nothing inside them that needs any.
+# Fields without quotes, or with quotes that they do not need.
 _FIELD = '(?:"(?:[^", ][^",]*)?"|[^",]*)'
 _SIMPLE = f"^{_FIELD}(?:,{_FIELD})*$"
 
-# Float32 rounds what is smaller to its largest number.
+# Smaller numbers round to a finite float32.
 _BEYOND_FLOAT32 = 2.0**128 - 2.0**103
 
 
 def parse(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
-    """Return columns of text; an empty field is null.
+    """Return columns of text [lines]; an empty field is null.
 
     Args:
-        lines: records of CSV, each of ``width`` fields; a quoted field may hold line breaks.
+        lines: CSV records of ``width`` fields; quoted fields may contain line breaks.
         width: the number of columns.
-        wanted: the indices of the columns that are returned.
+        wanted: the indices of the columns to return.
     """
     if b'"' not in bytes(joined(lines)):
         columns = _split(lines, width, wanted)
@@ -58,7 +57,7 @@ def parse(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
             _split(simple, width, wanted),
             _split_quoted(lines.filter(pc.invert(is_simple)).to_pylist(), wanted),
         ]
-        # Where each line now stands: simple ones come first.
+        # The new position of each line: simple lines come first.
         moved = np.argsort(np.argsort(~np.asarray(is_simple), kind="stable"), kind="stable")
         columns = [
             pa.concat_arrays(both).take(pa.array(moved)) for both in zip(*parts, strict=True)
@@ -67,14 +66,14 @@ def parse(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
 
 
 def _without_empty(texts: Texts) -> Texts:
-    """Return texts with nulls for the empty ones."""
+    """Return texts with null in place of empty texts."""
     if pc.min(pc.binary_length(texts)).as_py() != 0:
-        return texts  # most columns have none, and lengths are quickly looked at
+        return texts  # most columns have no empty texts, and checking the lengths is fast
     return pc.if_else(pc.equal(texts, ""), _NO_TEXT, texts)
 
 
 def _split(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
-    # Arrow's own reader of CSV takes over the signals of the process, and looks at all its objects.
+    # Arrow's own CSV reader replaces the signal handlers of the process and scans all its objects.
     fields = pc.split_pattern(lines, ",").flatten()
     places = np.arange(len(lines)) * width
     columns = [fields.take(pa.array(places + index)) for index in wanted]
@@ -89,7 +88,7 @@ def _split_quoted(lines: Sequence[str], wanted: Sequence[int]) -> list[Texts]:
 
 
 def trimmed(texts: Texts) -> Texts:
-    """Return texts without blanks around them; of those of nothing else, null."""
+    """Return texts without blanks around them; a text of blanks becomes null."""
     data = np.frombuffer(joined(texts), np.uint8)
     if data.min(initial=255) > _BLANK and data.max(initial=0) < 128:
         return _without_empty(texts)  # no blank of ASCII or Unicode
@@ -97,9 +96,9 @@ def trimmed(texts: Texts) -> Texts:
 
 
 def whole_numbers(texts: Texts) -> Values | None:
-    """Return trimmed texts as int64; None: one of them is not written as a program writes it.
+    """Return trimmed texts as int64, or None if one is not a whole number as programs write it.
 
-    ``7`` and ``-7`` are; ``007``, ``+7``, ``0x7`` and what has more than 64 bits are not.
+    ``7`` and ``-7`` are such numbers; ``007``, ``+7``, ``0x7`` and more than 64 bits are not.
     """
     try:
         numbers = pc.cast(texts, pa.int64())
@@ -110,20 +109,20 @@ def whole_numbers(texts: Texts) -> Values | None:
 
 
 def decimals(texts: Texts) -> Values | None:
-    """Return trimmed texts as float64; None: one of them is not a finite number of float32."""
+    """Return trimmed texts as float64, or None if one is not a finite float32 number."""
     try:
         numbers = pc.cast(texts, pa.float64())
     except pa.ArrowInvalid:
         return None
-    # Not a number is not in between.
+    # NaN also fails the comparison.
     fits = pc.all(pc.less(pc.abs(numbers), _BEYOND_FLOAT32)).as_py()
     return None if fits is False else numbers
 
 
 def parse_column(texts: Texts, column: Column, errors: dict[int, str]) -> Values:
-    """Return the values of a column, as :meth:`ColumnType.parse` finds them one by one.
+    """Return the values of a column, as :meth:`ColumnType.parse` returns them one by one.
 
-    The texts are as :func:`parse` gives them; ``errors`` gets what is wrong, by row.
+    ``texts`` is a column from :func:`parse`; ``errors`` collects messages by row.
     """
     if column.dtype == "bytes":
         return texts
@@ -146,9 +145,9 @@ def _are_weights(numbers: Values) -> bool:
 
 
 def serialize_rows(columns: Mapping[str, tuple[str, Values]], rows: int) -> Records:
-    """Return an example for each row (binary [rows]); a null has no feature.
+    """Return an example for each row (binary [rows]); a null value has no feature.
 
-    The columns are dtype and values [rows] by the feature's name.
+    ``columns`` are dtype and values [rows] by name of the feature.
     """
     parts: list[Records] = []
     for name in sorted(columns):
@@ -160,12 +159,12 @@ def serialize_rows(columns: Mapping[str, tuple[str, Values]], rows: int) -> Reco
 
 
 def joined_by_row(parts: Sequence[Records]) -> Records:
-    """Return what the parts of each row are together (binary [rows])."""
+    """Return the concatenated parts of each row (binary [rows])."""
     return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
 
 
 def heads_by_size(items: Records, head: Callable[[int], bytes]) -> Records:
-    """Return what stands before each item, which its size says (binary [rows])."""
+    """Return the head of each item, which depends only on its size (binary [rows])."""
     sizes = pc.binary_length(items).dictionary_encode()
     return pa.array(map(head, sizes.dictionary.to_pylist()), pa.binary()).take(sizes.indices)
 
@@ -175,7 +174,7 @@ def _head(name: str, dtype: str, size: int) -> bytes:
 
 
 def _bodies(dtype: str, values: Values) -> Records:
-    """Return values as features hold them, b"" for nulls: no value is empty (binary [rows])."""
+    """Return values encoded as in features, and b"" for null: no value is empty (binary [rows])."""
     if dtype == "bytes":
         return pc.fill_null(values.cast(pa.binary()), b"")
     present = values.drop_null().to_numpy(zero_copy_only=False)

@@ -1,7 +1,7 @@
-"""The columns of a table: what each holds, and what it is for; inferred or declared.
+"""The columns of a table, inferred or declared: their types, uses and features.
 
-Columns that were inferred travel as one JSON text, ``ConvertOptions.table``, declared ones as
-``ConvertOptions.schema``, so that workers, a resumed run and ``dataset.json`` see the same.
+Inferred columns are passed on as one JSON text, ``ConvertOptions.table``, declared columns as
+``ConvertOptions.schema``, so that workers, a resumed run and ``dataset.json`` use the same columns.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.types import ColumnType, FloatInput, IntegerInput, StringInput, Weight
 
-#: What a reader gets for a missing value.
+#: The value that readers return for a missing one, by dtype.
 MISSING: dict[str, int | float | bytes] = {"int64": -1, "float32": math.nan, "bytes": b""}
 
-#: What an image becomes, by the end of the feature's name.
+#: The features of an image, by the last part of their name.
 IMAGE_PARTS: Mapping[str, FeatureSpec] = {
     "encoded": FeatureSpec("bytes", None),
     "format": FeatureSpec("bytes", None),
@@ -31,7 +31,7 @@ IMAGE_PARTS: Mapping[str, FeatureSpec] = {
 
 Prediction = Literal["classification", "regression"]
 
-# The types that are inferred, by their features' dtypes.
+# The inferred types, by the dtype of their feature.
 _INFERRED = {"int64": IntegerInput, "float32": FloatInput, "bytes": StringInput}
 
 
@@ -40,8 +40,8 @@ class Column:
     """One column.
 
     Attributes:
-        name: as the header has it.
-        type: what it holds.
+        name: as in the header.
+        type: type of its values.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Column:
 
     @classmethod
     def of(cls, name: str, dtype: str) -> Column:
-        """Return a column of the type that is inferred for features of a dtype."""
+        """Return a column with the inferred type of a dtype."""
         return cls(name, _INFERRED[dtype])
 
     @property
     def dtype(self) -> str:
-        """Of its feature; empty: it becomes none."""
+        """The dtype of its feature; empty if it has no feature."""
         return self.type.dtype
 
 
@@ -63,15 +63,15 @@ class Table:
     """All columns of a table.
 
     Attributes:
-        columns: in the order of the header, or of their declaration.
-        split: the column of ML_USE; None: there is none.
-        target: the column that is to be predicted; None: there is none.
-        weight: the column of weights; None: there is none.
-        prediction: what the target asks for; None: there is no target.
-        notes: what the user should know of the columns.
-        has_gaps: rows may lack the target, which then is one of several classes.
-        group: the column of groups that share a split; None: there is none.
-        target_kind: what whole numbers of the target were taken for, if that was a near thing.
+        columns: in the order of the header or of their declaration.
+        split: the column of ML_USE, or None.
+        target: the column to predict, or None.
+        weight: the column of weights, or None.
+        prediction: how to predict the target; None without a target.
+        notes: warnings about the columns.
+        has_gaps: rows may lack the target, which is one of several classes.
+        group: the column of groups that share a split, or None.
+        target_kind: why whole numbers of the target were taken for classes or not, if in doubt.
     """
 
     columns: tuple[Column, ...]
@@ -91,16 +91,16 @@ class Table:
 
     @property
     def stored(self) -> list[Column]:
-        """The columns that become features: not the split's, nor those that are ignored."""
+        """The columns that become features: all except the split's and ignored ones."""
         return [column for column in self.columns if column.name != self.split and column.dtype]
 
     @property
     def inputs(self) -> list[Column]:
-        """The columns that a model predicts from."""
+        """The columns that are inputs of a model."""
         return [c for c in self.stored if c.name not in (self.target, self.weight)]
 
     def inputs_of(self, *kinds: str) -> list[str]:
-        """Return the names of those that hold values of some kinds."""
+        """Return the names of the inputs of some kinds."""
         return [column.name for column in self.inputs if column.type.kind in kinds]
 
     @property
@@ -115,12 +115,12 @@ class Table:
 
     @property
     def only_image(self) -> str | None:
-        """The column of images, if there is one and no other."""
+        """The column of images, if it is the only one."""
         return self.images[0] if len(self.images) == 1 else None
 
     @property
     def label(self) -> str | None:
-        """The column whose values a vocabulary numbers in features of its own."""
+        """The declared label, whose values the vocabulary numbers in two features."""
         return next((column.name for column in self.columns if column.type.is_label), None)
 
     @property
@@ -135,11 +135,11 @@ class Table:
         return {column.name: column for column in self.columns}[name]
 
     def image_feature(self, name: str, part: str) -> str:
-        """Return the feature of a column of images that holds a part, such as ``encoded``."""
+        """Return the feature of a part, such as ``encoded``, of a column of images."""
         return f"{'image' if name == self.only_image else name}/{part}"
 
     def features_of(self, column: Column) -> Mapping[str, FeatureSpec]:
-        """Return the features that a column becomes; any value may be missing, but images."""
+        """Return the features of a column; any value except an image may be missing."""
         name = column.name
         if column.type.kind == "image":
             if name == self.only_image:
@@ -170,12 +170,12 @@ class Table:
         values["columns"] = [[column.name, column.dtype] for column in self.columns]
         for name in ("has_gaps", "group", "target_kind"):
             if not values[name]:
-                del values[name]  # as tables without it always said it
+                del values[name]  # as earlier versions wrote tables
         return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Table:
-        """Return what :meth:`to_json` was given. Raises: UsageError: it is nothing of that."""
+        """Return the table of :meth:`to_json`. Raises: UsageError: the text is something else."""
         try:
             values = json.loads(text)
             weight = values["weight"]

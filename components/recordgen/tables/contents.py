@@ -1,6 +1,6 @@
-"""64 bits for each row of a table: equal rows have equal ones, others hardly ever.
+"""A 64-bit hash of each row of a table, computed by columns.
 
-Two rows are equal if all their values are, as records hold them. Nothing is done row by row.
+Equal rows have equal hashes, other rows almost never. Rows are equal if their stored values are.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ _MISSING = np.uint64(0x9E3779B97F4A7C15)
 
 
 def contents_of(columns: Mapping[str, tuple[str, Any]], rows: int) -> _Hashes:
-    """Return a number for what each row holds; nulls are missing values.
+    """Return a hash of each row (uint64 [rows]); nulls are missing values.
 
-    The columns are dtype and values [rows] by the feature's name.
+    ``columns`` are dtype and values [rows] by name of the feature.
     """
     total = np.zeros(rows, np.uint64)
     for name, (dtype, values) in columns.items():
-        found = _of_each(values) if dtype == "bytes" else _numbers(dtype, values)
+        found = _hash_texts(values) if dtype == "bytes" else _hash_numbers(dtype, values)
         if values.null_count:
             found[~np.asarray(values.is_valid())] = _MISSING
-        # The name keeps equal values of two columns from changing places unnoticed.
+        # The name makes a difference if two columns swap their values.
         total += mixed(found + mixed(np.full(1, zlib.crc32(name.encode()) + 1, np.uint64)))
     return mixed(total)
 
 
-def _numbers(dtype: str, values: Any) -> _Hashes:
+def _hash_numbers(dtype: str, values: Any) -> _Hashes:
     if dtype == "int64":
         return pc.fill_null(values, 0).to_numpy().view(np.uint64).copy()
     stored = pc.fill_null(values, 0.0).to_numpy().astype(np.float32)
     return stored.view(np.uint32).astype(np.uint64)
 
 
-def _of_each(texts: Any) -> _Hashes:
-    """Return a number for each text, 0 where there is none. Columns often repeat a few texts."""
+def _hash_texts(texts: Any) -> _Hashes:
+    """Return a hash of each text, 0 for null; each different text is hashed once."""
     codes = texts.dictionary_encode()
-    numbers = np.append(_texts(codes.dictionary), np.uint64(0))
+    numbers = np.append(_weighted_sums(codes.dictionary), np.uint64(0))
     return numbers[pc.fill_null(codes.indices, -1).to_numpy()]
 
 
-def _texts(texts: Any) -> _Hashes:
-    """Return a sum over bytes, each times a number that its place decides, and the length."""
+def _weighted_sums(texts: Any) -> _Hashes:
+    """Return the length of each text plus the sum of its bytes times factors of their places."""
     lengths = pc.binary_length(texts).to_numpy().astype(np.int64)
     data = np.frombuffer(joined(texts), np.uint8)
     found = lengths.astype(np.uint64)
@@ -69,5 +69,5 @@ def _texts(texts: Any) -> _Hashes:
 
 @lru_cache(maxsize=32)
 def _factors(bits: int) -> _Hashes:
-    """Return an odd number for each of ``2**bits`` places of a text."""
+    """Return odd factors for the first ``2**bits`` places of a text."""
     return mixed(np.arange(1, (1 << bits) + 1, dtype=np.uint64)) | np.uint64(1)

@@ -1,4 +1,4 @@
-"""The text of one CSV record ⇄ its fields, for every reader and writer of CSV in this package."""
+"""The text of a CSV record ⇄ its fields, for all readers and writers of CSV in this package."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-#: Longest record of an import file, CSV or JSONL, without the end of its last line.
+#: Largest record of an import file, CSV or JSONL, without the last line end.
 MAX_RECORD_BYTES = 256 * 1024
 
-#: What separates the fields of import files, and its name.
+#: The separators of import files, with their names.
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 _NEEDS_QUOTES = re.compile(r'^ |[",\r\n]')
 
 
 def read_fields(lines: Iterable[str], delimiter: str = ",") -> Iterator[list[str]]:
-    r"""Yield the fields of each record, by RFC 4180, but without the blanks before them.
+    r"""Yield the fields of each record by RFC 4180, but without leading blanks.
 
     Args:
-        lines: with their ends, of which a quoted field may hold some.
-        delimiter: the sign that separates fields.
+        lines: with their line ends, which quoted fields may contain.
+        delimiter: the separator.
 
     Raises:
         csv.Error: quotes are not balanced, something follows a closing quote, or a carriage return
-            stands inside a field without quotes.
+            is in a field without quotes.
     """
-    # Python's limit on fields is the whole process's, and below that of records. It is only ever
-    # raised, so no other reader refuses a file because of this one.
+    # Python's limit on fields applies to the whole process and is below MAX_RECORD_BYTES. It is
+    # only raised, never lowered, so other readers in the process are not affected.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD_BYTES))
     return csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
 
 
 def split_plain(text: str) -> list[str]:
-    """Return the fields of a record without quotes, separated by commas, without leading blanks."""
+    """Return the fields, without leading blanks, of a record without quotes."""
     fields = text.split(",")
     if ", " in text or text[:1] == " ":
         return [field.lstrip(" ") for field in fields]
@@ -41,7 +41,7 @@ def split_plain(text: str) -> list[str]:
 
 
 def is_number(field: str) -> bool:
-    """Say whether a field is a number as Python writes and reads it, which may be ``nan``."""
+    """Return whether Python reads a field as a number, including ``nan``."""
     try:
         float(field)
     except ValueError:
@@ -50,9 +50,9 @@ def is_number(field: str) -> bool:
 
 
 def csv_line(fields: Sequence[str]) -> str:
-    """Return fields, which hold no NUL, as a record separated by commas, without a line's end.
+    """Return fields, which contain no NUL, as a record without a line end.
 
-    Unlike csv's own writer, it quotes fields that begin with a blank, which would not count.
+    Unlike :mod:`csv`, it quotes fields that begin with a blank, because readers remove such blanks.
     """
     return ",".join(map(_quoted, fields)) or '""'
 

@@ -1,4 +1,4 @@
-"""Lines of a table → examples, many at a time."""
+"""Lines of a table → examples, many lines at a time."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from recordgen.tables.contents import contents_of
 
 @dataclass(frozen=True)
 class Examples:
-    """What lines of a table come to.
+    """The examples of lines of a table.
 
     Attributes:
-        records: an example for each line that is none of the errors (binary).
-        labels: examples by label.
-        errors: why a line is refused, by its place among the lines.
-        contents: 64 bits for what a model sees of each line: all but target and weight.
-        targets: the class of each line as text, null where there is none; None: there are none.
-        values: of each column that becomes a feature, null where one is missing.
+        records: an example for each line without an error (binary).
+        labels: number of examples by label.
+        errors: why a line is refused, by index of the line.
+        contents: 64-bit hash of the inputs of each line: all features except target and weight.
+        targets: the class of each line as text, or null; None for a table without classes.
+        values: the values of each column that becomes a feature; null for a missing value.
     """
 
     records: Records
@@ -51,7 +51,7 @@ class Examples:
 
 
 def make_examples(lines: Texts, table: Table) -> Examples:
-    """Return the examples of lines: records of CSV, each with a field for every column."""
+    """Return the examples of lines: CSV records with a field for every column."""
     errors: dict[int, str] = {}
     parsed = _parsed(lines, table, errors)
     values = {column.name: (column.dtype, parsed[column.name]) for column in table.stored}
@@ -73,7 +73,7 @@ def make_examples(lines: Texts, table: Table) -> Examples:
 
 
 def column_values(lines: Texts, table: Table) -> Mapping[str, Any]:
-    """Return the values of each column that becomes a feature, null where one is missing."""
+    """Return the values of each column that becomes a feature; null for a missing value."""
     return _parsed(lines, table, {})
 
 
@@ -88,15 +88,15 @@ def _parsed(lines: Texts, table: Table, errors: dict[int, str]) -> Mapping[str, 
 
 
 def count_labels(lines: Texts, table: Table) -> Counter[str]:
-    """Return how many lines have each label; a target that is a number has none.
+    """Return the number of lines with each label, or nothing if the target is a number.
 
-    Lines that :func:`make_examples` refuses do not count.
+    Lines that :func:`make_examples` refuses are not counted.
     """
     return _count(find_labels(lines, table)) if table.has_labels else Counter()
 
 
 def find_labels(lines: Texts, table: Table) -> Texts:
-    """Return the label of each line as text, null where there is none."""
+    """Return the label of each line as text, or null."""
     if not len(lines):
         return pa.array([], pa.string())
     column = table.column(str(table.target))
@@ -105,7 +105,7 @@ def find_labels(lines: Texts, table: Table) -> Texts:
 
 
 def _values(texts: Texts, column: Column, table: Table, errors: dict[int, str]) -> Any:
-    """Return the values of a column; blanks around a label do not count."""
+    """Return the values of a column; blanks around a label are removed."""
     if column.name == table.target:
         texts = trimmed(texts)
     return parse_column(texts, column, errors)
@@ -117,14 +117,14 @@ def _count(targets: Any) -> Counter[str]:
 
 
 def _is_label(text: str) -> bool:
-    return len(text.splitlines()) == 1  # labels.txt has a line for each
+    return len(text.splitlines()) == 1  # labels.txt has a line for each label
 
 
 def _check_target(table: Table, values: Any, errors: dict[int, str]) -> None:
-    """Note the rows whose target can be no label, or is a number that is missing."""
+    """Add errors for rows whose target is a missing number or cannot be a label."""
     name = table.target
     if not table.has_gaps:
-        missing = f"target {name!r} is empty; fill it in, or leave the row out"
+        missing = f"target {name!r} is empty; fill it in, or remove the row"
         for row in _where(values.is_null()):
             errors.setdefault(row, missing)
     if not table.has_labels:
@@ -138,14 +138,14 @@ def _check_target(table: Table, values: Any, errors: dict[int, str]) -> None:
 
 
 def _where(mask: Any) -> list[int]:
-    """Return the rows at which a mask is true."""
+    """Return the indices at which a mask is true."""
     if not pc.any(mask).as_py():
         return []
     return [row for row, is_there in enumerate(mask.to_pylist()) if is_there]
 
 
 def framed(records: Records) -> Records:
-    """Return records as :func:`recordgen.records.tfrecord.frame` puts them into a file."""
+    """Return records framed for a file, like :func:`recordgen.records.tfrecord.frame`."""
     items = values_of(records)
     sums = np.fromiter(map(google_crc32c.value, items), np.uint64, len(items))
     ends = np.arange(0, 4 * len(items) + 1, 4, dtype=np.int32)

@@ -1,7 +1,7 @@
-"""Roles of columns: what ``--columns path=image_id,label=source`` says about an import file.
+"""Roles of columns, which ``--columns path=image_id,label=source`` assigns in an import file.
 
-A role is what a column holds for Recordgen. Its value names the column: by the header's name, by a
-key of the JSON objects, or by the column's number, counted from 1.
+A role is the use of a column. Its value names the column: by its name in the header, by the key of
+JSON objects, or by its number, counted from 1.
 
     path=image_id,label=source   →  {"path": ("image_id",), "label": ("source",)}
     path=1,label=3,label=4       →  {"path": ("1",), "label": ("3", "4")}
@@ -15,15 +15,15 @@ from collections.abc import Mapping, Sequence
 
 from recordgen.errors import UsageError, did_you_mean
 
-#: The image's size in pixels, where boxes are in pixels.
+#: The image's size in pixels, for boxes in pixels.
 SIZE_ROLES = ("width", "height")
 BOX_ROLES = ("xmin", "ymin", "xmax", "ymax")
 SEGMENT_ROLES = ("start", "end")
-#: The roles that only a table has, with the option that says the same.
+#: The roles that only tables have, with the equivalent option.
 TABLE_ROLES: Mapping[str, str] = {"target": "target_column", "weight": "weight_column"}
 ROLES = ("path", "text", "split", "label", *BOX_ROLES, *SIZE_ROLES, *SEGMENT_ROLES, *TABLE_ROLES)
 
-# The only role that several columns may have: each holds a label.
+# The only role that several columns may have.
 _REPEATS = "label"
 
 Roles = Mapping[str, tuple[str, ...]]
@@ -33,8 +33,8 @@ def parse_columns(value: str | Mapping[str, str | int | Sequence[str | int]]) ->
     """Return the columns by role.
 
     Args:
-        value: ``ROLE=NAME`` pairs with commas between them, quoted as in a CSV line where a name
-            holds a comma; or a mapping of roles to names, for labels also to several names.
+        value: comma-separated ``ROLE=NAME`` pairs, quoted as in a CSV line if a name contains a
+            comma; or a mapping of roles to names, for labels also to several names.
 
     Raises:
         UsageError: a role is unknown or given twice, or a pair has no ``=`` or no name.
@@ -48,8 +48,7 @@ def parse_columns(value: str | Mapping[str, str | int | Sequence[str | int]]) ->
             raise UsageError(f"columns: the role {role!r} needs the name of a column (got none)")
         if role in found and role != _REPEATS:
             raise UsageError(
-                f"columns: the role {role!r} belongs to one column (got {found[role][0]} and "
-                f"{name})"
+                f"columns: the role {role!r} must have one column (got {found[role][0]} and {name})"
             )
         found[role] = (*found.get(role, ()), name)
     return found
@@ -73,7 +72,7 @@ def _pairs(value: str | Mapping[str, str | int | Sequence[str | int]]) -> list[t
         role, equals, name = item.partition("=")
         if not equals:
             raise UsageError(
-                f"columns must be ROLE=NAME pairs with commas between them, such as "
+                f"columns must be comma-separated ROLE=NAME pairs, such as "
                 f"path=image_id,label=source (got {item!r})"
             )
         pairs.append((role.strip().lower(), name.strip()))
@@ -81,7 +80,7 @@ def _pairs(value: str | Mapping[str, str | int | Sequence[str | int]]) -> list[t
 
 
 def columns_text(roles: Roles) -> str:
-    """Return roles as :func:`parse_columns` takes them: one spelling for the same roles."""
+    """Return roles as text for :func:`parse_columns`; equal roles have equal texts."""
     line = io.StringIO(newline="")
     pairs = [f"{role}={name}" for role in ROLES for name in roles.get(role, ())]
     csv.writer(line, lineterminator="").writerow(pairs)

@@ -1,17 +1,17 @@
-"""``Schema``: what the columns of a table hold that is no import file of AutoML.
+"""``Schema``: a declaration of the columns of a table, for tables in no format of AutoML.
 
     Schema({"split": "split", "photo": "image", "age": "int", "breed": "label"})
 
-It declares the columns of a CSV or DataFrame; each becomes a feature of its name, an image several:
+It declares the columns of a CSV or DataFrame. The features of a column depend on its type:
 
     split, ignored      none
-    image               <column>/encoded, /format, /height, /width, /source_id; the only one of a
-                        schema has the names of images elsewhere: image/encoded, …
+    image               <column>/encoded, /format, /height, /width, /source_id; the only image of a
+                        schema has the usual names of images: image/encoded, …
     text                <column>, bytes
     int, float          <column>, int64 or float32
     floats, floats[N]   <column>, a list of float32 of any length, or of N
-    label, int_label    <column>/text and <column>/label, numbered as labels.txt says; beside the
-                        only image, image/class/text and image/class/label
+    label, int_label    <column>/text and <column>/label, the number in labels.txt; with only one
+                        image, image/class/text and image/class/label
     float_label, weight <column>, float32
 """
 
@@ -31,20 +31,20 @@ class Schema:
     """Declares the columns of a table.
 
     Attributes:
-        columns: what each holds, by name, in their order: that of a CSV without a header.
+        columns: types by name, in the order of a CSV without a header.
     """
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         """Declare columns.
 
         Args:
-            columns: types by name: those of :mod:`recordgen.types`, also by their names as text
+            columns: types by name: types of :mod:`recordgen.types`, their names as text
                 (``"IntegerInput"``), the short names that the module shows, or ``int``, ``float``
                 and ``str``.
 
         Raises:
-            UsageError: a type is unknown, a column is there once too often, or two columns become
-                one feature.
+            UsageError: a type is unknown, there are too many columns of a type, or two columns
+                become one feature.
         """
         if not isinstance(columns, Mapping) or not columns:
             raise UsageError(
@@ -60,7 +60,7 @@ class Schema:
         table = self.table
         names = [name for column in table.stored for name in table.features_of(column)]
         if not names:
-            raise UsageError("no column of the schema becomes a feature; declare one beside split")
+            raise UsageError("no column of the schema becomes a feature; declare more than split")
         feature, count = Counter(names).most_common(1)[0]
         if count > 1:
             raise UsageError(
@@ -72,8 +72,8 @@ class Schema:
         if len(found) > 1:
             remedy = "text, int or float" if kinds[0] == "label" else "ignored"
             raise UsageError(
-                f"columns {found[0]!r} and {found[1]!r} of the schema are both {kinds[0]}, of "
-                f"which there is one; declare the other as {remedy}"
+                f"columns {found[0]!r} and {found[1]!r} of the schema are both {kinds[0]}, but "
+                f"only one may be; declare the other as {remedy}"
             )
 
     @classmethod
@@ -105,7 +105,7 @@ class Schema:
 
     @property
     def table(self) -> Table:
-        """The columns with what they are for: the label is the target."""
+        """The columns with their uses: the label is the target."""
         classes, numbers = self._of_kind("label", "int_label"), self._of_kind("float_label")
         return Table(
             tuple(Column(name, kind) for name, kind in self.columns.items()),

@@ -1,7 +1,7 @@
-"""AutoML's tasks: what the rows of each mean, and which features they become.
+"""AutoML's tasks: how each parses its rows, and turns them into features.
 
-A row carries its *annotation*: what the line says of the payload, as one text that only the task
-reads. The core (places, shards, commits) moves annotations about and asks the task for the rest.
+A row carries its *annotation*, the label, boxes or values of its line as one text that only the
+task reads. The core (places, shards, commits) passes annotations on and asks the task for the rest.
 Neither TensorFlow nor Beam is needed here, and each task is imported when it is first used.
 """
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from recordgen.tasks.text_sentiment import TextSentiment as TextSentiment
     from recordgen.tasks.video_classification import VideoClassification as VideoClassification
 
-#: All tasks by name, also those that other packages install.
+#: All tasks by name, including tasks that other packages install.
 TASKS: Mapping[str, type[Task]] = registry.TASKS
 
-# Where the classes that this package exports are.
+# Paths of the classes that this package exports.
 _EXPORTS = {
     path.partition(":")[2]: path for path in (*registry.OWN.values(), "recordgen.tasks.task:Task")
 }
@@ -46,17 +46,17 @@ def __getattr__(name: str) -> Any:
 
 
 def task_for(options: ConvertOptions) -> Task:
-    """Return the task that ``options.task`` names, which must be decided by now.
+    """Return the task that ``options.task`` names; ``auto`` must be resolved before.
 
     Raises:
-        UsageError: there is no such task, or an option does not go with it.
+        UsageError: there is no such task, or an option does not suit it.
     """
     if options.task == "auto":
-        raise UsageError("the task is not decided: look at the import files first")
+        raise UsageError("the task is not decided: detect it from the import files first")
     task = TASKS[options.task].of(options)
     if options.finds_alike and ODD_IMAGES not in task.checks:
         raise UsageError(
             f"split_by=near compares images, and a {task.noun} of {task.name} has none; use "
-            f"split_by=content. Tasks of images have it, and a schema with one column of images"
+            f"split_by=content. Image tasks, and schemas with one image column, support it"
         )
     return task

@@ -1,12 +1,12 @@
 """The unit of the boxes in an import file whose rows give their image's width and height.
 
-TensorFlow's Object Detection API made this CSV common; tools such as Roboflow write it::
+TensorFlow's Object Detection API made this CSV common, and tools such as Roboflow write it::
 
     filename,width,height,class,xmin,ymin,xmax,ymax
     raccoon-1.jpg,650,417,raccoon,81,88,522,408
 
-Each row's corners are divided by its own width and height, in pixels of the same picture, stored or
-upright. A file has boxes in pixels or in shares of the image, never both.
+Each row's corners are divided by its own width and height, which refer to the same picture, stored
+or upright. A file has boxes in pixels or in shares of the image, never both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from recordgen.tasks.task import bad_annotation
 
-#: So far outside 0..1, a coordinate is no slip: it counts pixels.
+#: A coordinate outside these limits counts pixels; nearer to 0..1, it is an inexact share.
 FAR = (-1.0, 2.0)
 
 PIXELS, SHARES = "pixels", "shares of the image"
@@ -37,34 +37,34 @@ class ImageSize(NamedTuple):
 
     @classmethod
     def parse(cls, width: str, height: str) -> ImageSize | None:
-        """Return the size that two fields give; None: they are empty.
+        """Parse width and height; None if both are empty.
 
         Raises:
-            AnnotationError: they are no whole numbers of at least 1.
+            AnnotationError: they are not whole numbers of at least 1.
         """
         if not width and not height:
             return None
         sides = [int(float(text)) if _WHOLE.fullmatch(text) else 0 for text in (width, height)]
         if min(sides) < 1:
             raise bad_annotation(
-                f"width and height must be those of the image, whole numbers of pixels of at least "
-                f"1 (got {width!r:.40} and {height!r:.40})"
+                f"width and height must be the image's, in whole pixels, at least 1 (got "
+                f"{width!r:.40} and {height!r:.40})"
             )
         return cls(*sides)
 
     def is_alike(self, other: ImageSize) -> bool:
-        """Return whether a picture of this size may be the other one scaled, up to a pixel."""
+        """Return whether both sizes have the same proportions, up to a pixel."""
         skew = abs(self.width * other.height - self.height * other.width)
         return skew <= max(*self, *other)
 
 
 class BoxUnit:
-    """The unit of one file's boxes: that of the first row whose box can only be in one.
+    """The unit of one file's boxes, decided by the first box that fits only one unit.
 
     Attributes:
-        unit: ``PIXELS`` or ``SHARES``; empty: no row with a size was read yet.
-        example: the box that decided it.
-        is_noted: a finding says already that the file is in pixels.
+        unit: ``PIXELS`` or ``SHARES``; empty until a row with a size has been read.
+        example: the box that decided the unit.
+        is_noted: whether a finding has already reported that the file is in pixels.
     """
 
     def __init__(self) -> None:
@@ -78,14 +78,14 @@ class BoxUnit:
         ``size`` is the width and height in the row, or None.
 
         Raises:
-            AnnotationError: the box is in another unit than those before it; its unit cannot be
-                known; or it lies far outside its image.
+            AnnotationError: the box is in another unit than the boxes before it, its unit is
+                unknown, or it is far outside its image.
         """
         if size is None:
             if self.unit == PIXELS:
                 raise bad_annotation(
                     f"the row has a box ({shown(corners)}) without the width and height of its "
-                    f"image, and boxes before it are in pixels (such as {self.example}); add both"
+                    f"image, but boxes before it are in pixels (such as {self.example}); add both"
                 )
             return corners
         unit = _unit_of(corners) or self.unit
@@ -93,13 +93,13 @@ class BoxUnit:
             if min(corners) < 0 or max(corners) > 1:
                 raise bad_annotation(
                     f"the box {shown(corners)} may be in pixels, or in shares of the image and "
-                    f"reach over its edge, and no row before it tells; move its row behind one "
-                    f"that does"
+                    f"reach over its edge, and no row before it shows which; put a row with a "
+                    f"clear unit before it"
                 )
             unit = SHARES
         if self.unit and unit != self.unit:
             raise bad_annotation(
-                f"the box {shown(corners)} is in {unit}, and boxes before it are in {self.unit} "
+                f"the box {shown(corners)} is in {unit}, but boxes before it are in {self.unit} "
                 f"(such as {self.example}); write all boxes of a file in one unit"
             )
         shares = _divided(corners, size) if unit == PIXELS else corners
@@ -109,25 +109,25 @@ class BoxUnit:
 
 
 def shown(corners: Corners) -> str:
-    """Return corners as a line of a CSV has them."""
+    """Return corners as a line of CSV."""
     return ",".join(f"{value:g}" for value in corners)
 
 
 def _divided(corners: Corners, size: ImageSize) -> Corners:
-    """Return pixels as shares of their image. Raises: AnnotationError: they lie far outside."""
+    """Return pixels as shares of their image. Raises: AnnotationError: they are far outside."""
     xmin, ymin, xmax, ymax = corners
     width, height = size
     found = (xmin / width, ymin / height, xmax / width, ymax / height)
     if min(found) < FAR[0] or max(found) > FAR[1]:
         raise bad_annotation(
-            f"the box {shown(corners)} lies far outside its image of {size} pixels; are its width "
+            f"the box {shown(corners)} is far outside its image of {size} pixels; are its width "
             f"and height right?"
         )
     return found
 
 
 def _unit_of(corners: Corners) -> str:
-    """Return the only unit that a box can be in; empty: it may be in either."""
+    """Return the only unit that fits a box; empty if both do."""
     if min(corners) < FAR[0] or max(corners) > FAR[1]:
         return PIXELS
     is_whole = all(value.is_integer() for value in corners)

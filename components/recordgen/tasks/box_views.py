@@ -1,12 +1,12 @@
-"""Whether a row's boxes may be those of a record whose image was cropped, or got bars.
+"""Compares a row's boxes with a record whose image was cropped or padded.
 
     row     cat 0.1 0.2 0.5 0.6                       an image of 160×80, stored in a square
     record  cat 0.1 0.35 0.5 0.55                     fit: all of it, above and below it bars
     record  cat 0.0 0.2 0.5 0.6                       center_crop: its middle
 
-No record holds the size of the image as it was. But the centre stays where it is, and so does one
-of the two axes; along the other one all boxes are scaled by the same factor, at most 1 with bars,
-at least 1 in a crop, which clips boxes and drops those outside.
+No record holds the original size of the image. But the centre and one of the two axes do not
+change. Along the other axis all boxes are scaled by the same factor: at most 1 with bars, at least
+1 in a crop, which clips boxes and drops boxes outside of it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 _CENTER = 0.5
 
-# Coordinates are float32 in records, and scaled by numbers that are not.
+# Coordinates in records are float32; the factors are not.
 _ROUNDED = 1e-5
 
 
 class Extent(NamedTuple):
-    """A box along two axes: the one that was scaled, and the one that was not."""
+    """A box along the scaled axis (start, end) and along the other axis (others)."""
 
     label: str
     start: float
@@ -33,13 +33,13 @@ class Extent(NamedTuple):
 def may_be_stored(
     boxes: Sequence[Extent], stored: Sequence[Extent], *, pixels: int, is_crop: bool
 ) -> bool:
-    """Say whether one factor makes each box one of those that are stored, or clips it away.
+    """Return whether one factor turns each box into a stored one, or clips it away.
 
     Args:
-        boxes: those of the row, in shares of the upright image.
-        stored: those of the record.
-        pixels: how many the stored image has along the axis; its centre may be off by half of one.
-        is_crop: the image was cropped; else it got bars.
+        boxes: boxes of the row, in shares of the upright image.
+        stored: boxes of the record.
+        pixels: the stored image's pixels along the axis; its centre may be off by half a pixel.
+        is_crop: whether the image was cropped; else it was padded with bars.
     """
     tolerance = 1 / pixels + _ROUNDED
     return any(
@@ -53,8 +53,8 @@ def _factors(
 ) -> Iterator[float]:
     """Yield 1, and each factor that gives a box the width or an edge of a stored one.
 
-    A centre that is half a pixel off changes no width; an edge tells more of a tiny box, and of one
-    that is cut off.
+    A centre that is half a pixel off changes no width. For a tiny box, and for a box that is cut
+    off, an edge is more precise.
     """
     yield 1.0
     for box in boxes:
@@ -90,7 +90,7 @@ def _is_there(
 
 
 def _are_alike(box: Extent, other: Extent) -> bool:
-    """Say whether two boxes have the same label, and the same place where nothing was scaled."""
+    """Return whether two boxes have the same label and agree along the axis not scaled."""
     return box.label == other.label and all(
         abs(one - there) <= _ROUNDED for one, there in zip(box.others, other.others, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Tables whose columns a schema declares: numbers, text, vectors, a label, any number of images.
+"""Tables with declared columns: numbers, text, vectors, a label, any number of images.
 
 ``Schema({"split": "split", "photo": "image", "age": "int", "breed": "label"})``::
 
@@ -6,9 +6,9 @@
     TRAIN,1.jpg,3,cat
 
 becomes ``image/encoded``, …, ``age: 3``, ``image/class/text: b"cat"`` and ``image/class/label: 0``.
-The annotation is a JSON list of the values, in the order of the columns that become features. The
-uri is that of the only image; rows of one image that say different things are examples of their
-own. Rows with no image or several have no uri: each is an example.
+The annotation is a JSON list of the values, in the order of the columns that become features. A row
+with one image has the image's uri; rows of one image with different values are separate examples.
+Rows with no image or several have no uri: each is an example.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ from recordgen.tasks.task import (
 
 @dataclass(frozen=True)
 class Declared(TableTask):
-    """A table whose columns are declared.
+    """A table whose columns a schema declares.
 
     Attributes:
-        schema: what they hold.
+        schema: the types of the columns.
     """
 
     name = "declared"
@@ -77,33 +77,32 @@ class Declared(TableTask):
     def of(cls, options: ConvertOptions) -> Task:
         if not options.schema:
             raise UsageError(
-                f"the task {cls.name} needs a schema that says what the columns hold, such as "
+                f"the task {cls.name} needs a schema with the types of the columns, such as "
                 f'schema={{"photo": "image", "age": "int"}}'
             )
         schema = Schema.from_json(options.schema)
         if options.splits_by_content and schema.table.only_image is None:
             raise UsageError(
-                f"split_by={options.split_by} goes by the content of the only image, and the "
-                f"schema has "
+                f"split_by={options.split_by} needs one image per row, and the schema has "
                 f"{len(schema.table.images)} columns of images; use split_by=uri"
             )
         if options.finds_copies and schema.table.only_image is None:
             raise UsageError(
-                f"duplicates={options.duplicates} compares the only image of each row, and the "
-                f"schema has {len(schema.table.images)} columns of images; use duplicates=keep"
+                f"duplicates={options.duplicates} needs one image per row, and the schema has "
+                f"{len(schema.table.images)} columns of images; use duplicates=keep"
             )
         for name, given, other in (
             ("shard_by=label", options.shard_by == "label", "use shard_by=hash"),
-            ("stratify=label", options.stratify == "label", "leave it out"),
+            ("stratify=label", options.stratify == "label", "omit it"),
         ):
             if given and schema.table.label is None:
                 raise UsageError(
-                    f"{name} needs a label, and the schema has no column that is one; {other}"
+                    f"{name} needs a label, and the schema has no label column; {other}"
                 )
         return cls(schema)
 
     @cached_property
-    def _said(self) -> Sequence[Column]:
+    def _annotation_columns(self) -> Sequence[Column]:
         """The columns whose values an annotation holds."""
         return [column for column in self.table.stored if column.name != self.table.only_image]
 
@@ -114,15 +113,15 @@ class Declared(TableTask):
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         only = self.table.only_image
         uri = "" if only is None else _value(self.table.column(only), record.get(only))
-        values = [_value(column, record.get(column.name)) for column in self._said]
+        values = [_value(column, record.get(column.name)) for column in self._annotation_columns]
         return [RowContent(uri, json.dumps(values, ensure_ascii=False))]
 
     def _values(self, annotation: str | None) -> dict[str, Any]:
-        names = (column.name for column in self._said)
+        names = (column.name for column in self._annotation_columns)
         return dict(zip(names, json.loads(annotation or "[]"), strict=False))
 
     def column_values(self, annotations: Texts) -> Mapping[str, Any]:
-        """Return the values of each column of single values, null where one is missing."""
+        """Return the values of each column of single values, null if one is missing."""
         import pyarrow as pa
 
         rows = [self._values(text) for text in annotations.to_pylist()]
@@ -132,7 +131,7 @@ class Declared(TableTask):
                 [row[column.name] for row in rows],
                 pa.string() if column.type.is_label else kinds[column.dtype],
             )
-            for column in self._said
+            for column in self._annotation_columns
             if column.type.kind not in ("floats", "image")
         }
 
@@ -173,7 +172,7 @@ class Declared(TableTask):
         vocabulary: Vocabulary,
         options: ConvertOptions,
     ) -> BuiltExample:
-        from recordgen.payloads.image import check_image  # who only reads rows needs no Pillow
+        from recordgen.payloads.image import check_image  # reading rows does not need Pillow
 
         values = self._values(row.annotation)
         made: dict[str, FeatureValue] = {}
@@ -198,7 +197,7 @@ class Declared(TableTask):
                 is_gray = checked.is_gray
                 sha256 = hashlib.sha256(checked.data).hexdigest()
                 made[features.IMAGE_SHA256] = sha256.encode()
-        for column in self._said:
+        for column in self._annotation_columns:
             value = values[column.name]
             if column.type.is_label and value is not None:
                 text, label = self.table.label_features
@@ -225,7 +224,7 @@ class Declared(TableTask):
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]
-        found = [self._stored_value(column, values) for column in self._said]
+        found = [self._stored_value(column, values) for column in self._annotation_columns]
         return RowContent(stored_uri(uri), json.dumps(found, ensure_ascii=False))
 
     def _stored_value(self, column: Column, values: Mapping[str, Sequence[Any]]) -> Any:
@@ -234,7 +233,7 @@ class Declared(TableTask):
         if column.type.kind == "floats":
             return found or None
         value = found[0] if found else None
-        # Earlier versions stored an empty text as such.
+        # Earlier versions stored empty texts.
         return (value.decode() or None) if isinstance(value, bytes) else value
 
     def stored_features(self) -> Mapping[str, FeatureSpec]:
@@ -242,7 +241,7 @@ class Declared(TableTask):
 
 
 def _value(column: Column, given: Any) -> Any:
-    """Return a value of a column; None: it is missing. Raises: AnnotationError."""
+    """Parse a value of a column; None if it is missing. Raises: AnnotationError."""
     is_image = column.type.kind == "image"
     try:
         value = column.type.parse(given)
@@ -254,7 +253,7 @@ def _value(column: Column, given: Any) -> Any:
     if is_image:
         return check_uri(value)
     if value == []:
-        return None  # a list of nothing leaves nothing in a record
+        return None  # a record cannot hold an empty list
     if column.type.kind == "label" and value is not None:
         return check_label(value)
     if isinstance(value, str):

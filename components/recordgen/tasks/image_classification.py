@@ -44,8 +44,8 @@ class ImageClassification(ImageTask):
         if len(fields) > 1:
             raise AnnotationError(
                 RejectCode.TOO_MANY_FIELDS,
-                f"expected {self.expected}, one label per image (got {len(fields)} behind the "
-                f"path); quote a field that holds a comma; for several labels per image, "
+                f"expected {self.expected}, one label per image (got {len(fields)} after the "
+                f"path); quote a field that holds a comma; for several labels per image, use "
                 f"--task image_multi_label",
             )
         return check_label(fields[0]) or None

@@ -7,7 +7,7 @@ Vertex AI "Prepare image training data for classification", multi-label::
      "classificationAnnotations": [{"displayName": "cat"}, {"displayName": "dog"}]}
 
 become ``image/class/text: [b"cat", b"dog"]`` and ``image/class/label: [0, 1]``, in the order of the
-vocabulary. Several rows of one image add up. The annotation is a JSON list of the labels, sorted.
+vocabulary. The labels of an image's rows are merged. The annotation is a sorted JSON list of them.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ImageMultiLabel(ImageTask):
 
 
 def _encode(labels: Iterable[str]) -> str | None:
-    """Return the annotation of labels, which may repeat; None: there are none."""
+    """Return the annotation of labels, which may repeat; None if there are none."""
     distinct = sorted({label for label in labels if label})
     return json.dumps(distinct, ensure_ascii=False) if distinct else None
 

@@ -1,4 +1,4 @@
-"""What all tasks of images have in common: the payload is an image file."""
+"""The base of all image tasks: the payload is an image file."""
 
 from __future__ import annotations
 
@@ -51,33 +51,33 @@ class ImageTask(Task):
 
     @abstractmethod
     def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
-        """Return the annotation that a line of a JSONL file gives.
+        """Return the annotation in a line of a JSONL file.
 
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
         """
 
     def as_stored(self, annotation: str, image: CheckedImage, changes: Counter[str]) -> str | None:
-        """Return the annotation of an image as it is stored: turned upright, cropped or with bars.
+        """Return the annotation of the stored image, which may be turned, cropped or padded.
 
-        None: nothing of it is left.
+        None if nothing of the annotation is left.
 
         Args:
-            annotation: of the payload as it was.
-            image: what is stored of it.
-            changes: counts what became of it, see :class:`recordgen.tasks.task.BuiltBatch`.
+            annotation: annotation of the original payload.
+            image: the stored image.
+            changes: counts changes, see :class:`recordgen.tasks.task.BuiltBatch`.
 
         Raises:
-            PayloadError: the annotation is not one of this image.
+            PayloadError: the annotation does not fit this image.
         """
         return annotation
 
     @abstractmethod
     def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
-        """Return the features that say what the annotation of a payload as it is stored says."""
+        """Return the features of the annotation of a stored payload."""
 
     @abstractmethod
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
-        """Return the very annotation that features were made of, or None."""
+        """Return the exact annotation from which features were made, or None."""
 
     def make(
         self,
@@ -86,7 +86,7 @@ class ImageTask(Task):
         vocabulary: Vocabulary,
         options: ConvertOptions,
     ) -> BuiltExample:
-        # Here: who only reads import files need not wait for decoders to load.
+        # Imported here: reading import files does not need the decoders.
         from recordgen.payloads.image import check_image
 
         [data] = payloads

@@ -1,6 +1,6 @@
-"""What the tasks of labelled texts have in common: the labels, and the features of an example.
+"""The base of the tasks that label texts: labels, and the features of an example.
 
-``said`` of an annotation (:mod:`recordgen.tasks.text_task`) is the list of labels, sorted.
+``said`` of an annotation (:mod:`recordgen.tasks.text_task`) is the sorted list of labels.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from recordgen.tasks.task import (
     source_ids,
     stored_uri,
 )
-from recordgen.tasks.text_task import TextContent, TextTask, said_of, text_of
+from recordgen.tasks.text_task import TextContent, TextTask, row_of, text_of
 
-#: The annotations in the older shape of a line.
+#: The key of the annotations in the older shape of a line.
 OLDER_KEY = "annotations"
-#: The label of an annotation in that shape.
+#: The keys of an annotation's label in that shape.
 NAME_KEYS = ("display_name", "displayName")
 
 _IGNORED_KEYS = ("annotation_spec_id", "annotationSpecId")
@@ -49,26 +49,26 @@ class LabelledText(TextTask):
 
     @abstractmethod
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
-        """Return the labels that a line of a JSONL file gives. Raises: AnnotationError."""
+        """Return the labels in a line of a JSONL file. Raises: AnnotationError."""
 
     @abstractmethod
     def class_features(self, texts: Sequence[bytes], numbers: Sequence[int]) -> dict[str, Any]:
         """Return the features of at least one label, in the order of their numbers."""
 
     def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
-        """Return the labels of a CSV line as they are kept. Raises: AnnotationError."""
+        """Check and normalise the labels of a CSV line. Raises: AnnotationError."""
         return list(map(check_label, labels))
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
-        return _said(self.check_labels(filter(None, fields))).encode()
+        return _content(self.check_labels(filter(None, fields))).encode()
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
-        return [said_of(record, _said(self.from_json(record)).said)]
+        return [row_of(record, _content(self.from_json(record)).said)]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, _labels)
-        text = TextContent.decode(annotations[0]).text  # that of all: it gives them their uri
-        return Merged(_said(found, text).encode(), duplicates)
+        text = TextContent.decode(annotations[0]).text  # equal in all: the uri is its hash
+        return Merged(_content(found, text).encode(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         return not set(_labels(annotation)) <= set(_labels(stored))
@@ -119,7 +119,7 @@ class LabelledText(TextTask):
         [text] = values[features.TEXT]
         name = stored_uri(uri)
         own = text.decode() if is_content_uri(name) else None
-        return RowContent(name, _said(_stored_labels(values), own).encode())
+        return RowContent(name, _content(_stored_labels(values), own).encode())
 
 
 class OneLabel(LabelledText):
@@ -144,14 +144,14 @@ class OneLabel(LabelledText):
         if len(found) > 1:
             raise AnnotationError(
                 RejectCode.TOO_MANY_FIELDS,
-                f"expected {self.expected} (got {len(found)} fields behind the text); quote a text "
+                f"expected {self.expected} (got {len(found)} fields after the text); quote a text "
                 f"that holds a comma",
             )
         return super().check_labels(found)
 
 
 def objects_in(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """Return the objects of the list under a key, if there is one. Raises: AnnotationError."""
+    """Return the list of objects under a key, or []. Raises: AnnotationError."""
     found = record.get(key) or []
     if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
         raise bad_annotation(f"{key} must be a list of objects (got {found!r:.80})")
@@ -163,10 +163,10 @@ def older_annotations(
 ) -> Sequence[Mapping[str, Any]]:
     """Return the annotations of the older shape: ``[{"display_name": "a", "classification": {}}]``.
 
-    ``keys`` are what such an annotation may hold, beside its name.
+    ``keys`` are the keys that such an annotation may have in addition to its name.
 
     Raises:
-        AnnotationError: they are not a list of objects, or of another kind.
+        AnnotationError: the annotations are not a list of objects, or of another task.
     """
     found = objects_in(record, OLDER_KEY)
     for item in found:
@@ -174,8 +174,8 @@ def older_annotations(
         if other:
             raise bad_annotation(
                 f"each of {OLDER_KEY} must hold {keys[0]} (got "
-                f"{', '.join(map(ascii, other)):.80}); keep the rows of different tasks in files "
-                f"of their own",
+                f"{', '.join(map(ascii, other)):.80}); keep the rows of different tasks in "
+                f"separate files",
             )
     return found
 
@@ -186,8 +186,7 @@ def older_labels(record: Mapping[str, Any]) -> list[str]:
     return [display_name(item, f"each of {OLDER_KEY}", NAME_KEYS) for item in found]
 
 
-def _said(labels: Iterable[str], text: str | None = None) -> TextContent:
-    """Return what an annotation says; labels may repeat."""
+def _content(labels: Iterable[str], text: str | None = None) -> TextContent:
     return TextContent(text, sorted(set(labels)) or None)
 
 
@@ -200,5 +199,5 @@ def _stored_labels(values: Mapping[str, Sequence[Any]]) -> Sequence[str]:
 
 
 def _digested(text: bytes, labels: Sequence[str], uri: str) -> bytes:
-    said = json.dumps(list(labels), ensure_ascii=False) if labels else None
-    return record_line(hashlib.sha256(text).hexdigest(), said, uri)
+    annotation = json.dumps(list(labels), ensure_ascii=False) if labels else None
+    return record_line(hashlib.sha256(text).hexdigest(), annotation, uri)

@@ -1,7 +1,7 @@
 """Object detection: any number of labelled boxes per image: ``[ML_USE],PATH,[LABEL],[BOX]``.
 
-Vertex AI "Prepare image training data for object detection": one box per row, rows of one image add
-up. A box is eight fields, two opposite corners in any order, or all four::
+Vertex AI "Prepare image training data for object detection": one box per row; the rows of one image
+are merged. A box is eight fields, two opposite corners in any order, or all four::
 
     TRAIN,gs://bucket/1.jpg,cat,.1,.2,,,.5,.6,,
     TRAIN,gs://bucket/1.jpg,cat,.1,.2,.5,.2,.5,.6,.1,.6
@@ -9,9 +9,9 @@ up. A box is eight fields, two opposite corners in any order, or all four::
      [{"displayName": "cat", "xMin": 0.1, "yMin": "0.2", "xMax": 0.5, "yMax": 0.6}]}
 
 become ``image/object/bbox/xmin: [0.1]``, …, ``image/object/class/text: [b"cat"]`` and
-``image/object/class/label: [0]``; an image without objects has none of them. Coordinates are shares
-of the image's width and height, from its upper left corner. The annotation is a JSON list of
-``[label, xmin, ymin, xmax, ymax]``.
+``image/object/class/label: [0]``; an image without objects has none of these features. Coordinates
+are shares of the image's width and height, from its upper left corner. The annotation is a JSON
+list of ``[label, xmin, ymin, xmax, ymax]``.
 
 Under a header with the columns width and height, corners may be pixels: see
 :mod:`recordgen.tasks.box_unit`. Such an annotation ends with ``[width, height]`` until the image
@@ -73,7 +73,7 @@ _ROUNDED = 1e-6
 _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
 
-# Columns of boxes whose form nothing says: "[3, 4, 10, 11]", or a corner and a size.
+# Columns of boxes in an unknown form: "[3, 4, 10, 11]", or a corner and a size.
 _BOX_COLUMNS = frozenset(
     {"bbox", "bboxes", "box", "boxes", "bounding_box", "bounding_boxes", "boundingbox"}
 )
@@ -84,7 +84,7 @@ _CORNER_AND_SIZE = (
     frozenset({"h", "height", "bbox_height"}),
 )
 
-# Also "10%" and "0,1", which are no coordinates, and no labels between gaps.
+# Also matches "10%" and "0,1": no coordinates, but no labels between gaps either.
 _BEGINS_NUMBER = re.compile(r"[+-]?([.,]?\d|inf|nan)", re.IGNORECASE)
 
 
@@ -103,16 +103,16 @@ class ObjectDetection(ImageTask):
     """Object detection with any number of boxes per image.
 
     Attributes:
-        bad_boxes: what becomes of boxes outside the image, empty or inverted ones; see
+        bad_boxes: treatment of boxes that are outside the image, empty or inverted; see
             :class:`recordgen.options.ConvertOptions`.
-        box_orientation: which picture boxes are of; see there.
-        resize: how images get their size; boxes move with those that are cropped or get bars.
-        unit: that of the boxes in the import file that is read.
+        box_orientation: the picture that boxes refer to, stored or upright; see there.
+        resize: how images are resized; boxes move if their image is cropped or padded.
+        unit: unit of the boxes in the current import file.
     """
 
     name = "object_detection"
     expected = f"[ML_USE],PATH,[LABEL],[BOX], a box being {_EXPECTED_BOX}"
-    # A header leaves the corners between the two opposite ones out.
+    # The corners between the two opposite ones have no columns under a header.
     columns: ClassVar = {
         "label": LABEL_COLUMNS,
         "xmin": frozenset({"xmin", "x_min", "left", "x1"}),
@@ -146,7 +146,7 @@ class ObjectDetection(ImageTask):
 
     @property
     def moves_boxes(self) -> bool:
-        """Whether stored boxes may lie elsewhere than those of the row."""
+        """Whether stored boxes may differ from the boxes of the row."""
         return self.resize != "stretch"
 
     def for_file(self) -> ObjectDetection:
@@ -154,26 +154,26 @@ class ObjectDetection(ImageTask):
 
     @classmethod
     def has_header(cls, fields: Sequence[str]) -> bool:
-        """Say whether a first line names the columns of a box."""
-        return all(_called(fields, cls.columns[role]) for role in BOX_ROLES)
+        """Return whether a first line names the columns of a box."""
+        return all(_columns_named(fields, cls.columns[role]) for role in BOX_ROLES)
 
     @classmethod
     def other_boxes(cls, fields: Sequence[str]) -> Sequence[str]:
-        """Return the columns of a header that hold boxes in another form; none if it has ours."""
+        """Return the columns of boxes in another form; none if the header has Recordgen's."""
         if cls.has_header(fields):
             return []
-        corner_and_size = [_called(fields, names) for names in _CORNER_AND_SIZE]
+        corner_and_size = [_columns_named(fields, names) for names in _CORNER_AND_SIZE]
         if all(corner_and_size):
             return [field for found in corner_and_size for field in found]
-        return _called(fields, _BOX_COLUMNS)
+        return _columns_named(fields, _BOX_COLUMNS)
 
     @classmethod
     def has_box(cls, fields: Sequence[str]) -> bool:
-        """Say whether the fields behind a path can only be a label and a box, right or wrong."""
+        """Return whether the fields after a path can only be a label and a box, right or wrong."""
         corners = list(fields[1:])
         if len(corners) >= 6 and corners[2:4] == ["", ""]:
             return all(map(_BEGINS_NUMBER.match, corners[:2] + corners[4:6]))
-        if _is_before_label(fields):
+        if _has_label_last(fields):
             return True
         if len(corners) not in (4, 8) or not all(map(is_number, corners)):
             return False
@@ -183,10 +183,10 @@ class ObjectDetection(ImageTask):
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if not fields:
             return None
-        if _is_before_label(fields):
+        if _has_label_last(fields):
             raise bad_annotation(
-                f"the box stands before its label (got {','.join(fields)!s:.80}); expected the "
-                f"label, and {_EXPECTED_BOX} behind it"
+                f"the box comes before its label (got {','.join(fields)!s:.80}); expected the "
+                f"label, then {_EXPECTED_BOX}"
             )
         label, corners, size = check_label(fields[0]), [*fields[1:]], None
         if len(corners) in (9, 10) and not any(corners[2:4] + corners[6:8]):
@@ -196,7 +196,7 @@ class ObjectDetection(ImageTask):
             if not label and not any(corners):
                 return None  # an image without objects
         if not any(corners):
-            raise bad_annotation(f"label {label!r} has no box; expected {_EXPECTED_BOX} behind it")
+            raise bad_annotation(f"label {label!r} has no box; expected {_EXPECTED_BOX} after it")
         if not label:
             raise bad_annotation(f"a box needs a label before it (got {','.join(corners)})")
         if len(corners) == 6 and not (corners[2] or corners[3]):
@@ -205,7 +205,7 @@ class ObjectDetection(ImageTask):
             raise bad_annotation(f"a box must be {_EXPECTED_BOX} (got {len(fields) - 1} fields)")
         numbers = [_number(text, "a coordinate") for text in corners]
         xs, ys = numbers[::2], numbers[1::2]
-        if size is None:  # AutoML's corners may stand in any order
+        if size is None:  # AutoML's corners may be in any order
             xs, ys = [min(xs), max(xs)], [min(ys), max(ys)]
         shares = self.unit.to_shares((xs[0], ys[0], xs[1], ys[1]), size)
         annotation = _encode(self._usable([Box(label, *shares)], adjusted), size)
@@ -230,7 +230,7 @@ class ObjectDetection(ImageTask):
         return _encode(self._usable(boxes, adjusted))
 
     def _usable(self, boxes: Iterable[Box], adjusted: Adjustments) -> list[Box]:
-        """Return boxes within the image, and note what it took. Raises: AnnotationError."""
+        """Return boxes within the image, and record the changes. Raises: AnnotationError."""
         usable: dict[Box, None] = {}
         for box in boxes:
             _, *corners = box
@@ -241,9 +241,9 @@ class ObjectDetection(ImageTask):
                     f"header, or divide by them)"
                 )
             is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
-            upright = _upright(box)
-            inside = Box(box.label, *(min(1.0, max(0.0, value)) for value in upright[1:]))
-            inside = _as_stored(inside)
+            one, other = box[1:3], box[3:]
+            upright = (*map(min, one, other), *map(max, one, other))
+            inside = _as_stored(Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)))
             is_empty = inside.xmin >= inside.xmax or inside.ymin >= inside.ymax
             wrong = [
                 (is_inverted, "inverted", BOXES_SWAPPED),
@@ -253,34 +253,34 @@ class ObjectDetection(ImageTask):
             reasons = [reason for is_so, reason, _ in wrong if is_so]
             if reasons and self.bad_boxes == "reject":
                 raise bad_annotation(
-                    f"the box {_shown(box)} is {' and '.join(reasons)}; --bad-boxes clip makes "
-                    f"the best of it"
+                    f"the box {_shown(box)} is {' and '.join(reasons)}; --bad-boxes clip fixes or "
+                    f"drops it"
                 )
             if is_empty or (reasons and self.bad_boxes == "drop"):
-                said = f"the box {_shown(box)} of {box.label!r} is {' and '.join(reasons)}"
-                adjusted.add(BOXES_DROPPED, f"{said}; it was left out")
+                text = f"the box {_shown(box)} of {box.label!r} is {' and '.join(reasons)}"
+                adjusted.add(BOXES_DROPPED, f"{text}; it was dropped")
                 continue
             for is_so, reason, kind in wrong:
                 if is_so:
-                    said = f"the box {_shown(box)} of {box.label!r} is {reason}"
-                    adjusted.add(kind, f"{said}; it was stored as {_shown(inside)}")
+                    text = f"the box {_shown(box)} of {box.label!r} is {reason}"
+                    adjusted.add(kind, f"{text}; it was stored as {_shown(inside)}")
             if inside in usable:
-                said = f"the line has the box {_shown(box)} of {box.label!r} twice"
-                adjusted.add(BOXES_REPEATED, f"{said}; it was stored once")
+                text = f"the line has the box {_shown(box)} of {box.label!r} twice"
+                adjusted.add(BOXES_REPEATED, f"{text}; it was stored once")
                 continue
             usable[inside] = None
         return list(usable)
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, decode_boxes)
-        sizes = sorted({size for said in annotations if (size := _decode_size(said)) is not None})
+        sizes = sorted({size for each in annotations if (size := _decode_size(each)) is not None})
         if len(sizes) > 1:
             raise bad_annotation(f"one image, several sizes: {', '.join(map(str, sizes))}")
         return Merged(_encode(found, sizes[0] if sizes else None), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         there = decode_boxes(stored)
-        # Nothing says how the image lay before it was stored.
+        # A record does not hold the original orientation of its image.
         ways = range(1, 9) if self.box_orientation == "stored" else (1,)
         lying = ([turned(box, way) for box in decode_boxes(annotation)] for way in ways)
         if not self.moves_boxes:
@@ -298,7 +298,7 @@ class ObjectDetection(ImageTask):
         )
 
     def said(self, record: Mapping[str, Sequence[Any]]) -> RowContent:
-        """Return what a record says of its row; of moved boxes, with the stored image's size."""
+        """Return the row of a record; moved boxes come with the stored image's size."""
         content = super().said(record)
         if not self.moves_boxes or content.annotation is None:
             return content
@@ -328,13 +328,13 @@ class ObjectDetection(ImageTask):
                     changes[BOXES_OUTSIDE] += 1
                     continue
                 found.append(there)
-                if _reaches_over(box, image.placed.view):
+                if _is_cut(box, image.placed.view):
                     changes[BOXES_CUT] += 1
             return _encode(found)
         return _encode(boxes) or annotation
 
     def _check_size(self, size: ImageSize, image: CheckedImage) -> None:
-        """Check that a row's width and height may be those of its image. Raises: PayloadError."""
+        """Check a row's width and height against its image. Raises: PayloadError."""
         if image.width is None or image.height is None:
             return
         width, height = (image.width, image.height) if image.placed is None else image.placed.size
@@ -352,7 +352,7 @@ class ObjectDetection(ImageTask):
             remedy = f"boxes of the {way} picture need --box-orientation {way}"
         raise PayloadError(
             RejectCode.BAD_ANNOTATION.value,
-            f"the row says that the image has {size} pixels, and it has {right}; {remedy}",
+            f"the row says that the image has {size} pixels, but it has {right}; {remedy}",
         )
 
     def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
@@ -372,7 +372,7 @@ class ObjectDetection(ImageTask):
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
-        """Return TensorFlow's Object Detection API's own labels.txt, which counts from 1."""
+        """Return the label map of TensorFlow's Object Detection API, which counts from 1."""
         items = (
             f"item {{\n  id: {number}\n  name: {json.dumps(label, ensure_ascii=False)}\n}}\n"
             for number, label in enumerate(labels, start=1)
@@ -381,13 +381,13 @@ class ObjectDetection(ImageTask):
 
 
 def turned(box: Box, orientation: int) -> Box:
-    """Return a box of an image after the image was turned upright.
+    """Return a box after its image was turned upright.
 
     ``Box("cat", 0, 0, 0.2, 0.1)`` of an image with EXIF orientation 6, which is turned clockwise →
     ``Box("cat", 0.9, 0, 1, 0.2)``.
 
     Args:
-        box: of the picture as it is stored in the file.
+        box: a box of the picture as it is stored in the file.
         orientation: 1 to 8 (Exif 2.3, tag 0x0112).
     """
     label, xmin, ymin, xmax, ymax = box
@@ -401,7 +401,7 @@ def turned(box: Box, orientation: int) -> Box:
 
 
 def seen_through(box: Box, view: View) -> Box | None:
-    """Return where a box lies in the part of its image that is stored; None: outside of it.
+    """Return a box relative to the stored part of its image; None if it is outside.
 
     ``Box("cat", 0, 0.2, 0.5, 0.6)`` of an image whose right three quarters are stored →
     ``Box("cat", 0, 0.2, 0.333, 0.6)``.
@@ -420,8 +420,8 @@ def _along(axis: int, box: Box) -> Extent:
     return Extent(box.label, *scaled, others)
 
 
-def _reaches_over(box: Box, view: View) -> bool:
-    """Say whether a part of a box is not stored."""
+def _is_cut(box: Box, view: View) -> bool:
+    """Return whether a part of a box is outside the stored image."""
     return (
         min(box.xmin - view.left, box.ymin - view.top) < -_ROUNDED
         or box.xmax - view.left - view.width > _ROUNDED
@@ -436,16 +436,16 @@ def decode_boxes(annotation: str | None) -> list[Box]:
 
 
 def _decode_size(annotation: str | None) -> ImageSize | None:
-    """Return the size that an annotation says the image has; None: it says none."""
+    """Return the image size that an annotation holds, or None."""
     items = [] if annotation is None else json.loads(annotation)
     is_said = bool(items) and len(items[-1]) == len(ImageSize._fields)
     return ImageSize(*items[-1]) if is_said else None
 
 
 def _encode(boxes: Iterable[Box], size: ImageSize | None = None) -> str | None:
-    """Return the annotation of boxes, whose order says nothing; None: there are none.
+    """Return the annotation of boxes in any order; None if there are none.
 
-    The same boxes give the same text, before and after a record has held them. A record does not
+    Boxes give the same text before they are stored and when they are read back. A record does not
     hold the size.
     """
     found: list[Box | ImageSize] = [*sorted(set(map(_as_stored, boxes)))]
@@ -458,25 +458,18 @@ def _as_stored(box: Box) -> Box:
     return Box(box.label, *map(as_float32, box[1:]))
 
 
-def _upright(box: Box) -> Box:
-    """Return a box whose corners are in order."""
-    one, other = box[1:3], box[3:]
-    return Box(box.label, *map(min, one, other), *map(max, one, other))
-
-
-def _called(fields: Sequence[str], names: frozenset[str]) -> list[str]:
-    """Return the fields of a header that have one of several names."""
+def _columns_named(fields: Sequence[str], names: frozenset[str]) -> list[str]:
     return [field for field in fields if field.strip().lower().replace(" ", "_") in names]
 
 
-def _is_before_label(fields: Sequence[str]) -> bool:
-    """Say whether fields are four numbers and a word, as Keras RetinaNet has boxes."""
+def _has_label_last(fields: Sequence[str]) -> bool:
+    """Return whether fields are four numbers and a word, as Keras RetinaNet writes boxes."""
     *corners, label = fields
     return len(corners) == 4 and all(map(is_number, corners)) and not is_number(label)
 
 
 def _number(value: Any, what: str) -> float:
-    """Return a coordinate, given as a number or as text. Raises: AnnotationError."""
+    """Parse a coordinate, a number or text. Raises: AnnotationError."""
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         try:
             number = float(value)

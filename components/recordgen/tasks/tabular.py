@@ -1,4 +1,4 @@
-"""Tables: a line of CSV is an example, its columns are the features.
+"""Tables: a line of CSV is an example, and its columns are the features.
 
 Vertex AI "Prepare tabular training data for classification and regression"::
 
@@ -6,7 +6,7 @@ Vertex AI "Prepare tabular training data for classification and regression"::
     TRAIN,58,management,2143.5,no
 
 become ``age: 58``, ``balance: 2143.5``, ``deposit: b"no"`` and ``job: b"management"``. An empty
-field is a missing value: its feature is left out. Equal lines are examples of their own, each an
+field is a missing value, and its feature is omitted. Equal lines are separate examples: each is an
 observation.
 """
 
@@ -37,15 +37,15 @@ from recordgen.tasks.task import (
 if TYPE_CHECKING:
     from recordgen.rows.columns import PlannedBatch
 
-# What a feature takes in a record beside its name and value, about.
+# Approximate bytes of a feature in a record besides its name and value.
 _FEATURE_BYTES = 14
 
 
 class TableTask(Task):
-    """A task whose examples are rows of a table, with columns of their own.
+    """A task whose examples are rows of a table.
 
     Attributes:
-        table: the columns, and what they are for.
+        table: the columns and their roles.
     """
 
     noun = "row"
@@ -78,7 +78,7 @@ class Tabular(TableTask):
     sample = "pipelines.samples.wines:WINES"
     names_payloads = False
     checks = (ODD_COLUMNS,)
-    batch_rows = 8192  # enough for Arrow, and few beside the lines of a shard
+    batch_rows = 8192  # enough for Arrow, and few compared to the lines of a shard
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -88,16 +88,16 @@ class Tabular(TableTask):
         if options.shard_by == "label":
             raise UsageError(f"shard_by=label is not for {cls.name}: use shard_by=hash")
         if not options.table:
-            raise UsageError("the columns are not decided: look at the import files first")
+            raise UsageError("the columns are not decided: detect them from the import files first")
         table = Table.from_json(options.table)
         if options.stratify == "label" and not table.has_labels:
             raise UsageError(
-                "stratify=label needs a target_column that holds classes; name one, or leave it out"
+                "stratify=label needs a target_column of classes; name one, or omit stratify"
             )
         if options.finds_copies:
             raise UsageError(
-                f"duplicates={options.duplicates} compares files, and a table names none; use "
-                f"duplicates=keep"
+                f"duplicates={options.duplicates} compares files, and rows of a table name none; "
+                f"use duplicates=keep"
             )
         return cls(table)
 
@@ -107,7 +107,7 @@ class Tabular(TableTask):
     def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
         import pyarrow.compute as pc
 
-        # Names stand in every record.
+        # Every record repeats the names.
         names = sum(len(column.name) + _FEATURE_BYTES for column in self.table.stored)
         return pc.add(super().own_sizes(uris, annotations), names)
 
@@ -122,7 +122,7 @@ class Tabular(TableTask):
         return count_labels(annotations, self.table)
 
     def column_values(self, annotations: Texts) -> Mapping[str, Any]:
-        """Return the values of each column that becomes a feature, null where one is missing."""
+        """Return the values of each column that becomes a feature, null if one is missing."""
         from recordgen.tables.examples import column_values
 
         return column_values(annotations, self.table)

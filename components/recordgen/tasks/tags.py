@@ -1,9 +1,9 @@
-r"""Tokens of a text, entities in it, and the IOB tags that say the one in terms of the other.
+r"""Tokens of a text, entities in it, and the IOB tags that mark entities token by token.
 
     "Anna flew to New York."      Span(0, 4, "person"), Span(13, 21, "city")
     Anna flew to New York .   →   B-person O O B-city I-city O
 
-Offsets count characters (Unicode code points), from 0; the end is the place behind the last one.
+Offsets count characters (Unicode code points) from 0; the end is exclusive.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-#: The characters of scripts that write no blanks between words, without their marks and digits, as
-#: they stand between the brackets of a regular expression. They are spelled out, not looked up in a
-#: Unicode database: Python's and TensorFlow's are of different ages, and what is cut in training
-#: and in serving must be the same.
+#: The characters of scripts that write no blanks between words, without their marks and digits, for
+#: a regular expression's brackets. They are spelled out, not looked up in a Unicode database:
+#: Python's and TensorFlow's databases differ in age, and training and serving must cut texts alike.
 UNSPACED = (
     "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b"  # Han, from its radicals on
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
@@ -56,15 +55,15 @@ class Token(NamedTuple):
 
 
 class TagError(ValueError):
-    """Spans or tags that do not go with their tokens."""
+    """Spans or tags that do not fit their tokens."""
 
 
 def tokenize(text: str) -> list[Token]:
     """Return the tokens of a text.
 
-    A run of letters, digits and underscores is one; so is every other character that is not blank.
-    Characters of scripts without blanks between words (Han, Hiragana, Katakana, Thai, Lao, Khmer,
-    Myanmar) are tokens of their own. Combining marks belong to the character before them.
+    A run of letters, digits and underscores is one token; so is every other character that is not
+    blank. Characters of scripts without blanks between words (Han, Hiragana, Katakana, Thai, Lao,
+    Khmer, Myanmar) are tokens of their own. Combining marks belong to the character before them.
 
     ``"U.S. 5€ 東京"`` → ``U . S . 5 € 東 京``
     """
@@ -73,7 +72,7 @@ def tokenize(text: str) -> list[Token]:
 
 @cache
 def _token() -> re.Pattern[str]:
-    # Python's \w has no marks, which would cut words of Hindi to pieces.
+    # Python's \w matches no marks, which would split words of Hindi.
     marks = re.escape(
         "".join(c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c)[0] == "M")
     )
@@ -84,7 +83,7 @@ def _token() -> re.Pattern[str]:
 
 
 def split_at_blanks(text: str) -> list[Token]:
-    """Return the tokens of a text that were put together with single blanks between them."""
+    """Return the tokens of a text that single blanks separate."""
     tokens, start = [], 0
     for piece in text.split(" "):
         tokens.append(Token(start, start + len(piece)))
@@ -93,10 +92,10 @@ def split_at_blanks(text: str) -> list[Token]:
 
 
 def tags_of(tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
-    """Return the tag of each token; one that a span touches is in the entity as a whole.
+    """Return the tag of each token; a token that a span touches belongs to the entity.
 
     Raises:
-        TagError: a span touches no token, or two of them the same.
+        TagError: a span touches no token, or two spans touch the same token.
     """
     tags = [OUTSIDE] * len(tokens)
     first = 0
@@ -107,10 +106,10 @@ def tags_of(tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
         while last < len(tokens) and tokens[last].start < span.end:
             last += 1
         if first == last:
-            raise TagError(f"the span {span} holds nothing but blanks; leave it out")
+            raise TagError(f"the span {span} contains only blanks; remove it")
         if tags[first] != OUTSIDE:
             raise TagError(
-                f"the span {span} begins in a word in which another one ends; an entity is made "
+                f"the span {span} begins in a word in which another span ends; an entity consists "
                 f"of whole words and signs"
             )
         tags[first:last] = [BEGIN + span.label] + [INSIDE + span.label] * (last - first - 1)
@@ -118,12 +117,12 @@ def tags_of(tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
 
 
 def spans_of(tokens: Sequence[Token], tags: Sequence[str]) -> tuple[list[Span], list[Span]]:
-    """Return the entities that tags say, and those of them that begin with ``I-``.
+    """Return all tagged entities, and the entities that begin with ``I-``.
 
-    An entity begins so where the tag before belongs to none, or to one with another label.
+    An entity begins with ``I-`` if the tag before it is ``O`` or has another label.
 
     Raises:
-        TagError: there is not one tag for each token, or one is of another scheme.
+        TagError: there is not one tag for each token, or a tag is of another scheme.
     """
     if len(tokens) != len(tags):
         raise TagError(
@@ -137,8 +136,8 @@ def spans_of(tokens: Sequence[Token], tags: Sequence[str]) -> tuple[list[Span], 
         head, label = tag[:2], tag[2:]
         if tag != OUTSIDE and (head not in (BEGIN, INSIDE) or not label):
             raise TagError(
-                f"a tag must be {OUTSIDE}, {BEGIN}LABEL or {INSIDE}LABEL (got {tag!r:.40}); write "
-                f"other schemes, such as BIOES, in IOB"
+                f"a tag must be {OUTSIDE}, {BEGIN}LABEL or {INSIDE}LABEL (got {tag!r:.40}); "
+                f"convert other schemes, such as BIOES, to IOB"
             )
         if head == INSIDE and before[2:] == label:
             spans[-1] = spans[-1]._replace(end=end)
@@ -165,5 +164,5 @@ def tag_names(labels: Sequence[str]) -> list[str]:
 
 
 def tag_number(tag: str, label_number: int) -> int:
-    """Return the place of a tag among :func:`tag_names`, given that of its label."""
+    """Return the index of a tag in :func:`tag_names`, given the number of its label."""
     return 0 if tag == OUTSIDE else 2 * label_number + (1 if tag.startswith(BEGIN) else 2)

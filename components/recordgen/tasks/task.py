@@ -1,4 +1,4 @@
-"""What a task says of itself."""
+"""The interface of a task, and what the tasks share: annotation errors, labels, uris."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _Item = TypeVar("_Item")
 Texts: TypeAlias = Any  # pa.StringArray
 Sizes: TypeAlias = Any  # pa.Int64Array
 
-#: Gives a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
+#: Returns a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
 Payloads = Callable[[], Sequence[bytes]]
 
 
 class AnnotationError(ValueError):
-    """What a line says of its payload cannot be used.
+    """An annotation that cannot be used.
 
     Attributes:
-        code: why.
+        code: the reason.
         message: what was found, what was expected, and the remedy.
     """
 
@@ -62,11 +62,11 @@ def bad_annotation(message: str) -> AnnotationError:
 
 
 class Merged(NamedTuple):
-    """What the rows of one payload say together.
+    """The rows of one payload, merged.
 
     Attributes:
-        annotation: all of it; None: nothing.
-        duplicates: how many of the rows, from the second on, say nothing new.
+        annotation: the merged annotation; None if no row has one.
+        duplicates: number of rows, from the second on, that add nothing.
     """
 
     annotation: str | None
@@ -74,10 +74,10 @@ class Merged(NamedTuple):
 
 
 class RowContent(NamedTuple):
-    """What an example's row said, as far as the example tells.
+    """The payload and the annotation of a row, as a line or a stored example gives them.
 
     Attributes:
-        uri: of the payload; empty: the row had none.
+        uri: uri of the payload; empty if the row has none.
         annotation: see :class:`recordgen.rows.row.Row`.
     """
 
@@ -90,16 +90,16 @@ class BuiltExample(NamedTuple):
 
     Attributes:
         record: the serialised example, in pieces.
-        digested: what it adds to its shard's digest, see :meth:`Task.digested`.
+        digested: bytes that it adds to its shard's digest, see :meth:`Task.digested`.
         labels: its labels, each once.
-        reencoded: why the payload's bytes were not passed through; None: they were.
-        image: format, height and width of its image; None: it has none.
-        content: a digest of what a trainer sees of its payload, labels left out; None: all that
-            its row says is its content.
-        picture: its image in small, if a check asks for it.
-        text: its text, if a check asks for it.
-        is_gray: its image has one channel; None: not known.
-        changes: see :class:`BuiltBatch`; None: there are none.
+        reencoded: why the payload was re-encoded; None if its bytes were passed through.
+        image: format, height and width of its image; None if it has none.
+        content: digest of the payload as a trainer sees it, without labels; None if the whole
+            row is the content.
+        picture: small copy of its image, if a check needs it.
+        text: its text, if a check needs it.
+        is_gray: whether its image has one channel; None if unknown.
+        changes: see :class:`BuiltBatch`; None if there are none.
     """
 
     record: tuple[bytes, ...]
@@ -120,7 +120,7 @@ PSNR = "psnr_hundredths"
 
 
 def psnr_changes(psnr: int | None) -> dict[str, int]:
-    """Return what the PSNR of an image, in hundredths of a decibel, counts as; None: as nothing."""
+    """Return the changes that count the PSNR of an image, in hundredths of a decibel."""
     return {} if psnr is None else {MEASURED: 1, PSNR: psnr}
 
 
@@ -129,20 +129,20 @@ class BuiltBatch:
     """Examples of several rows, in their order.
 
     Attributes:
-        examples: how many there are.
-        frames: what is written: of each, or of several together, in pieces.
-        digested: what they add to their shard's digest, in pieces.
-        assigned: examples whose split was assigned, not named.
-        labels: examples by label; one with several counts for each.
+        examples: number of examples.
+        frames: framed records, each of one or several examples, in pieces.
+        digested: bytes that they add to their shard's digest, in pieces.
+        assigned: number of examples whose row names no split.
+        labels: examples per label; an example with several labels counts for each.
         unlabelled: examples without a label.
-        reencoded: images whose bytes were not passed through, by reason.
-        images: examples by the format, height and width of their image.
+        reencoded: re-encoded images per reason.
+        images: examples per format, height and width of their image.
         rejects: rows whose payload was refused.
-        payload_bytes: of all rows.
-        changes: what storing images did: :data:`MEASURED` images and the sum of their PSNR
-            (:data:`PSNR`), and what became of annotations, a count by a name in ``rows.adjusted``
-            of ``dataset.json``.
-        facts: what was noted of all rows for the checks, :class:`recordgen.lint.facts.Notes`.
+        payload_bytes: payload bytes of all rows.
+        changes: effects of storing images: the number of :data:`MEASURED` images, the sum of their
+            PSNR (:data:`PSNR`), and changed annotations by their name in ``rows.adjusted`` of
+            ``dataset.json``.
+        facts: the rows' :class:`recordgen.lint.facts.Notes`, for the checks.
     """
 
     examples: int = 0
@@ -175,44 +175,43 @@ class BuiltBatch:
 
 
 class Task(ABC):
-    """One task; its instances hold the options that it cares for, and nothing else.
+    """One task. An instance holds the options that affect the task.
 
-    The class declares the task: what is not code of its own is a path, ``package.module:name``,
-    that is imported when it is needed (see :meth:`declared`). So converting does not import
-    TensorFlow, and reading does not import Beam.
+    The class declares the task. Anything that is not its own code is a path,
+    ``package.module:name``, that is imported when it is needed (see :meth:`declared`). So
+    converting does not import TensorFlow, and reading does not import Beam.
 
     Class attributes:
-        name: what ``--task`` and ``dataset.json`` call it.
-        kind: what its payloads are: ``image``, ``text``, ``table`` or ``video``; of texts that are
-            read token by token, ``entities``; or a word of its own. Messages and the detection of
-            formats go by it.
-        noun: what an example is called in messages.
+        name: its name in ``--task`` and ``dataset.json``.
+        kind: kind of its payloads: ``image``, ``text``, ``table`` or ``video``; ``entities`` for
+            texts that are read token by token; or a word of its own. Messages and the detection of
+            formats use it.
+        noun: the word for an example in messages.
         expected: a line of its CSV, for messages.
-        columns: what a header may call the columns of an annotation, by role, in the order in which
+        columns: accepted header names of an annotation's columns, by role, in the order in which
             :meth:`from_fields` takes them.
-        repeats: the role whose column may be there several times; None: none may.
+        repeats: the role whose column may occur several times, or None.
         uri_key: the key of a payload's uri in a line of JSONL.
-        json_keys: the keys of its annotations there, its own one first.
-        features: those of its examples.
-        labelling: ``one`` label per example, or ``several``; None: labels are not of examples as a
-            whole. Examples without a label are skipped in training unless it is None.
-        readers: what reads an import file, a function as in :mod:`recordgen.sources.readers`, by
+        json_keys: the keys of annotations in a line of JSONL, the task's own key first.
+        features: features of its examples.
+        labelling: ``one`` label per example, or ``several``; None if examples as a whole have no
+            labels. Unless it is None, training skips examples without a label.
+        readers: functions that read import files, as in :mod:`recordgen.sources.readers`, by
             format.
         reading: how records are read, a :class:`recordgen.reading.kinds.Kind`.
-        trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`; None:
-            there is none.
-        measure: what says how good a model is, a
-            :class:`recordgen.training.measures.EvalAccumulator`.
-        sample: the data of the demo, a :class:`pipelines.samples.Sample`; None: there is none.
+        trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`, or None.
+        measure: the metrics, a :class:`recordgen.training.measures.EvalAccumulator`, or None.
+        sample: the data of the demo, a :class:`pipelines.samples.Sample`, or None.
         page: the page of the documentation, or its URL.
-        names_payloads: rows name what they are about, so that one can be told from another; else
-            all of an example stands in its row.
-        by_address: payloads are told apart and placed by where they lie, not by how a line spells
-            that; so the parts of one share a split. Planned rows have uris that
-            :func:`recordgen.flow.steps.located` made.
-        checks: what looks at its examples beside what looks at all, see
+        names_payloads: whether a row has a uri that identifies it; else the row holds the whole
+            example.
+        by_address: whether payloads are identified and placed by their resolved address, not by
+            its spelling in a line, so that the parts of one payload share a split. Planned rows
+            then have the uris of :func:`recordgen.flow.steps.located`.
+        checks: checks of its examples in addition to those of every task, see
             :mod:`recordgen.lint.codes`.
-        batch_rows: how many rows a thread makes into examples at a time, unless they are large.
+        batch_rows: number of rows that a thread makes into examples at a time, unless they are
+            large.
     """
 
     name: ClassVar[str]
@@ -238,10 +237,10 @@ class Task(ABC):
 
     @classmethod
     def declared(cls, what: str) -> Any:
-        """Import what a class attribute names: ``declared("trainer")``.
+        """Import the object that a class attribute names: ``declared("trainer")``.
 
         Raises:
-            UsageError: the task has none, or it cannot be imported.
+            UsageError: the attribute is None, or its object cannot be imported.
         """
         path = getattr(cls, what)
         if path is None:
@@ -250,7 +249,7 @@ class Task(ABC):
 
     @classmethod
     def reader(cls, input_format: str) -> Any:
-        """Import what reads import files of a format that :attr:`readers` has."""
+        """Import the reader of a format in :attr:`readers`."""
         return cls._imported(f"reader of {input_format}", cls.readers[input_format])
 
     @classmethod
@@ -264,41 +263,41 @@ class Task(ABC):
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
-        """Return the task with the options. Raises: UsageError: one does not go with it."""
+        """Return the task with the options. Raises: UsageError: one does not suit the task."""
         if cls.labelling != "one":
             need_mixed_shards(cls.name, options)
         return cls()
 
     def for_file(self) -> Task:
-        """Return the task that reads the rows of one import file, from its first to its last."""
+        """Return the task for one pass over the rows of one import file."""
         return self
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
-        """Return the annotation that the fields of a CSV line behind the path give.
+        """Return the annotation of the fields that follow the path in a CSV line.
 
         Args:
             fields: stripped, without empty ones at the end.
-            adjusted: gets what is changed to make it usable.
+            adjusted: collects the changes that make the annotation usable.
 
         Raises:
-            AnnotationError: it cannot be used.
+            AnnotationError: the annotation cannot be used.
         """
         raise NotImplementedError
 
     def from_record(
         self, record: Mapping[str, Any], adjusted: Adjustments
     ) -> Sequence[RowContent | AnnotationError]:
-        """Return what a line of a JSONL file says, of each example that it names.
+        """Return the rows of a line of a JSONL file, one for each example that it names.
 
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
 
         Returns:
-            For each example what the line says of it, or why that cannot be used.
+            For each example its row, or the error that makes it unusable.
         """
         raise NotImplementedError
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        """Return what several rows of one payload say together.
+        """Merge the annotations of several rows of one payload.
 
         Args:
             annotations: at least two, in the order of their lines.
@@ -315,7 +314,7 @@ class Task(ABC):
         return Merged(found[0] if found else None, len(annotations) - 1)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
-        """Say whether a new row says something else than the example of its payload."""
+        """Return whether a new row's annotation contradicts the stored one of its payload."""
         return annotation != stored
 
     def labels(self, annotation: str) -> Sequence[str]:
@@ -324,11 +323,11 @@ class Task(ABC):
 
     @property
     def has_labels(self) -> bool:
-        """Whether examples are meant to have labels."""
+        """Whether examples of the task have labels."""
         return True
 
     def count_labels(self, annotations: Texts) -> Mapping[str, int]:
-        """Return how many examples each label has, of several examples' annotations."""
+        """Return the number of examples per label."""
         counts: Counter[str] = Counter()
         for item in annotations.drop_null().value_counts().to_pylist():
             for label in self.labels(item["values"]):
@@ -336,11 +335,11 @@ class Task(ABC):
         return dict(counts)
 
     def one_labels(self, annotations: Texts) -> Texts:
-        """Return the one label of each of several examples, null: it has none.
+        """Return each example's label, null if it has none.
 
         Only for tasks whose examples have one label.
         """
-        import pyarrow as pa  # who only reads import files needs no Arrow
+        import pyarrow as pa  # reading import files does not need Arrow
 
         said = annotations.dictionary_encode("encode")
         label_of = [
@@ -354,18 +353,18 @@ class Task(ABC):
         return f"{annotation:.80}"
 
     def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None] | None:
-        """Return what rows say of their payloads, without payloads that stand in it themselves.
+        """Return the rows' annotations without the payloads that they contain.
 
-        None: rows say nothing else, or :meth:`make_batch` notes it.
+        None if nothing else is in them, or if :meth:`make_batch` notes it.
         """
         if not self.names_payloads:
             return None
         return annotations.to_pylist()
 
     def part(self, annotation: str | None) -> str:
-        """Return which part of its payload a row is about; rows of one part make one example.
+        """Return the part of its payload that a row is about; "" is the whole payload.
 
-        A payload as a whole is the part "".
+        Rows of one part make one example.
         """
         return ""
 
@@ -374,54 +373,54 @@ class Task(ABC):
         return check_uri(uri)
 
     def is_stored(self, uri: str) -> bool:
-        """Say whether a row's payload lies in storage, not in its annotation."""
+        """Return whether a row's payload is in storage, not in its annotation."""
         return True
 
     def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
-        """Return what records hold of payloads that stand in their rows, about, in bytes."""
-        import pyarrow.compute as pc  # who only reads import files needs no Arrow
+        """Return the approximate bytes that each row itself adds to its record."""
+        import pyarrow.compute as pc  # reading import files does not need Arrow
 
         return pc.utf8_length(annotations.fill_null("")).cast("int64")
 
     def stored_uris(
         self, uris: Sequence[str], annotations: Sequence[str | None]
     ) -> Sequence[Sequence[str]]:
-        """Return the addresses of all payloads in storage that each row needs."""
+        """Return the addresses of the payloads in storage that each row needs."""
         is_stored = self.is_stored
         return [(uri,) if is_stored(uri) else () for uri in uris]
 
     @property
     def uris_in_annotation(self) -> bool:
-        """Whether the addresses of a row's payloads stand in its annotation."""
+        """Whether the addresses of a row's payloads are in its annotation."""
         return False
 
     def with_uris(self, annotation: str | None, uris: Mapping[str, str]) -> str | None:
-        """Return an annotation with other addresses, given by those that it holds."""
+        """Return an annotation with its addresses replaced; ``uris`` maps old ones to new ones."""
         return annotation
 
     def placed_by(self, row: Row | RowContent, folder: str) -> str:
-        """Return what a row is placed by.
+        """Return the text whose hash places a row.
 
         Args:
-            row: what is placed.
-            folder: that of the first import file, see :func:`recordgen.storage.folder_of`; relative
-                uris of payloads that are told apart by their addresses start there.
+            row: the row to place.
+            folder: folder of the first import file, see :func:`recordgen.storage.folder_of`; with
+                :attr:`by_address`, relative uris start there.
         """
         if self.by_address:
             return storage.below_shared(storage.resolve(row.uri, storage.join(folder, "")), folder)
         return row_name(row.uri, row.annotation)
 
     def placing_names(self, rows: RowBatch, folder: str) -> Iterator[str]:
-        """Return what each of several rows is placed by, as :meth:`placed_by`."""
+        """Return the text whose hash places each row, as :meth:`placed_by`."""
         if self.by_address:
             return (self.placed_by(row, folder) for row in rows.rows)
-        if not any(rows.uris):  # each row is placed by all that it says
+        if not any(rows.uris):  # each row is placed by its whole annotation
             return (annotation or "" for annotation in rows.annotations)
         return map(row_name, rows.uris, rows.annotations)
 
     @property
     def can_append(self) -> bool:
-        """Whether a row's uri tells its example from others, so that more can be appended."""
+        """Whether a row's uri identifies its example, so that more rows can be appended."""
         return self.names_payloads
 
     @abstractmethod
@@ -435,8 +434,8 @@ class Task(ABC):
         """Make an example of a row.
 
         Args:
-            row: what was planned.
-            payloads: the bytes of each of its :meth:`uris`, in their order.
+            row: the planned row.
+            payloads: the bytes of each of its :meth:`stored_uris`, in their order.
             vocabulary: numbers the labels.
             options: how to check and change the payload.
 
@@ -454,8 +453,8 @@ class Task(ABC):
         """Make examples of several rows.
 
         Args:
-            rows: what was planned.
-            payloads: those of each row; empty: rows of this task have none.
+            rows: the planned rows.
+            payloads: the payloads of each row; empty if rows of this task have none.
             vocabulary: numbers the labels.
             options: how to check and change payloads.
 
@@ -481,41 +480,41 @@ class Task(ABC):
         return built
 
     def digested(self, record: bytes) -> bytes:
-        """Return what a serialised example adds to its shard's digest.
+        """Return the bytes that a serialised example adds to its shard's digest.
 
         Raises:
-            ValueError: it is none of ours.
+            ValueError: Recordgen did not write the example.
         """
         return record
 
     @abstractmethod
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
-        """Return the very uri and annotation that features were made of.
+        """Return the exact uri and annotation from which features were made.
 
         Raises:
-            KeyError: a feature is missing that says so.
+            KeyError: a feature that holds one of them is missing.
         """
 
     def stored_features(self) -> Mapping[str, FeatureSpec]:
-        """Return how ``dataset.json`` describes the features, where they differ by dataset."""
+        """Return the features for ``dataset.json``, if they differ between datasets."""
         return {}
 
     def advice(self) -> Sequence[str]:
-        """Return a sentence for each thing worth a second look, beside the labels."""
+        """Return a sentence for each peculiarity of the dataset, except of its labels."""
         return ()
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
-        """Return further files of the output that depend on the labels: text by name."""
+        """Return additional output files that depend on the labels: text by name."""
         return {}
 
 
-# What a class must say that is installed as a task; the rest has a default.
+# Attributes that the class of an installed task must define; the rest has a default.
 _NEEDED = ("kind", "noun", "expected", "columns", "uri_key", "json_keys", "features", "batch_rows")
 
 
 def check_declaration(name: str, task: Any) -> None:
-    """Check what an entry point of this name leads to. Raises: TypeError: no whole task."""
+    """Check the object of an entry point. Raises: TypeError: it is no complete task."""
     if not (isinstance(task, type) and issubclass(task, Task)):
         raise TypeError(f"a task is a subclass of recordgen.tasks.Task (got {task!r})")
     if getattr(task, "name", None) != name:
@@ -530,7 +529,7 @@ def check_declaration(name: str, task: Any) -> None:
 
 
 def need_mixed_shards(task: str, options: ConvertOptions) -> None:
-    """Refuse what needs one label, for examples that may have several. Raises: UsageError."""
+    """Refuse options that need one label per example. Raises: UsageError."""
     if options.stratify == "label":
         raise UsageError(
             f"stratify=label needs one label per example, which {task} does not have; leave it out"
@@ -545,7 +544,7 @@ def need_mixed_shards(task: str, options: ConvertOptions) -> None:
 def add_up(
     annotations: Sequence[str | None], decode: Callable[[str | None], Iterable[_Item]]
 ) -> tuple[set[_Item], int]:
-    """Return all that several rows of one payload say, and how many of them say nothing new."""
+    """Return the items of all annotations of a payload, and the number of rows that add none."""
     found: set[_Item] = set()
     duplicates = 0
     for number, annotation in enumerate(annotations):
@@ -556,7 +555,7 @@ def add_up(
 
 
 def named_split(word: str, column: str = "") -> str | None:
-    """Return the split that a row names, or None. Raises: AnnotationError, with the column."""
+    """Return the split that a row names, or None. Raises: AnnotationError, names the column."""
     try:
         return parse_ml_use(word)
     except ValueError as exc:
@@ -564,25 +563,25 @@ def named_split(word: str, column: str = "") -> str | None:
         raise AnnotationError(RejectCode.UNKNOWN_ML_USE, f"{where}{exc}") from exc
 
 
-# In uris of payloads that stand in rows themselves.
+# In uris of payloads that rows contain.
 _CONTENT_MARK = "sha256:"
 
-# Between the folders of a path: "a/./b", "a//b".
+# Redundant separators in a path: "a/./b", "a//b".
 _NEEDLESS = re.compile(r"/(?:\.?/)+")
 
-# How pandas writes a value that is missing, where it was made text before: str(float("nan")).
+# A missing value that pandas turned into text before it wrote it: str(float("nan")).
 _MISSING = frozenset({"nan", "<na>"})
 
-# What programs make of a list of labels that they write into one field of a CSV.
+# A list of labels in one field of a CSV, as programs print it.
 _LIST = re.compile(r"""\[\s*(['"{].*)?\]|\{\s*['"].*\}""", re.DOTALL)
 
 
 def check_label(label: str) -> str:
-    """Return a label that can be written to a text file and read back.
+    """Return a label if it can be written to a text file and read back.
 
     Raises:
-        AnnotationError: it is a list in brackets or the word for a missing value, holds a line
-            break, or is not Unicode text.
+        AnnotationError: the label is a list in brackets or the word for a missing value, contains a
+            line break, or is not Unicode text.
     """
     if label.lower() in _MISSING:
         raise bad_annotation(
@@ -598,7 +597,7 @@ def check_label(label: str) -> str:
 
 
 def check_text(label: str) -> str:
-    """Return a path or label in one line. Raises: AnnotationError."""
+    """Return a path or label if it is one line of Unicode text. Raises: AnnotationError."""
     if label.isprintable():
         return label
     try:
@@ -613,14 +612,14 @@ def check_text(label: str) -> str:
 
 
 def check_uri(uri: str) -> str:
-    """Return the address of a payload that a row names, a path without ``.`` or empty folders.
+    """Return the address of a payload, a path without ``.`` or empty folders.
 
     So ``./a.jpg`` and ``b//a.jpg`` are the images ``a.jpg`` and ``b/a.jpg``. Other spellings stay:
-    behind a link, ``b/../a.jpg`` is another file; and an object store takes names as they are.
+    behind a link, ``b/../a.jpg`` is another file; and an object store takes names literally.
 
     Raises:
-        AnnotationError: it holds a line break, or is not Unicode text; or it has the scheme of
-            payloads that stand in rows themselves, which rows do not name.
+        AnnotationError: the address contains a line break, is not Unicode text, or has the scheme
+            reserved for payloads that rows contain.
     """
     if is_content_uri(uri):
         raise AnnotationError(
@@ -634,17 +633,13 @@ def check_uri(uri: str) -> str:
 
 
 def are_clean_uris(text: str) -> bool:
-    """Say whether a printable text holds no uri that :func:`check_uri` would change or refuse."""
+    """Return whether :func:`check_uri` accepts all uris in a printable text as they are."""
     has_needless = "./" in text or text.count("//") > text.count("://")
     return not has_needless and _CONTENT_MARK not in text
 
 
 def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
-    """Return the uri that a line of a JSONL file has under ``key``.
-
-    Raises:
-        AnnotationError: it has none.
-    """
+    """Return the uri under ``key`` in a line of JSONL. Raises: AnnotationError: it is missing."""
     uri = record.get(key)
     if not isinstance(uri, str) or not uri.strip():
         raise AnnotationError(
@@ -656,12 +651,12 @@ def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text as a message can show it."""
+    """Return text for a message, escaped if it is not printable."""
     return text if text.isprintable() else ascii(text)
 
 
 def display_names(record: Mapping[str, Any], several: str, single: str) -> list[str]:
-    """Return the labels of a line of JSONL: of the list under one key, of the object under another.
+    """Return the labels in a line of JSONL: a list under ``several``, an object under ``single``.
 
     Raises:
         AnnotationError: they cannot be used.
@@ -678,12 +673,12 @@ def display_names(record: Mapping[str, Any], several: str, single: str) -> list[
 
 
 def display_name(value: Any, where: str, keys: Sequence[str] = ("displayName",)) -> str:
-    """Return the label that a JSON annotation names, under the first of ``keys`` that it has.
+    """Return the label of a JSON annotation, under the first of ``keys`` that it has.
 
     ``{"displayName": "cat"}`` → ``cat``
 
     Raises:
-        AnnotationError: it names none.
+        AnnotationError: it has no label.
     """
     name = either(value, keys) if isinstance(value, Mapping) else None
     if isinstance(name, str) and name.strip():
@@ -700,7 +695,7 @@ def either(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
 
 
 def source_ids(row: PlannedRow, uris: Sequence[str], options: ConvertOptions) -> list[str]:
-    """Return what a record names its payloads by: their uris, with secrets where options say so."""
+    """Return the payload names for a record: uris, with or without secrets as options say."""
     if row.addresses is None or options.url_secrets == "drop":
         return list(uris)
     requested = zip(requested_uris(uris, row.addresses), uris, strict=True)
@@ -709,5 +704,5 @@ def source_ids(row: PlannedRow, uris: Sequence[str], options: ConvertOptions) ->
 
 
 def stored_uri(source_id: bytes) -> str:
-    """Return the uri of a row, given what its record names it by."""
+    """Return the uri of a row, given the source ID in its record."""
     return without_secrets(source_id.decode("utf-8"))

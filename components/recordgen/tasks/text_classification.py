@@ -36,6 +36,6 @@ class TextClassification(OneLabel):
         if len(labels) > 1:
             raise bad_annotation(
                 f"expected one label per text (got {', '.join(map(repr, labels)):.80}); for "
-                f"several, --task text_multi_label",
+                f"several, use --task text_multi_label",
             )
         return labels

@@ -1,14 +1,14 @@
 """Entities in texts: any number of labelled spans that do not overlap.
 
-Vertex AI "Prepare text training data for entity extraction"; offsets count characters, the end is
-the place behind the last one::
+Vertex AI "Prepare text training data for entity extraction"; offsets count characters, and the end
+is exclusive::
 
     {"textContent": "Anna flew to New York.", "textSegmentAnnotations":
      [{"startOffset": 13, "endOffset": 21, "displayName": "city"}]}
 
 becomes ``entity/start: [13]``, ``entity/end: [21]``, ``entity/class/text: [b"city"]`` and, token by
 token, ``tags/text: [b"O", b"O", b"O", b"B-city", b"I-city", b"O"]``. The annotation holds the
-spans as ``[start, end, label]``; and, where tokens were given, that blanks part them.
+spans as ``[start, end, label]``, and a flag if the source gave tokens, which blanks separate.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ from recordgen.tasks.task import (
     source_ids,
     stored_uri,
 )
-from recordgen.tasks.text_task import TextContent, TextTask, inline, said_of, text_of
+from recordgen.tasks.text_task import TextContent, TextTask, inline, row_of, text_of
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 TAGS_BEGUN = "tags_begun"
 TOKENS_CUT = "spans_within_words"
 
-#: The file of the output that says which number each tag has.
+#: The output file that lists the tags in the order of their numbers.
 TAGS_FILE = "tags.txt"
 
 _SPANS_KEY = "textSegmentAnnotations"
 
-# What is said of a text.
+# Keys of ``said`` in an annotation.
 _SPANS, _BLANKS = "spans", "blanks"
 
 
@@ -85,12 +85,12 @@ class TextEntities(TextTask):
     page = "docs/tasks/text_entities.md"
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
-        raise bad_annotation(f"{self.name} comes as {self.expected}")
+        raise bad_annotation(f"{self.name} needs lines such as {self.expected}")
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         spans = sorted(set(_spans_in(record)))
-        said = said_of(record, _said(spans))
-        text = TextContent.decode(said.annotation).text
+        row = row_of(record, _encode(spans))
+        text = TextContent.decode(row.annotation).text
         if text is not None and spans:
             tokens = tokenize(text)
             try:
@@ -100,10 +100,10 @@ class TextEntities(TextTask):
             for span in cut_spans(tokens, spans):
                 adjusted.add(
                     TOKENS_CUT,
-                    f"the entity {span} begins or ends within a word; its tags are those of whole "
-                    f"words, the span stays as it is",
+                    f"the entity {span} begins or ends within a word; whole words are tagged, the "
+                    f"span stays as it is",
                 )
-        return [said]
+        return [row]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, _spans)
@@ -119,7 +119,7 @@ class TextEntities(TextTask):
             raise AnnotationError(
                 RejectCode.CONFLICTING_LABELS, f"one text, several readings: {exc}"
             ) from exc
-        return Merged(TextContent(text, _said(spans, has_blanks)).encode(), duplicates)
+        return Merged(TextContent(text, _encode(spans, has_blanks)).encode(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         return not set(_spans(annotation)) <= set(_spans(stored))
@@ -182,24 +182,23 @@ class TextEntities(TextTask):
         own = [text[start:end] for start, end in tokenize(text)]
         name = stored_uri(uri)
         is_inline = is_content_uri(name)
-        said = TextContent(text if is_inline else None, _said(spans, tokens != own))
-        return RowContent(name, said.encode())
+        content = TextContent(text if is_inline else None, _encode(spans, tokens != own))
+        return RowContent(name, content.encode())
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
-        """Return the tags in the order of their numbers."""
         return {TAGS_FILE: "".join(f"{tag}\n" for tag in tag_names(labels))}
 
 
 def said_of_tokens(tokens: Sequence[str], spans: Iterable[Span]) -> RowContent:
-    """Return what a row says whose tokens are given, with spans of them with blanks between."""
+    """Return the row of a text given as tokens; spans refer to the tokens joined by blanks."""
     text = " ".join(tokens)
     own = [text[start:end] for start, end in tokenize(text)]
-    return inline(text, _said(spans, own != list(tokens)))
+    return inline(text, _encode(spans, own != list(tokens)))
 
 
-def _said(spans: Iterable[Span], has_blanks: bool = False) -> dict[str, Any] | None:
-    """Return what an annotation says of its text; the same spans give the same."""
+def _encode(spans: Iterable[Span], has_blanks: bool = False) -> dict[str, Any] | None:
+    """Return ``said`` of an annotation, the same for the same spans."""
     said: dict[str, Any] = {}
     if has_blanks:
         said[_BLANKS] = True
@@ -218,11 +217,11 @@ def _has_blanks(said: Mapping[str, Any] | None) -> bool:
 
 
 def _check(text: str, tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
-    """Return the tags of tokens, whose spans are in order. Raises: TagError."""
+    """Return the tags of tokens; ``spans`` are in order. Raises: TagError."""
     for span in spans:
         if span.end > len(text):
             raise TagError(
-                f"the span {span} ends behind the text, which has {len(text)} characters; offsets "
+                f"the span {span} ends after the text, which has {len(text)} characters; offsets "
                 f"count characters, not bytes"
             )
     _check_apart(spans)
@@ -230,17 +229,17 @@ def _check(text: str, tokens: Sequence[Token], spans: Sequence[Span]) -> list[st
 
 
 def _check_apart(spans: Sequence[Span]) -> None:
-    """Check that spans, which are in order, do not overlap. Raises: TagError."""
+    """Check that spans in order do not overlap. Raises: TagError."""
     for one, other in pairwise(spans):
         if other.start < one.end:
             raise TagError(f"the spans {one} and {other} overlap; a character is in one entity")
 
 
 def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
-    """Yield the spans that a line of JSONL says, in today's shape and in the older one.
+    """Yield the spans of a line of JSONL, in today's shape and in the older one.
 
     Raises:
-        AnnotationError: one cannot be used.
+        AnnotationError: a span cannot be used.
     """
     for item in objects_in(record, _SPANS_KEY):
         label = display_name(item, f"each of {_SPANS_KEY}")
@@ -261,13 +260,13 @@ def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
 
 
 def _span(start: Any, end: Any, label: str) -> Span:
-    """Return a span whose offsets are numbers, or texts of them. Raises: AnnotationError."""
-    # protobuf's JSON leaves a 0 out.
+    """Return a span whose offsets are numbers, or numbers as text. Raises: AnnotationError."""
+    # protobuf's JSON omits a 0.
     first = _offset(0 if start is None else start, "startOffset")
     span = Span(first, _offset(end, "endOffset"), label)
     if span.start == span.end:
         raise bad_annotation(
-            f"the span {span} is empty; endOffset is the place behind its last character"
+            f"the span {span} is empty; endOffset is one more than the offset of its last character"
         )
     if span.start > span.end:
         raise bad_annotation(f"the span {span} ends before it begins; swap its offsets")
@@ -283,5 +282,5 @@ def _offset(value: Any, what: str) -> int:
         if number >= 0:
             return number
     raise bad_annotation(
-        f"{what} must be a whole number, a place in the text from 0 (got {value!r:.40})"
+        f"{what} must be a whole number, a position in the text from 0 (got {value!r:.40})"
     )

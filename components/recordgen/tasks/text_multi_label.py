@@ -7,7 +7,7 @@ Vertex AI "Prepare text training data for classification", multi-label::
      "classificationAnnotations": [{"displayName": "praise"}, {"displayName": "delivery"}]}
 
 become ``class/text: [b"delivery", b"praise"]`` and ``class/label: [0, 1]``, in the order of the
-vocabulary. Several rows of one text add up.
+vocabulary. The labels of a text's rows are merged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from recordgen.rejects import RejectCode
 from recordgen.tasks.labelled_text import LabelledText, older_labels
 from recordgen.tasks.task import AnnotationError, display_names
 
-# AutoML's; more are an unquoted text full of commas.
+# AutoML's limit. A line with more is an unquoted text full of commas.
 _MAX_LABELS = 100
 
 

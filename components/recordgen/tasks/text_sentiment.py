@@ -6,7 +6,7 @@ Vertex AI "Prepare text training data for sentiment analysis"::
     {"textContent": "Good, and cheap.", "sentimentAnnotation": {"sentiment": 2, "sentimentMax": 4}}
 
 become ``class/text: b"2"`` and ``class/label: 2``. 0 is the worst, and the vocabulary has all whole
-numbers up to the largest that is there.
+numbers up to the largest in the data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from recordgen.options import ConvertOptions
 from recordgen.tasks.labelled_text import OneLabel, older_annotations
 from recordgen.tasks.task import Task, bad_annotation, either
 
-#: The largest sentiment that Vertex AI knows.
+#: The largest sentiment in Vertex AI.
 MAX_SENTIMENT = 10
 
 _WHOLE = re.compile(r"([0-9]{1,9})(\.0{1,9})?", re.ASCII)
@@ -43,8 +43,8 @@ class TextSentiment(OneLabel):
     def of(cls, options: ConvertOptions) -> Task:
         if options.labels == "text":
             raise UsageError(
-                f"labels=text does not go with {cls.name}: a sentiment is a number, and its own "
-                f"number in the vocabulary; leave it out"
+                f"labels=text does not apply to {cls.name}: a sentiment is a number, and its own "
+                f"number in the vocabulary; omit it"
             )
         return cls()
 
@@ -61,7 +61,7 @@ class TextSentiment(OneLabel):
             return [_sentiment(found, MAX_SENTIMENT)]
         most = either(found, ("sentimentMax", "sentiment_max"))
         limit = MAX_SENTIMENT if most is None else int(_sentiment(most, MAX_SENTIMENT))
-        # protobuf's JSON leaves a 0 out.
+        # protobuf's JSON omits a 0.
         return [_sentiment(found.get("sentiment", None if most is None else 0), limit)]
 
     def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
@@ -69,10 +69,10 @@ class TextSentiment(OneLabel):
 
 
 def _sentiment(value: Any, most: int) -> str:
-    """Return a sentiment as its label: ``2``, ``2.0`` and ``"02"`` → ``"2"``.
+    """Return the label of a sentiment: ``2``, ``2.0`` and ``"02"`` → ``"2"``.
 
     Raises:
-        AnnotationError: it is no such number.
+        AnnotationError: it is not a whole number from 0 to ``most``.
     """
     whole = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value))
     if whole is not None and int(whole[1]) <= most:

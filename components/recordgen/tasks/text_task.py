@@ -1,7 +1,7 @@
-"""What all tasks of texts have in common: the payload stands in the row, or is a text file.
+"""The base of all text tasks: the payload is in the row, or is a text file.
 
-An annotation is a JSON object: ``text``, unless it lies in a file, and what the task says of it
-under ``said``, unless that is nothing.
+An annotation is a JSON object with the ``text``, unless it is in a file, and with the task's own
+annotation under ``said``, if there is one.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
 #: The key of text in a line of JSONL.
 CONTENT_KEY = "textContent"
 
-#: What the older shape of a line calls the object that holds the text, or names its file.
+#: Keys of the older shape of a line: the object with the text, and the uri of the text's file.
 _SNIPPET_KEYS = ("text_snippet", "textSnippet")
 _SNIPPET_FILE_KEYS = ("content_uri", "contentUri")
 
 
 class TextContent(NamedTuple):
-    """What an annotation holds.
+    """The decoded annotation of a text.
 
     Attributes:
-        text: the payload; None: it lies in a file.
-        said: what the task says of it, a JSON value; None: nothing.
+        text: the payload; None if it is in a file.
+        said: the task's own annotation, a JSON value, or None.
     """
 
     text: str | None
     said: Any
 
     def encode(self) -> str | None:
-        """Return the annotation."""
+        """Return the annotation; None if it would be empty."""
         values = {name: value for name, value in self._asdict().items() if value is not None}
         return json.dumps(values, ensure_ascii=False, sort_keys=True) if values else None
 
     @classmethod
     def decode(cls, annotation: str | None) -> TextContent:
-        """Return what :meth:`encode` was given."""
+        """Return the content of an annotation, the inverse of :meth:`encode`."""
         values = json.loads(annotation) if annotation is not None else {}
         return cls(values.get("text"), values.get("said"))
 
@@ -85,53 +85,53 @@ class TextTask(Task):
     def seen(
         self, text: str, data: bytes, vocabulary: Vocabulary | None, options: ConvertOptions
     ) -> SeenText | None:
-        """Return what the checks need of a text; None: none is wanted that looks at it.
+        """Return the text for the checks, or None if no selected check reads texts.
 
-        ``data`` is the text in UTF-8; ``vocabulary`` the labels of texts as a whole, None: they are
-        of parts.
+        ``data`` is the text in UTF-8; ``vocabulary`` has the labels, None if they label parts of
+        texts.
         """
         if not options.lint.needs_looks:
             return None
-        from recordgen.lint.seen_texts import SeenText  # who only reads rows needs no numpy
+        from recordgen.lint.seen_texts import SeenText  # reading rows does not need numpy
 
         has_names = vocabulary is not None and vocabulary.kind == "text"
         return SeenText(data, len(text), vocabulary.names if vocabulary and has_names else ())
 
 
 def inline(text: str, said: Any) -> RowContent:
-    """Return what a row says that holds its text itself.
+    """Return the row of a text that it contains.
 
     Raises:
-        AnnotationError: the text is empty, or no Unicode.
+        AnnotationError: the text is empty, or not Unicode.
     """
     if not text.strip():
         raise AnnotationError(
-            RejectCode.EMPTY_TEXT, "the text is empty; leave the row out, or give it a text"
+            RejectCode.EMPTY_TEXT, "the text is empty; delete the row, or give it a text"
         )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as exc:
         raise AnnotationError(
             RejectCode.BAD_ENCODING,
-            f"character {exc.start + 1} of the text is half of a surrogate pair, which no UTF-8 "
-            f"has; write the whole character",
+            f"character {exc.start + 1} of the text is half of a surrogate pair, which UTF-8 "
+            f"cannot hold; write the whole character",
         ) from exc
     return RowContent(content_uri(text), TextContent(text, said).encode())
 
 
 def stored(uri: str, said: Any) -> RowContent:
-    """Return what a row says of a text file."""
+    """Return the row of a text file."""
     return RowContent(uri, TextContent(None, said).encode())
 
 
-def said_of(record: Mapping[str, Any], said: Any) -> RowContent:
-    """Return what a line of JSONL says whose annotation is read already.
+def row_of(record: Mapping[str, Any], said: Any) -> RowContent:
+    """Return the row of a line of JSONL, given its annotation ``said``.
 
     The text is ``textContent``, or the file ``textGcsUri``; in the older shape of AutoML Natural
     Language ``{"text_snippet": {"content": …}}``, or ``content_uri`` there.
 
     Raises:
-        AnnotationError: it has no text and names no file of one, or has both.
+        AnnotationError: the line has neither a text nor a text file, or both.
     """
     text, file = record.get(CONTENT_KEY), record.get(TextTask.uri_key)
     if (snippet := either(record, _SNIPPET_KEYS)) is not None:
@@ -143,8 +143,8 @@ def said_of(record: Mapping[str, Any], said: Any) -> RowContent:
         file = either(snippet, _SNIPPET_FILE_KEYS) if file is None else file
     if text is not None and file is not None:
         raise bad_annotation(
-            f"a line has a text ({CONTENT_KEY}) or names the file of one ({TextTask.uri_key}), not "
-            f"both",
+            f"a line must have a text ({CONTENT_KEY}) or the uri of a text file "
+            f"({TextTask.uri_key}), not both",
         )
     if text is not None:
         if not isinstance(text, str):
@@ -160,10 +160,10 @@ def said_of(record: Mapping[str, Any], said: Any) -> RowContent:
 
 
 def text_of(annotation: str | None, files: Sequence[bytes]) -> str:
-    """Return the text of a row: its own, or that of its only file.
+    """Return the text of a row, from its annotation or its only file.
 
     Raises:
-        PayloadError: the file is not UTF-8, or holds nothing but blanks.
+        PayloadError: the file is not UTF-8, or contains only blanks.
     """
     own = TextContent.decode(annotation).text
     if own is not None:
@@ -178,6 +178,6 @@ def text_of(annotation: str | None, files: Sequence[bytes]) -> str:
         ) from exc
     if not text.strip():
         raise PayloadError(
-            RejectCode.EMPTY_TEXT.value, "the text is empty; leave the row out, or give it a text"
+            RejectCode.EMPTY_TEXT.value, "the text is empty; delete the row, or give it a text"
         )
     return text

@@ -8,10 +8,10 @@ from the video's beginning, and ``inf`` is its end::
      [{"displayName": "car", "startTime": "120s", "endTime": "180.5s"}]}
 
 become ``video/segment/start: 120.0``, ``video/segment/end: 180.5``, ``video/class/text: b"car"``
-and ``video/class/label: 0``. Videos are never opened, only named, by their address; the check
-SEGMENT_END is the exception. Each segment is an example of its own, and so is each of several
-labels of one segment, as AutoML has it. The annotation is a JSON list of label, start and end; null
-stands for no label, and for the video's end.
+and ``video/class/label: 0``. Records hold a video's address; only the check SEGMENT_END opens
+videos. Each segment is an example of its own, and so is each of several labels of one segment, as
+in AutoML. The annotation is a JSON list of label, start and end; null means no label, or the
+video's end.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SEGMENTS_KEY = "timeSegmentAnnotations"
 _LABEL_KEY = "classificationAnnotation"
 _TIMES_KEY = "timeSegment"
 
-# Of a record, beside its values: the names of its features, and what frames them.
+# Bytes of a record besides its values: the feature names and the framing.
 _NAMES_BYTES = 150
 
 # A fraction needs no digit before its point; "inf" is AutoML's own word.
@@ -65,9 +65,9 @@ class Segment(NamedTuple):
     """A part of a video.
 
     Attributes:
-        label: what it shows; None: it is not known.
+        label: its label, or None.
         start: in seconds.
-        end: in seconds; infinite: the end of the video.
+        end: in seconds; infinite for the end of the video.
     """
 
     label: str | None
@@ -75,7 +75,7 @@ class Segment(NamedTuple):
     end: float
 
     def encode(self) -> str | None:
-        """Return the annotation; None: the whole video, without a label."""
+        """Return the annotation; None for the whole video without a label."""
         if self == WHOLE:
             return None
         end = None if math.isinf(self.end) else self.end
@@ -83,14 +83,14 @@ class Segment(NamedTuple):
 
     @classmethod
     def decode(cls, annotation: str | None) -> Segment:
-        """Return what :meth:`encode` was called of."""
+        """Return the segment of an annotation, the inverse of :meth:`encode`."""
         if annotation is None:
             return WHOLE
         label, start, end = json.loads(annotation)
         return cls(label, start, math.inf if end is None else end)
 
 
-#: A whole video, of which nothing is said.
+#: A whole video without a label.
 WHOLE = Segment(None, 0.0, math.inf)
 
 
@@ -127,18 +127,18 @@ class VideoClassification(Task):
     def of(cls, options: ConvertOptions) -> Task:
         if options.splits_by_content:
             raise UsageError(
-                f"split_by={options.split_by} reads what rows name, and {cls.name} never opens a "
-                f"video; use split_by=uri, which keeps all segments of a video in one split"
+                f"split_by={options.split_by} reads payloads, and {cls.name} does not open videos; "
+                f"use split_by=uri, which keeps all segments of a video in one split"
             )
         if options.finds_copies:
             raise UsageError(
-                f"duplicates={options.duplicates} reads what rows name, and {cls.name} never opens "
-                f"a video; use duplicates=keep"
+                f"duplicates={options.duplicates} reads payloads, and {cls.name} does not open "
+                f"videos; use duplicates=keep"
             )
         if options.stratify == "label":
             raise UsageError(
                 "stratify=label would put segments of one video, which have several labels, into "
-                "several splits; leave it out"
+                "several splits; omit it"
             )
         return cls()
 
@@ -146,7 +146,7 @@ class VideoClassification(Task):
         if len(fields) > 3:
             raise AnnotationError(
                 RejectCode.TOO_MANY_FIELDS,
-                f"expected {self.expected} (got {len(fields)} fields behind the path); quote a "
+                f"expected {self.expected} (got {len(fields)} fields after the path); quote a "
                 f"field that holds a comma",
             )
         label, start, end = (*fields, *[""] * (3 - len(fields)))
@@ -173,7 +173,7 @@ class VideoClassification(Task):
         return found or [RowContent(uri, WHOLE.encode())]
 
     def check_uri(self, uri: str) -> str:
-        # Nobody opens a video here, and so would notice that there is none of this name.
+        # Videos are not opened, so a missing file would go unnoticed.
         if storage.is_local(uri) and (hint := storage.backslash_hint(uri)):
             raise AnnotationError(
                 RejectCode.NO_PATH, f"the path of a video must not hold backslashes{hint}"
@@ -213,16 +213,16 @@ class VideoClassification(Task):
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)
         [source_id] = source_ids(row, [row.uri], options)
-        said: dict[str, FeatureValue] = {
+        values: dict[str, FeatureValue] = {
             features.VIDEO_URI: source_id.encode(),
             features.VIDEO_SOURCE_ID: source_id.encode(),
             features.VIDEO_SEGMENT_START: segment.start,
             features.VIDEO_SEGMENT_END: segment.end,
         }
         for label in labels:
-            said[features.VIDEO_CLASS_TEXT] = label.encode()
-            said[features.VIDEO_CLASS_LABEL] = vocabulary.index(label)
-        record = serialize_example(said)
+            values[features.VIDEO_CLASS_TEXT] = label.encode()
+            values[features.VIDEO_CLASS_LABEL] = vocabulary.index(label)
+        record = serialize_example(values)
         content = hashlib.sha256(row.uri.encode()).digest()
         return BuiltExample(record, b"".join(record), labels, content=content)
 
@@ -237,12 +237,11 @@ class VideoClassification(Task):
 
 
 def _timed(item: Any) -> Segment:
-    """Return one of a video's segments. Raises: AnnotationError: it cannot be one."""
     return _between(item, display_name(item, f"each of {_SEGMENTS_KEY}"))
 
 
 def _whole(item: Any) -> Segment:
-    """Return the segment of a label without times, or with. Raises: AnnotationError."""
+    """Parse a label of the whole video, or of the times it gives. Raises: AnnotationError."""
     label = display_name(item, _LABEL_KEY)
     times = item.get(_TIMES_KEY) or {}
     if not isinstance(times, Mapping):
@@ -257,7 +256,7 @@ def _between(times: Mapping[str, Any], label: str) -> Segment:
 
 
 def _segment(label: str | None, start: str | float, end: str | float) -> Segment:
-    """Return a segment. Raises: AnnotationError: it cannot be one."""
+    """Return a segment. Raises: AnnotationError: a time is invalid, or it ends too early."""
     found = Segment(label, _seconds(start, "start"), _seconds(end, "end"))
     if not found.start < found.end:
         raise bad_annotation(f"a segment must end after its start (got {start} to {end})")
@@ -265,7 +264,7 @@ def _segment(label: str | None, start: str | float, end: str | float) -> Segment
 
 
 def _seconds(value: Any, what: str) -> float:
-    """Return a time, given as a number or as text: ``1.5``, ``"1.5"`` or ``"1.5s"``."""
+    """Parse a time, a number or text: ``1.5``, ``"1.5"`` or ``"1.5s"``."""
     text = str(value).strip() if isinstance(value, int | float | str) else ""
     if not isinstance(value, bool) and _SECONDS.fullmatch(text.removesuffix("s")):
         try:

@@ -1,1 +1,1 @@
-"""A task for Recordgen: how alike two texts are."""
+"""A task for Recordgen: the similarity of two texts."""

@@ -1,4 +1,4 @@
-"""How pairs are read and learnt; TensorFlow is loaded here, not in :mod:`text_pairs.task`."""
+"""Reading and training of pairs; TensorFlow is loaded here, not in :mod:`text_pairs.task`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXTS = ("first", "second")
 
 
 def to_batch(parsed):
-    """Return what ``recordgen.load`` hands out: both texts, and their score."""
+    """Return a batch of ``recordgen.load``: both texts, and their score."""
     return {name: parsed[name] for name in TEXTS}, parsed["score"]
 
 
@@ -23,10 +23,10 @@ PAIRS = parsed_kind(TextSimilarity.features, to_batch)
 
 
 class SimilarityTrainer(TaskTrainer):
-    """The cosine of two texts, as vectors of their words, which are weighed as training shows."""
+    """The cosine of two texts as vectors of their words, with learnt weights."""
 
     def check(self):
-        pass  # a score is a number: there are no labels to ask for
+        pass  # a score is a number: there are no labels to check
 
     def can_validate(self, split):
         return split in self.dataset.splits

@@ -1,4 +1,4 @@
-"""Text similarity: ``[ML_USE],FIRST,SECOND,SCORE``, a score from 0 (nothing alike) to 1.
+"""Text similarity: ``[ML_USE],FIRST,SECOND,SCORE``, a score from 0 (different) to 1.
 
 TRAIN,A dog runs.,A dog is running.,0.95  →  first: b"A dog runs.", second: …, score: 0.95
 """
@@ -19,7 +19,7 @@ from recordgen.tasks.task import BuiltExample, RowContent, Task
 
 
 class TextSimilarity(Task):
-    """How alike two texts are; an annotation is ``[FIRST, SECOND, SCORE]`` as JSON."""
+    """The similarity of two texts; an annotation is ``[FIRST, SECOND, SCORE]`` as JSON."""
 
     name = "text_similarity"  # as the entry point
     kind = "pair"
@@ -43,7 +43,7 @@ class TextSimilarity(Task):
     has_labels = False
 
     def is_stored(self, uri):
-        return False  # both texts stand in the row
+        return False  # both texts are in the row
 
     def make(self, row, payloads, vocabulary, options):
         first, second, score = json.loads(row.annotation)
@@ -57,7 +57,7 @@ class TextSimilarity(Task):
 
 
 def read_pairs(path, task, adjusted, given):
-    """Yield a Row for each line that can be used, and a Reject for each other one."""
+    """Yield a Row for each usable line, and a Reject for each other line."""
     with open_lines(path) as lines:
         reader = csv.reader(line.decode("utf-8-sig") for line in lines)
         for fields in reader:
