@@ -1,4 +1,4 @@
-"""``python -m pipelines.component``: compile every step to a file that kfp alone can load.
+"""``python -m pipelines.component``: compile every step to a file that kfp can load by itself.
 
 steps/convert.yaml           component.yaml as KFP's intermediate representation: consoles show the
                              descriptions of its inputs

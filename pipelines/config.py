@@ -16,8 +16,8 @@ from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular
 from recordgen.training import TrainingConfig
 from recordgen.training.config import TRAINING_OPTIONS
 
-# "DirectRunner" may be Prism in newer Beams, which downloads it; and for small data, more processes
-# take longer to start than they save.
+# Not "DirectRunner", for which newer Beams may download Prism. One process: for small data, further
+# processes take longer to start than they save.
 LOCAL_BEAM_ARGS = (
     "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner",
     "--direct_running_mode=in_memory",
@@ -27,11 +27,11 @@ LOCAL_BEAM_ARGS = (
     "--sdk_container_image=none",
 )
 
-# Marks of spans in a pattern: numbers, or dates, which count as days since 1970.
+# Placeholders of spans in a pattern: numbers, or dates, which become days since 1970.
 SPAN_MARKS = ("{SPAN", "{YYYY}")
 
 PATTERN_HELP = (
-    "import files in --data, or a folder of images, whose name ends with /; may hold {SPAN}, "
+    "import files in --data, or a folder of images, whose name ends with /; may contain {SPAN}, "
     "{YYYY}, …; default *.csv"
 )
 
@@ -45,18 +45,18 @@ class PipelineConfig:
 
     Attributes:
         name: the pipeline's name in ML Metadata; runs of one name share a cache.
-        input_base: folder or URL below which the import files lie.
-        pattern: the import files in it; may hold ``{SPAN}``, ``{YYYY}-{MM}-{DD}``, ``{VERSION}``.
+        input_base: folder or URL that contains the import files.
+        pattern: the import files in it; may have ``{SPAN}``, ``{YYYY}-{MM}-{DD}``, ``{VERSION}``.
         pipeline_root: folder or URL for all artifacts.
         serving_dir: folder or URL to which blessed models are pushed.
         metadata_path: file of the SQLite metadata store; None if the platform has its own.
-        span: the span to read, if the pattern has spans or dates; None: the latest.
-        dataset_version: your own name for the data, part of the cache key; None: none.
-        fingerprint_images: put size and time of every image into the cache key.
+        span: the span to read, if the pattern has spans or dates; None for the latest.
+        dataset_version: your own name for the data, part of the cache key.
+        fingerprint_images: whether size and time of every image are part of the cache key.
         options: the options of the conversion.
         training: the settings of the training.
-        train_steps: steps to train in all, instead of ``training.epochs``; None: by epochs.
-        min_score: score on ``eval`` from which a model is blessed, 0..1; the task's measure.
+        train_steps: total of steps to train; overrides ``training.epochs``.
+        min_score: the lowest score on ``eval`` of a blessed model, 0..1; the task's measure.
         beam_args: Beam options of all components.
     """
 
@@ -89,9 +89,9 @@ class PipelineConfig:
 
     @property
     def task(self) -> str:
-        """The task. The measure is fixed before there are data, so ``auto`` is resolved here.
+        """The task. The measure must be known before the data, so ``auto`` is resolved here.
 
-        It is ``tabular`` if an option is for tables, else ``image_classification``.
+        ``auto`` becomes ``tabular`` if an option is for tables, else ``image_classification``.
         """
         if self.options.task != AUTO:
             return self.options.task
@@ -99,23 +99,22 @@ class PipelineConfig:
 
 
 def _check_target(task: str, options: ConvertOptions) -> None:
-    """Check that a table has a column to predict, before all of it is converted."""
+    """Check before the conversion that a table has a column to predict."""
     if task == Tabular.name and not options.target_column:
         raise UsageError(
-            "a model of a table needs target_column, the column that it is to predict: "
-            "--target-column NAME"
+            "a model of a table needs target_column, the column to predict: --target-column NAME"
         )
     if task == Declared.name:
         schema = Schema.from_json(options.schema)
         if schema.table.target is None:
             raise UsageError(
-                f"a model of declared columns needs one that it is to predict: declare it as "
-                f"label, int_label or float_label (got {', '.join(schema.columns)}, none of them)"
+                f"a model of declared columns needs a column to predict: declare it as label, "
+                f"int_label or float_label (got {', '.join(schema.columns)}, without one)"
             )
 
 
 def check_span(span: int | None, pattern: str) -> None:
-    """Check that ``pattern`` has spans, as TFX's drivers do. Raises: UsageError."""
+    """Check that ``pattern`` has spans if ``span`` is set, as TFX does. Raises: UsageError."""
     if span is None:
         return
     if span < 0:
@@ -176,7 +175,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
         help=f"the task of the rows and the model; default: {other_task}",
     )
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
-    add("--no-fingerprint-images", action="store_true", help="do not look up every image first")
+    add("--no-fingerprint-images", action="store_true", help="do not look up every image before")
     add("--seed", type=int, default=0, help="seed of conversion and training")
     for options in (OPTIONS, TRAINING_OPTIONS):
         add_options(parser, options.values(), without=_SHARED)
@@ -184,13 +183,13 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
         "--min-score",
         type=float,
         default=0.8,
-        help="score on eval from which a model is blessed: accuracy; mean AUC of several labels, "
-        "mean average precision of boxes, F1 of entities, R² of numbers",
+        help="lowest score on eval of a blessed model: accuracy; mean AUC for several labels, mean "
+        "average precision for boxes, F1 for entities, R² for numbers",
     )
 
 
 def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the fields of :class:`PipelineConfig` that the options give. Raises: UsageError."""
+    """Return the fields of :class:`PipelineConfig` that the options set. Raises: UsageError."""
     return {
         "name": args.name,
         "fingerprint_images": not args.no_fingerprint_images,

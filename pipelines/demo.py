@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--task", choices=TASKS, default=_DEFAULT, help="default %(default)s")
-    add("--workdir", help="folder for everything; default .demo, of other tasks .demo/TASK")
+    add("--workdir", help="folder for everything; default .demo, or .demo/TASK for other tasks")
     add("--images", type=int, metavar="N", help="only the first N; default: all, 900 or more")
     add("--epochs", type=int, metavar="N", help="passes over the training split; default 5 to 30")
     args = parser.parse_args(argv)

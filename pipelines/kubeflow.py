@@ -1,9 +1,10 @@
 """``python -m pipelines.kubeflow``: convert → statistics → train → evaluate → push, for KFP 2.
 
-It compiles to a package for Kubeflow Pipelines or Vertex AI Pipelines, or runs here, in containers.
+The pipeline is compiled to a package for Kubeflow Pipelines or Vertex AI Pipelines, or runs here,
+in containers.
 """
 
-# No postponed annotations: kfp reads those of Outcome as they are.
+# No postponed annotations: kfp cannot read them on Outcome.
 
 import argparse
 import inspect
@@ -29,16 +30,16 @@ from recordgen.version import __version__
 
 IMAGE = f"recordgen:{__version__}"
 
-_LOCAL_RUNS = Version("2.16")  # of kfp: the oldest that ran the pipeline in containers
+_LOCAL_RUNS = Version("2.16")  # the oldest kfp that runs the pipeline in containers
 
-# The parameters that a local run takes; one seed serves conversion and training.
+# The parameters of a local run; conversion and training share the seed.
 _RUN_OPTIONS = {**TRAINING_OPTIONS, **OPTIONS}
 
 # Inputs of a step that have another name as a parameter of the pipeline.
 _PARAMETER_NAMES = {"train": {"model_name": "model"}, "evaluate": {"split": "eval_split"}}
 
-# kfp fetches a container's log after its start. On a busy engine a short container is gone by then,
-# and kfp ends the run, so containers linger.
+# Wait at the end of each container: kfp fetches a container's log after its start, and fails if the
+# container is already gone, as a short one is on a busy engine.
 _ENTRYPOINT = ("sh", "-c", '"$@"; code=$?; sleep 3; exit $code', "sh")
 
 
@@ -56,7 +57,7 @@ class Resources:
     Attributes:
         cpu: cores, such as ``4`` or ``500m``.
         memory: such as ``8G``.
-        accelerator: ``nvidia.com/gpu`` on Kubernetes, ``NVIDIA_TESLA_T4`` on Vertex AI; None: none.
+        accelerator: ``nvidia.com/gpu`` on Kubernetes, ``NVIDIA_TESLA_T4`` on Vertex AI, or None.
         accelerators: the number of accelerators.
     """
 
@@ -72,11 +73,12 @@ class KubeflowConfig:
 
     Attributes:
         name: the pipeline's name.
-        image: the image of all steps, as the cluster pulls it.
-        pipeline_root: ``gs://…``, ``minio://…`` or ``s3://…`` for artifacts; None: the cluster's.
-        serving_dir: where to push a model that is good enough; None: nowhere.
-        caching: take a step with unchanged inputs from the cache.
-        retries: tries after a step's first.
+        image: the image of all steps, under the name that the cluster pulls.
+        pipeline_root: ``gs://…``, ``minio://…`` or ``s3://…`` for artifacts; None for the
+            cluster's default.
+        serving_dir: where to push a model that is good enough; None to push no model.
+        caching: whether results of steps with unchanged inputs come from the cache.
+        retries: how often a failed step is tried again.
         convert: resources of the conversion.
         train: resources of training and evaluation.
     """
@@ -129,12 +131,12 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         if config.serving_dir is not None:
             with dsl.If(evaluation.outputs["score"] >= given["min_score"], name="good enough"):
                 pushing = run("push", plain, model=model, serving_dir=config.serving_dir)
-                # Every run has to push its model.
+                # A push from the cache would not copy the model.
                 pushing.set_caching_options(False)
 
         return Outcome(records.outputs["examples"], evaluation.outputs["score"])
 
-    # kfp takes parameters and their descriptions from here.
+    # kfp reads parameters and their descriptions from these.
     pipeline.__signature__ = signature  # type: ignore[attr-defined]
     pipeline.__doc__ = _description(parameters)
     return dsl.pipeline(name=config.name, pipeline_root=config.pipeline_root)(pipeline)
@@ -151,7 +153,7 @@ class _Parameter(NamedTuple):
     steps: tuple[str, ...]
 
     def shared_with(self, other: "_Parameter") -> "_Parameter":
-        """Return this parameter, handed to the steps of the other one too."""
+        """Return this parameter with the steps of both."""
         description = f"{self.description.rstrip('.')}; in {other.steps[0]}: {other.description}"
         return self._replace(description=description, steps=(*self.steps, *other.steps))
 
@@ -169,7 +171,7 @@ _MIN_SCORE = _Parameter(
 
 
 def _parameters(steps: Mapping[str, Any]) -> list[_Parameter]:
-    """Return every input of ``steps`` that is a parameter; steps share those of one name."""
+    """Return the parameters among the inputs of ``steps``; inputs of one name are shared."""
     found: dict[str, _Parameter] = {}
     for step, component in steps.items():
         for input_name, item in component.component_spec.inputs.items():
@@ -206,20 +208,20 @@ def _description(parameters: Iterable[_Parameter]) -> str:
 
 
 def compile_pipeline(config: KubeflowConfig, path: str) -> None:
-    """Write the package for ``kfp.Client`` or Vertex AI. Raises: UsageError: kfp refuses it."""
+    """Write the package for ``kfp.Client`` or Vertex AI. Raises: UsageError if kfp refuses it."""
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     try:
         compiler.Compiler().compile(create_pipeline(config), path)
     except ValueError as exc:
-        raise UsageError(f"kfp does not take this: {exc}") from exc
+        raise UsageError(f"kfp cannot compile this pipeline: {exc}") from exc
 
 
 def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome:
     """Run the pipeline on this machine, each step in a container, and return its outputs.
 
     Args:
-        config: its image must be known to the container engine.
-        folder: holds the import file, its images, and the artifacts; the steps see nothing else.
+        config: the settings; the container engine must have the image.
+        folder: holds the import file, its images, and the artifacts; steps see no other folder.
         **parameters: parameters of the pipeline.
 
     Raises:
@@ -228,16 +230,16 @@ def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome
     """
     if config.serving_dir is not None:
         raise UsageError(
-            "a local run takes no serving_dir: kfp's local runs skip what depends on a condition"
+            "a local run must not have a serving_dir: kfp's local runs skip conditional steps"
         )
     if config.pipeline_root is not None:
-        raise UsageError("a local run takes no pipeline_root: its folder is the root")
+        raise UsageError("a local run must not have a pipeline_root: its folder is the root")
     folder = os.path.abspath(folder)
     source = parameters.pop("source")
     if storage.is_local(source):
         source = os.path.abspath(storage.local_path(source))
         if os.path.commonpath([folder, source]) != folder:
-            raise UsageError(f"{source}: must lie in {folder}: the steps see nothing else")
+            raise UsageError(f"{source}: must be in {folder}: the steps see no other folder")
     try:
         import docker
     except ImportError as exc:
@@ -252,22 +254,22 @@ def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome
     local.init(local_runner(), pipeline_root=folder)
     try:
         outputs = create_pipeline(config)(source=source, **parameters).outputs
-    # If a failed step's container is gone early, kfp only notices the missing outputs.
+    # If the container of a failed step is gone early, kfp only reports the missing outputs.
     except (RuntimeError, ValueError, docker.errors.DockerException) as exc:
-        raise RunnerError(f"a step failed, its log above tells why ({exc})") from exc
+        raise RunnerError(f"a step failed; see its log above ({exc})") from exc
     return Outcome(int(outputs["examples"]), float(outputs["score"]))
 
 
 def local_runner() -> Any:
-    """Return kfp's runner of containers, which writes as this user.
+    """Return kfp's container runner, which writes files as this user.
 
     Raises:
-        UsageError: this kfp cannot run whole pipelines.
+        UsageError: this version of kfp cannot run whole pipelines.
     """
     if Version(kfp.__version__) < _LOCAL_RUNS:
         raise UsageError(
-            f"local runs need kfp {_LOCAL_RUNS} or newer (here is {kfp.__version__}); "
-            f"LEG=no-tfx make setup has it"
+            f"local runs need kfp {_LOCAL_RUNS} or newer (got {kfp.__version__}); "
+            f"LEG=no-tfx make setup installs it"
         )
     return local.DockerRunner(user=f"{os.getuid()}:{os.getgid()}", entrypoint=list(_ENTRYPOINT))
 
@@ -285,13 +287,13 @@ def build_parser() -> argparse.ArgumentParser:
     what.add_argument("--run-local", metavar="DIR", help="run it here; --source is in this folder")
     add = parser.add_argument
     add("--name", default=config.name, help="the pipeline's name")
-    add("--image", default=config.image, help="the image, as the cluster pulls it")
+    add("--image", default=config.image, help="the image, under the name that the cluster pulls")
     add(
         "--pipeline-root", metavar="URL", help="gs://…, minio://… or s3://…; default: the cluster's"
     )
     add("--serving-dir", metavar="URL", help="where to push models that are good enough")
     add("--no-caching", action="store_true", help="repeat each step in every run")
-    add("--retries", type=int, default=config.retries, help="tries after a step's first")
+    add("--retries", type=int, default=config.retries, help="how often to retry a failed step")
     add("--convert-cpu", default=config.convert.cpu, metavar="N", help="cores of the conversion")
     add("--convert-memory", default=config.convert.memory, metavar="N", help="such as 4G")
     add("--train-cpu", default=config.train.cpu, metavar="N", help="cores of the training")
@@ -301,17 +303,17 @@ def build_parser() -> argparse.ArgumentParser:
     run = parser.add_argument_group("parameters of a local run")
     run.add_argument("--source", metavar="CSV", help="AutoML import file in DIR")
     add_options(run, _RUN_OPTIONS.values())
-    parser.set_defaults(**dict.fromkeys(_RUN_OPTIONS))  # what is given counts
+    parser.set_defaults(**dict.fromkeys(_RUN_OPTIONS))  # the steps have the defaults
     return parser
 
 
 def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
     """Return the parameters of the pipeline that are given on the command line."""
     values = {name: getattr(args, name) for name in ("source", *_RUN_OPTIONS)}
-    return {name: _of_kfp(value) for name, value in values.items() if value is not None}
+    return {name: _to_kfp(value) for name, value in values.items() if value is not None}
 
 
-def _of_kfp(value: Any) -> Any:
+def _to_kfp(value: Any) -> Any:
     """Return the value of a flag for KFP, which has neither tuples nor shares."""
     if isinstance(value, SplitFractions):
         return ",".join(map(str, value.weights))

@@ -1,10 +1,10 @@
-"""All steps as kfp's container components, each typed and described.
+"""All steps as container components of kfp, typed and described.
 
-Each starts ``python -m recordgen.kubeflow STEP`` in the one image and hands it KFP's own
-description of the call: nothing is installed when a step starts, and the image needs no kfp.
+All steps share one image and start ``python -m recordgen.kubeflow STEP`` with KFP's own description
+of the call: nothing is installed when a step starts, and the image needs no kfp.
 
-component.yaml specifies ``convert``; ``convert_artifact`` and ``check`` have its inputs; the
-settings of ``train`` are those that :class:`recordgen.training.TrainingConfig` declares.
+component.yaml specifies ``convert``; ``convert_artifact`` and ``check`` have the same inputs; the
+inputs of ``train`` are the fields of :class:`recordgen.training.TrainingConfig`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMPONENT_FILE = Path(__file__).parents[1] / "component.yaml"
 
 
 class _Value(NamedTuple):
-    """An input or output; ``type`` is KFP's name for it, a default is written as text."""
+    """An input or output; ``type`` is KFP's name of its type, ``default`` is text."""
 
     name: str
     type: str
@@ -35,7 +35,7 @@ class _Value(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A step; ``command`` is its name for ``python -m recordgen.kubeflow``."""
+    """A step; ``command`` is the STEP of ``python -m recordgen.kubeflow``."""
 
     command: str
     description: str
@@ -84,19 +84,19 @@ def _steps() -> Mapping[str, _Step]:
     convert = _Step(
         "convert", specification["description"], inputs, outputs, title=specification["name"]
     )
-    # A step of its own, because kfp's local runs have no optional input artifacts.
+    # A separate step, because kfp's local runs have no optional input artifacts.
     source, *options = inputs
     text = "AutoML import file, or a folder of them, as an artifact."
     convert_artifact = convert._replace(inputs=[_Value(source.name, "Dataset", text), *options])
-    dataset = _Value("dataset", "Dataset", "what the conversion wrote")
-    model = _Value("model", "Model", "what the training saved")
+    dataset = _Value("dataset", "Dataset", "output of the conversion")
+    model = _Value("model", "Model", "output of the training")
     return {
         "convert": convert,
         "convert_artifact": convert_artifact,
         "check": _Step(
             "check",
-            "Read and check all that the conversion would, and write no dataset: rows that it "
-            "would reject, leaks between splits, contradictory labels and other findings.",
+            "Read and check everything that a conversion would, without writing a dataset: report "
+            "rejects, leaks between splits, contradictory labels and other findings.",
             [value for value in inputs if value.name != "transfer"],
             [
                 _Value("findings", "Artifact", "folder of lint.jsonl and rejects.jsonl"),
@@ -106,8 +106,8 @@ def _steps() -> Mapping[str, _Step]:
         ),
         "statistics": _Step(
             "statistics",
-            "Compute statistics of each split, infer a schema from train, check the others "
-            "against it.",
+            "Compute statistics of each split, infer a schema from train, and check the other "
+            "splits against it.",
             [dataset],
             [
                 _Value("statistics", "Artifact", "folder of Split-train/FeatureStats.pb and so on"),
@@ -141,13 +141,13 @@ def _steps() -> Mapping[str, _Step]:
                 _Value(
                     "score",
                     "Float",
-                    "0..1: accuracy; for several labels mean AUC, for boxes mean average "
-                    "precision, for entities F1, for numbers R²",
+                    "0..1: accuracy; mean AUC for several labels, mean average precision for "
+                    "boxes, F1 for entities, R² for numbers",
                 ),
                 _Value(
                     "loss",
                     "Float",
-                    "mean cross-entropy; for boxes mean of 1 - IoU, for numbers mean squared error",
+                    "mean cross-entropy; mean of 1 - IoU for boxes, mean squared error for numbers",
                 ),
                 _Value("examples", "Integer", "number of labelled examples"),
             ],
@@ -166,7 +166,7 @@ STEPS = _steps()
 
 
 def load_step(name: str, image: str | None = None) -> Any:
-    """Return one of :data:`STEPS` as kfp's component; ``image`` replaces component.yaml's."""
+    """Return one of :data:`STEPS` as kfp's component; ``image`` overrides component.yaml's."""
     step = STEPS[name]
     container = {
         "image": image or _specification()["implementation"]["container"]["image"],
@@ -182,7 +182,7 @@ def load_step(name: str, image: str | None = None) -> Any:
     }
     text = yaml.safe_dump(specification, allow_unicode=True)
     component = components.load_component_from_text(text)
-    # kfp drops the descriptions of such a file.
+    # kfp drops the descriptions when it loads this format.
     component.component_spec.description = step.description
     for kind, values in (("inputs", step.inputs), ("outputs", step.outputs)):
         found = getattr(component.component_spec, kind)

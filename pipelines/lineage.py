@@ -19,26 +19,27 @@ _TYPES_FIRST = ("Model", "Examples", "ModelBlessing")
 
 
 def pushed_model(metadata: Metadata, number: int | None = None) -> Artifact:
-    """Return the latest pushed model, or the one with this ``number``. Raises: DataError: none."""
+    """Return the latest pushed model, or the model with this ``number``. Raises: DataError."""
     pushed = [a for a in metadata.artifacts(PUSHED_MODEL) if a.properties.get("pushed")]
     if not pushed:
-        raise DataError("no model was pushed yet: none was trained to the end, or none was blessed")
+        raise DataError("no model was pushed yet: no training has finished, or no model is blessed")
     if number is None:
         return pushed[-1]
     by_number = {artifact.id: artifact for artifact in pushed}
     if number not in by_number:
         raise DataError(
-            f"no pushed model #{number}; there are {', '.join(f'#{n}' for n in by_number)}"
+            f"no pushed model #{number}; the pushed models are "
+            f"{', '.join(f'#{n}' for n in by_number)}"
         )
     return by_number[number]
 
 
 def lineage_lines(metadata: Metadata, artifact: Artifact) -> Iterator[str]:
-    """Yield the tree of artifacts and executions behind ``artifact``; repeated ones in one line."""
-    yield from _draw(metadata, artifact, "", set())
+    """Yield the tree of artifacts and executions behind ``artifact``, without repeating any."""
+    yield from _tree(metadata, artifact, "", set())
 
 
-def _draw(metadata: Metadata, artifact: Artifact, indent: str, seen: set[int]) -> Iterator[str]:
+def _tree(metadata: Metadata, artifact: Artifact, indent: str, seen: set[int]) -> Iterator[str]:
     name = f"{artifact.type} #{artifact.id}"
     if artifact.id in seen:
         yield f"{indent}{name} (see above)"
@@ -54,7 +55,7 @@ def _draw(metadata: Metadata, artifact: Artifact, indent: str, seen: set[int]) -
     inputs = metadata.inputs(maker)
     for parent in sorted(inputs, key=_reading_order):
         yield f"{indent}  from"
-        yield from _draw(metadata, parent, f"{indent}    ", seen)
+        yield from _tree(metadata, parent, f"{indent}    ", seen)
 
 
 def _reading_order(artifact: Artifact) -> int:
@@ -90,7 +91,7 @@ def describe_artifact(artifact: Artifact) -> str:
 
 
 def describe_execution(execution: Execution) -> Iterator[str]:
-    """Yield an execution's inputs beside artifacts: import files, training settings."""
+    """Yield an execution's inputs other than artifacts: import files, training settings."""
     values = execution.properties
     if "input_base" in values and "input_config" in values:
         for split in json.loads(str(values["input_config"])).get("splits", []):
@@ -104,8 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.lineage",
-        description="Print which executions made which artifacts, from a pushed model back to the "
-        "import files.",
+        description="Print the artifacts and executions behind a pushed model, back to the import "
+        "files.",
     )
     parser.add_argument("--workdir", required=True, help="the folder that the pipeline ran in")
     parser.add_argument("--model", type=int, metavar="N", help="artifact number; default: latest")

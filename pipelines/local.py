@@ -54,11 +54,11 @@ def run_created(create: Callable[[], Any], config: PipelineConfig, *, verbose: b
     Raises: RecordgenError.
     """
     if config.metadata_path is None:
-        raise UsageError("a local run needs metadata_path: where its ML Metadata is kept")
+        raise UsageError("a local run needs metadata_path, the file of its ML Metadata")
     print("loading TFX …", flush=True)
     if not verbose:
         load_tensorflow()
-    from tfx import v1 as tfx  # takes 10 s and more: not before the arguments are known to be good
+    from tfx import v1 as tfx  # takes 10 s or more, so check the arguments first
 
     pipeline = create()
     show_progress(len(pipeline.components), verbose=verbose)
@@ -69,12 +69,13 @@ def run_created(create: Callable[[], Any], config: PipelineConfig, *, verbose: b
 
 
 def check_not_locked(metadata_path: str, seconds: float = 5.0) -> None:
-    """Check that a metadata store can be written, or will be within ``seconds``.
+    """Check that a metadata store can be written within ``seconds``.
 
-    ML Metadata would ask for half a minute, then raise an error that names neither file nor remedy.
+    ML Metadata would retry for half a minute, then raise an error that names neither file nor
+    remedy.
 
     Raises:
-        RunnerError: another process holds it.
+        RunnerError: another process locks the store.
     """
     if not os.path.exists(metadata_path):
         return
@@ -84,12 +85,12 @@ def check_not_locked(metadata_path: str, seconds: float = 5.0) -> None:
         except sqlite3.OperationalError as exc:
             raise RunnerError(
                 f"{metadata_path}: ML Metadata cannot be written ({exc}); wait for the run that "
-                f"uses it, or give this one another folder"
+                f"uses it, or run in another folder"
             ) from exc
 
 
 def print_report(metadata_path: str, workdir: str) -> bool:
-    """Print the result of the latest run, and where its files are.
+    """Print the result of the latest run, and the paths of its files.
 
     Returns:
         Whether the model is blessed.
@@ -114,7 +115,7 @@ def print_report(metadata_path: str, workdir: str) -> bool:
     cached = sum(execution.state == "CACHED" for execution in executions)
     if cached:
         what = "everything" if cached == len(executions) else f"{cached} steps"
-        print(f"\n{what} came from TFX's cache: the same data and settings were run before")
+        print(f"\n{what} came from TFX's cache: an earlier run had the same data and settings")
     splits = ", ".join(f"{name} {split.examples}" for name, split in dataset.splits.items())
     print(f"\nexamples   {dataset.examples} ({splits}), {len(dataset.labels)} labels")
     print(f"rejects    {dataset.rows.rejects}")
@@ -139,8 +140,8 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.local",
-        description="Convert, check, train, evaluate and push, on this machine. Run it again: "
-        "steps whose input did not change come from the cache.",
+        description="Convert, check, train, evaluate and push, on this machine. In later runs, "
+        "steps with unchanged input come from the cache.",
     )
     add = parser.add_argument
     add("--data", required=True, help="a folder of AutoML import CSVs, or one CSV")
@@ -148,12 +149,12 @@ def build_parser() -> argparse.ArgumentParser:
     add("--pattern", default="*.csv", help=PATTERN_HELP)
     add("--dataset-version", help="your own name for this data; part of the cache key")
     add_pipeline_options(parser, other_task="detected from the files")
-    add("--verbose", action="store_true", help="show TFX's own log, too")
+    add("--verbose", action="store_true", help="also show TFX's own log")
     return parser
 
 
 def to_config(args: argparse.Namespace) -> PipelineConfig:
-    """Turn parsed arguments into a config; detect and print the task if none is given.
+    """Turn parsed arguments into a config; detect and print the task if it is not set.
 
     Raises:
         UsageError: a value is not allowed.
@@ -170,7 +171,7 @@ def to_config(args: argparse.Namespace) -> PipelineConfig:
         return config
     pattern = f"{config.input_base}/{_SPAN.sub('*', config.pattern)}"
     if pattern.endswith("/") and (files := storage.list_files(f"{pattern}**")):
-        # A glob finds files only; one span's folder is enough to see what all hold.
+        # A glob finds only files; the folder of one span is enough to detect the task of all.
         pattern = "/".join(files[-1].split("/")[: pattern.count("/")])
     found = detect(find_import_files(pattern), config.options)
     print(f"task: {found.options.task} ({found.reason})", flush=True)

@@ -19,7 +19,7 @@ Value = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One artifact: its number, type, place, and properties of both kinds."""
+    """An artifact: its number, type, uri, and properties of both kinds."""
 
     id: int
     type: str
@@ -29,14 +29,13 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One execution of a component.
+    """An execution of a component.
 
     Attributes:
-        id: its number.
         component: the component's id in the pipeline.
         state: ``COMPLETE``, ``CACHED``, ``FAILED``, ….
-        finished: when its state changed last.
-        properties: the parameters it was given.
+        finished: time of the last change of its state.
+        properties: its parameters.
     """
 
     id: int
@@ -50,7 +49,7 @@ class Metadata:
     """A metadata store, read-only."""
 
     def __init__(self, path: str) -> None:
-        """Open the SQLite store at ``path``. Raises: SourceError: there is none."""
+        """Open the SQLite store at ``path``. Raises: SourceError if there is none."""
         if not os.path.isfile(path):
             raise SourceError(
                 f"{path}: no metadata store here; run a pipeline in this folder first"
@@ -61,29 +60,29 @@ class Metadata:
         self._store = metadata_store.MetadataStore(config)
 
     def artifacts(self, type_name: str) -> list[Artifact]:
-        """Return all artifacts of a type that are complete, oldest first."""
+        """Return all complete artifacts of a type, oldest first."""
         found = self._store.get_artifacts_by_type(type_name)
         live = [a for a in found if a.state == metadata_store_pb2.Artifact.LIVE]
         return [_artifact(a) for a in sorted(live, key=lambda a: a.id)]
 
     def producer(self, artifact: Artifact) -> Execution | None:
-        """Return the execution that made ``artifact``, not those that took it from the cache."""
+        """Return the execution that produced ``artifact``, not executions served by the cache."""
         events = self._store.get_events_by_artifact_ids([artifact.id])
         ids = [event.execution_id for event in events if event.type == _Event.OUTPUT]
         found = sorted(self._store.get_executions_by_id(ids), key=lambda e: e.id)
-        made = [e for e in found if e.last_known_state != _Execution.CACHED]
-        return self._execution(made[0]) if made else None
+        producers = [e for e in found if e.last_known_state != _Execution.CACHED]
+        return self._execution(producers[0]) if producers else None
 
     def inputs(self, execution: Execution) -> list[Artifact]:
         """Return the artifacts that ``execution`` read, in the order of their numbers."""
         return self._artifacts_of(execution, _Event.INPUT)
 
     def outputs(self, execution: Execution) -> list[Artifact]:
-        """Return the artifacts that ``execution`` made or took from the cache."""
+        """Return the artifacts that ``execution`` produced or took from the cache."""
         return self._artifacts_of(execution, _Event.OUTPUT)
 
     def latest_run(self) -> list[Execution]:
-        """Return the executions of the latest run, in the order in which they ran."""
+        """Return the executions of the latest run, in the order of their start."""
         runs = self._store.get_contexts_by_type("pipeline_run")
         if not runs:
             return []

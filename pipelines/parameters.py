@@ -1,9 +1,8 @@
 """The runtime parameters of a compiled job, by name.
 
-Those of :data:`MESSAGES` are whole messages of TFX, as JSON:
+The parameters of :data:`MESSAGES` are whole messages of TFX, as JSON:
 ``span=7`` → ``range_config={"static_range": {"start_span_number": 7, …}}``. The settings of a
-training and ``min_score`` are inside of such messages; the options of the conversion are parameters
-of their own.
+training and ``min_score`` are inside such messages; each option of the conversion is a parameter.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ CUSTOM_CONFIG = "custom_config"
 EVAL_CONFIG = "eval_config"
 MESSAGES = (INPUT_CONFIG, RANGE_CONFIG, TRAIN_ARGS, OUTPUT_CONFIG, CUSTOM_CONFIG, EVAL_CONFIG)
 
-# The measure and the features that are described depend on these, so they are compiled in.
+# The measure and the features of the statistics depend on these, so they are compiled in.
 _COMPILED = ("task", "schema")
 _FRACTIONS = "split_fractions"  # in OUTPUT_CONFIG
 _MIN_SCORE = "min_score"  # in EVAL_CONFIG
 
-#: The options of the conversion that are parameters of their own.
+#: The options of the conversion that are parameters.
 OPTION_NAMES = tuple(name for name in OPTIONS if name not in (*_COMPILED, _FRACTIONS))
 NAMES = (INPUT_BASE, DATASET_VERSION, *MESSAGES, *OPTION_NAMES)
-#: What a run can set: the parameters, and what is inside of a message.
+#: All settings of a run: the parameters, and the settings inside messages.
 SETTINGS = (*NAMES, *(name for name in TRAINING_OPTIONS if name != "seed"), _FRACTIONS, _MIN_SCORE)
 
-#: The arguments of :func:`parameter_values`, which have options of their own.
+#: The arguments of :func:`parameter_values`, which have their own options.
 ARGUMENTS = ("data", "pattern", "span", "dataset_version", "train_steps")
 
 BUCKET = "gs://"
@@ -54,7 +53,7 @@ def parameter_values(
     dataset_version: str | None = None,
     train_steps: int | None = None,
 ) -> dict[str, str]:
-    """Return the parameters for the arguments that are given. Raises: UsageError."""
+    """Return the parameters for the given arguments. Raises: UsageError."""
     values = {}
     if data is not None:
         check_url("--data", data)
@@ -72,12 +71,12 @@ def parameter_values(
     return values
 
 
-#: The defaults: the latest span, no version, as many epochs as were compiled.
+#: The defaults: the latest span, no version, and the compiled number of epochs.
 UNSET = {RANGE_CONFIG: "", DATASET_VERSION: "", TRAIN_ARGS: "{}"}
 
 
 def config_values(config: PipelineConfig) -> dict[str, Any]:
-    """Return the parameters that a pipeline's config gives, but for ``eval_config``."""
+    """Return the parameters of a pipeline's config, except ``eval_config``."""
     options = config.options
     return {
         **{name: _option_value(getattr(options, name), OPTIONS[name]) for name in OPTION_NAMES},
@@ -87,7 +86,7 @@ def config_values(config: PipelineConfig) -> dict[str, Any]:
 
 
 def _option_value(value: Any, option: Option) -> Any:
-    """Return an option as a parameter, which has neither lists nor None nor booleans."""
+    """Return an option as a parameter; parameters have neither lists nor None nor booleans."""
     if option.several:
         return ",".join(value) or NO_NAMES
     found = option.kind() if value is None else option.kind(value)
@@ -108,7 +107,7 @@ def check_url(option: str, url: str) -> None:
 
 
 def below(folder: str, name: str) -> str:
-    """Return the URL of a folder inside another one."""
+    """Return the URL of ``name`` in ``folder``."""
     return f"{folder.rstrip('/')}/{name}"
 
 
@@ -119,7 +118,7 @@ def add_parameter_options(parser: argparse.ArgumentParser, *, data_required: boo
     add("--pattern", help=PATTERN_HELP)
     add("--span", type=int, help="the span to read (days since 1970 for dates); default: latest")
     add("--dataset-version", help="your own name for this data; part of the cache key")
-    add("--train-steps", type=int, help="steps to train in all; default: by --epochs")
+    add("--train-steps", type=int, help="total of steps to train; default: from --epochs")
     add(
         "--parameter",
         action="append",
@@ -131,7 +130,7 @@ def add_parameter_options(parser: argparse.ArgumentParser, *, data_required: boo
 
 
 def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings on the command line; ``--parameter`` overrules. Raises: UsageError."""
+    """Return the settings on the command line; ``--parameter`` overrides. Raises: UsageError."""
     values = parameter_values(**{name: getattr(args, name) for name in ARGUMENTS})
     return {**values, **parse_parameters(args.parameter, SETTINGS)}
 
@@ -142,7 +141,7 @@ def parse_parameters(texts: Sequence[str], names: Collection[str]) -> dict[str, 
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or name not in names:
-            hint = did_you_mean(name, tuple(names), f"; there are {', '.join(names)}")
+            hint = did_you_mean(name, tuple(names), f"; the names are {', '.join(names)}")
             raise UsageError(f"--parameter must be NAME=VALUE (got {text!r}){hint}")
         values[name] = value
     return values
@@ -172,7 +171,7 @@ def with_settings(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dic
 
 
 def _decoded(name: str, text: str, kind: type) -> Any:
-    """Return the value that a text stands for: JSON, unless it is text itself."""
+    """Decode the JSON of a setting; a setting of type str is its own text."""
     if kind is str:
         return text
     try:
@@ -183,7 +182,7 @@ def _decoded(name: str, text: str, kind: type) -> Any:
 
 
 def _with_min_score(values: Mapping[str, Any], score: float) -> str:
-    """Return ``eval_config`` with another bound of the score."""
+    """Return ``eval_config`` with another lower bound of the score."""
     config: Any = _message(values, EVAL_CONFIG)
     for metrics in config["metrics_specs"]:
         for metric in metrics["metrics"]:
@@ -196,7 +195,7 @@ def check_parameters(values: Mapping[str, Any]) -> None:
     """Check a job's parameters before they are sent.
 
     Raises:
-        UsageError: TFX cannot read one, or they contradict each other.
+        UsageError: TFX cannot read a parameter, or parameters contradict each other.
     """
     check_url(INPUT_BASE, values[INPUT_BASE])
     splits = _message(values, INPUT_CONFIG).get("splits")
@@ -205,7 +204,7 @@ def check_parameters(values: Mapping[str, Any]) -> None:
             f'{INPUT_CONFIG} must be {{"splits": [{{"name": …, "pattern": …}}]}} '
             f"(got {values[INPUT_CONFIG]!r})"
         )
-    # TFX reads other spellings, too, such as numbers as texts.
+    # Check ints only: TFX also reads other spellings, such as numbers in text.
     static = _message(values, RANGE_CONFIG).get("static_range")
     span = static.get("start_span_number") if isinstance(static, dict) else None
     if isinstance(span, int):
@@ -214,7 +213,7 @@ def check_parameters(values: Mapping[str, Any]) -> None:
     steps = _message(values, TRAIN_ARGS).get("num_steps")
     if isinstance(steps, int):
         check_train_steps(steps)
-    # Numbers of a job's file are doubles.
+    # Numbers in a job's file are doubles.
     given = {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name in OPTION_NAMES

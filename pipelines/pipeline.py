@@ -24,7 +24,7 @@ from recordgen.training.measures import TfmaMetric
 
 
 class RunInputs(NamedTuple):
-    """Arguments of components that may differ between runs: values, or ``RuntimeParameter``s."""
+    """Arguments of components that can differ between runs: values, or ``RuntimeParameter``s."""
 
     example_gen: Mapping[str, Any]
     trainer: Mapping[str, Any]
@@ -49,7 +49,7 @@ def fixed_inputs(config: PipelineConfig) -> RunInputs:
         },
         trainer={
             "custom_config": config.training.to_custom_config(),
-            # Zero steps is TFX's default; the training config's epochs count then.
+            # With zero steps, TFX's default, the training uses its number of epochs.
             "train_args": tfx.proto.TrainArgs(num_steps=config.train_steps or 0),
         },
         evaluator={"eval_config": eval_config(config.task, config.min_score)},
@@ -57,11 +57,11 @@ def fixed_inputs(config: PipelineConfig) -> RunInputs:
 
 
 def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> tfx.dsl.Pipeline:
-    """Build the pipeline that ``config`` describes.
+    """Build the pipeline of ``config``, with ``inputs`` if given.
 
     AutoMLExampleGen → StatisticsGen → SchemaGen → ExampleValidator, and AutoMLExampleGen →
     Trainer → Evaluator → Pusher: a model is pushed if its score on ``eval`` is at least
-    ``min_score``. ``inputs`` replace those of ``config``.
+    ``min_score``.
     """
     inputs = inputs or fixed_inputs(config)
     example_gen = example_gen_of(config, inputs)
@@ -100,7 +100,7 @@ def example_gen_of(
 def statistics_of(
     config: PipelineConfig, examples: tfx.dsl.Channel
 ) -> tfx.components.StatisticsGen:
-    """Return the statistics of all features but payloads and unique names."""
+    """Return the statistics of all features except payloads and unique names."""
     schema = config.options.schema
     declared = sorted(Schema.from_json(schema).table.features()) if schema else ()
     return tfx.components.StatisticsGen(
@@ -114,7 +114,7 @@ def statistics_of(
 def pusher_of(
     config: PipelineConfig, trainer: tfx.components.Trainer, evaluator: tfx.components.Evaluator
 ) -> tfx.components.Pusher:
-    """Return what pushes a blessed model."""
+    """Return the Pusher, which pushes a blessed model."""
     return tfx.components.Pusher(
         model=trainer.outputs["model"],
         model_blessing=evaluator.outputs["blessing"],
@@ -125,7 +125,7 @@ def pusher_of(
 
 
 def pipeline_of(config: PipelineConfig, steps: Sequence[Any]) -> tfx.dsl.Pipeline:
-    """Return the pipeline of some steps."""
+    """Return a pipeline with these steps."""
     return tfx.dsl.Pipeline(
         pipeline_name=config.name,
         pipeline_root=config.pipeline_root,
@@ -141,7 +141,7 @@ def pipeline_of(config: PipelineConfig, steps: Sequence[Any]) -> tfx.dsl.Pipelin
 
 
 def eval_config(task: str, min_score: float) -> tfma.EvalConfig:
-    """Return the Evaluator's metrics, and the score from which it blesses a model."""
+    """Return the Evaluator's metrics, and the lowest score of a blessed model."""
     found: TfmaMetric = TASKS[task].declared("measure").tfma
     measure = tfma.MetricConfig(
         class_name=found.class_name, module=found.module, config=json.dumps({"name": found.name})
@@ -152,7 +152,7 @@ def eval_config(task: str, min_score: float) -> tfma.EvalConfig:
             tfma.ModelSpec(
                 signature_name=EVALUATE,
                 prediction_key=SCORES,
-                # Not the feature itself: TFMA fails on an example without a label.
+                # The label comes from TRUTH: TFMA fails if an example lacks a feature for it.
                 preprocessing_function_names=[TRUTH],
                 label_key=LABEL,
                 example_weight_key=WEIGHT,

@@ -1,4 +1,4 @@
-"""``python -m pipelines.spans``: a pipeline that is run for each new span of data.
+"""``python -m pipelines.spans``: a pipeline for each new span of data.
 
 earlier examples ─(numbers of labels)─▶ AutoMLExampleGen ─▶ StatisticsGen ─▶ ExampleValidator
                                                       │           curated schema ──┘
@@ -7,8 +7,8 @@ earlier examples ─(numbers of labels)─▶ AutoMLExampleGen ─▶ Statistics
          Trainer ◀─(warm start)─ last blessed model ──┼─▶ Evaluator ─▶ Pusher
             └─────────────────────────────────────────┴────────┘
 
-The Evaluator measures the new model and the last blessed one on the newest span, by the names of
-labels, and blesses the new one if it is good enough and not worse.
+The Evaluator scores the new model and the last blessed model on the newest span, matching labels by
+name, and blesses the new model if it is good enough and not worse.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from recordgen.console.quiet import quiet_libraries
 from recordgen.errors import SourceError, UsageError
 from recordgen.tasks import TASKS
 
-#: How much lower than the blessed model's the new score may be.
+#: Accepted loss of score, compared with the last blessed model.
 TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class SpanReport:
-    """What came of a run.
+    """The result of a run.
 
     Attributes:
-        labels: of the span's dataset, by number.
+        labels: the labels of the span's dataset, by number.
         trained_on: the spans of the training.
-        anomalies: what ExampleValidator found, by split and feature.
-        score: of the new model, on ``eval`` of the span.
-        baseline: of the last blessed model; None: there was none.
-        pushed_to: None: the new model was not good enough, or worse.
+        anomalies: ExampleValidator's findings, by split and feature.
+        score: the score of the new model on ``eval`` of the span.
+        baseline: the score of the last blessed model, if any.
+        pushed_to: folder of the pushed model; None if it was not good enough, or worse.
     """
 
     span: int
@@ -58,9 +58,9 @@ def run_span(config: PipelineConfig, curated_schema: str, window: int) -> SpanRe
     """Run the pipeline for one span in this process.
 
     Args:
-        config: the pipeline; its pattern has spans, and ``span`` None stands for the latest.
+        config: the pipeline; its pattern must have spans; ``span`` None means the latest.
         curated_schema: a schema (pbtxt) to compare the span with.
-        window: how many spans, with the newest, the model is trained on.
+        window: number of spans, including the newest, on which the model is trained.
 
     Raises:
         RecordgenError: a setting is wrong, or a step failed.
@@ -68,13 +68,13 @@ def run_span(config: PipelineConfig, curated_schema: str, window: int) -> SpanRe
     if not any(mark in config.pattern for mark in SPAN_MARKS):
         raise UsageError(
             f"the pattern must have {{SPAN}}, or {{YYYY}}, {{MM}} and {{DD}} (got "
-            f"{config.pattern!r}); pipelines.local runs without spans"
+            f"{config.pattern!r}); without spans, use pipelines.local"
         )
     if window < 1:
         raise UsageError(f"window must be at least 1 (got {window})")
     if not storage.exists(curated_schema):
         raise SourceError(
-            f"{curated_schema}: no such file; copy the schema.pbtxt of a dataset that you checked"
+            f"{curated_schema}: no such file; copy the schema.pbtxt of a dataset you have checked"
         )
 
     def create() -> Any:
@@ -107,8 +107,8 @@ def read_span_report(metadata_path: str) -> SpanReport:
         values = [v["doubleValue"] for k, v in metrics.items() if k.rsplit("/", 1)[-1] == measure]
         return values[0] if values else None
 
-    judged = metadata.inputs(executions["Evaluator"])
-    has_baseline = sum(artifact.type == "Model" for artifact in judged) > 1
+    evaluated = metadata.inputs(executions["Evaluator"])
+    has_baseline = sum(artifact.type == "Model" for artifact in evaluated) > 1
     new = score("candidate" if has_baseline else "")
     anomalies = []
     for name in storage.list_folders(found["ExampleAnomalies"].uri, "Split-"):
@@ -133,7 +133,7 @@ def read_span_report(metadata_path: str) -> SpanReport:
 
 
 def print_span_report(report: SpanReport) -> None:
-    """Print what came of a run."""
+    """Print the result of a run."""
     print(f"\nspan       {report.span}; trained on {', '.join(map(str, report.trained_on))}")
     print(f"labels     {len(report.labels)}")
     print(f"anomalies  {len(report.anomalies)}")
@@ -146,7 +146,7 @@ def print_span_report(report: SpanReport) -> None:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the command's parser: that of ``pipelines.local``, and what spans need."""
+    """Return the command's parser: the options of ``pipelines.local``, and of spans."""
     parser = local.build_parser()
     parser.prog = "python -m pipelines.spans"
     parser.description = "Convert a span, compare it with a schema, train on the last spans, push."

@@ -26,7 +26,7 @@ def create_span_pipeline(
 ) -> tfx.dsl.Pipeline:
     """Build the pipeline; see :func:`pipelines.spans.run_span` for the arguments."""
     inputs = fixed_inputs(config)
-    # Transform's examples are of the same type: only the producer tells them apart.
+    # Transform's examples have the same type and differ only in their producer.
     converted = tfx.dsl.Channel(type=Examples, producer_component_id=AutoMLExampleGen.__name__)
     earlier = Resolver(
         strategy_class=tfx.dsl.experimental.LatestArtifactStrategy, previous=converted

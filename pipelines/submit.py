@@ -1,8 +1,8 @@
-"""``python -m pipelines.submit``: start a compiled job on Vertex AI Pipelines. Needs no TFX.
+"""``python -m pipelines.submit``: start a compiled job on Vertex AI Pipelines, without TFX.
 
-It takes a job of ``pipelines.vertex``, or any package that kfp has compiled, such as that of
-``pipelines.kubeflow``. A package holds the steps alone, with their caching and retries: account,
-network, labels, key and pipeline root are given when it is started.
+The job comes from ``pipelines.vertex``, or is any package compiled by kfp, such as the package of
+``pipelines.kubeflow``. A package holds only the steps, with their caching and retries: account,
+network, labels, key and pipeline root are set when it is started.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read_job(path: str) -> dict[str, Any]:
 
     Raises:
         SourceError: there is no such file.
-        UsageError: it is neither.
+        UsageError: it is neither a job nor a package.
     """
     try:
         read = _parse(storage.read_text(path))
@@ -66,8 +66,8 @@ def read_job(path: str) -> dict[str, Any]:
             raise TypeError("its name is not text")
     except FileNotFoundError as exc:
         raise SourceError(
-            f"{path}: no such file; python -m pipelines.vertex --output writes it, and so does "
-            f"python -m pipelines.kubeflow"
+            f"{path}: no such file; write it with python -m pipelines.vertex --output, or with "
+            f"python -m pipelines.kubeflow --output"
         ) from exc
     except (ValueError, TypeError, KeyError, yaml.YAMLError) as exc:
         raise UsageError(
@@ -82,16 +82,16 @@ def read_job(path: str) -> dict[str, Any]:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    # In a package, a second document is for open-source Kubeflow alone.
+    # A second document of a package is only for open-source Kubeflow.
     is_yaml = not text.lstrip().startswith(("{", "["))
     found = next(yaml.safe_load_all(text), None) if is_yaml else json.loads(text)
     if not isinstance(found, dict):
-        raise TypeError("it is no mapping")
+        raise TypeError("it is not a mapping")
     return found
 
 
 def is_package(job: Mapping[str, Any]) -> bool:
-    """Return whether kfp has compiled a job, not TFX."""
+    """Return whether kfp, not TFX, compiled a job."""
     return str(job["pipelineSpec"].get("sdkVersion", "")).startswith("kfp")
 
 
@@ -111,16 +111,16 @@ def with_parameters(job: Mapping[str, Any], args: argparse.Namespace) -> dict[st
 
 
 def package_parameters(spec: Mapping[str, Any], args: argparse.Namespace) -> dict[str, Any]:
-    """Return the values that ``--parameter`` gives to a package's parameters.
+    """Return the values of a package's parameters from ``--parameter``.
 
     Raises:
-        UsageError: there is no such parameter, a value has another type, or one is missing.
+        UsageError: a parameter is unknown or missing, or has a value of another type.
     """
     for name in ARGUMENTS:
         if getattr(args, name) is not None:
             raise UsageError(
-                f"--{name.replace('_', '-')} is for jobs of pipelines.vertex; a package takes "
-                f"--parameter NAME=VALUE alone"
+                f"--{name.replace('_', '-')} is for jobs of pipelines.vertex; for a package, use "
+                f"--parameter NAME=VALUE"
             )
     declared = spec["root"].get("inputDefinitions", {}).get("parameters", {})
     values: dict[str, Any] = {}
@@ -130,10 +130,11 @@ def package_parameters(spec: Mapping[str, Any], args: argparse.Namespace) -> dic
             value = text if kinds is str else json.loads(text)
         except ValueError:
             value = None
-        # JSON's true is an int to Python.
+        # In Python, a bool is an int.
         if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
             raise UsageError(
-                f"parameter {name} is a {declared[name]['parameterType']}, in JSON (got {text!r})"
+                f"parameter {name} must be a {declared[name]['parameterType']} as JSON (got "
+                f"{text!r})"
             )
         values[name] = value
     missing = [
@@ -149,15 +150,14 @@ def package_parameters(spec: Mapping[str, Any], args: argparse.Namespace) -> dic
 def submit_job(
     job: Mapping[str, Any], *, project: str, region: str, endpoint: str | None = None
 ) -> None:
-    """Start a job, and print its name and where to look.
+    """Start a job, and print its name and its page in the console.
 
-    It calls ``POST https://REGION-aiplatform.googleapis.com/v1/…/pipelineJobs``.
-
-    ``endpoint`` is the URL of the service; None: the region's own.
+    It calls ``POST https://REGION-aiplatform.googleapis.com/v1/…/pipelineJobs``; ``endpoint``
+    replaces the URL of the service.
 
     Raises:
         UsageError: the job is invalid, or the client's package is not installed.
-        SubmitError: there are no credentials, or the service was not reached or refused.
+        SubmitError: there are no credentials, or the service was not reached or refused the job.
     """
     try:
         from google.api_core.exceptions import GoogleAPIError
@@ -195,7 +195,7 @@ def submit_job(
             f"login, or name a key file in GOOGLE_APPLICATION_CREDENTIALS"
         ) from exc
     except (GoogleAPIError, RequestException) as exc:
-        raise SubmitError(f"Vertex AI did not take the job: {_first_line(exc)}") from exc
+        raise SubmitError(f"Vertex AI did not accept the job: {_first_line(exc)}") from exc
     print(f"submitted  {taken.name}")
     print(f"console    {console_url(taken.name)}")
 
@@ -218,7 +218,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.submit",
         description="Start a job that pipelines.vertex compiled, or a package that kfp compiled, "
-        "with the runtime parameters that are given.",
+        "with the given runtime parameters.",
     )
     add = parser.add_argument
     add("job", help="output file of python -m pipelines.vertex or pipelines.kubeflow")

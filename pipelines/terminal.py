@@ -11,32 +11,32 @@ from collections.abc import Callable
 
 from recordgen.errors import RecordgenError
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 def run_main(main: Callable[[], None]) -> int:
     """Call ``main`` and return the exit code: 0, 1 (data or storage), 2 (usage), 130 (Ctrl-C).
 
-    An error of the user's is one line on stderr; anything else is a bug and keeps its traceback.
+    A user's error is one line on stderr; anything else is a bug and keeps its traceback.
     """
     try:
         main()
     except RecordgenError as exc:
         print(f"error: {exc}", file=sys.stderr)
         return exc.exit_code
-    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
-        print("\ninterrupted: run it again to go on, finished steps are kept", file=sys.stderr)
+        print("\ninterrupted: run it again to resume; finished steps are kept", file=sys.stderr)
         return INTERRUPTED
     return 0
 
 
 class StepProgress(logging.Handler):
-    """Print a line per pipeline step, from the log of TFX's local runner.
+    """Prints a line per pipeline step, from the log of TFX's local runner.
 
-    ``[3/7] SchemaGen … 0.2 s``, or ``… from cache``. If another TFX version logs other words, the
-    lines are missing.
+    ``[3/7] SchemaGen: 0.2 s``, or ``…: from cache``. If another TFX version logs other words, there
+    are no such lines.
     """
 
     _RUNNING = re.compile(r"Component (\S+) is running\.")
@@ -73,13 +73,13 @@ def _is_own(record: logging.LogRecord) -> bool:
 def show_progress(steps: int, *, verbose: bool = False) -> None:
     """Print progress of a run with ``steps`` components; call it after importing TFX.
 
-    ``verbose`` shows TFX's own log, too.
+    ``verbose`` also shows TFX's own log.
     """
     if verbose:
         logging.basicConfig(level=logging.INFO, force=True)
     import absl.logging
 
-    # Not by the logger's setLevel: TensorFlow resets absl's verbosity.
+    # Do not use the logger's setLevel: TensorFlow resets absl's verbosity.
     absl.logging.set_verbosity(absl.logging.INFO)
     tfx_log = logging.getLogger("absl")
     tfx_log.handlers = [StepProgress(steps)]

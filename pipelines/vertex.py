@@ -58,13 +58,13 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="STEP=CPUS,GB[,ACCELERATOR[:N]]",
         help="minimum of a step, such as Trainer=8,30,NVIDIA_TESLA_T4; may be repeated",
     )
-    add("--dataflow-image", help="image of Dataflow's workers; moves Beam's work there")
+    add("--dataflow-image", help="image of Dataflow's workers; runs Beam on Dataflow")
     add("--dataflow-temp-location", help="gs:// folder; default ROOT/dataflow")
     add("--dataflow-machine-type", help="machine type of Dataflow's workers")
-    add("--dataflow-max-workers", type=int, metavar="N", help="at most this many")
+    add("--dataflow-max-workers", type=int, metavar="N", help="maximum number of workers")
     add("--dataflow-subnetwork", metavar="URL", help="subnetwork of Dataflow's workers")
     add_parameter_options(parser, data_required=True)
-    # The data may lie where only the cloud's workers reach them.
+    # The task is not detected: perhaps only the cloud's workers can reach the data.
     add_pipeline_options(parser, other_task="image_classification, or tabular with its options")
     return parser
 
@@ -95,7 +95,7 @@ def to_config(args: argparse.Namespace, run: RunSettings) -> PipelineConfig:
 
 
 def to_parameters(args: argparse.Namespace, config: PipelineConfig) -> dict[str, Any]:
-    """Turn parsed arguments into the job's runtime parameters, but for ``eval_config``.
+    """Turn parsed arguments into the job's runtime parameters, except ``eval_config``.
 
     Raises:
         UsageError: a value is not allowed.
@@ -121,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         quiet_libraries()
         print("loading TFX …", flush=True)
         load_tensorflow()
-        # Takes 10 s and more: not before the arguments are known to be good.
+        # Takes 10 s or more, so check the arguments first.
         from pipelines.vertex_job import compile_job, set_machines
 
         job = compile_job(config, values, images)

@@ -23,15 +23,15 @@ def compile_job(
     """Return the job: the JSON body of the request that starts it.
 
     Args:
-        config: the pipeline; gives ``eval_config``.
+        config: the pipeline, from which ``eval_config`` is built.
         values: the other runtime parameters, by :data:`pipelines.parameters.NAMES`.
-        images: by step; of the steps that it does not name, by ``default_image_path``.
+        images: images by step; ``default_image_path`` is the image of all other steps.
     """
     pipeline = create_pipeline(config, runtime_inputs())
     runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
         tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
             default_image=dict(images),
-            # 2.0 ignores a driver's results: span and fingerprint.
+            # Schema 2.0 ignores the results of a driver: span and fingerprint.
             use_pipeline_spec_2_1=True,
         )
     )
@@ -49,7 +49,7 @@ def compile_job(
 
 
 def runtime_inputs() -> RunInputs:
-    """Return inputs that get their values when a run is started."""
+    """Return inputs whose values are set when a run is started."""
     given = {
         name: RuntimeParameter(name, ptype=OPTION_TYPES.get(name, str)) for name in parameters.NAMES
     }
@@ -61,7 +61,7 @@ def runtime_inputs() -> RunInputs:
 def set_machines(spec: dict[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the resources of steps into a pipeline's specification.
 
-    TFX's ``with_platform_config`` does the same, but nothing for a file-based ExampleGen.
+    TFX's ``with_platform_config`` does the same, but not for a file-based ExampleGen.
 
     Raises:
         UsageError: there is no such step.

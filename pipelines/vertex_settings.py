@@ -1,4 +1,4 @@
-"""Where, how and as whom the steps run on Vertex AI and Dataflow: images, machines, accounts."""
+"""Settings of runs on Vertex AI and Dataflow: images, machines, accounts, networks, retries."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from pipelines.parameters import below, check_url
 from recordgen.errors import UsageError
 
-# What the service itself allows, so that a mistake is seen before anything is sent. The service
-# appends the time of the run to the name.
+# The forms that the service allows, so that a mistake is reported before anything is sent. The
+# service appends the time of the run to the name.
 _FORMS = {
     "name": (
         r"[a-z][a-z0-9-]{0,110}",
-        "of lower-case letters, digits and dashes, a letter first, at most 111 of them",
+        "at most 111 lower-case letters, digits and dashes, beginning with a letter",
     ),
     "region": (r"[a-z]+-[a-z]+\d+", "a region such as us-central1"),
     "service-account": (r"[^@\s]+@[^@\s]+", "an e-mail address"),
@@ -27,7 +27,7 @@ _FORMS = {
     ),
     "label": (
         r"([a-z][a-z0-9_-]{0,62})=([a-z0-9_-]{0,63})",
-        "NAME=VALUE, of lower-case letters, digits, - and _, at most 63 each",
+        "NAME=VALUE, each at most 63 lower-case letters, digits, - and _",
     ),
     "kms-key": (
         r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+",
@@ -49,14 +49,14 @@ _FAILURE_POLICIES = {
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add where a job runs, and the options of :class:`RunSettings`."""
+    """Add the options of project and region, and of :class:`RunSettings`."""
     add = parser.add_argument
     add("--project", required=True, help="Google Cloud project")
     add("--region", required=True, help="where it runs, such as us-central1")
     add("--endpoint", metavar="URL", help="URL of the service; default: the region's")
     add("--service-account", help="account of all steps, an e-mail address")
     add("--network", help="peered network, projects/NUMBER/global/networks/NAME")
-    add("--kms-key", metavar="KEY", help="your own key for all that the run stores (CMEK)")
+    add("--kms-key", metavar="KEY", help="your own key for all data that the run stores (CMEK)")
     add(
         "--label",
         action="append",
@@ -65,28 +65,28 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="label of jobs; may be repeated",
     )
     add("--no-caching", action="store_true", help="repeat each step; default: as compiled")
-    add("--retries", type=int, metavar="N", help="tries after a step's first; default: as compiled")
+    add("--retries", type=int, metavar="N", help="retries of a failed step; default: as compiled")
     add(
         "--failure-policy",
         choices=_FAILURE_POLICIES,
-        help="fast: start no further step once one has failed; default: slow",
+        help="fast: start no further step after a failure; default: slow",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """How and as whom a job runs: what is in the job, and not in the pipeline's specification.
+    """The settings of a run that are not compiled.
 
-    Caching and retries are in the specification; these replace them in all steps.
+    ``caching`` and ``retries`` override the compiled values in all steps.
 
     Attributes:
-        service_account: the account of the steps and of Dataflow's workers; None: the default.
-        network: the peered network of the steps; None: none.
-        kms_key: the key that encrypts what the run stores; None: Google's.
+        service_account: the account of the steps and of Dataflow's workers; None for the default.
+        network: the peered network of the steps, or None.
+        kms_key: the key that encrypts all data of the run; None for Google's key.
         labels: labels of the job and of Dataflow's jobs.
-        caching: False: no step's result comes from the cache; True: as compiled.
-        retries: tries after a step's first; None: as compiled.
-        failure_policy: one of the service's; None: slow.
+        caching: False if no step's result comes from the cache; True for the compiled values.
+        retries: how often a failed step is tried again; None for the compiled values.
+        failure_policy: the service's name of a policy; None for slow.
     """
 
     service_account: str | None = None
@@ -116,7 +116,7 @@ class RunSettings:
         )
 
     def in_job(self, job: Mapping[str, Any]) -> dict[str, Any]:
-        """Return ``job`` with these settings; it keeps what is not given here."""
+        """Return ``job`` with these settings; settings that are None do not change it."""
         changed = copy.deepcopy(dict(job))
         if self.labels:
             changed["labels"] = {**job.get("labels", {}), **self.labels}
@@ -142,7 +142,7 @@ class RunSettings:
 
 
 def _container_tasks(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the tasks that start a container, also those behind a condition."""
+    """Yield the tasks that start a container, including conditional ones."""
     components = spec.get("components", {})
     for component in (spec["root"], *components.values()):
         for task in component.get("dag", {}).get("tasks", {}).values():
@@ -151,7 +151,7 @@ def _container_tasks(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def check_form(option: str, text: str) -> re.Match[str]:
-    """Match an option's value with its form. Raises: UsageError: it has another one."""
+    """Match an option's value with its form. Raises: UsageError if it does not match."""
     pattern, form = _FORMS[option]
     match = re.fullmatch(pattern, text)
     if match is None:
@@ -160,7 +160,7 @@ def check_form(option: str, text: str) -> re.Match[str]:
 
 
 def to_machine(text: str) -> tuple[str, dict[str, Any]]:
-    """``Trainer=8,30,NVIDIA_TESLA_T4:2`` → the step and its resources, as Vertex AI has them.
+    """``Trainer=8,30,NVIDIA_TESLA_T4:2`` → the step and its resources in Vertex AI's format.
 
     Raises: UsageError.
     """
@@ -179,7 +179,7 @@ def to_machine(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def dataflow_flags(args: argparse.Namespace, run: RunSettings) -> tuple[str, ...] | None:
-    """Return Beam's flags for Dataflow; None: Beam's work stays in the containers.
+    """Return Beam's flags for Dataflow; None if Beam runs in the containers.
 
     Raises: UsageError.
     """
@@ -192,7 +192,7 @@ def dataflow_flags(args: argparse.Namespace, run: RunSettings) -> tuple[str, ...
         return None
     if not args.dataflow_image:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise UsageError(f"{names} needs --dataflow-image: what Dataflow's workers run")
+        raise UsageError(f"{names} needs --dataflow-image, the image of Dataflow's workers")
     temp_location = args.dataflow_temp_location or below(args.pipeline_root, "dataflow")
     check_url("--dataflow-temp-location", temp_location)
     workers = args.dataflow_max_workers

@@ -1,4 +1,4 @@
-"""TFX's BulkInferrer on a model and a split, without a pipeline around it."""
+"""TFX's BulkInferrer on a model and a split, without a pipeline."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from recordgen.dataset.manifest import read_dataset
 
 
 def bulk_scores(model: str, dataset: str, split: str, root: Path) -> list[tuple[bytes, Any]]:
-    """Return each record of a split and what BulkInferrer's executor has of ``evaluate`` for it.
+    """Return each record of a split, and its output of ``evaluate`` from BulkInferrer's executor.
 
     Args:
         model: the folder of a SavedModel.
         dataset: the folder of a dataset.
         split: the split to infer.
-        root: an empty folder, which gets the results.
+        root: an empty folder for the results.
     """
     (root / "model").mkdir()
-    (root / "model/Format-Serving").symlink_to(model)  # where TFX's Trainer puts it
+    (root / "model/Format-Serving").symlink_to(model)  # the path in TFX's Trainer
     examples, trained = standard_artifacts.Examples(), standard_artifacts.Model()
     result = standard_artifacts.InferenceResult()
     examples.uri, trained.uri, result.uri = dataset, str(root / "model"), str(root / "result")

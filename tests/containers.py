@@ -3,7 +3,7 @@
     def test_it(engine: Engine) -> None:
         done = engine.run(command=["recordgen", "--version"])
 
-`make image` builds what they run; `RECORDGEN_IMAGE` names another image, which must then be there.
+`make image` builds the image; `RECORDGEN_IMAGE` names another image, which must then exist.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ IMAGE = os.environ.get("RECORDGEN_IMAGE") or f"recordgen:{__version__}"
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """docker or podman, with the settings that it needs here.
+    """docker or podman, with the settings that it needs on this machine.
 
     Attributes:
         program: ``docker`` or ``podman``.
         environment: All variables that the program needs.
-        image: The image under test, by the name under which the engine's API lists it.
-        docker_host: Where the engine's Docker API listens: a ``unix://`` address.
+        image: The image under test, under its name in the engine's API.
+        docker_host: The ``unix://`` address of the engine's Docker API.
     """
 
     program: str
@@ -50,15 +50,15 @@ class Engine:
         user: str | None = None,
         timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
-        """Run ``command`` in a new container of the image and return what it printed.
+        """Run ``command`` in a new container of the image and return its output.
 
         Args:
             *args: More options of ``docker run``.
-            command: What the container gets to run, after its ENTRYPOINT.
-            mounts: Folders of this machine and where they appear in the container.
+            command: The container's command, after its ENTRYPOINT.
+            mounts: Folders of this machine, and their paths in the container.
             env: Variables inside the container.
-            user: User or ``uid:gid``; the image's own without.
-            timeout: Seconds after which the run is given up.
+            user: User or ``uid:gid``; by default the image's own.
+            timeout: Seconds after which the run fails.
         """
         options = [f"--volume={outside}:{inside}" for outside, inside in (mounts or {}).items()]
         options += [f"--env={name}={value}" for name, value in (env or {}).items()]
@@ -66,7 +66,7 @@ class Engine:
         return self.call("run", "--rm", *options, *args, self.image, *command, timeout=timeout)
 
     def call(self, *args: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """Run the engine's program and return what it printed."""
+        """Run the engine's program and return its output."""
         return subprocess.run(
             [self.program, *args],
             env=dict(self.environment),
@@ -79,7 +79,7 @@ class Engine:
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
-    """Yield the engine; where it cannot run the image skip, or fail if RECORDGEN_IMAGE is set."""
+    """Yield the engine; if it cannot run the image, skip, or fail if RECORDGEN_IMAGE is set."""
     found = subprocess.run(
         [ROOT / "scripts" / "image", "env"], capture_output=True, text=True, check=False
     )
@@ -102,7 +102,7 @@ def engine() -> Iterator[Engine]:
         address = bare.call("context", "inspect", "--format={{.Endpoints.docker.Host}}")
         yield dataclasses.replace(named, docker_host=address.stdout.strip())
         return
-    # A path of a socket is short: that of pytest's tmp_path may be too long.
+    # Paths of sockets must be short; pytest's tmp_path may be too long.
     with tempfile.TemporaryDirectory(prefix="recordgen-") as folder:
         socket = Path(folder, "engine.sock")
         address = f"unix://{socket}"

@@ -1,4 +1,4 @@
-"""Run a SavedModel as servers do: through TensorFlow's C++ loader, by its C API.
+"""Run a SavedModel as servers do, with TensorFlow's C++ loader, through its C API.
 
 ``tf.saved_model.load`` rebuilds a model's Python objects. TensorFlow Serving has none: it calls
 ``LoadSavedModel`` and runs a signature's graph in a session, and so does this module.
@@ -40,7 +40,7 @@ class CppModel:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        """Load a model. Raises: RuntimeError: the C++ loader refuses it."""
+        """Load a model. Raises: RuntimeError if the C++ loader refuses it."""
         self._graph = _library().TF_NewGraph()
         options, buffer = _library().TF_NewSessionOptions(), _library().TF_NewBuffer()
         tags = (ctypes.c_char_p * 1)(tf.saved_model.SERVING.encode())
@@ -135,7 +135,7 @@ def _to_array(tensor: int) -> np.ndarray[Any, Any]:
 
 @contextmanager
 def _status() -> Iterator[Any]:
-    """Give a TF_Status, and raise what a call has put into it."""
+    """Yield a TF_Status; raise the error that a call has put into it."""
     status = _library().TF_NewStatus()
     try:
         yield status
@@ -147,10 +147,10 @@ def _status() -> Iterator[Any]:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Return TensorFlow's library: the one that this process has loaded, so not a second copy."""
+    """Return TensorFlow's library that this process has already loaded, not a second copy."""
     pointers, numbers, sizes = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
-    # The wheels spread the API over libraries, which differ from version to version. A library's
-    # handle finds the symbols of all libraries that it needs.
+    # The wheels split the API into libraries, differently in each version. The handle of a library
+    # finds the symbols of all libraries that it needs.
     folder = Path(tf.__file__).parent
     library = ctypes.CDLL(str(folder / "python/_pywrap_tensorflow_internal.so"))
     declared: dict[str, tuple[Any, list[Any]]] = {

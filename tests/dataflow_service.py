@@ -1,9 +1,9 @@
-"""A stand-in for Dataflow's service: takes a job as its client sends it, and does its work.
+"""An emulated Dataflow service, which receives jobs from Dataflow's client and runs them.
 
     python -m tests.dataflow_service PORT FOLDER
 
-Each job is left in FOLDER as it was sent. The pipeline is fetched from where the client staged
-it, its container is exchanged for this process, and Beam's in-memory runner does the rest.
+Each job is stored in FOLDER as it was sent. The pipeline is read from the place where the client
+staged it, its container is replaced by this process, and Beam's in-memory runner runs it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Service(ThreadingHTTPServer):
         self.threads: dict[str, threading.Thread] = {}
 
     def start(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Begin with a job; return what the service says of it."""
+        """Start a job; return the service's answer."""
         name = str(len(self.states))
         (self.folder / f"{name}.json").write_text(json.dumps(job, indent=1))
         self.states[name] = "JOB_STATE_RUNNING"
@@ -42,11 +42,11 @@ class Service(ThreadingHTTPServer):
         return self.job(name)
 
     def wait(self, name: str) -> None:
-        """Wait a while for the end of a job: the client asks every five seconds only."""
+        """Wait a while for the end of a job, because the client asks only every five seconds."""
         self.threads[name].join(20)
 
     def job(self, name: str) -> dict[str, Any]:
-        """Return what the service says of a job."""
+        """Return the service's answer about a job."""
         return {"id": name, "currentState": self.states[name]}
 
     def _run(self, name: str, job: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ class Service(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """POST …/jobs begins one; GET …/jobs/ID tells its state; it has no messages."""
+    """POST …/jobs starts a job; GET …/jobs/ID returns its state; there are no messages."""
 
     server: Service
 

@@ -1,8 +1,8 @@
-"""Load modules, then do what each line of standard input asks for, in a copy of this process.
+"""Load modules, then run the command in each line of standard input, in a copy of this process.
 
     python tests/fork_server.py MODULE…
 
-It stands alone, because it also runs where there are no tests: inside the image.
+It imports nothing of the tests, because it also runs inside the image, without them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TIMEOUT_SECONDS = 600
 
 
 def serve(modules: Sequence[str]) -> None:
-    """Print the exit code of each thing asked for: ``[words, variables, out, errors]``."""
+    """Run each command, ``[words, variables, out, errors]``, and print its exit code."""
     for module in modules:
         import_module(module)
     processes = multiprocessing.get_context("fork")

@@ -1,9 +1,8 @@
-"""Processes that have loaded what takes long to load: each is forked off one that has.
+"""Processes that have already loaded slow modules: each is forked from one that has.
 
     done = WITH_BEAM.run("-m", "recordgen.cli", "convert", source, output)
 
-What a program does while it is loaded is not seen here: other tests see to that, in processes of
-their own.
+Effects of loading a program are not tested here, but by other tests, in processes of their own.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _LAST_SECONDS = 30
 
 
 class Preloaded:
-    """A process that has loaded ``modules``, from when it is first asked for a copy of itself."""
+    """A process that loads ``modules`` when the first copy of it is requested."""
 
     def __init__(
         self,
@@ -38,25 +37,25 @@ class Preloaded:
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Prepare; nothing is started yet.
+        """Store the settings; the process is not started yet.
 
         Args:
-            *modules: what it loads.
-            server: what starts ``tests/fork_server.py``.
-            environment: all variables of ``server``, which starts it where others hold.
-            folder: a folder that is also seen there.
+            *modules: the modules to load.
+            server: the command that starts ``tests/fork_server.py``.
+            environment: all variables of ``server``.
+            folder: a folder that the server can also see.
         """
         self._command = (*server, *modules)
         self._environment = environment
         self._folder = folder
 
     def run(self, *words: str, env: Mapping[str, str] | None = None) -> CompletedProcess[str]:
-        """Do what ``python WORDS…`` would do.
+        """Run ``python WORDS…`` in a copy of the process.
 
         Args:
             *words: ``-m MODULE ARGUMENT…``, ``-c CODE ARGUMENT…`` or ``FILE ARGUMENT…``.
-            env: all variables; those of this process without, which find the package, or those that
-                hold elsewhere.
+            env: all variables; by default the variables of the server, or of this process and the
+                path of the package.
         """
         if env is None and self._environment is None:
             env = _environment()
@@ -65,8 +64,8 @@ class Preloaded:
         assert stdout is not None
         with tempfile.TemporaryDirectory(dir=self._folder) as printed:
             out, errors = Path(printed, "out"), Path(printed, "errors")
-            asked = [words, None if env is None else dict(env), str(out), str(errors)]
-            stdin.write(json.dumps(asked) + "\n")
+            command = [words, None if env is None else dict(env), str(out), str(errors)]
+            stdin.write(json.dumps(command) + "\n")
             stdin.flush()
             code = int(stdout.readline())
             return CompletedProcess(words, code, out.read_text(), errors.read_text())
@@ -85,19 +84,19 @@ class Preloaded:
         return server
 
     def close(self) -> None:
-        """End it, if it was started."""
+        """Stop the process, if it was started."""
         if (server := self.__dict__.pop("_server", None)) is None:
             return
         atexit.unregister(self.close)
         with server:
-            server.stdin.close()  # it reads to the end
+            server.stdin.close()  # the end of its input stops it
             try:
                 server.wait(_LAST_SECONDS)
             except subprocess.TimeoutExpired:
                 server.kill()
 
 
-#: What a conversion loads.
+#: The modules of a conversion.
 BEAM_MODULES = (
     "recordgen.conversion.api",
     "recordgen.writing.api",
@@ -105,7 +104,7 @@ BEAM_MODULES = (
     "apache_beam.runners.portability.fn_api_runner",
 )
 
-#: What the containers of a pipeline load.
+#: The modules of a pipeline's containers.
 TFX_MODULES = ("tfx.v1", "tensorflow_model_analysis")
 
 WITH_BEAM = Preloaded(*BEAM_MODULES)

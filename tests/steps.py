@@ -1,4 +1,4 @@
-"""Steps of Kubeflow, called as a backend calls them: with what their own specification says."""
+"""Run steps of Kubeflow as a backend does, by their own specification."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from google.protobuf import json_format
 
 from tests.conftest import run_python
 
-#: A value of every option of a conversion, none of them the default.
+#: A value other than the default for every option of a conversion.
 OTHER_VALUES: dict[str, Any] = {
     "task": "declared",
     "input_format": "csv",
@@ -68,12 +68,12 @@ OTHER_VALUES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class StepCall:
-    """A step that has run.
+    """A finished step.
 
     Attributes:
-        done: what its process came to.
-        output_file: what it wrote for the backend.
-        uris: of its output artifacts, by name.
+        done: its process.
+        output_file: its output for the backend.
+        uris: uris of its output artifacts, by name.
     """
 
     done: subprocess.CompletedProcess[str]
@@ -91,7 +91,7 @@ class StepCall:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """What it logged, and nothing else was: collectors parse each line."""
+        """Its log, in which every line must be JSON, for collectors."""
         return [json.loads(line) for line in self.done.stderr.splitlines()]
 
     def _output(self) -> dict[str, Any]:
@@ -99,12 +99,12 @@ class StepCall:
 
 
 def specification(component: Any) -> dict[str, Any]:
-    """Return what a component compiles to."""
+    """Return the compiled specification of a component."""
     return json_format.MessageToDict(component.pipeline_spec)
 
 
 def command_of(component: Any) -> list[str]:
-    """Return what its container starts, with the placeholder for the executor input at its end."""
+    """Return the container's command, which ends with the placeholder of the executor input."""
     [executor] = specification(component)["deploymentSpec"]["executors"].values()
     container = executor["container"]
     return [*container["command"], *container["args"]]
@@ -120,9 +120,9 @@ def executor_input(
     """Return KFP's ExecutorInput of a task.
 
     Args:
-        component: as kfp has loaded it.
+        component: the component, loaded by kfp.
         root: folder or URL of the task's output artifacts.
-        folder: for what is not an artifact.
+        folder: the folder for all other outputs.
         inputs: uris of input artifacts.
         values: parameters; others have their defaults. Numbers are doubles, as in protobuf's JSON.
     """

@@ -1,4 +1,4 @@
-"""The steps' files: what kfp makes of them, and what convert and check do when they are called."""
+"""The steps' files as kfp loads them, and the steps convert and check as a backend runs them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[1]
 COMPONENT = ROOT / "component.yaml"
 FILES = {name: ROOT / f"steps/{name}.yaml" for name in STEPS}
 
-# Refused beside split_by=content, labels=text or size, each of them: other runs give them.
+# Contradict split_by=content, labels=text or size, so other runs set them.
 ALONE = ("group_by", "stratify", "vocabulary", "max_side", "short_side")
 OF_TABLES = (
     "columns",
@@ -50,7 +50,7 @@ OF_TABLES = (
     "prediction",
     "tfmd_schema",
 )
-# What is not an option of the conversion, but of the step.
+# Inputs of the step that are not options of the conversion.
 STEP_INPUTS = {"source": None, "beam_args": [], "transfer": "auto"}
 
 OUTPUT_PARAMETERS = {
@@ -79,7 +79,7 @@ def artifact_step() -> Any:
 
 @pytest.fixture
 def rows(make_images: MakeImages) -> list[str]:
-    """Lines of an import file of ten images: eight to train on, one each for eval and test."""
+    """Lines of an import file of ten images: eight for train, one each for eval and test."""
     names = ["TRAIN"] * 8 + ["VALIDATION", "TEST"]
     return [
         f"{name},{path},{path.stem[-1]}" for name, path in zip(names, make_images(10), strict=True)
@@ -90,7 +90,7 @@ def rows(make_images: MakeImages) -> list[str]:
 
 
 def test_defaults_are_those_of_convert(step: Any) -> None:
-    """Every option is an input and has its default; nothing else but the step's own is taken."""
+    """Every option is an input with its default; the only other inputs are the step's own."""
     defaults = {name: given.default for name, given in step.component_spec.inputs.items()}
     for name, default in STEP_INPUTS.items():
         assert defaults.pop(name) == default
@@ -99,7 +99,7 @@ def test_defaults_are_those_of_convert(step: Any) -> None:
 
 
 def test_every_input_and_output_is_typed_and_described(step: Any) -> None:
-    """Types are KFP's, and the pipeline's page has a sentence for each input and output."""
+    """Inputs and outputs have types of KFP, and descriptions."""
     written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
     assert all(item["description"] for item in written["inputs"] + written["outputs"])
     assert set(written["metadata"]["annotations"]) == {"author", "source"}
@@ -120,14 +120,14 @@ def test_every_input_and_output_is_typed_and_described(step: Any) -> None:
 
 
 def test_compiled_files_are_in_step(tmp_path: Path) -> None:
-    """steps/ holds what the steps compile to, by whichever kfp is installed."""
+    """steps/ holds the compiled steps, whichever version of kfp is installed."""
     assert component.main(["--folder", str(tmp_path)]) == 0
     there = {path.name: content(path) for path in component.FOLDER.iterdir()}
     made = {path.name: content(path) for path in tmp_path.iterdir()}
     assert set(made) == set(there) == {f"{name}.yaml" for name in STEPS}
     for name in made:
-        # The rest names the version of kfp, and repeats these for a pipeline of one step: older
-        # kfps hand out its metrics twice.
+        # Compare only these: the rest names the version of kfp, and repeats them for a pipeline of
+        # one step, in which older versions of kfp repeat the metrics.
         for part in ("components", "deploymentSpec", "pipelineInfo", "schemaVersion"):
             assert made[name][part] == there[name][part], f"{name}: python -m pipelines.component"
         inputs = (side["root"].get("inputDefinitions") for side in (made[name], there[name]))
@@ -136,7 +136,7 @@ def test_compiled_files_are_in_step(tmp_path: Path) -> None:
 
 
 def content(path: Path) -> dict[str, Any]:
-    # libyaml's parser takes a tenth of the time of PyYAML's own.
+    # libyaml's parser is ten times as fast as PyYAML's own.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     found: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
     return found
@@ -144,7 +144,7 @@ def content(path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_compiled_files_describe_every_input(name: str) -> None:
-    """Steps, inputs and outputs are described; kfp drops some of this when it reads a file."""
+    """Steps, inputs and outputs have descriptions, some of which kfp drops when it reads a file."""
     loaded = components.load_component_from_file(str(FILES[name]))
     assert loaded.description == STEPS[name].description
     compiled = content(FILES[name])
@@ -158,7 +158,7 @@ def test_compiled_files_describe_every_input(name: str) -> None:
 
 
 def test_image_can_be_named(tmp_path: Path) -> None:
-    """A file for one's own cluster takes no editing."""
+    """The image can be replaced without editing the file."""
     assert component.main(["--folder", str(tmp_path), "--image", "registry/recordgen:7"]) == 0
     for path in tmp_path.iterdir():
         [executor] = content(path)["deploymentSpec"]["executors"].values()
@@ -167,7 +167,7 @@ def test_image_can_be_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["component.yaml", "steps/convert.yaml"])
 def test_loads_by_url(name: str) -> None:
-    """From a web server it is the same step."""
+    """A step loaded from a web server is the same."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(body=(ROOT / request.path.lstrip("/")).read_bytes())
@@ -178,7 +178,7 @@ def test_loads_by_url(name: str) -> None:
 
 
 def test_a_pipeline_needs_the_files_alone(tmp_path: Path) -> None:
-    """A pipeline of all steps, written outside the repository, compiles; types fit each other."""
+    """A pipeline of all steps, outside the repository, compiles; inputs fit to outputs."""
     steps = {name: components.load_component_from_file(str(path)) for name, path in FILES.items()}
 
     def pipeline(source, serving_dir, epochs=3):
@@ -193,7 +193,7 @@ def test_a_pipeline_needs_the_files_alone(tmp_path: Path) -> None:
             with dsl.If(found.outputs["score"] >= 0.9):
                 steps["push"](model=model, serving_dir=serving_dir)
 
-    # Not as written: kfp reads no postponed annotations.
+    # Evaluated, because kfp cannot read postponed annotations.
     pipeline.__annotations__ = {"source": str, "serving_dir": str, "epochs": int}
     path = tmp_path / "pipeline.yaml"
     compiler.Compiler().compile(dsl.pipeline(name="outside")(pipeline), str(path))
@@ -203,10 +203,10 @@ def test_a_pipeline_needs_the_files_alone(tmp_path: Path) -> None:
 
 
 def test_counts_decide_what_a_pipeline_does(step: Any, tmp_path: Path) -> None:
-    """An output parameter is a number to dsl.If."""
+    """Output parameters are numbers that dsl.If can compare."""
 
     @dsl.pipeline(name="counted")
-    def pipeline():  # not "-> None": kfp would take the postponed annotation for an output
+    def pipeline():  # no "-> None": kfp would consider the postponed annotation an output
         records = step(source="labels.csv")
         with dsl.If(records.outputs["eval_examples"] > 100):
             step(source="more.csv")
@@ -232,8 +232,8 @@ converted = partial(call, run=WITH_BEAM.run)
 
 
 def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """dataset.json records the inputs, also where an earlier try of the same task got to."""
-    source = make_csv(row.replace("VALIDATION", "TRAIN") for row in rows)  # eval_from fills eval
+    """dataset.json records the inputs, even if an earlier attempt left files."""
+    source = make_csv(row.replace("VALIDATION", "TRAIN") for row in rows)  # eval_from makes eval
     without = {*OF_TABLES, *ALONE}
     others = {name: value for name, value in OTHER_VALUES.items() if name not in without}
     labels = tmp_path / "labels.txt"
@@ -249,7 +249,7 @@ def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_
 
 
 def test_the_columns_of_a_table_arrive(step: Any, tmp_path: Path) -> None:
-    """Inputs that only tables have do so with a table."""
+    """Inputs for tables only reach the conversion of a table."""
     (tmp_path / "prices.csv").write_text("split,price,weight\nTRAIN,1.5,2\nTEST,2.5,1\n")
     names = ("group_by", "short_side", *OF_TABLES)
     given = {name: OTHER_VALUES[name] for name in names if name != "tfmd_schema"}
@@ -263,7 +263,7 @@ def test_the_columns_of_a_table_arrive(step: Any, tmp_path: Path) -> None:
 
 
 def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Counts are parameters, artifacts say what they hold, and the report is one HTML page."""
+    """Counts are parameters, artifacts have metadata, and the report is one HTML page."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     done = call(step, tmp_path, source=source, max_reject_fraction=0.5)
     assert done.lines[-1]["event"] == "finished"
@@ -308,7 +308,7 @@ def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) 
 def test_source_as_artifact(
     artifact_step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path, name: str
 ) -> None:
-    """What an importer or a step before hands on is read: an import file, or a folder of them."""
+    """An artifact of an importer or another step is read: an import file, or a folder of them."""
     make_csv(rows)
     done = converted(artifact_step, tmp_path / "task", inputs={"source": f"{tmp_path}/{name}"})
     assert done.done.returncode == 0, done.done.stderr
@@ -316,17 +316,17 @@ def test_source_as_artifact(
 
 
 def test_artifact_that_is_no_import_file(artifact_step: Any, tmp_path: Path) -> None:
-    """An artifact of something else is said to be that."""
+    """Other artifacts are refused."""
     nothing = f"{tmp_path}/nothing"
     invocation = executor_input(artifact_step, str(tmp_path), tmp_path, {"source": nothing}, {})
-    with pytest.raises(SourceError, match="the artifact is no import file, and no folder with"):
+    with pytest.raises(SourceError, match="the artifact is neither an import file nor a folder"):
         run(StepInput.parse(json.dumps(invocation)))
 
 
 def test_a_bucket_is_written_directly(
     step: Any, make_images: MakeImages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a pipeline root in gs://, shards go there, from a source that lies there."""
+    """With source and pipeline root in gs://, shards are written there directly."""
     with emulated_gcs() as url:
         for name, value in emulated(url).items():
             monkeypatch.setenv(name, value)
@@ -344,7 +344,7 @@ def test_a_bucket_is_written_directly(
 
 
 def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Too many rejects: exit code 1, reason and rows end the log, nothing is handed on."""
+    """Too many rejects: exit code 1, reason and rows at the end of the log, no output."""
     (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
     (tmp_path / "cut.jpg").write_bytes(encoded(noise(), "JPEG")[:-40])
     source = make_csv(["TRAIN,good.jpg,a", "TRAIN,cut.jpg,a"])
@@ -363,7 +363,7 @@ def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        # inputs; what the error says
+        # inputs; the error
         ({"seed": 1.5}, "seed must be a whole number of 64 bits (got 1.5)"),
         ({"check": "all"}, "check must be one of decode, header, none (got 'all')"),
         ({"transfer": "fuse"}, "transfer must be one of auto, uri, path (got 'fuse')"),
@@ -374,7 +374,7 @@ def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -
 def test_wrong_inputs(
     step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path, given: Any, message: str
 ) -> None:
-    """A wrong value is said with what is right."""
+    """The error of a wrong value names right ones."""
     values = {"source": make_csv(rows), **given}
     invocation = executor_input(step, str(tmp_path), tmp_path, {}, values)
     with pytest.raises(UsageError, match=re.escape(message)):
@@ -384,7 +384,7 @@ def test_wrong_inputs(
 def test_same_call_same_bytes(
     step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Two tasks of the same inputs write the same dataset and report: caching loses nothing."""
+    """Tasks with the same inputs write the same dataset and report, so caching is safe."""
     source = make_csv(rows)
     first, second = (converted(step, tmp_path / name, source=source) for name in "ab")
     assert tree_bytes(first.uris["dataset"]) == tree_bytes(second.uris["dataset"])
@@ -396,7 +396,7 @@ def test_same_call_same_bytes(
     [("{{$}}", "JSONDecodeError"), ("[]", "AttributeError"), ("{}", "KeyError('outputs')")],
 )
 def test_not_called_by_a_backend(text: str, found: str) -> None:
-    """Who starts a step by hand is told what it reads."""
+    """A step started by hand explains its input."""
     done = WITH_BEAM.run("-m", "recordgen.kubeflow", "convert", "--executor-input", text)
     assert done.returncode == 2
     message = json.loads(done.stderr)["message"]
@@ -408,13 +408,13 @@ def test_not_called_by_a_backend(text: str, found: str) -> None:
 
 
 def check_input(folder: Path, **values: Any) -> StepInput:
-    """Return what a backend hands the step ``check``."""
+    """Return the input of the step ``check``."""
     step = components.load_component_from_file(str(FILES["check"]))
     return StepInput.parse(json.dumps(executor_input(step, str(folder), folder, {}, values)))
 
 
 def test_check_reports_what_it_finds(rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Counts are those of a conversion, findings and rejects are files, and there is no dataset."""
+    """Counts are the same as of a conversion; findings and rejects are files; no dataset."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     output = check.run(check_input(tmp_path / "task", source=source, max_reject_fraction=0.5))
     assert (output.parameters["rows"], output.parameters["examples"]) == (11, 10)
@@ -430,7 +430,7 @@ def test_check_reports_what_it_finds(rows: list[str], make_csv: MakeCsv, tmp_pat
 def test_check_fails_where_a_conversion_would(
     rows: list[str], make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """Too many rejects, or a finding that fail_on names, end the step with rows and reasons."""
+    """Too many rejects, or a finding that fail_on names, make the step fail, with rows."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     with pytest.raises(DataError, match=r"1 of 11 rows were rejected, .*\n  .*csv:11: "):
         check.run(check_input(tmp_path / "task", source=source))

@@ -20,22 +20,22 @@ from tests.containers import ROOT, Engine
 
 pytestmark = [pytest.mark.container, pytest.mark.once]
 
-NOBODY = "54321:54321"  # has no line in /etc/passwd
+NOBODY = "54321:54321"  # not in /etc/passwd
 
 
 def inspected(engine: Engine, image: str = "") -> Any:
-    """Return what the engine knows about the image."""
+    """Return the engine's description of the image."""
     return json.loads(engine.call("image", "inspect", image or engine.image).stdout)[0]
 
 
 def output(engine: Engine, *args: str, command: list[str], **more: Any) -> str:
-    """Run a command that must succeed and return what it printed."""
+    """Run a command that must succeed, and return its output."""
     done = engine.run(*args, command=command, **more)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-# --- what it is ----------------------------------------------------------------------------------
+# --- contents ------------------------------------------------------------------------------------
 
 
 def test_labels_say_what_it_is_and_not_when_it_was_built(engine: Engine) -> None:
@@ -51,7 +51,7 @@ def test_labels_say_what_it_is_and_not_when_it_was_built(engine: Engine) -> None
 
 
 def test_it_is_no_larger_than_it_has_to_be(engine: Engine) -> None:
-    """docs/image.md says where its size goes."""
+    """The image is no larger than docs/image.md says."""
     assert inspected(engine)["Size"] < 3.4e9
 
 
@@ -73,7 +73,7 @@ def test_nothing_that_only_a_build_needs_is_inside(engine: Engine) -> None:
 
 
 def test_certificates_and_settings_of_the_build_stay_behind(engine: Engine) -> None:
-    """Whatever pip was told at build time, and the certificates of the machine that built."""
+    """The image has neither pip's settings nor certificates of the machine that built it."""
     code = "import os; print(os.path.exists('/etc/pip.conf'), os.path.exists('/run/secrets'))"
     assert output(engine, command=["python", "-c", code]) == "False False\n"
     machines = Path("/etc/ssl/certs/ca-certificates.crt").read_bytes()
@@ -87,7 +87,7 @@ def test_certificates_and_settings_of_the_build_stay_behind(engine: Engine) -> N
 
 
 def test_bytecode_is_there_and_valid(engine: Engine) -> None:
-    """Nothing is compiled at import, which the user could not keep anyway."""
+    """Nothing is compiled at import, because users could not keep the result."""
     code = (
         "import importlib._bootstrap_external as loader\n"
         "source = loader.SourceLoader.source_to_code\n"
@@ -100,9 +100,9 @@ def test_bytecode_is_there_and_valid(engine: Engine) -> None:
     assert output(engine, command=["python", "-W", "ignore", "-c", code]) == ""
 
 
-# --- what it runs --------------------------------------------------------------------------------
+# --- commands ------------------------------------------------------------------------------------
 
-# what a container is given, and what it is to run
+# a container's arguments, and the command that it must run
 PROGRAMS = [
     (["--version"], f"recordgen {__version__}\n"),
     (["recordgen", "--version"], f"recordgen {__version__}\n"),
@@ -124,7 +124,7 @@ def test_alone_it_shows_its_help(engine: Engine) -> None:
 
 
 def test_every_subcommand_wins_over_a_program_of_its_name(engine: Engine, tmp_path: Path) -> None:
-    """A folder of programs that are named like subcommands stands first on PATH."""
+    """Subcommands win even if PATH begins with a folder of programs with their names."""
     (subcommands,) = (
         action.choices for action in build_parser()._actions if isinstance(action.choices, dict)
     )
@@ -133,7 +133,7 @@ def test_every_subcommand_wins_over_a_program_of_its_name(engine: Engine, tmp_pa
         program.write_text("#!/bin/sh\necho the other one\n")
         program.chmod(0o755)
     path = f"/programs:{inspected(engine)['Config']['Env'][0].partition('=')[2]}"
-    # One container: starting one for each takes longer than all the rest.
+    # One container: starting a container for each takes longer than everything else.
     [entrypoint] = inspected(engine)["Config"]["Entrypoint"]
     loop = f'for name; do {entrypoint} "$name" --help | head -n 1; done'
     shown = output(
@@ -158,7 +158,7 @@ def test_vertex_ais_executor_is_found(engine: Engine) -> None:
     assert "--executor_class_path" in help_text
 
 
-# --- as whom and where it runs -------------------------------------------------------------------
+# --- users and file systems ----------------------------------------------------------------------
 
 
 def test_it_is_not_root(engine: Engine) -> None:
@@ -174,7 +174,7 @@ def test_it_converts_a_mounted_folder(
     make_images: Callable[[int], list[Path]],
     make_csv: Callable[..., str],
 ) -> None:
-    """Whoever runs it, on a root file system that is read-only."""
+    """It runs as any user, on a read-only root file system."""
     make_csv(f"images/{path.name},{number % 2}" for number, path in enumerate(make_images(8)))
     tmp_path.chmod(0o777)
     output(
@@ -198,7 +198,7 @@ def test_the_image_for_conversions(
     make_images: Callable[[int], list[Path]],
     make_csv: Callable[..., str],
 ) -> None:
-    """It stays below 700 MB and converts without network; docs/image.md says what it omits."""
+    """It is below 700 MB and converts without network; docs/image.md lists what it lacks."""
     small = dataclasses.replace(engine, image=f"{engine.image}-convert")
     found = small.call("image", "inspect", "--format={{.Size}}", small.image)
     if found.returncode != 0:
@@ -217,7 +217,7 @@ BOOT = "#!/bin/sh\necho booted as $(id -u), $RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONME
 
 
 def beam_version() -> str:
-    """Return the version of Beam that the Dockerfile takes the boot files of."""
+    """Return the version of Beam whose boot files the Dockerfile copies."""
     (version,) = re.findall(r"^ARG BEAM_VERSION=(.+)$", (ROOT / "Dockerfile").read_text(), re.M)
     return str(version)
 
@@ -230,7 +230,7 @@ def test_beams_boot_files_are_those_of_the_lock() -> None:
 
 @pytest.mark.slow
 def test_the_dataflow_target_boots_beam(engine: Engine, tmp_path: Path) -> None:
-    """Beam's own image is out of reach for some machines: one of its name stands in for it."""
+    """A made-up image replaces Beam's own, which some machines cannot pull."""
     base = "apache/beam_python3.13_sdk:0.0.0"
     (tmp_path / "boot").write_text(BOOT)
     (tmp_path / "boot").chmod(0o755)
@@ -252,6 +252,6 @@ def test_the_dataflow_target_boots_beam(engine: Engine, tmp_path: Path) -> None:
         pip = engine.call(
             "run", "--rm", "--entrypoint=pip", f"{name}-dataflow", "show", "apache-beam"
         )
-        assert "Name: apache-beam" in pip.stdout  # how Beam looks for itself
+        assert "Name: apache-beam" in pip.stdout  # the command by which Beam finds itself
     finally:
         engine.call("image", "rm", "--force", f"{name}-dataflow", base)

@@ -1,4 +1,4 @@
-"""The Kubeflow steps in their container: by kfp's local runs, and with a launcher's folders."""
+"""The Kubeflow steps in their container: in kfp's local runs, and with a launcher's folders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def local_root(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let calls of components run in containers; return the folder that these see."""
+    """Let calls of components run in containers; return the folder that containers see."""
     try:
         runner = local_runner()
     except UsageError as exc:
@@ -41,7 +41,7 @@ def local_root(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_good_input(engine: Engine, local_root: Path) -> None:
-    """The step runs by itself: a dataset with metadata, a report, counts."""
+    """A single step gives a dataset with metadata, a report, and counts."""
     source = write_digits(str(local_root / "data"), 100)
     task = load_step("convert", engine.image)(source=source, seed=7)
     dataset = read_dataset(task.outputs["dataset"].path)
@@ -56,11 +56,11 @@ def test_good_input(engine: Engine, local_root: Path) -> None:
 
 
 def test_bad_input(engine: Engine, local_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The step fails with our message in the log, and hands nothing on."""
+    """The step fails with our message in the log, and has no outputs."""
     source = local_root / "labels.csv"
     source.write_text("TRAIN,nowhere.png,a\n")
     outputs: dict[str, Any] = {}
-    # The container may be gone before kfp asks for its exit code: then kfp calls it a success.
+    # If the container is gone before kfp asks for its exit code, kfp reports success.
     with suppress(RuntimeError, DockerException):
         outputs = load_step("convert", engine.image)(source=str(source)).outputs
     assert outputs == {}
@@ -69,7 +69,7 @@ def test_bad_input(engine: Engine, local_root: Path, capsys: pytest.CaptureFixtu
 
 
 def test_chained(engine: Engine, local_root: Path) -> None:
-    """An imported artifact is converted; the counts of one step are parameters of the next."""
+    """An imported artifact is converted; counts of one step are parameters of the next."""
     write_digits(str(local_root / "data"), 100)
     data = str(local_root / "data")
     convert = load_step("convert_artifact", engine.image)
@@ -115,7 +115,7 @@ def test_through_a_launchers_folder(engine: Engine, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_pipeline(engine: Engine, local_root: Path) -> None:
-    """convert → statistics → train → evaluate on the digits, by one command, in containers."""
+    """One command runs convert → statistics → train → evaluate on the digits, in containers."""
     source = write_digits(str(local_root / "data"), 400)
     done = run_pipeline(
         engine,
@@ -139,7 +139,7 @@ def test_the_pipeline(engine: Engine, local_root: Path) -> None:
 
 
 def test_the_pipeline_tells_why_it_failed(engine: Engine, local_root: Path) -> None:
-    """A step that fails ends the command with code 1, its reason above the last line."""
+    """If a step fails, the command fails with code 1; the reason is above its last line."""
     source = local_root / "labels.csv"
     source.write_text("TRAIN,nowhere.png,a\n")
     done = run_pipeline(
@@ -147,7 +147,7 @@ def test_the_pipeline_tells_why_it_failed(engine: Engine, local_root: Path) -> N
     )
     assert done.returncode == 1
     assert "1 of 1 rows were rejected" in done.stdout
-    assert done.stderr.splitlines()[-1].startswith("error: a step failed, its log above tells why")
+    assert done.stderr.splitlines()[-1].startswith("error: a step failed; see its log above")
 
 
 def run_pipeline(engine: Engine, *arguments: object) -> subprocess.CompletedProcess[str]:

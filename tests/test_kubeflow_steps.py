@@ -1,4 +1,4 @@
-"""The steps behind conversion: statistics, training, evaluation, push; and where they work."""
+"""The steps after the conversion: statistics, training, evaluation, push; paths of artifacts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def trained(digits: str, tmp_path_factory: pytest.TempPathFactory) -> StepCall:
-    """A model that saw the digits often enough to know most of them."""
+    """A model that knows most digits."""
     return call(
         load_step("train", IMAGE),
         tmp_path_factory.mktemp("train"),
@@ -61,7 +61,7 @@ def trained(digits: str, tmp_path_factory: pytest.TempPathFactory) -> StepCall:
 
 
 def step_input(component: Any, folder: Path, inputs: dict[str, str], **values: Any) -> StepInput:
-    """Return what a backend hands a step, decoded."""
+    """Return a step's decoded input."""
     return StepInput.parse(
         json.dumps(executor_input(component, str(folder), folder, inputs, values))
     )
@@ -73,7 +73,7 @@ def step_input(component: Any, folder: Path, inputs: dict[str, str], **values: A
 @pytest.mark.parametrize(
     ("uri", "path", "auto"),
     [
-        # an artifact's uri; the launcher's folder; where convert works unless it is told otherwise
+        # an artifact's uri; its path in the launcher's folder; the default path of convert
         ("gs://b/a", "/gcs/b/a", "gs://b/a"),
         ("minio://b/a", "/minio/b/a", "/minio/b/a"),
         ("s3://b/a", "/s3/b/a", "/s3/b/a"),
@@ -82,7 +82,7 @@ def step_input(component: Any, folder: Path, inputs: dict[str, str], **values: A
     ],
 )
 def test_places(uri: str, path: str, auto: str) -> None:
-    """gs:// is worked on directly, the rest through the folder that KFP's launcher copies."""
+    """gs:// is used directly, other schemes through the folder that KFP's launcher copies."""
     artifact = Artifact("", uri)
     assert launcher_path(uri) == place_of(artifact, "path") == path
     assert place_of(artifact, "auto") == auto
@@ -90,7 +90,7 @@ def test_places(uri: str, path: str, auto: str) -> None:
 
 
 def test_what_is_read_is_where_it_is(tmp_path: Path) -> None:
-    """What the launcher copied is read from there, what it left alone from its uri."""
+    """Artifacts that the launcher copied are read from its folder, others from their uri."""
     (tmp_path / "there").mkdir()
     for uri in (f"{tmp_path}/there", "gs://bucket/not/copied"):
         assert read_place(Artifact("", uri)) == uri
@@ -102,7 +102,7 @@ def test_what_is_read_is_where_it_is(tmp_path: Path) -> None:
 
 
 def test_inputs_keep_their_types() -> None:
-    """Protobuf's doubles are whole again, also in lists; what was not given is not there."""
+    """Protobuf's doubles become ints, also in lists; inputs not given are missing."""
     text = json.dumps(
         {
             "inputs": {
@@ -123,7 +123,7 @@ def test_inputs_keep_their_types() -> None:
 
 
 def test_only_what_is_asked_for_is_handed_back(tmp_path: Path) -> None:
-    """A component of an older version has fewer outputs than the image knows."""
+    """Only declared outputs are written: a component of an older version has fewer outputs."""
     file = tmp_path / "a/executor_output.json"
     step = StepInput({}, {}, {"o": Artifact("1", "u")}, frozenset({"a"}), str(file))
     StepOutput({"a": 1, "b": 2}, {"o": {"n": 3}, "p": {}}).write(step)
@@ -139,7 +139,7 @@ def test_only_what_is_asked_for_is_handed_back(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.outside
 def test_train_saves_a_model(trained: StepCall, digits: str) -> None:
-    """The model says how it was trained and on what, without a null, which KFP cannot store."""
+    """The model's metadata has settings and digests, and no null, which KFP cannot store."""
     assert trained.done.returncode == 0, trained.done.stderr
     assert Path(trained.uris["model"], "saved_model.pb").exists()
     assert list(Path(trained.uris["logs"]).rglob("events.out.tfevents*"))
@@ -154,7 +154,7 @@ def test_train_saves_a_model(trained: StepCall, digits: str) -> None:
 @pytest.mark.slow
 @pytest.mark.outside
 def test_evaluate_counts_right_answers(trained: StepCall, digits: str, tmp_path: Path) -> None:
-    """Accuracy, loss and confusion are those of the answers, counted anew here."""
+    """Accuracy, loss and confusion agree with the answers."""
     component = load_step("evaluate", IMAGE)
     step = step_input(component, tmp_path, {"dataset": digits, "model": trained.uris["model"]})
     output = evaluate.run(step)
@@ -192,7 +192,7 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def group_model(groups: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model that tells their labels better than chance."""
+    """A model that is better than chance."""
     settings = {"image_size": [16, 48], "epochs": 5, "learning_rate": 3e-3}
     folder = tmp_path_factory.mktemp("train")
     train.run(step_input(load_step("train", IMAGE), folder, {"dataset": groups}, **settings))
@@ -202,7 +202,7 @@ def group_model(groups: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.slow
 @pytest.mark.outside
 def test_evaluate_tells_labels_apart(groups: str, group_model: str, tmp_path: Path) -> None:
-    """Several labels per image: AUC and loss are those of the answers, as scikit-learn has them."""
+    """With several labels per image, AUC and loss equal scikit-learn's."""
     inputs = {"dataset": groups, "model": group_model}
     output = evaluate.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs))
 
@@ -232,7 +232,7 @@ def log_loss(truth: Any, scores: Any) -> float:
 @pytest.mark.slow
 @pytest.mark.outside
 def test_evaluate_needs_labels_that_differ(group_model: str, tmp_path: Path) -> None:
-    """With one image to evaluate on, each label is on all of them or on none."""
+    """With one image there is no AUC: all images have a label, or none."""
     source = Path(write_digit_groups(str(tmp_path / "data"), 100))
     first, *others = sorted(source.read_text().splitlines(), key=lambda row: row[0] != "V")
     source.write_text("\n".join([first, *(row for row in others if row[0] != "V")]))
@@ -243,7 +243,7 @@ def test_evaluate_needs_labels_that_differ(group_model: str, tmp_path: Path) -> 
 
 
 def test_scores_that_tell_nothing() -> None:
-    """One label on all images: there is no AUC, and an artifact cannot hold a NaN."""
+    """If all images have the same label there is no AUC; metadata cannot hold a NaN."""
     tally = ManyLabelsAccumulator(1)
     tally.add(np.ones((3, 1), np.float32), np.full((3, 1), 0.5, np.float32))
     found = tally.evaluation(["a"])
@@ -253,7 +253,7 @@ def test_scores_that_tell_nothing() -> None:
 
 
 def test_numbers_of_labels_are_bounded() -> None:
-    """Metadata stores refuse large artifacts: of more than a hundred labels none is shown."""
+    """With more than a hundred labels none is shown: metadata stores refuse large artifacts."""
     truth = np.eye(101, dtype=np.float32)
     many, few = ManyLabelsAccumulator(101), ManyLabelsAccumulator(100)
     many.add(truth, truth)
@@ -269,7 +269,7 @@ def test_numbers_of_labels_are_bounded() -> None:
 @pytest.mark.slow
 @pytest.mark.outside
 def test_evaluate_needs_labels(trained: StepCall, digits: str, tmp_path: Path) -> None:
-    """A split that is not there is said, with those that are."""
+    """If the split is missing, the error lists the splits."""
     inputs = {"dataset": digits, "model": trained.uris["model"]}
     with pytest.raises(
         DataError, match=r"split 'dev' has no labelled examples .*train, eval, test"
@@ -280,7 +280,7 @@ def test_evaluate_needs_labels(trained: StepCall, digits: str, tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.outside
 def test_push_copies_a_version(trained: StepCall, tmp_path: Path) -> None:
-    """The copy lies under a number and answers as the model does."""
+    """The copy's folder is a number; it answers as the model does."""
     component = load_step("push", IMAGE)
     serving = f"{tmp_path}/serving"
     step = step_input(component, tmp_path, {"model": trained.uris["model"]}, serving_dir=serving)
@@ -294,18 +294,18 @@ def test_push_copies_a_version(trained: StepCall, tmp_path: Path) -> None:
 
 
 def test_push_refuses(tmp_path: Path) -> None:
-    """No folder to push to, or nothing that could be served."""
+    """A missing folder, or a model that cannot be served, is refused."""
     model = {"model": str(tmp_path)}
     with pytest.raises(UsageError, match="serving_dir must be a folder or URL"):
         push.run(step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=""))
-    with pytest.raises(SourceError, match=r"no saved_model\.pb here"):
+    with pytest.raises(SourceError, match=r"there is no saved_model\.pb"):
         push.run(
             step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=f"{tmp_path}/serving")
         )
 
 
 def test_train_refuses(digits: str, tmp_path: Path) -> None:
-    """A wrong setting is said before TensorFlow is loaded; there must be a dataset."""
+    """A wrong setting is refused before TensorFlow is loaded; there must be a dataset."""
     component = load_step("train", IMAGE)
     with pytest.raises(UsageError, match="epochs must be at least 1"):
         train.run(step_input(component, tmp_path, {"dataset": digits}, epochs=0))
@@ -314,7 +314,7 @@ def test_train_refuses(digits: str, tmp_path: Path) -> None:
 
 
 def test_train_defaults_are_those_of_training() -> None:
-    """Every setting of a training is an input with its default; 0 or an empty text is None."""
+    """Every setting of a training is an input with its default; 0 or an empty text means None."""
     inputs = load_step("train", IMAGE).component_spec.inputs
     defaults = {name: item.default for name, item in inputs.items() if name != "dataset"}
     defaults["model"] = defaults.pop("model_name")
@@ -325,7 +325,7 @@ def test_train_defaults_are_those_of_training() -> None:
 
 @pytest.mark.slow
 def test_statistics(digits: str, tmp_path: Path) -> None:
-    """Each split is described as StatisticsGen does it; what train does not know is an anomaly."""
+    """Each split is described as by StatisticsGen; values that train lacks are anomalies."""
     tfdv = pytest.importorskip("tensorflow_data_validation")
     found = call(
         load_step("statistics", IMAGE), tmp_path, inputs={"dataset": digits}, run=WITH_TFX.run
@@ -346,7 +346,7 @@ def test_statistics(digits: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_statistics_find_anomalies(tmp_path: Path) -> None:
-    """A label that only split test has is named."""
+    """The anomaly names a label that only split test has."""
     pytest.importorskip("tensorflow_data_validation")
     source = Path(write_digits(str(tmp_path / "data"), 100))
     lines = [line.split(",") for line in source.read_text().splitlines()]
@@ -367,7 +367,7 @@ def test_statistics_find_anomalies(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_statistics_of_boxes(tmp_path: Path) -> None:
-    """Boxes are described, however many an image has; images without objects lack them."""
+    """Boxes are described, for any number of boxes in an image."""
     tfdv = pytest.importorskip("tensorflow_data_validation")
     lines = []
     for number in range(6):
@@ -379,7 +379,7 @@ def test_statistics_of_boxes(tmp_path: Path) -> None:
     dataset = str(tmp_path / "dataset")
     recordgen.convert(source, dataset, task="object_detection")
     step = step_input(load_step("statistics", IMAGE), tmp_path, {"dataset": dataset})
-    # The test split's one image has more boxes than any, and the label of the fifth is new.
+    # The only image of test has more boxes than any other, and the label of the fifth is new.
     assert statistics.run(step).parameters == {"anomaly_count": 1}
     path = tmp_path / "statistics/Split-train/FeatureStats.pb"
     [described] = tfdv.load_stats_binary(str(path)).datasets
@@ -393,7 +393,7 @@ def test_statistics_of_boxes(tmp_path: Path) -> None:
 
 
 def test_statistics_without_tfx(digits: str, tmp_path: Path) -> None:
-    """An image without TFX says so."""
+    """In an image without TFX, the error says so."""
     if find_spec("tensorflow_data_validation"):
         pytest.skip("TensorFlow Data Validation is installed")
     with pytest.raises(UsageError, match="needs TensorFlow Data Validation"):

@@ -1,4 +1,4 @@
-"""The stand-in for Vertex AI Pipelines itself: what it makes of a job."""
+"""Tests of the emulated Vertex AI Pipelines itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALL = {
 @pytest.mark.parametrize(
     ("word", "resolved"),
     [
-        # a word of a command line, what becomes of it
+        # a word of a command line, the resolved word
         ("--flag", "--flag"),
         ("{{$}}", json.dumps(CALL)),
         ("--name={{$.inputs.parameters['name']}}", "--name=a"),
@@ -56,7 +56,7 @@ def test_order_follows_artifacts_and_dependencies():
 
 
 def make_job(root: Path) -> dict:
-    """Return a job of two tasks: ``make`` has a driver, ``use`` takes what it made."""
+    """Return a job of two tasks: ``make`` has a driver, ``use`` reads the output of ``make``."""
     call = ["python", "{{$}}"]
     return {
         "pipelineSpec": {
@@ -120,7 +120,7 @@ def make_job(root: Path) -> dict:
 
 
 class Containers:
-    """Start "containers" that write what they were told into their output file."""
+    """Starts "containers" that write given values to their output file."""
 
     def __init__(self, *, failures: int = 0, fingerprint: str = "1") -> None:
         self.started: list[tuple[str, int]] = []
@@ -154,7 +154,7 @@ class Containers:
 
 
 def test_a_run(tmp_path):
-    """A driver runs first, and what it found is a parameter; outputs become inputs."""
+    """A driver runs first, and its results are parameters; outputs become inputs."""
     containers = Containers()
     runs = Service(containers).run(make_job(tmp_path), {"who": "you"})
     assert containers.started == [("drive", 1), ("make", 1), ("use", 1)]
@@ -164,7 +164,7 @@ def test_a_run(tmp_path):
 
 
 def test_the_cache_asks_the_driver(tmp_path):
-    """The same parameters and fingerprint: nothing but the driver runs again."""
+    """With the same parameters and fingerprint, only the driver runs again."""
     containers = Containers()
     service = Service(containers)
     service.run(make_job(tmp_path))
@@ -176,7 +176,7 @@ def test_the_cache_asks_the_driver(tmp_path):
 
 
 def test_without_drivers(tmp_path):
-    """Open-source Kubeflow knows no ``preCacheCheck``."""
+    """Open-source Kubeflow ignores ``preCacheCheck``."""
     containers = Containers()
     runs = Service(containers, runs_drivers=False).run(make_job(tmp_path))
     assert containers.started == [("make", 1), ("use", 1)]

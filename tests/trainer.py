@@ -1,4 +1,4 @@
-"""What TFX's Trainer does with a run_fn, on a converted folder: for tests of every task's model."""
+"""Call ``run_fn`` on a converted folder as TFX's Trainer does, for tests of every task's model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: 
 
     Args:
         output: the folder of the dataset, or of several.
-        root: gets the model and the logs.
+        root: the folder for the model and the logs.
         **config: the Trainer's ``custom_config``.
     """
     from recordgen.training import run_fn  # loads TensorFlow
@@ -58,7 +58,7 @@ def records_of(output: str, split: str = "eval") -> list[bytes]:
 
 
 def train_and_listen(output: str, root: Path, **config: Any) -> tuple[str, str]:
-    """Train as :func:`train` does; return the model's folder, and what was logged."""
+    """Train as :func:`train` does; return the model's folder and the log."""
     log = io.StringIO()
     handler, logger = logging.StreamHandler(log), logging.getLogger("recordgen.training")
     level = logger.level

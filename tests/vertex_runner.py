@@ -1,10 +1,10 @@
-"""A stand-in for Vertex AI Pipelines: runs a compiled PipelineJob's containers, step by step.
+"""An emulated Vertex AI Pipelines, which runs a compiled PipelineJob container by container.
 
-What the service does is taken from the job alone: for each task it resolves the parameters, names
-where outputs go, runs the driver that the container's ``lifecycle.preCacheCheck`` asks for, looks
-into the cache, starts the container's own command, and reads what that left in its output file.
-Nothing of TFX or Recordgen is imported here. What no job of ours has (conditions, importers,
-resolvers, nested dags) is refused, not skipped.
+It depends only on the job: for each task it resolves the parameters, chooses the uris of outputs,
+runs the driver in the container's ``lifecycle.preCacheCheck``, looks into the cache, starts the
+container's own command, and reads its output file.
+It imports neither TFX nor Recordgen. Features that our jobs do not use (conditions, importers,
+resolvers, nested dags) are refused, not skipped.
 """
 
 from __future__ import annotations
@@ -33,14 +33,7 @@ _STORE = f"projects/{PROJECT}/locations/us-central1/metadataStores/default/artif
 
 @dataclass(frozen=True)
 class Attempt:
-    """One start of a container.
-
-    Attributes:
-        task: the task's name.
-        number: 1, and more where it is tried again.
-        image: what to start.
-        command: its command line, in place of the image's entry point.
-    """
+    """One start of a container; ``command`` replaces its entry point, ``number`` is from 1."""
 
     task: str
     number: int
@@ -52,12 +45,7 @@ Start = Callable[[Attempt], "CompletedProcess[str]"]
 
 
 class StepFailed(Exception):
-    """A task's container ended with an error.
-
-    Attributes:
-        task: its name.
-        log: what it printed.
-    """
+    """A task's container failed; ``log`` is its output."""
 
     def __init__(self, task: str, log: str) -> None:
         super().__init__(f"{task} failed:\n{log[-4000:]}")
@@ -67,14 +55,13 @@ class StepFailed(Exception):
 
 @dataclass(frozen=True)
 class TaskRun:
-    """What a task came to.
+    """The result of a task.
 
     Attributes:
-        parameters: its input parameters, the driver's among them.
+        parameters: its input parameters, including the driver's results.
         artifacts: its outputs as RuntimeArtifacts, by key.
         outputs: its output parameters.
-        cached: they were taken from an earlier run.
-        log: what its containers printed.
+        cached: whether outputs come from an earlier run.
     """
 
     parameters: Json
@@ -91,7 +78,7 @@ class Service:
     Attributes:
         start: starts containers.
         runs_drivers: whether ``preCacheCheck`` is honoured.
-        attempts: how often a container is started before its task has failed.
+        attempts: the number of attempts before a task fails.
     """
 
     start: Start
@@ -103,10 +90,10 @@ class Service:
     def run(
         self, job: Json, parameters: Mapping[str, str] = {}, *, until: str | None = None
     ) -> dict[str, TaskRun]:
-        """Run a job with other values for some of its parameters, to its end or that of a task.
+        """Run a job, to its end or to the task ``until``, with other values for some parameters.
 
         Raises:
-            StepFailed: a task failed; those that need it were not started.
+            StepFailed: a task failed; tasks that need it were not started.
         """
         self._runs += 1
         spec, runtime = job["pipelineSpec"], job["runtimeConfig"]
@@ -169,13 +156,13 @@ class Service:
 
 
 def refuse_unknown(name: str, task: Json) -> None:
-    """Refuse a task with what this runner does not know."""
+    """Refuse a task with features that this runner does not support."""
     known = {"cachingOptions", "componentRef", "dependentTasks", "inputs", "taskInfo"}
     assert set(task) <= known, f"{name} has {set(task) - known}"
 
 
 def in_order(tasks: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    """Give tasks so that each comes after those that it needs."""
+    """Yield tasks in an order in which each follows the tasks that it needs."""
     given: set[str] = set()
     while len(given) < len(tasks):
         ready = [n for n in tasks if n not in given and needed(tasks[n]) <= given]
@@ -205,10 +192,10 @@ def executor_input(
     Args:
         name: the task's name.
         task: its PipelineTaskSpec.
-        component: the ComponentSpec that it refers to.
+        component: its ComponentSpec.
         given: the pipeline's parameters.
         done: the tasks that ran before.
-        folder: where its outputs go.
+        folder: the folder for its outputs.
     """
     inputs = task.get("inputs", {})
     declared = component.get("inputDefinitions", {})
@@ -242,7 +229,7 @@ def executor_input(
 
 
 def parameter_value(source: Json, given: Mapping[str, Any], done: Mapping[str, TaskRun]) -> Any:
-    """Return what a task's input parameter is."""
+    """Return the value of a task's input parameter."""
     if "componentInputParameter" in source:
         return given[source["componentInputParameter"]]
     if "taskOutputParameter" in source:
@@ -252,13 +239,13 @@ def parameter_value(source: Json, given: Mapping[str, Any], done: Mapping[str, T
 
 
 def artifact_of(source: Json, done: Mapping[str, TaskRun]) -> Json:
-    """Return what a task's input artifact is."""
+    """Return a task's input artifact."""
     output = source["taskOutputArtifact"]
     return done[output["producerTask"]].artifacts[output["outputArtifactKey"]]
 
 
 def after_driver(call: Json, output: Json) -> Json:
-    """Return the ExecutorInput with what a driver has left in the output file."""
+    """Return the ExecutorInput with the results of a driver, from its output file."""
     values = {**call["inputs"]["parameterValues"], **output.get("parameterValues", {})}
     artifacts = {
         key: {"artifacts": [artifact]}
@@ -271,9 +258,9 @@ def after_driver(call: Json, output: Json) -> Json:
 
 
 def merged(expected: Mapping[str, Json], output: Json) -> dict[str, Json]:
-    """Return output artifacts with the metadata that a container has set, by key."""
+    """Return output artifacts with the metadata set by a container, by key."""
     written = output.get("artifacts", {})
-    assert set(written) <= set(expected), f"outputs that nobody declared: {set(written)}"
+    assert set(written) <= set(expected), f"undeclared outputs: {set(written)}"
     artifacts = {}
     for key, declared in expected.items():
         [artifact] = declared["artifacts"]
@@ -285,7 +272,7 @@ def merged(expected: Mapping[str, Json], output: Json) -> dict[str, Json]:
 
 
 def cache_key(container: Json, call: Json) -> str:
-    """Return what two executions share if one may stand for the other."""
+    """Return a key that is equal for executions with the same results."""
     artifacts = {
         key: [artifact["name"] for artifact in value["artifacts"]]
         for key, value in call["inputs"]["artifacts"].items()
@@ -303,7 +290,7 @@ def resolve(text: str, call: Json) -> str:
     """Replace the placeholders in a word of a command line.
 
     ``{{$}}`` → the ExecutorInput as JSON; ``{{$.inputs.parameters['x']}}``,
-    ``{{$.inputs.artifacts['x'].uri}}`` and ``{{$.outputs.artifacts['x'].uri}}`` → what they name.
+    ``{{$.inputs.artifacts['x'].uri}}`` and ``{{$.outputs.artifacts['x'].uri}}`` → their values.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -322,13 +309,13 @@ def resolve(text: str, call: Json) -> str:
 
 
 def in_buckets(job: Json, folder: Path) -> Json:
-    """Return ``job`` with a folder in place of all buckets: gs://B/x → FOLDER/B/x."""
+    """Replace all buckets in ``job`` by a folder: gs://B/x → FOLDER/B/x."""
     moved: Json = json.loads(json.dumps(job).replace("gs://", f"{folder}/"))
     return moved
 
 
 def natively(environment: Mapping[str, str]) -> Start:
-    """Return what starts containers as processes of this machine, with this Python."""
+    """Return a function that starts containers as processes of this machine, with this Python."""
 
     def start(attempt: Attempt) -> CompletedProcess[str]:
         return subprocess.run(
@@ -343,7 +330,7 @@ def natively(environment: Mapping[str, str]) -> Start:
 
 
 def preloaded(environment: Mapping[str, str]) -> Start:
-    """Return what starts containers as processes of this machine that have loaded TFX already."""
+    """Return a function that starts containers as local processes that have already loaded TFX."""
 
     return lambda attempt: WITH_TFX.run(*_of_python(attempt), env=environment)
 
@@ -355,7 +342,7 @@ def _of_python(attempt: Attempt) -> Sequence[str]:
 
 
 def in_containers(engine: Engine, *folders: Path) -> Start:
-    """Return what starts containers as the service does: the command replaces the entry point."""
+    """Return a function that starts containers as the service does, with the command as entry."""
 
     def start(attempt: Attempt) -> CompletedProcess[str]:
         program, *rest = attempt.command
@@ -372,7 +359,7 @@ def in_containers(engine: Engine, *folders: Path) -> Start:
 
 @contextmanager
 def in_one_container(engine: Engine, folder: Path) -> Iterator[Start]:
-    """Yield what starts containers as processes of a single one, which has loaded TFX already."""
+    """Yield a function that starts containers as processes of one, which has loaded TFX."""
     inside = "/fork_server.py"
     shared = (f"--volume={folder}:{folder}", f"--volume={FORK_SERVER}:{inside}:ro")
     user = f"--user={os.getuid()}:{os.getgid()}"
@@ -392,5 +379,5 @@ def in_one_container(engine: Engine, folder: Path) -> Iterator[Start]:
 
 
 def steps(runs: Mapping[str, TaskRun], *, cached: bool) -> Sequence[str]:
-    """Return the names of the tasks that were, or were not, taken from the cache."""
+    """Return the names of the tasks whose results came, or did not come, from the cache."""
     return sorted(name for name, run in runs.items() if run.cached is cached)

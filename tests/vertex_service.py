@@ -1,4 +1,4 @@
-"""A stand-in for Vertex AI's REST interface: takes pipeline jobs, and keeps what was sent."""
+"""An emulated REST interface of Vertex AI, which accepts pipeline jobs and keeps requests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 
 class Service(ThreadingHTTPServer):
-    """What it was sent, and what it answers.
+    """The requests that it received, and its answer.
 
     Attributes:
         requests: method, path, query, headers and body of each request.
-        refusal: status and message of its answers; None: it takes jobs.
+        refusal: status and message of its answers; None if it accepts jobs.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Service(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL of the service."""
         return f"http://127.0.0.1:{self.server_port}"
 
 
@@ -60,12 +60,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Stay quiet."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving() -> Iterator[Service]:
-    """Run the service for the time of the block."""
+    """Run the service during the block."""
     with Service() as service:
         thread = threading.Thread(target=service.serve_forever, args=(0.02,))
         thread.start()
@@ -77,7 +77,7 @@ def serving() -> Iterator[Service]:
 
 
 def write_key(path: Path) -> None:
-    """Write the key file of a service account that nobody knows."""
+    """Write the key file of a made-up service account."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(
         serialization.Encoding.PEM,

@@ -18,17 +18,17 @@ from recordgen.training import TrainingConfig
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Data for a task, and how a model learns from them.
+    """Data for a task, and the settings of the demo's pipeline.
 
     Attributes:
         name: the name of the demo's pipeline.
-        data: what the data are, in a few words.
-        write: takes a folder, which it makes, and the number of examples, None for all; returns
-            what to import. Files that are there and complete are left alone, so that their times
-            do not change and TFX's cache holds.
-        training: how to train.
-        min_score: the score from which the model is good enough.
-        options: options of the conversion, beside the task.
+        data: a description of the data in a few words.
+        write: creates a folder with a number of examples, None for all; returns the path to
+            import. It does not touch complete files, so that their times do not change and TFX's
+            cache holds.
+        training: the settings of the training.
+        min_score: the lowest score of a model that is good enough.
+        options: options of the conversion, apart from the task.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Sample:
 
 
 def sample_of(task: str) -> Sample:
-    """Return the sample of a task. Raises: UsageError: there is no such task, or it has none."""
+    """Return the sample of a task. Raises: UsageError if the task is unknown or has none."""
     return TASKS[task].declared("sample")
 
 
 def write_lines(path: str, lines: Iterable[str]) -> str:
-    """Write lines as a file, unless it has them already; return its path.
+    """Write lines to a file, unless it already has them; return its path.
 
     An unchanged file keeps its time, so that TFX's cache holds.
     """
@@ -65,7 +65,7 @@ def write_csv(path: str, rows: Iterable[Sequence[object]]) -> str:
 
 
 def write_image(path: str, image: Image.Image, image_format: str, **settings: Any) -> None:
-    """Write an image file, unless it is there; a file that is there is whole."""
+    """Write an image file, unless it exists; renaming ensures that an existing file is complete."""
     if not os.path.exists(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         image.save(f"{path}.tmp", image_format, **settings)

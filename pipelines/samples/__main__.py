@@ -15,7 +15,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.samples",
-        description="Write the data that the demo of a task uses; print what to import.",
+        description="Write the data of a task's demo; print the path to import.",
     )
     parser.add_argument("task", choices=OWN, metavar="TASK", help="one of %(choices)s")
     parser.add_argument("folder", metavar="FOLDER", help="created if it does not exist")

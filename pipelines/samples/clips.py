@@ -1,7 +1,7 @@
-"""Made-up animated GIFs of a moving square, and what it does when.
+"""Made-up animated GIFs of a moving square, with the segments of its movements.
 
-Each video has three movements in different directions, with rests between them, at a pace of its
-own: which segment is meant, and in which order its frames come, is all that tells them apart.
+Each video has three movements in different directions, with rests between them, at a random pace:
+a model can only distinguish movements by the times of the segment and the order of its frames.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from PIL import Image
 from pipelines.samples import Sample, write_image, write_lines
 from recordgen.training import TrainingConfig
 
-#: How many segments the demo learns from.
+#: Number of segments of the demo.
 SEGMENTS = 900
 
 _MOVEMENTS = 3  # of each video
 _STEPS = {"down": (1, 0), "left": (0, -1), "right": (0, 1), "up": (-1, 0)}  # rows, columns
 
-# In pixels: the side of a frame, that of the square, how far it moves, how bright the ground is.
+# Pixels: side of a frame, side of the square, length of a movement; brightness of the background.
 _SIDE, _SQUARE, _WAY, _GROUND = 24, 6, (8, 15), 80
 
-# In hundredths of a second, as GIFs count: how long a frame is shown, and a rest's only one.
+# Frames of a movement; duration of a frame and of a rest, in hundredths of a second as in GIFs.
 _FRAMES, _PACE, _REST = 6, (5, 16), (20, 101)
 
-# Of ten videos.
+# The lists of ten videos.
 _LISTS = ("TRAIN",) * 7 + ("VALIDATION",) * 2 + ("TEST",)
 
 
@@ -39,7 +39,7 @@ class Movement(NamedTuple):
     Attributes:
         label: the direction.
         start: in hundredths of a second.
-        end: likewise; None: the video's end.
+        end: in hundredths of a second; None for the video's end.
     """
 
     label: str
@@ -52,8 +52,8 @@ class Clip(NamedTuple):
 
     Attributes:
         frames: uint8 [n, height, width].
-        times: how long each is shown, in hundredths of a second.
-        movements: what happens, one after the other.
+        times: the duration of each frame, in hundredths of a second.
+        movements: the movements, one after the other.
     """
 
     frames: Sequence[npt.NDArray[np.uint8]]
@@ -62,7 +62,7 @@ class Clip(NamedTuple):
 
 
 def clip(number: int) -> Clip:
-    """Return a video, always the same of its number."""
+    """Return the video of a number, always the same."""
     random = np.random.default_rng(number)
     ground = random.integers(0, _GROUND, (_SIDE, _SIDE), np.uint8)
     brightness = random.integers(150, 256)
@@ -71,7 +71,7 @@ def clip(number: int) -> Clip:
     movements = []
     for label in random.choice(list(_STEPS), _MOVEMENTS, replace=False).tolist():
         step, way = np.array(_STEPS[label]), random.integers(*_WAY)
-        # Anywhere, so that no single frame says where the square is going.
+        # Start anywhere, so that no single frame shows the direction.
         first = random.integers(0, _SIDE - _SQUARE - way * abs(step), endpoint=True)
         first = np.where(step < 0, first + way, first)
         start, pace = sum(times), int(random.integers(*_PACE))
@@ -88,10 +88,10 @@ def clip(number: int) -> Clip:
 
 
 def write_clips(folder: str, segments: int | None = None) -> str:
-    """Write videos, lists of their segments, and ``clips.csv``, which names these; return its path.
+    """Write videos, lists of their segments, and ``clips.csv``, which names the lists.
 
-    ``clips.csv`` has ``TRAIN,train.csv``, and ``train.csv`` lines such as
-    ``videos/000.gif,left,1.1,1.76``; of ten videos seven are in ``train.csv``, two in
+    Return the path of ``clips.csv``. It has lines such as ``TRAIN,train.csv``; ``train.csv`` has
+    lines such as ``videos/000.gif,left,1.1,1.76``. Of ten videos seven are in ``train.csv``, two in
     ``validation.csv`` and one in ``test.csv``.
     """
     lists: dict[str, list[str]] = {}
@@ -119,7 +119,7 @@ CLIPS = Sample(
 
 
 def _seconds(hundredths: int | None) -> str:
-    """``176`` → ``1.76``; None → nothing, the video's end."""
+    """``176`` → ``1.76``; None, the video's end → empty."""
     return "" if hundredths is None else f"{hundredths / 100:g}"
 
 

@@ -19,7 +19,7 @@ IMPORT_FILE = "digits.csv"
 
 _SIDE = 8  # of a scan, in pixels
 _SCALE = 255 / 16  # the scans have 17 levels of gray
-# Of ten images, three say themselves where they belong; the others leave it to Recordgen.
+# Three of ten images name their split; Recordgen assigns the splits of the others.
 _ML_USE = ("TRAIN", "VALIDATION", "TEST", "", "", "", "", "UNASSIGNED", "", "")
 
 _GROUPS = 1800
@@ -29,7 +29,7 @@ _ML_USE_OF_GROUPS = ("TRAIN",) * 8 + ("VALIDATION", "TEST")
 _SCENES = 1200
 _CANVAS = 64
 _MOST_TRIES = 8
-_MAGNIFIED = (2, 3)  # so that a scan is 16 or 24 pixels high
+_MAGNIFIED = (2, 3)  # a scan becomes 16 or 24 pixels high
 _NO_BOX = ("",) * 9
 
 
@@ -38,7 +38,7 @@ class Picture(NamedTuple):
 
     Attributes:
         ml_use: its split, as AutoML names it.
-        annotations: of each row, the fields behind the path.
+        annotations: the fields of each row after the path.
         pixels: float64 [height, width], 0..16.
     """
 
@@ -48,7 +48,7 @@ class Picture(NamedTuple):
 
 
 def write_digits(folder: str, images: int | None = None) -> str:
-    """Write the digits as PNG files, and ``digits.csv`` that names them; return its path.
+    """Write the digits as PNG files, and ``digits.csv``, which names them; return its path.
 
     ``TRAIN,images/0000.png,0`` is the import file's first line.
     """
@@ -60,8 +60,7 @@ def write_digits(folder: str, images: int | None = None) -> str:
 def write_digit_groups(folder: str, images: int | None = None) -> str:
     """Write images of one to three digits side by side, and ``digits.csv``; return its path.
 
-    An image's labels are the digits that are seen in it, each once:
-    ``TRAIN,images/0003.png,0,6,8``.
+    An image's labels are its digits, each once: ``TRAIN,images/0003.png,0,6,8``.
     """
     return _write(folder, _groups(_GROUPS if images is None else images))
 
@@ -80,7 +79,7 @@ DIGITS = Sample(
     name="digits",
     data="scanned digits",
     write=write_digits,
-    # Digits of 8 by 8 pixels, enlarged so that the small CNN has something to halve.
+    # Digits of 8 by 8 pixels are enlarged, because the small CNN halves images.
     training=TrainingConfig(image_size=(16, 16), batch_size=32, epochs=12, learning_rate=3e-3),
     min_score=0.95,
 )
@@ -106,7 +105,7 @@ SCATTERED_DIGITS = Sample(
 
 def _groups(images: int) -> Iterator[Picture]:
     digits = load_digits()
-    for ml_use, own, random in _draws(images):
+    for ml_use, own, random in _scans_of_images(images):
         scans = random.choice(own, random.integers(1, _MOST_DIGITS, endpoint=True))
         pixels = np.zeros((_SIDE, _MOST_DIGITS * _SIDE))
         pixels[:, : len(scans) * _SIDE] = np.hstack(digits.images[scans])
@@ -116,7 +115,7 @@ def _groups(images: int) -> Iterator[Picture]:
 
 def _scenes(images: int) -> Iterator[Picture]:
     digits = load_digits()
-    for ml_use, own, random in _draws(images):
+    for ml_use, own, random in _scans_of_images(images):
         pixels = np.zeros((_CANVAS, _CANVAS))
         rows = []
         for scan in random.choice(own, random.integers(0, _MOST_TRIES, endpoint=True)):
@@ -124,7 +123,7 @@ def _scenes(images: int) -> Iterator[Picture]:
             top, left = random.integers(0, _CANVAS - _SIDE * scale, 2, endpoint=True)
             place = pixels[top : top + _SIDE * scale, left : left + _SIDE * scale]
             if place.any():
-                continue  # there is one
+                continue  # occupied by another digit
             place[:] = np.kron(digits.images[scan], np.ones((scale, scale)))
             down, across = np.nonzero(place)  # the ink: scans have empty margins
             corners = (
@@ -136,15 +135,15 @@ def _scenes(images: int) -> Iterator[Picture]:
         yield Picture(ml_use, rows or [_NO_BOX], pixels)
 
 
-def _draws(
+def _scans_of_images(
     images: int,
 ) -> Iterator[tuple[str, npt.NDArray[np.int64], np.random.Generator]]:
-    """Return of each image its ML use, the scans that it may show, and what draws them."""
-    # As they come, every tenth shows the same digit.
+    """Yield each image's ML use, the scans that it may show, and its random generator."""
+    # In their own order, every tenth scan shows the same digit.
     shuffled = np.random.default_rng(0).permutation(len(load_digits().images))
     parts = len(_ML_USE_OF_GROUPS)
     for number in range(images):
-        # Of a part of the scans: each is seen in images of one split alone.
+        # Each scan is only in images of one split.
         own = shuffled[number % parts :: parts]
         yield _ML_USE_OF_GROUPS[number % parts], own, np.random.default_rng(number)
 
@@ -160,5 +159,5 @@ def _write(folder: str, pictures: Iterable[Picture]) -> str:
 
 
 def write_scan(path: str, pixels: npt.NDArray[np.float64]) -> None:
-    """Write pixels (float64 [height, width], 0..16) as a PNG file, unless it is there."""
+    """Write pixels (float64 [height, width], 0..16) as a PNG file, unless it exists."""
     write_image(path, Image.fromarray((pixels * _SCALE).round().astype("uint8")), "PNG")

@@ -1,7 +1,7 @@
 """Made-up readings of two meters, each a scanned digit.
 
-Was it more than was to be expected? That takes the sum of both digits, a number that says what is
-usual, and a note that says what was unusual on that day. None of these tells by itself.
+The label says whether the reading is higher than expected. It depends on the sum of both digits, on
+the usual sum, and on a note about unusual events; none of these is enough by itself.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pipelines.samples import Sample, write_csv
 from pipelines.samples.digits import write_scan
 from recordgen.training import TrainingConfig
 
-#: How many readings the demo learns from.
+#: Number of readings of the demo.
 READINGS = 2000
 
-# Each column with what it holds, as a schema declares it.
+# The type of each column, as in a schema.
 _COLUMNS = {
     "split": "split",
     "day": "image",
@@ -33,7 +33,7 @@ _COLUMNS = {
 
 _ML_USE = ("TRAIN",) * 8 + ("VALIDATION", "TEST")
 
-# How much more than usual is to be expected, and notes that say so.
+# Expected differences from the usual sum, and notes for them.
 _NOTES = (
     (4, ("Guests {}.", "The pump ran {}.", "We had a party {}.", "The heating was on {}.")),
     (0, ("Nothing new {}.", "Quiet {}.", "As ever {}.", "Nothing to report {}.")),
@@ -41,15 +41,15 @@ _NOTES = (
 )
 _TIMES = ("all day", "all week", "all night", "since Monday", "for a while")
 
-# As little or as much as this is neither more nor less.
+# Readings at most this far from the expected sum are neither more nor less, and are not used.
 _CLOSE = 2
 
 
 def write_meters(folder: str, readings: int | None = None) -> str:
     """Write the digits as PNG files, and ``meters.csv``, a row for each reading; return its path.
 
-    ``TRAIN,images/0877.png,images/1201.png,9,Guests all week.,less`` is such a row. A scan is seen
-    in readings of one split alone.
+    A row is ``TRAIN,images/0877.png,images/1201.png,9,Guests all week.,less``. A scan is only in
+    readings of one split.
     """
     digits = load_digits()
     rows = list(_rows(digits.target, READINGS if readings is None else readings))
@@ -72,7 +72,7 @@ METERS = Sample(
 def _rows(
     digits: npt.NDArray[np.int64], readings: int
 ) -> Iterator[tuple[str, Sequence[int], tuple[int, str, str]]]:
-    """Return of each reading its ML use, the scans of its digits, and the further columns."""
+    """Yield each reading's ML use, the scans of its digits, and the further columns."""
     random = np.random.default_rng(0)
     shuffled = random.permutation(len(digits))
     for number in range(readings):

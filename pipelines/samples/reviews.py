@@ -1,7 +1,7 @@
 """Made-up reviews of restaurants, for the tasks of labelled texts.
 
-Sentences are put together from parts, as chance has it that is the same each time. A few labels are
-wrong, and some words say nothing, so that no model is right about all of them.
+Sentences are combined from parts at random, with a fixed seed. A few labels are wrong, and some
+words are meaningless, so that no model is right about all texts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from recordgen.training import TrainingConfig
 _TEXTS = 900
 _ML_USE = ("TRAIN",) * 7 + ("VALIDATION", "VALIDATION", "TEST")
 
-# What is talked about, by label.
+# The subjects of sentences, by label.
 _TOPICS: Mapping[str, Sequence[str]] = {
     "food": ("soup", "pasta", "bread", "salad", "cake", "fish", "coffee"),
     "place": ("garden", "music", "terrace", "room", "view", "window seat"),
@@ -25,7 +25,7 @@ _TOPICS: Mapping[str, Sequence[str]] = {
     "service": ("waiter", "staff", "host", "kitchen team", "reservation"),
 }
 
-# What is said of it, from 0, the worst, to 4.
+# The judgements, from 0, the worst, to 4.
 _JUDGEMENTS: Sequence[Sequence[str]] = (
     ("was a disaster", "made us leave", "was awful", "ruined the evening"),
     ("was below what we hoped for", "was rather poor", "disappointed us a little"),
@@ -54,11 +54,11 @@ _ENDINGS = (
     "So it goes!",
 )
 
-# Of so many texts, one has a wrong label.
+# One in this many texts has a wrong label.
 _WRONG_ONE_IN = 20
 
 
-# Of a review's topics, its grade and chance makes its labels.
+# Topics, grade and random generator of a review → its labels.
 _Label = Callable[[Sequence[str], int, random.Random], Sequence[str]]
 
 

@@ -1,7 +1,7 @@
-"""Made-up sentences on travels, and the entities in them.
+"""Made-up sentences about travels, and the entities in them.
 
 Some words are a person in one sentence and a city or a month in another (Paris, Sydney, May), so
-that a tagger must read what stands around them.
+that a tagger must use the words around them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from recordgen.sources.automl_jsonl import LABELS_KEY, ML_USE_KEY
 from recordgen.tasks.tags import Span
 from recordgen.training import TrainingConfig
 
-#: How many sentences the demo learns from.
+#: Number of sentences of the demo.
 SENTENCES = 1200
 
-# Of ten sentences, three say themselves where they belong.
+# Three of ten sentences name their split.
 _ML_USE = ("training", "validation", "test", "", "", "", "", "", "", "")
 
 
@@ -116,7 +116,7 @@ def _sentences() -> Iterator[tuple[str, list[Span]]]:
 
 
 def write_travels(folder: str, count: int | None = None) -> str:
-    """Write ``travels.jsonl`` as Vertex AI has it; return its path."""
+    """Write ``travels.jsonl`` in Vertex AI's format; return its path."""
     lines = []
     for number, (text, spans) in enumerate(sentences(count or SENTENCES)):
         segments = [

@@ -10,22 +10,21 @@ from sklearn.datasets import load_wine
 from pipelines.samples import Sample, write_csv
 from recordgen.training import TrainingConfig
 
-# Of ten wines, so that all cultivars, which lie one behind the other, are in each split.
+# The splits of ten wines; the table is sorted by cultivar, so each split gets all cultivars.
 _ML_USE = ("TRAIN",) * 6 + ("VALIDATE", "TEST") * 2
 
 _SPLIT = "ml_use"
 _TARGET = "cultivar"
 _NAMES = ("barolo", "grignolino", "barbera")
 
-# Of every so many values of some columns, one is missing.
+# Columns with gaps: one in this many values is missing.
 _GAPS = {"malic_acid": 11, "proline": 13, "hue": 17}
 
 
 def write_wines(folder: str, rows: int | None = None) -> str:
     """Write the chemical analysis of 178 wines as ``wines.csv``; return its path.
 
-    The target ``cultivar`` is one of three. Some values are left out, so that there are missing
-    ones. ``rows`` are taken evenly.
+    The target ``cultivar`` has three classes. Some values are missing. ``rows`` are sampled evenly.
     """
     return write_csv(os.path.join(folder, "wines.csv"), _lines(rows))
 

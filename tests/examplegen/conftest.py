@@ -12,7 +12,7 @@ from PIL import Image
 
 @pytest.fixture(scope="session")
 def write_image() -> Callable[..., None]:
-    """Write a small PNG whose pixels follow from a number."""
+    """Write a small PNG whose pixels depend on a number."""
 
     def write(path: Path, number: int, side: int = 8) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def write_import(write_image: Callable[..., None]) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def run_tfx() -> Callable[..., Any]:
-    """Run TFX components with the local runner; return the metadata store of the folder."""
+    """Run TFX components with the local runner; return the folder's metadata store."""
     from tfx import v1 as tfx
 
     from pipelines.config import LOCAL_BEAM_ARGS

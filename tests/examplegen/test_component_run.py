@@ -1,4 +1,4 @@
-"""AutoMLExampleGen on TFX's local runner, with real metadata and TFX's own components behind it."""
+"""AutoMLExampleGen on TFX's local runner, with real metadata, followed by TFX's own components."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def rows():
 
 @pytest.fixture(scope="module")
 def full_run(tmp_path_factory, write_import, run_tfx, rows):
-    """One run with TFX's data components behind ours; one row has a secret.
+    """One run with TFX's data components after ours; one row has a secret.
 
-    Statistics are those of raw pixels, and Transform gets encoded images. The row names a server
+    Statistics are computed from raw pixels; Transform gets encoded images. The row names a server
     that no option allows.
     """
     root = tmp_path_factory.mktemp("full")
@@ -60,7 +60,7 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
     schema = schema_gen.outputs["schema"]
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
     encoded = AutoMLExampleGen(str(root / "data"), max_reject_fraction=0.1).with_id("Encoded")
-    # The statistics leave image bytes out, and so does a schema of them.
+    # The statistics omit image bytes, and so does a schema inferred from them.
     convert(str(path), root / "curated", max_reject_fraction=0.1, ignore="ALL")
     own_schema = tfx.components.ImportSchemaGen(str(root / "curated/schema.pbtxt"))
     transform = tfx.components.Transform(
@@ -80,7 +80,7 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
 
 @pytest.mark.slow
 def test_no_artifact_holds_a_secret(full_run):
-    """Neither files of a component nor TFX's metadata hold what a row's URL kept secret."""
+    """Neither the files of a component nor TFX's metadata contain the secret of a row's URL."""
     root = Path(full_run["AutoMLExampleGen", "Examples"].uri).parents[3]
     written = [path for path in root.rglob("*") if path.is_file()]
     assert root / "metadata.db" in written
@@ -91,7 +91,7 @@ def test_no_artifact_holds_a_secret(full_run):
 
 @pytest.mark.slow
 def test_artifact_properties(full_run):
-    """All that is known about the examples stands on their artifact, and agrees with the files."""
+    """The artifact's properties describe the examples, and agree with the files."""
     artifact = full_run["AutoMLExampleGen", "Examples"]
     dataset = read_dataset(artifact.uri)
     found = dict(artifact.properties)
@@ -131,12 +131,12 @@ def test_artifact_properties(full_run):
 
 @pytest.mark.slow
 def test_split_folders_hold_only_shards(full_run):
-    """TFX's readers read every file in a Split folder."""
+    """TFX's readers read every file in a Split folder, so there must be no other files."""
     root = full_run["AutoMLExampleGen", "Examples"].uri
     names = {p.name for p in Path(root).glob("Split-*/*")}
     assert names == {"data_tfrecord-00000-of-00001"}
-    beside = {p.name for p in Path(root).iterdir() if not p.name.startswith("Split-")}
-    assert {"dataset.json", "labels.txt", "rejects.jsonl", "report.html"} <= beside
+    names = {p.name for p in Path(root).iterdir() if not p.name.startswith("Split-")}
+    assert {"dataset.json", "labels.txt", "rejects.jsonl", "report.html"} <= names
 
 
 @pytest.mark.slow
@@ -156,7 +156,7 @@ def test_statistics_count_every_example(full_run, split):
 
 @pytest.mark.slow
 def test_schema_and_validation(full_run):
-    """The schema knows labels and format, and the data it was made from has no anomalies."""
+    """The schema has labels and format, and the data it was inferred from has no anomalies."""
     schema = tfdv.load_schema_text(
         os.path.join(full_run["SchemaGen", "Schema"].uri, "schema.pbtxt")
     )
@@ -171,7 +171,7 @@ def test_schema_and_validation(full_run):
 
 @pytest.mark.slow
 def test_transform_reads_the_examples(full_run):
-    """A preprocessing_fn decodes images, whose bytes the dataset's own schema knows."""
+    """A preprocessing_fn decodes images; the dataset's own schema includes their bytes."""
     transformed = full_run["Transform", "Examples"]
     dataset = read_dataset(full_run["Encoded", "Examples"].uri)
     for split in ("train", "eval"):
@@ -205,7 +205,7 @@ def test_spans_and_versions(tmp_path, write_import, run_tfx, examples_of):
 
 
 def test_spans_of_folders_and_jsonl(tmp_path, write_image, run_tfx, examples_of):
-    """A span may be a folder of images by label, or JSONL, also where no driver runs."""
+    """A span may be a folder of images by label, or JSONL, with or without a driver."""
     base = tmp_path / "data"
     for version, count in ((1, 2), (2, 3)):
         folder = base / f"span-07/v{version}"
@@ -231,7 +231,7 @@ def test_spans_of_folders_and_jsonl(tmp_path, write_image, run_tfx, examples_of)
 
 
 def test_labels_keep_their_numbers(tmp_path, run_tfx, examples_of):
-    """New labels come behind those of the span that a resolver finds, if it finds one."""
+    """New labels follow the labels of the span that a resolver finds, if any."""
 
     def converted(span, *labels):
         folder = tmp_path / f"data/span-{span}"
@@ -285,14 +285,14 @@ def test_dates_are_spans(tmp_path, write_import, run_tfx, examples_of):
 
 
 def test_no_such_span(tmp_path, run_tfx):
-    """A span that is not there ends the run with the pattern and the remedy."""
+    """A missing span makes the run fail; the error names the pattern and the remedy."""
     component = AutoMLExampleGen(str(tmp_path), input_config=input_config(all="span-{SPAN}/*.csv"))
     with pytest.raises(SourceError, match=r"span-\{SPAN\}.*range_config"):
         run_tfx(tmp_path / "work", component)
 
 
 def test_cache_sees_images(tmp_path, write_import, write_image, run_tfx, examples_of, rows):
-    """Unchanged data is served from the cache; an image replaced under its name is not."""
+    """Unchanged data comes from the cache; a replaced image with the same name does not."""
     write_import(tmp_path / "data/a.csv", rows)
 
     def run(**parameters):
@@ -311,7 +311,7 @@ def test_cache_sees_images(tmp_path, write_import, write_image, run_tfx, example
     state, changed = run()
     assert state == "COMPLETE"
     assert changed != digest
-    # Whoever turns the look at images off is told of no replaced image, but by dataset_version.
+    # Without fingerprints of images, only dataset_version reports a replaced image.
     assert run(fingerprint_images=False) == ("COMPLETE", changed)
     replace(2000)
     assert run(fingerprint_images=False) == ("CACHED", changed)
@@ -323,9 +323,9 @@ def test_cache_sees_images(tmp_path, write_import, write_image, run_tfx, example
 def test_hash_buckets_are_the_ratio_of_rows_without_split(
     tmp_path, write_import, run_tfx, examples_of
 ):
-    """Rows that name a split stay in it; the others follow hash_buckets, by binomial odds."""
-    drawn = 400
-    rows = [("", f"i/{n}.png", "a") for n in range(drawn)]
+    """Rows that name a split stay in it; the others follow hash_buckets, within binomial bounds."""
+    count = 400
+    rows = [("", f"i/{n}.png", "a") for n in range(count)]
     rows += [("TEST", f"t/{n}.png", "a") for n in range(10)]
     write_import(tmp_path / "data/a.csv", rows)
     component = AutoMLExampleGen(
@@ -334,13 +334,13 @@ def test_hash_buckets_are_the_ratio_of_rows_without_split(
     artifact = examples_of(run_tfx(tmp_path / "work", component))
     splits = read_dataset(artifact.uri).splits
     assert splits["test"].examples == 10
-    assert splits["train"].examples + splits["eval"].examples == drawn
-    deviation = math.sqrt(drawn * 3 / 4 * 1 / 4)
-    assert abs(splits["train"].examples - drawn * 3 / 4) < 4 * deviation
+    assert splits["train"].examples + splits["eval"].examples == count
+    deviation = math.sqrt(count * 3 / 4 * 1 / 4)
+    assert abs(splits["train"].examples - count * 3 / 4) < 4 * deviation
 
 
 def test_input_splits_name_the_split_of_their_rows(tmp_path, write_import, run_tfx, examples_of):
-    """With several input splits their names count, but for rows that say otherwise."""
+    """With several input splits, their names are the default splits of their rows."""
     write_import(tmp_path / "data/a.csv", [("", f"a/{n}.png", "a") for n in range(4)])
     write_import(
         tmp_path / "data/b.csv",
@@ -376,7 +376,7 @@ def test_gzip_shards_are_read_by_tfx(tmp_path, write_import, run_tfx):
 
 @pytest.mark.parametrize("damage", ["missing", "corrupt"])
 def test_too_many_rejects_fail_the_execution(tmp_path, write_import, run_tfx, damage):
-    """The reason and the rows reach whoever started the pipeline: TFX removes the output."""
+    """The error has the reason and the rows, because TFX removes the output."""
     path = write_import(tmp_path / "data/a.csv", [("TRAIN", f"{n}.png", "a") for n in range(8)])
     for number in (3, 5):
         image = tmp_path / f"data/{number}.png"
@@ -402,7 +402,7 @@ def test_too_many_rejects_fail_the_execution(tmp_path, write_import, run_tfx, da
     ("text", "error"), [(None, SourceError), ("", NothingToConvertError)], ids=["none", "empty"]
 )
 def test_nothing_to_read(tmp_path, run_tfx, text, error):
-    """No import file, or one without rows, is said to be so."""
+    """A missing import file, and one without rows, are reported."""
     (tmp_path / "data").mkdir()
     if text is not None:
         (tmp_path / "data/a.csv").write_text(text)
@@ -411,7 +411,7 @@ def test_nothing_to_read(tmp_path, run_tfx, text, error):
 
 
 def test_other_tasks_and_formats(tmp_path, write_image, run_tfx, examples_of):
-    """A folder of images, and boxes in JSONL: the same component, told by its input_config."""
+    """The same component converts a folder of images, and boxes in JSONL, by its input_config."""
     for number, use in enumerate(["train", "train", "val", "test"]):
         write_image(
             tmp_path / f"data/photos/{use}/{('cat', 'dog')[number % 2]}/{number}.png", number

@@ -26,20 +26,20 @@ def fingerprint(folder, *names):
 
 
 def replace_later(path, data):
-    """Replace a file's content in the same second, as a test does and a person may."""
+    """Replace a file's content, without waiting for the next second."""
     before = path.stat().st_mtime_ns
     path.write_bytes(data)
     os.utime(path, ns=(before + 1000, before + 1000))
 
 
 def test_same_files_same_fingerprint(data):
-    """Nothing changed: the same text, which counts the images."""
+    """Without changes, the text is the same; it contains the number of images."""
     assert fingerprint(data) == fingerprint(data)
     assert fingerprint(data).startswith("images:5,sha256:")
 
 
 def test_replaced_image_of_the_same_size(data):
-    """An image's time is part of it, to the nanosecond."""
+    """An image's time is part of the fingerprint, in nanoseconds."""
     before = fingerprint(data)
     image = data / "i/3.png"
     replace_later(image, bytes(reversed(image.read_bytes())))
@@ -47,7 +47,7 @@ def test_replaced_image_of_the_same_size(data):
 
 
 def test_missing_image_comes_and_goes(data):
-    """A missing image is a state of its own, and coming back untouched restores the old one."""
+    """A missing image changes the fingerprint; when it returns unchanged, so does the old text."""
     before = fingerprint(data)
     (data / "i/3.png").rename(data / "away")
     assert fingerprint(data) != before
@@ -56,7 +56,7 @@ def test_missing_image_comes_and_goes(data):
 
 
 def test_import_file_rewritten_within_a_second(data):
-    """TFX's own fingerprint has whole seconds and sizes: this one sees a swapped label."""
+    """TFX's own fingerprint has whole seconds and sizes; this one detects a swapped label."""
     before = fingerprint(data)
     text = (data / "a.csv").read_bytes()
     replace_later(data / "a.csv", text[:-2] + b"b\n")
@@ -64,20 +64,20 @@ def test_import_file_rewritten_within_a_second(data):
 
 
 def test_unnamed_files_do_not_count(data):
-    """Only what rows name is looked at."""
+    """Only files that rows name are part of the fingerprint."""
     before = fingerprint(data)
     (data / "i/other.png").write_bytes(b"x")
     assert fingerprint(data) == before
 
 
 def test_import_file_that_is_not_there(data):
-    """The conversion reports it; the fingerprint only has to differ."""
+    """The conversion reports a missing import file; the fingerprint only has to differ."""
     assert fingerprint(data, "b.csv").startswith("images:0,")
     assert fingerprint(data, "b.csv") != fingerprint(data, "c.csv")
 
 
 def test_more_images_than_one_window(tmp_path):
-    """Windows of lookups join without loss: the last image of many counts."""
+    """Images are looked up in windows; the last image of several windows counts."""
     rows = [f"TRAIN,{n}.png,a\n" for n in range(5000)]
     (tmp_path / "a.csv").write_text("".join(rows))
     before = fingerprint(tmp_path)
@@ -98,7 +98,7 @@ def test_many_images_of_a_folder_take_few_requests(tmp_path, monkeypatch):
 
 
 def test_what_has_no_version(tmp_path):
-    """Each reason has its word, so a file that becomes readable changes the fingerprint."""
+    """Each reason has its own word, so a file that becomes readable changes the fingerprint."""
     (tmp_path / "file").write_bytes(b"x")
     assert version_or_missing(str(tmp_path / "file/below")) == "missing"
     assert version_or_missing(str(tmp_path / "nothing")) == "missing"
@@ -119,14 +119,14 @@ def test_what_has_no_version(tmp_path):
 @pytest.mark.parametrize(
     ("options", "files", "changed", "text"),
     [
-        # how rows are read; the import file, and what lies beside it; what changes, and to what
+        # options; the import file, and files next to it; the file that changes, and its new content
         (
             dict(task="text_entities"),
             {"sentences.txt": "Anna left\n", "labels.txt": "B-person O\n"},
             *("labels.txt", "B-animal O\n"),
         ),
         (
-            dict(task="video_classification"),  # whose videos are not looked at
+            dict(task="video_classification"),  # videos are not looked up
             {
                 "top.csv": "TRAIN,list.csv\nTEST,gs://no-such-bucket/1.mp4,x\n",
                 "list.csv": "1.mp4,x,0,1\n",
@@ -146,7 +146,7 @@ def test_what_has_no_version(tmp_path):
     ],
 )
 def test_what_lies_beside_the_import_file(tmp_path, monkeypatch, options, files, changed, text):
-    """What says something of rows counts, also where it is no import file itself."""
+    """Files that describe rows count, even if they are not import files."""
     monkeypatch.chdir(tmp_path)
     for name, content in files.items():
         Path(name).write_text(content)
@@ -159,7 +159,7 @@ def test_what_lies_beside_the_import_file(tmp_path, monkeypatch, options, files,
 
 
 def test_every_image_of_a_row(data):
-    """Of rows with several images, each is looked at."""
+    """All images of a row count."""
     (data / "pairs.csv").write_text("i/0.png,i/1.png\ni/2.png,i/3.png\n")
     options = ConvertOptions(schema='{"a": "image", "b": "image"}')
     files = [ImportFile(str(data / "pairs.csv"))]

@@ -1,4 +1,4 @@
-"""Models of two spans with other labels, in TFX's Tuner, Trainer and Evaluator."""
+"""Models of two spans with different labels, in TFX's Tuner, Trainer and Evaluator."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def trainer(
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, run_tfx: Callable[..., Any]) -> dict[str, str]:
-    """The places of the artifacts of a run, by component and output.
+    """The uris of the artifacts of a run, by component and output.
 
     A model of ape, bee and cat is the baseline; the candidate, and the data, have bee, cat and dog.
-    The candidate only learns with what the Tuner found.
+    The candidate only learns with the Tuner's settings.
     """
     root = tmp_path_factory.mktemp("spans")
     old, new = (
@@ -90,7 +90,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, run_tfx: Callable[..., Any]) -
 
 
 def metrics_of(run: dict[str, str], *model: str) -> dict[str, float]:
-    """Return what the Evaluator has measured of a model, or of the only one."""
+    """Return the Evaluator's metrics of a model, or of the only model."""
     result = tfma.load_eval_result(run["Evaluator/ModelEvaluation"], model_name=" ".join(model))
     found = result.get_metrics_for_slice()
     return {name.rsplit("/", 1)[-1]: value["doubleValue"] for name, value in found.items()}
@@ -98,7 +98,7 @@ def metrics_of(run: dict[str, str], *model: str) -> dict[str, float]:
 
 @pytest.mark.slow
 def test_the_tuner(run: dict[str, str]) -> None:
-    """Its results name scores and values, and the Trainer replaces its setting by the best one."""
+    """Its results name scores and values, and the Trainer uses the best value."""
     results = json.loads(Path(run["Tuner/TunerResults"], "tuner_results.json").read_text())
     assert [(found["learning_rate"], found["score"] > 0.9) for found in results] == [
         (RATE, True),
@@ -111,7 +111,7 @@ def test_the_tuner(run: dict[str, str]) -> None:
 
 @pytest.mark.slow
 def test_a_baseline_with_other_labels(run: dict[str, str]) -> None:
-    """The older model earns what it knows by name, and the newer one is compared with that."""
+    """The older model scores by the names of labels that it knows; the newer one must beat it."""
     known = metrics_of(run, "candidate")
     assert (known["accuracy"], known["unknown_labels"]) == (1, 0)
     found = metrics_of(run, "baseline")
@@ -127,7 +127,7 @@ def test_a_baseline_with_other_labels(run: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("sliced", [False, True])
 def test_no_label_in_common(sliced: bool) -> None:
-    """It ends the Evaluator with both lists, but a slice may have none that the model knows."""
+    """The Evaluator fails and lists both; but a slice may have only unknown labels."""
     config = eval_config(TASK, 0.5)
     if sliced:
         config.slicing_specs.add(feature_keys=["class/text"])

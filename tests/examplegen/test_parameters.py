@@ -29,10 +29,10 @@ def properties(base, inputs, **more):
 
 
 def test_every_option_is_a_parameter():
-    """Editors complete them as those of ``convert``; all are on record, at their defaults too."""
+    """Editors complete them as for ``convert``; all are recorded, even with their defaults."""
     assert AutoMLExampleGen.__init__.__annotations__["options"] == "Unpack[OptionValues]"
     component = AutoMLExampleGen("data")
-    assert set(OPTIONS) - set(OPTION_TYPES) == {"split_fractions"}  # output_config says it
+    assert set(OPTIONS) - set(OPTION_TYPES) == {"split_fractions"}  # in output_config
     for name, kind in OPTION_TYPES.items():
         default = OPTIONS[name].default
         expected = None if default is None or default == () else kind(default)
@@ -40,8 +40,8 @@ def test_every_option_is_a_parameter():
 
 
 def test_options_reach_the_executor(tmp_path):
-    """What the component is given is what the conversion gets, through TFX's properties."""
-    # The others cannot be given beside labels=text, split_by=content or size.
+    """The component's options reach the conversion through TFX's properties."""
+    # The others cannot be combined with labels=text, split_by=content or size.
     others = ("split_fractions", "vocabulary", "max_side", "short_side", "group_by", "stratify")
     given = {name: value for name, value in OTHER_VALUES.items() if name not in others}
     for decided in (
@@ -58,7 +58,7 @@ def test_options_reach_the_executor(tmp_path):
 
 
 def test_numbers_that_travelled_as_json(tmp_path):
-    """Vertex AI hands whole numbers over as doubles."""
+    """Vertex AI passes whole numbers as doubles."""
     given = properties(
         tmp_path, input_config(one="*.csv"), span=3.0, version=2.0, seed=5.0, max_side=64.0
     )
@@ -71,7 +71,7 @@ def test_numbers_that_travelled_as_json(tmp_path):
 @pytest.mark.parametrize(
     ("inputs", "outputs", "expected"),
     [
-        # input splits, output config, splits that the import files give to rows without one
+        # input splits, output config, default splits of the import files
         (dict(one="a.csv"), None, [None]),
         (dict(one="a.csv"), output_config(train=1, eval=1), [None]),
         (dict(eval="a.csv"), output_config(), ["eval"]),
@@ -82,7 +82,7 @@ def test_numbers_that_travelled_as_json(tmp_path):
     ],
 )
 def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
-    """One input split: rows are drawn; several, or an empty output config: the split names them."""
+    """With one input split, splits are assigned; with several, or an empty config, names count."""
     (tmp_path / "a.csv").touch()
     (tmp_path / "b.csv").touch()
     given = properties(tmp_path, input_config(**inputs))
@@ -115,8 +115,10 @@ def test_without_driver_spans_are_resolved(tmp_path):
 
 
 def test_span_that_is_not_there(tmp_path):
-    """TFX's own complaint arrives as an error that names place and remedy."""
-    with pytest.raises(SourceError, match=r"Cannot find matching .*patterns and range_config must"):
+    """TFX's own error becomes an error that names place and remedy."""
+    with pytest.raises(
+        SourceError, match=r"Cannot find matching .* patterns of input_config and range_config must"
+    ):
         ExampleGenParameters.from_exec_properties(
             properties(tmp_path, input_config(one="span-{SPAN}/*.csv"))
         )
@@ -149,19 +151,19 @@ def test_span_that_is_not_there(tmp_path):
     ],
 )
 def test_wrong_values_fail_where_the_pipeline_is_defined(wrong, message):
-    """A mistake shows before anything runs."""
+    """A mistake is reported before anything runs."""
     with pytest.raises(UsageError, match=message):
         AutoMLExampleGen("data", **wrong)
 
 
 def test_unknown_parameter():
-    """There is no bag into which a misspelt option could fall."""
+    """A misspelt option is refused, not ignored."""
     with pytest.raises(UsageError, match="unknown option 'max_sides'; did you mean 'max_side'"):
         AutoMLExampleGen("data", max_sides=3)
 
 
 def test_runtime_parameters():
-    """Values that are only known when the pipeline runs pass the checks of its definition."""
+    """Values that are unknown until the pipeline runs pass the checks of its definition."""
     component = AutoMLExampleGen(
         RuntimeParameter("base", ptype=str),
         seed=RuntimeParameter("seed", ptype=int),
@@ -174,7 +176,7 @@ def test_runtime_parameters():
 
 
 def test_labels_of_the_newest_span():
-    """Whatever the order in which a resolver finds artifacts."""
+    """The newest span counts, in whatever order a resolver finds artifacts."""
     found = []
     for number, (span, version) in enumerate([(2, 1), (10, 1), (10, 3), (9, 7)]):
         artifact = standard_artifacts.Examples()
@@ -184,7 +186,7 @@ def test_labels_of_the_newest_span():
 
 
 def test_labels_are_numbered_in_one_way(tmp_path):
-    """An earlier span and a vocabulary would both decide."""
+    """An earlier span and a vocabulary are refused together: both would number the labels."""
     channel = tfx.dsl.Channel(type=standard_artifacts.Examples)
-    with pytest.raises(UsageError, match="leave out vocabulary and labels"):
+    with pytest.raises(UsageError, match="omit vocabulary and labels"):
         AutoMLExampleGen(str(tmp_path), previous=channel, vocabulary="labels.txt")

@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(autouse=True)
 def restored_loggers(as_loud_as_before: None) -> None:
-    """Commands run in the process of these tests."""
+    """Restore the loggers that commands change in the process of these tests."""
 
 
 @pytest.fixture(scope="session")
 def command() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run ``python -m pipelines.<name>`` from the repository, as people do."""
+    """Run ``python -m pipelines.<name>`` from the repository, as users do."""
     path = os.pathsep.join([str(COMPONENTS), str(ROOT)])
 
     def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -39,7 +39,7 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture(scope="session")
 def fast_command() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """As ``command``, for what comes after the program has been loaded."""
+    """Run a command as ``command`` does, in a process that has loaded the program already."""
 
     def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         return WITH_TFX.run("-m", f"pipelines.{name}", *map(str, arguments))

@@ -1,4 +1,4 @@
-"""The commands' edges: wrong arguments, missing data, interruptions."""
+"""Edge cases of the commands: wrong arguments, missing data, interruptions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def data(tmp_path):
 
 
 def test_help_has_all_headings(capsys):
-    """Also those whose first option is one of the pipeline's own, such as --seed."""
+    """This includes headings whose first option is an option of the pipeline, such as --seed."""
     with pytest.raises(SystemExit):
         local.main(["--help"])
     text = capsys.readouterr().out
@@ -45,7 +45,7 @@ def test_help_has_all_headings(capsys):
 @pytest.mark.parametrize(
     ("main", "arguments", "message"),
     [
-        # command, its arguments, what it says; the exit code is 2
+        # command, its arguments, its error; the exit code is 2
         (local.main, [], "required: --data, --workdir"),
         (local.main, ["--data", "x", "--workdir", "y", "--epoch"], "unrecognized|expected one"),
         (local.main, ["--data", "x", "--workdir", "y", "--seed", "a"], "invalid int value: 'a'"),
@@ -64,7 +64,7 @@ def test_help_has_all_headings(capsys):
     ],
 )
 def test_usage_errors_of_argparse(main, arguments, message, capsys):
-    """Wrong arguments: the usage, the reason, code 2, and TFX is not even loaded."""
+    """Wrong arguments: the usage, the reason, code 2, and TFX is not loaded."""
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
@@ -74,7 +74,7 @@ def test_usage_errors_of_argparse(main, arguments, message, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        # further arguments, exit code, what stands on stderr
+        # further arguments, exit code, stderr
         (["--epochs", "0"], 2, "error: epochs must be at least 1 (got 0)"),
         (["--min-score", "2"], 2, "error: min_score must be from 0 to 1 (got 2.0)"),
         (["--task", "image_multi_label", "--epochs", "0"], 2, "error: epochs must be at least 1"),
@@ -88,8 +88,8 @@ def test_usage_errors_of_argparse(main, arguments, message, capsys):
         (
             ["--schema", '{"age": "int", "note": "text"}'],
             2,
-            "error: a model of declared columns needs one that it is to predict: declare it as "
-            "label, int_label or float_label (got age, note, none of them)",
+            "error: a model of declared columns needs a column to predict: declare it as label, "
+            "int_label or float_label (got age, note, without one)",
         ),
         (["--max-reject-fraction", "-1"], 2, "error: max_reject_fraction must be from 0 to 1"),
         (["--name", ""], 2, "error: name must not be empty"),
@@ -106,7 +106,7 @@ def test_settings_are_checked_first(data, tmp_path, arguments, code, message, ca
 
 
 def test_epochs_of_a_demo(tmp_path, capsys):
-    """They replace the sample's; wrong ones are one line, before there are any data."""
+    """--epochs replaces the sample's number; a wrong one is one line, before data are written."""
     assert demo.demo_config("tabular", str(tmp_path / "a"), epochs=2).training.epochs == 2
     assert demo.demo_config("tabular", str(tmp_path / "a")).training.epochs > 2
     assert demo.main(["--workdir", str(tmp_path / "b"), "--epochs", "0"]) == 2
@@ -115,7 +115,7 @@ def test_epochs_of_a_demo(tmp_path, capsys):
 
 
 def test_lineage_without_a_store(tmp_path, capsys):
-    """No run, no lineage: said with the remedy."""
+    """Without a run there is no lineage; the error names the remedy."""
     assert lineage.main(["--workdir", str(tmp_path)]) == 1
     assert "no metadata store here; run a pipeline" in capsys.readouterr().err
 
@@ -131,7 +131,7 @@ def test_interruption_is_one_line(capsys):
 
 
 def test_bugs_keep_their_traceback():
-    """Only errors that users can mend are shortened."""
+    """Only errors that users can fix are shortened."""
 
     def broken():
         raise ZeroDivisionError
@@ -141,7 +141,7 @@ def test_bugs_keep_their_traceback():
 
 
 def test_data_is_a_folder_or_a_file(data, tmp_path):
-    """One CSV and the folder that holds it are the same input."""
+    """A CSV and the folder that contains it are the same input."""
     by_folder = local_config(str(data), str(tmp_path))
     by_file = local_config(f"{data}/a.csv", str(tmp_path))
     assert (by_folder.input_base, by_folder.pattern) == (str(data), "*.csv")
@@ -151,13 +151,13 @@ def test_data_is_a_folder_or_a_file(data, tmp_path):
 
 
 def test_config_is_valid_once_it_exists():
-    """No component has to check what the config has checked."""
+    """The config checks its values, so components need not."""
     with pytest.raises(UsageError, match="serving_dir must not be empty"):
         PipelineConfig(name="a", input_base="b", pipeline_root="c", serving_dir="")
 
 
 def test_the_task_is_found_out_from_the_files(tmp_path, capsys):
-    """Of all spans, before TFX is loaded; options of tables say it, too."""
+    """The task is detected from the files of all spans, before TFX is loaded, or from options."""
     for span, label in ((1, "praise"), (2, "blame")):
         (tmp_path / f"{span}").mkdir()
         (tmp_path / f"{span}/a.csv").write_text(f'TRAIN,"Well, so it goes",{label}\n')
@@ -179,7 +179,7 @@ def test_the_task_is_found_out_from_the_files(tmp_path, capsys):
 
 
 def test_a_schema_makes_the_task(data, tmp_path):
-    """On the command line as a file or as such; the task need not be said then."""
+    """A schema on the command line, as a file or as JSON, implies the task."""
     (tmp_path / "columns.json").write_text('{"photo": "image", "kind": "label"}')
     for schema in (tmp_path / "columns.json", '{"photo": "image", "kind": "label"}'):
         given = ["--data", str(data), "--workdir", str(tmp_path), "--schema", str(schema)]
@@ -191,7 +191,7 @@ def test_a_schema_makes_the_task(data, tmp_path):
 
 
 def test_digits_are_written_once(tmp_path):
-    """Whole files are left alone, what an interrupted run left out is added."""
+    """Complete files are not touched; files missing after an interrupted run are added."""
     path = write_digits(str(tmp_path), 20)
     assert path == str(tmp_path / IMPORT_FILE)
     lines = (tmp_path / IMPORT_FILE).read_text().splitlines()
@@ -213,7 +213,7 @@ def test_digits_are_written_once(tmp_path):
 
 
 def test_groups_show_their_labels(tmp_path):
-    """An image's labels are the digits in it, and no scan is seen in images of two splits."""
+    """An image's labels are its digits, and no scan is in images of two splits."""
     scans = load_digits()
     number_of = {pixels.tobytes(): number for number, pixels in enumerate(scans.images)}
     write_digit_groups(str(tmp_path), 400)
@@ -235,7 +235,7 @@ def test_groups_show_their_labels(tmp_path):
 
 
 def test_readings_follow_from_their_columns(tmp_path):
-    """More or less is a matter of all columns, and no scan is seen in readings of two splits."""
+    """The label depends on all columns, and no scan is in readings of two splits."""
     digits = load_digits().target
     shifts = {note.split("{")[0]: more for more, notes in meters._NOTES for note in notes}
     splits: dict[str, set[str]] = defaultdict(set)
@@ -255,7 +255,7 @@ def test_readings_follow_from_their_columns(tmp_path):
 
 
 def test_the_sample_of_declared_columns_is_what_the_script_writes(tmp_path, capsys):
-    """The files in examples/ are those of the command that the task's page names."""
+    """The command on the task's page writes the files in examples/."""
     assert samples.main(["declared", str(tmp_path), "--examples", "12"]) == 0
     assert capsys.readouterr().out == f"{tmp_path}/meters.csv\n"
     sample = Path(__file__).parents[2] / "examples/declared"
@@ -266,18 +266,18 @@ def test_the_sample_of_declared_columns_is_what_the_script_writes(tmp_path, caps
 
 
 def test_a_sample_as_a_command(tmp_path, capsys):
-    """It writes the sample of a task, and says where its import file is."""
+    """The command writes the sample of a task, and prints the path of its import file."""
     assert samples.main(["image_multi_label", str(tmp_path), "--examples", "3"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / IMPORT_FILE}\n"
     assert len((tmp_path / IMPORT_FILE).read_text().splitlines()) == 3
 
 
 def test_metadata_that_another_process_holds(tmp_path: Path) -> None:
-    """A lock of SQLite that stays ends the run before its first step, with file and remedy."""
+    """A lasting SQLite lock makes the run fail before its first step, with file and remedy."""
     path = tmp_path / "metadata.sqlite"
     local.check_not_locked(str(path))
     assert not path.exists()
-    # isolation_level=None: BEGIN and ROLLBACK are ours.
+    # isolation_level=None: the test itself sends BEGIN and ROLLBACK.
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(
@@ -286,4 +286,4 @@ def test_metadata_that_another_process_holds(tmp_path: Path) -> None:
             local.check_not_locked(str(path), seconds=0.01)
         other.execute("ROLLBACK")
         local.check_not_locked(str(path))
-        other.execute("BEGIN EXCLUSIVE")  # the check holds nothing
+        other.execute("BEGIN EXCLUSIVE")  # the check holds no lock

@@ -1,4 +1,4 @@
-"""The pipeline compiles for Vertex AI, and runs through what Vertex AI runs."""
+"""The pipeline compiles for Vertex AI, and runs through the programs that Vertex AI starts."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def config():
 
 
 def test_tfx_is_not_packed_for_workers_on_this_machine(monkeypatch):
-    """A step that runs in this process starts at once: nobody elsewhere needs TFX's sources."""
+    """A step in this process starts at once, because no worker needs TFX's sources."""
     monkeypatch.setattr(dependency_utils, "build_ephemeral_package", pytest.fail)
     flags = list(LOCAL_BEAM_ARGS)
     assert dependency_utils.make_beam_dependency_flags(flags) == flags
 
 
 def test_compiles_for_vertex(config, tmp_path):
-    """Every component is a task; ours has the executor's path and Vertex AI's driver before it."""
+    """Every component is a task; ours has the path of the executor, and Vertex AI's driver."""
     spec = compile_pipeline(create_pipeline(config), tmp_path / "p.json")
     assert set(spec["root"]["dag"]["tasks"]) == COMPONENTS
     executors = spec["deploymentSpec"]["executors"]
@@ -78,7 +78,7 @@ def test_compiles_for_vertex(config, tmp_path):
 
 
 def test_runtime_parameters_compile(tmp_path):
-    """Any parameter of the component can wait until the pipeline is started."""
+    """Any parameter of the component can be a runtime parameter."""
     example_gen = AutoMLExampleGen(
         RuntimeParameter("data", ptype=str),
         seed=RuntimeParameter("seed", ptype=int, default=3),
@@ -102,7 +102,7 @@ MEASURES = {
 
 @pytest.mark.parametrize("task", OWN)
 def test_the_threshold_is_for_the_measure_of_the_task(task):
-    """The threshold that blesses is the config's, for one metric, which TFMA finds and names."""
+    """The config's threshold for blessing applies to one metric, which TFMA finds and names."""
     config = eval_config(task, 0.75)
     [metrics] = config.metrics_specs
     [metric] = [metric for metric in metrics.metrics if metric.HasField("threshold")]
@@ -124,7 +124,7 @@ def test_the_threshold_is_for_the_measure_of_the_task(task):
     ],
 )
 def test_compiled_pipelines_find_their_metrics(module, name):
-    """Pipelines that were compiled by earlier versions name these modules."""
+    """Pipelines compiled by earlier versions name these modules."""
     found = getattr(import_module(f"recordgen.training.{module}"), name)
     assert issubclass(found, tfma.metrics.Metric)
 
@@ -132,7 +132,7 @@ def test_compiled_pipelines_find_their_metrics(module, name):
 @pytest.mark.parametrize(
     ("given", "task"),
     [
-        # --task of the conversion, what is converted, trained and measured
+        # --task of the conversion; the task of conversion, training and evaluation
         ("auto", "image_classification"),
         ("image_classification", "image_classification"),
         ("image_multi_label", "image_multi_label"),
@@ -140,7 +140,7 @@ def test_compiled_pipelines_find_their_metrics(module, name):
     ],
 )
 def test_one_task_in_all_steps(config, given, task):
-    """What the Evaluator measures is fixed before there are data: so is what is converted."""
+    """The Evaluator's measure is fixed before the data are known, and so is the task."""
     options = replace(config.options, task=given)
     steps = {step.id: step for step in create_pipeline(replace(config, options=options)).components}
     assert steps["AutoMLExampleGen"].exec_properties["task"] == task
@@ -149,7 +149,7 @@ def test_one_task_in_all_steps(config, given, task):
 
 
 def test_declared_columns_in_all_steps(config):
-    """The conversion is told the schema; statistics are of what says something."""
+    """The conversion gets the schema; the statistics have no useless features."""
     schema = '{"front": "image", "back": "image", "age": "int", "breed": "label"}'
     declared = replace(config, options=ConvertOptions(schema=schema))
     steps = {step.id: step for step in create_pipeline(declared).components}
@@ -164,10 +164,10 @@ def test_declared_columns_in_all_steps(config):
 
 @pytest.mark.parametrize("spec_2_1", [False, True])
 def test_vertex_driver_and_container(tmp_path, spec_2_1):
-    """What Vertex AI starts for the component, its own driver and then TFX's container, works.
+    """The programs that Vertex AI starts for the component work: TFX's driver, then the container.
 
-    No driver of ours runs there; numbers arrive as JSON's doubles (schema 2.1), or the driver's
-    results not at all (2.0).
+    Our own driver does not run; numbers arrive as JSON doubles (schema 2.1), or the driver's
+    results do not arrive at all (2.0).
     """
     for day, count in (("2026-01-01", 2), ("2026-01-02", 5)):
         folder = tmp_path / "data" / day

@@ -1,4 +1,4 @@
-"""The whole pipeline, run the way people run it: as commands."""
+"""The whole pipeline, run as commands, as users do."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ STEPS = (
 
 Demo = tuple[Path, CompletedProcess[str]]
 
-# task: how many examples its demo has here, in how many training, eval and test ones of how many
-# labels; what the score is called; the score; whether that is enough to push the model (None: the
-# score decides); how many epochs, if not the demo's own. tests/training trains that model until it
-# has learnt, and those of the other two tasks of texts on their samples: their pipeline is that
-# of text_classification, and tests/pipelines/test_compile.py holds the measure of each task.
+# task: number of examples of the demo here; training, eval and test examples, and labels; name of
+# the score; the score; whether the model is pushed (None: depends on the score); number of epochs,
+# if not the sample's. tests/training trains the model of declared columns until it has learnt, and
+# the models of the other two text tasks on their samples: they share the pipeline of
+# text_classification, and tests/pipelines/test_compile.py checks the measure of each task.
 DEMOS = {
     "image_classification": (400, "train 266, eval 69, test 65), 10", "accuracy", 0.95, True, None),
     "image_multi_label": (900, "train 720, eval 90, test 90), 10", "auc", 0.95, True, None),
@@ -65,12 +65,12 @@ def demo_of(
     fast_command: Callable[..., CompletedProcess[str]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[[str], Demo]:
-    """Return a function that runs a task's demo, once: its folder, and what it printed."""
+    """Return a function that runs a task's demo once, and returns its folder and its output."""
 
     @cache
     def run(task: str) -> Demo:
         workdir = tmp_path_factory.mktemp(task)
-        # A table is always whole.
+        # A table always has all rows.
         images = ("--images", DEMOS[task][0]) if task != "tabular" else ()
         epochs = DEMOS[task][-1]
         shorter = ("--epochs", epochs) if epochs else ()
@@ -90,20 +90,20 @@ def demo(demo_of: Callable[[str], Demo]) -> Demo:
 
 
 def trained(workdir: Path) -> str:
-    """Return the folder of the model that a demo trained, be it pushed or not."""
+    """Return the folder of the model that a demo trained, whether pushed or not."""
     [model] = Metadata(metadata_path(str(workdir))).artifacts("Model")
     return f"{model.uri}/Format-Serving"
 
 
 def served(workdir: Path) -> Callable[..., dict[str, tf.Tensor]]:
-    """Return what the model answers that a demo pushed."""
+    """Return the answers of the model that a demo pushed."""
     [pushed] = (workdir / "serving").iterdir()
     return tf.saved_model.load(str(pushed)).signatures["serving_default"]
 
 
 @pytest.mark.parametrize("task", DEMOS)
 def test_the_demo_of_each_task(task, demo_of):
-    """Every step runs; the report's counts are true, and its score is that of Kubeflow's step."""
+    """Every step runs; the report's counts are right; Kubeflow's step gives the same score."""
     workdir, done = demo_of(task)
     examples, splits, measure, least, blessed, _ = DEMOS[task]
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
@@ -124,13 +124,13 @@ def test_the_demo_of_each_task(task, demo_of):
 
 
 def in_order(record: bytes) -> bytes:
-    """Return an example with its features in order of their names: TFX serialises it anew."""
+    """Return an example with its features sorted by name, because TFX serialises it again."""
     return tf.train.Example.FromString(record).SerializeToString(deterministic=True)
 
 
 @pytest.mark.parametrize("task", OWN)
 def test_bulk_inferrer(task, demo_of, tmp_path):
-    """It scores each record of a split once, as TensorFlow's C++ loader does."""
+    """BulkInferrer scores each record of a split once, as TensorFlow's C++ loader does."""
     if task in DEMOS:
         workdir, _ = demo_of(task)
         [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
@@ -146,20 +146,20 @@ def test_bulk_inferrer(task, demo_of, tmp_path):
     assert sorted(in_order(record) for record, _ in found) == sorted(map(in_order, records))
     scores = CppModel(model).run("evaluate", examples=[record for record, _ in found])["scores"]
     for (_, alone), expected in zip(found, scores, strict=True):
-        # Of texts, scores are padded to the longest of a batch.
+        # The scores of texts are padded to the longest text of a batch.
         count = min(len(alone), len(expected))
         np.testing.assert_allclose(alone[:count], expected[:count], atol=1e-4)
 
 
 def test_a_first_run_uses_no_cache(demo):
-    """Each of its rows is planned."""
+    """The first run plans each row."""
     _, done = demo
     assert "from cache" not in done.stdout
     assert "planned 400 of 400 rows" in done.stdout
 
 
 def test_the_place_of_the_model(demo):
-    """It is printed, and the model is there."""
+    """The printed folder holds the model."""
     workdir, done = demo
     pushed = re.search(r"pushed to +(\S+)", done.stdout)[1]
     assert (Path(pushed) / "saved_model.pb").exists()
@@ -167,7 +167,7 @@ def test_the_place_of_the_model(demo):
 
 
 def test_the_pushed_model_serves_raw_bytes(demo):
-    """What was pushed answers image files of sizes it was not trained on, and mostly rightly."""
+    """The pushed model labels image files of other sizes, mostly correctly."""
     workdir, _ = demo
     [pushed] = (workdir / "serving").iterdir()
     lines = (workdir / "data/digits.csv").read_text().splitlines()[:40]
@@ -186,7 +186,7 @@ def test_the_pushed_model_serves_raw_bytes(demo):
 
 
 def test_lineage_leads_back_to_the_import_file(demo, command):
-    """From the pushed model over every step that made it to the CSV, with counts and digest."""
+    """The lineage leads from the pushed model through every step to the CSV, with counts."""
     workdir, _ = demo
     done = command("lineage", "--workdir", workdir)
     assert done.returncode == 0
@@ -212,7 +212,7 @@ def test_lineage_leads_back_to_the_import_file(demo, command):
 
 
 def test_a_second_run_comes_from_the_cache(demo, fast_command):
-    """The same data and settings: nothing is done again, the report is the same and says so."""
+    """With the same data and settings, no step runs again, and the report says so."""
     workdir, first = demo
     images = {p: p.stat().st_mtime_ns for p in (workdir / "data").rglob("*")}
     again = fast_command("demo", "--workdir", workdir, "--images", 400)
@@ -228,7 +228,7 @@ def test_a_second_run_comes_from_the_cache(demo, fast_command):
 
 
 def test_a_model_that_is_not_good_enough(demo, fast_command):
-    """Below the threshold nothing is pushed; the steps before training come from the cache."""
+    """Below the threshold no model is pushed; the steps before training come from the cache."""
     workdir, _ = demo
     before = sorted((workdir / "serving").iterdir())
     done = fast_command(
@@ -243,7 +243,7 @@ def test_a_model_that_is_not_good_enough(demo, fast_command):
 
 
 def test_bad_data_is_one_line(tmp_path, fast_command):
-    """Too many rejects end the command with code 1, the reason and the rows, no traceback."""
+    """With too many rejects the command fails with code 1, reason and rows, and no traceback."""
     (tmp_path / "a.csv").write_text("TRAIN,nowhere.png,a\n")
     done = fast_command("local", "--data", tmp_path, "--workdir", tmp_path / "work")
     assert done.returncode == 1
@@ -253,7 +253,7 @@ def test_bad_data_is_one_line(tmp_path, fast_command):
 
 
 def test_the_labels_that_are_known_least(demo_of):
-    """The report of several labels has the five of the lowest AUC, which is below the mean."""
+    """The report of several labels names the five with the lowest AUC, below the mean."""
     _, done = demo_of("image_multi_label")
     auc = float(re.search(r"\nauc +(\d\.\d+) on eval", done.stdout)[1])
     lowest = re.search(r"\nlowest +(.*)", done.stdout)[1].split(", ")
@@ -264,7 +264,7 @@ def test_the_labels_that_are_known_least(demo_of):
 
 
 def test_the_pushed_model_names_several_labels(demo_of):
-    """Of the digits that an image shows, most are among the model's first answers."""
+    """Most digits of an image are among the model's best answers."""
     workdir, _ = demo_of("image_multi_label")
     serve = served(workdir)
     rows = [line.split(",") for line in (workdir / "data/digits.csv").read_text().splitlines()]
@@ -280,7 +280,7 @@ def test_the_pushed_model_names_several_labels(demo_of):
 
 
 def test_several_labels_as_another_task(demo_of, tmp_path, fast_command):
-    """Whoever says another task is told which it is, before anything is trained."""
+    """If --task is wrong, the error names the right task, before training."""
     workdir, _ = demo_of("image_multi_label")
     given = ("--data", workdir / "data/digits.csv", "--task", "image_classification")
     done = fast_command("local", *given, "--workdir", tmp_path)
@@ -290,7 +290,7 @@ def test_several_labels_as_another_task(demo_of, tmp_path, fast_command):
 
 
 def test_the_demo_of_boxes(demo_of):
-    """The report has the mean average precision and the lowest ones."""
+    """The report has the mean average precision, and the labels with the lowest precisions."""
     _, done = demo_of("object_detection")
     precision = float(re.search(r"\nmap +(\d\.\d+) on eval", done.stdout)[1])
     lowest = re.search(r"\nlowest +(.*)", done.stdout)[1].split(", ")
@@ -298,7 +298,7 @@ def test_the_demo_of_boxes(demo_of):
 
 
 def test_the_demo_of_texts(demo_of):
-    """The pushed model takes texts as they are."""
+    """The pushed model accepts plain texts."""
     workdir, done = demo_of("text_classification")
     assert "400 of 400 texts (100%)" in done.stdout
     serve = served(workdir)
@@ -307,7 +307,7 @@ def test_the_demo_of_texts(demo_of):
 
 
 def test_the_demo_of_entities_in_texts(demo_of):
-    """TFMA's F1 of each label is that of Kubeflow's step."""
+    """TFMA and Kubeflow's step give the same F1 of each label."""
     workdir, done = demo_of("text_entities")
     [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
     found = evaluate(trained(workdir), examples.uri, read_dataset(examples.uri), "eval")
@@ -317,7 +317,7 @@ def test_the_demo_of_entities_in_texts(demo_of):
 
 
 def test_the_demo_of_a_table(demo_of):
-    """What was pushed tells wines that it was not trained on apart."""
+    """The pushed model classifies wines that it was not trained on."""
     workdir, _ = demo_of("tabular")
     metadata = Metadata(metadata_path(str(workdir)))
     [schema] = metadata.artifacts("Schema")
@@ -333,7 +333,7 @@ def test_the_demo_of_a_table(demo_of):
 
 
 def test_the_demo_of_videos(demo_of):
-    """What was pushed tells parts of one video apart."""
+    """The pushed model classifies segments of one video differently."""
     workdir, _ = demo_of("video_classification")
     serve = served(workdir)
     rows = [line.split(",") for line in (workdir / "data/test.csv").read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""``python -m pipelines.kubeflow`` compiles, for clusters and their storages, on every kfp."""
+"""``python -m pipelines.kubeflow`` compiles packages for clusters, with every supported kfp."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Compiled = Callable[..., dict[str, Any]]
 
 STEPS = {"convert-images-to-tfrecords", "statistics", "train", "evaluate"}
 
-# Settings of two packages that several tests look into: to compile one takes seconds.
+# Settings of two packages that several tests share, because compiling one takes seconds.
 FULL: dict[str, Any] = {
     "pipeline_root": "minio://mlpipeline/v2/artifacts",
     "serving_dir": "gs://bucket/serving",
@@ -52,7 +52,7 @@ OF_COMMAND: dict[str, Any] = {
 
 def specification_in(path: Path) -> dict[str, Any]:
     """Return a package's content."""
-    # libyaml's parser takes a tenth of the time of PyYAML's own.
+    # libyaml's parser is ten times as fast as PyYAML's own.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     specification: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
     return specification
@@ -60,7 +60,7 @@ def specification_in(path: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    """Return a function that compiles the pipeline, once for each set of settings."""
+    """Return a function that compiles the pipeline once for each set of settings."""
 
     @cache
     def compile_once(**settings: Any) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 
 
 def tasks_of(specification: dict[str, Any]) -> dict[str, Any]:
-    """Return all tasks, those behind a condition too."""
+    """Return all tasks, including conditional ones."""
     tasks = dict(specification["root"]["dag"]["tasks"])
     for component in specification["components"].values():
         tasks.update(component.get("dag", {}).get("tasks", {}))
@@ -85,7 +85,7 @@ def executors_of(specification: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_steps_and_what_they_hand_on(compiled: Compiled) -> None:
-    """Four steps in one image: the dataset goes to three of them, the model to the last."""
+    """Four steps share one image; three of them get the dataset, the last one the model."""
     specification = compiled(image="registry/recordgen:1")
     tasks = specification["root"]["dag"]["tasks"]
     assert set(tasks) == STEPS
@@ -101,7 +101,7 @@ def test_steps_and_what_they_hand_on(compiled: Compiled) -> None:
 
 
 def test_parameters_can_be_given_with_each_run(compiled: Compiled) -> None:
-    """Every option is a parameter, only the source must be given; each reaches its step."""
+    """Every option is a parameter and reaches its step; only the source is required."""
     specification = compiled()
     parameters = specification["root"]["inputDefinitions"]["parameters"]
     own = {"source", "beam_args", "transfer", "eval_split", "min_score"}
@@ -119,36 +119,36 @@ def test_parameters_can_be_given_with_each_run(compiled: Compiled) -> None:
 
 
 def test_one_parameter_serves_options_of_one_name() -> None:
-    """Only the seed is an option of conversion and of training; its help says so."""
+    """Only the seed is an option of both conversion and training; its description says so."""
     assert set(OPTIONS) & set(TRAINING_OPTIONS) == {"seed"}
     seed = create_pipeline(KubeflowConfig()).component_spec.inputs["seed"]
     assert "; in train: decides weights" in seed.description
 
 
 def test_parameters_are_those_of_the_steps(compiled: Compiled) -> None:
-    """Type and default of a parameter are those of each step's input that it is handed to."""
+    """A parameter has the type and the default of the inputs that it is passed to."""
     specification = compiled()
     parameters = specification["root"]["inputDefinitions"]["parameters"]
-    handed = set()
+    passed = set()
     for task in specification["root"]["dag"]["tasks"].values():
         inputs = specification["components"][task["componentRef"]["name"]]["inputDefinitions"]
         for name, given in task["inputs"].get("parameters", {}).items():
             parameter = given["componentInputParameter"]
             known = {key: inputs["parameters"][name].get(key) for key in ("parameterType", DEFAULT)}
             assert {key: parameters[parameter].get(key) for key in known} == known, name
-            handed.add(parameter)
-    assert set(parameters) - handed == {"min_score"}  # the gate's, only there with a push
+            passed.add(parameter)
+    assert set(parameters) - passed == {"min_score"}  # only used by the condition of a push
 
 
 @pytest.mark.parametrize("settings", [FULL, OF_COMMAND, {}], ids=["minio", "gs", "none"])
 def test_pipeline_roots(compiled: Compiled, settings: dict[str, Any]) -> None:
-    """Artifacts go where the package says, else where the cluster is set to put them."""
+    """Artifacts go to the package's root, or else to the cluster's default root."""
     found = compiled(**settings).get("defaultPipelineRoot")
     assert found == settings.get("pipeline_root")
 
 
 def test_caching_and_retries(compiled: Compiled) -> None:
-    """Every step has them, and a push is never taken from the cache."""
+    """Every step has caching and retries; a push never comes from the cache."""
     specification = compiled(**FULL)
     for name, task in tasks_of(specification).items():
         assert task["retryPolicy"]["maxRetryCount"] == 3
@@ -160,7 +160,7 @@ def test_caching_and_retries(compiled: Compiled) -> None:
 
 
 def test_resources(compiled: Compiled) -> None:
-    """Cores and memory are asked for and bounded; the accelerator goes to training alone."""
+    """Cores and memory are requested and limited; only training has an accelerator."""
     executors = executors_of(compiled(**FULL))
     resources = {name: item.get("resources", {}) for name, item in executors.items()}
     convert = resources["convert-images-to-tfrecords"]
@@ -172,7 +172,7 @@ def test_resources(compiled: Compiled) -> None:
 
 
 def test_only_a_good_model_is_pushed(compiled: Compiled) -> None:
-    """The push depends on the score that evaluation measured; without a folder there is none."""
+    """The push depends on the score of the evaluation; without a folder there is no push."""
     specification = compiled(**FULL)
     gate = specification["root"]["dag"]["tasks"]["condition-1"]
     assert gate["triggerPolicy"]["condition"] == (
@@ -188,7 +188,7 @@ def test_only_a_good_model_is_pushed(compiled: Compiled) -> None:
 def test_the_command(
     tmp_path: Path, compiled: Compiled, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is given on the command line is in the package."""
+    """The package has the settings of the command line."""
     path = tmp_path / "made/pipeline.yaml"
     arguments = ["--output", str(path), "--name", "flowers", "--pipeline-root", "gs://b/r"]
     arguments += ["--image", "registry/recordgen:1", "--serving-dir", "gs://b/s", "--no-caching"]
@@ -202,7 +202,7 @@ def test_the_command(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        # arguments; what stands on stderr; the exit code is 2
+        # arguments; part of stderr; the exit code is 2
         ([], "one of the arguments --output --run-local is required"),
         (["--output", "x", "--run-local", "y"], "not allowed with argument"),
         (["--output", "x", "--epochs", "3"], "parameters are given when the package is run"),
@@ -212,7 +212,7 @@ def test_the_command(
 def test_usage_errors_of_argparse(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Arguments that do not go together are refused before anything is done."""
+    """Contradictory arguments are refused before anything is done."""
     with pytest.raises(SystemExit) as caught:
         kubeflow.main(arguments)
     assert caught.value.code == 2
@@ -225,8 +225,11 @@ def test_usage_errors_of_argparse(
         # arguments; the one line on stderr; the exit code is 2
         (["--retries", "-1"], "error: retries must be at least 0 (got -1)"),
         (["--image", ""], "error: image must not be empty"),
-        (["--train-memory", "much"], "error: kfp does not take this: Invalid memory string"),
-        (["--convert-cpu", "all"], "error: kfp does not take this: Invalid cpu string"),
+        (
+            ["--train-memory", "much"],
+            "error: kfp cannot compile this pipeline: Invalid memory string",
+        ),
+        (["--convert-cpu", "all"], "error: kfp cannot compile this pipeline: Invalid cpu string"),
     ],
 )
 def test_wrong_settings(
@@ -240,7 +243,7 @@ def test_wrong_settings(
 
 
 def test_flags_become_parameters() -> None:
-    """A local run takes every option as a flag, as the command does; what is not given is unset."""
+    """In a local run every option is a flag, as in the command; flags not given stay unset."""
     words = "--run-local x --source a.csv --split-fractions 60,20,20 --image-size 16 16 --seed 7"
     words += " --allow-scheme https --allow-scheme ftp,http --max-side 8 --epochs 3"
     assert given_parameters(build_parser().parse_args(words.split())) == {
@@ -255,19 +258,19 @@ def test_flags_become_parameters() -> None:
 
 
 def test_a_local_run_sees_only_its_folder(tmp_path: Path) -> None:
-    """Data elsewhere, and a push that kfp would skip in silence, are refused."""
+    """Data elsewhere, and a push that kfp would skip silently, are refused."""
     with pytest.raises(
-        UsageError, match=r"labels\.csv: must lie in .*: the steps see nothing else"
+        UsageError, match=r"labels\.csv: must be in .*: the steps see no other folder"
     ):
         run_local(KubeflowConfig(), str(tmp_path / "work"), source=f"{tmp_path}/labels.csv")
-    with pytest.raises(UsageError, match="a local run takes no pipeline_root"):
+    with pytest.raises(UsageError, match="must not have a pipeline_root"):
         run_local(KubeflowConfig(pipeline_root="gs://b"), str(tmp_path), source="gs://b/a.csv")
-    with pytest.raises(UsageError, match="a local run takes no serving_dir"):
+    with pytest.raises(UsageError, match="must not have a serving_dir"):
         run_local(KubeflowConfig(serving_dir="s"), str(tmp_path), source=f"{tmp_path}/labels.csv")
 
 
 def test_a_local_run_without_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No engine answers: said with the remedy."""
+    """Without an engine, the error names the remedy."""
     pytest.importorskip("kfp.local", reason="this kfp is older than its local runs")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
     with pytest.raises(
@@ -277,5 +280,5 @@ def test_a_local_run_without_an_engine(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_image_is_of_this_version() -> None:
-    """The default is what `make image` builds."""
+    """The default is the image that `make image` builds."""
     assert f"recordgen:{__version__}" == IMAGE

@@ -1,4 +1,4 @@
-"""Three spans through the pipeline of spans: drift, warm start, a baseline by name, push or not."""
+"""Three spans in the pipeline of spans: drift, warm start, baseline by label names, push."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def reports(root: Path) -> list[spans.SpanReport]:
-    """What came of a span that is like the curated one, one with a new label, and a wrong one."""
+    """The reports of a span like the curated one, a span with a new label, and a wrong span."""
     first = {"blue": "blue", "red": "red"}
     second = {**first, "green": "apple"}
     third = {**first, "green": "green"}
@@ -71,7 +71,7 @@ def reports(root: Path) -> list[spans.SpanReport]:
 
 @pytest.mark.slow
 def test_spans(reports: list[spans.SpanReport]) -> None:
-    """Labels keep their numbers; drift is seen; a model is pushed unless it is bad."""
+    """Labels keep their numbers; drift is reported; a model is pushed unless it is bad."""
     assert [report.span for report in reports] == [1, 2, 3]
     assert [report.trained_on for report in reports] == [(1,), (1, 2), (2, 3)]
     assert [report.labels for report in reports] == [
@@ -83,7 +83,7 @@ def test_spans(reports: list[spans.SpanReport]) -> None:
     assert one.anomalies == ()
     assert any("image/class/text" in anomaly and "apple" in anomaly for anomaly in two.anomalies)
     assert (one.baseline, one.blessed) == (None, True)
-    # By name, the first model is right about two of three colours.
+    # Compared by names, the first model is right about two of three colours.
     assert two.baseline == pytest.approx(2 / 3)
     assert two.score > two.baseline
     assert two.blessed
@@ -94,7 +94,7 @@ def test_spans(reports: list[spans.SpanReport]) -> None:
 
 @pytest.mark.slow
 def test_a_warm_start(root: Path, reports: list[spans.SpanReport]) -> None:
-    """The second training begins with the first one's model, and the third with the second's."""
+    """The second training begins with the first model, and the third with the second model."""
     metadata = Metadata(str(root / "work/metadata.db"))
     first, second, _ = metadata.artifacts("Model")
     [trainer] = [e for e in metadata.latest_run() if e.component == "Trainer"]
@@ -120,7 +120,7 @@ def test_settings_are_checked_first(
     schema: str,
     message: str,
 ) -> None:
-    """Before TFX is loaded."""
+    """Wrong settings are refused before TFX is loaded."""
     (tmp_path / "a.csv").write_text("a.png,b\n")
     (tmp_path / "1").mkdir()
     (tmp_path / "1/a.csv").write_text("a.png,b\n")

@@ -1,4 +1,4 @@
-"""``pipelines.submit``: what is sent to Vertex AI, and what it says when it is not taken."""
+"""``pipelines.submit``: the request that is sent to Vertex AI, and errors if it is refused."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def job(tmp_path):
 
 @pytest.fixture
 def send(service, tmp_path, monkeypatch):
-    """Run the command against the stand-in, with the key of a service account."""
+    """Run the command against the emulated service, with the key of a service account."""
     write_key(tmp_path / "key.json")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
 
@@ -75,7 +75,7 @@ def send(service, tmp_path, monkeypatch):
 
 
 def test_the_job_is_the_body_of_one_request(service, send, job, capsys):
-    """Nothing is uploaded elsewhere; parameters that are given replace those in the file."""
+    """Nothing else is uploaded; given parameters replace the parameters in the file."""
     given = ["--span", "7", "--train-steps", "500"]
     for setting in ("dataset_version=2026-11", "max_side=64", "epochs=9", "min_score=0.9"):
         given += ["--parameter", setting]
@@ -105,7 +105,7 @@ def _job_id(request):
 
 
 def test_the_request_is_signed(service, send, job):
-    """The credentials are those of the environment."""
+    """The credentials come from the environment."""
     assert send(job) == 0
     kind, token = service.requests[0]["headers"]["authorization"].split(" ")
     assert kind == "Bearer"
@@ -117,7 +117,7 @@ def test_the_request_is_signed(service, send, job):
 @pytest.mark.parametrize(
     ("status", "message"),
     [
-        # what the service answers
+        # the service's answer
         (400, "Invalid machine"),
         (403, "Permission 'aiplatform.pipelineJobs.create' denied"),
         (429, "Quota exceeded"),
@@ -125,26 +125,26 @@ def test_the_request_is_signed(service, send, job):
     ],
 )
 def test_a_refusal_is_one_line(service, send, job, status, message, capsys):
-    """The service's own words, code 1."""
+    """A refusal is reported in the service's own words, with code 1."""
     service.refusal = (status, message)
     assert send(job) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"error: Vertex AI did not take the job: {status} ")
+    assert error.startswith(f"error: Vertex AI did not accept the job: {status} ")
     assert message in error
     assert error.count("\n") == 1
 
 
 def test_no_connection(job, tmp_path, monkeypatch, capsys):
-    """The service is not reached: one line, code 1."""
+    """If the service is not reached: one line, code 1."""
     write_key(tmp_path / "key.json")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
     where = ["--project", "p", "--region", "us-central1", "--endpoint", "http://127.0.0.1:9"]
     assert submit.main([job, *where]) == 1
-    assert capsys.readouterr().err.startswith("error: Vertex AI did not take the job: ")
+    assert capsys.readouterr().err.startswith("error: Vertex AI did not accept the job: ")
 
 
 def test_no_credentials(job, tmp_path, monkeypatch, capsys):
-    """Where there are none, it says how to get some."""
+    """Without credentials, the error says how to get them."""
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
     assert submit.main([job, "--project", "p", "--region", "us-central1"]) == 1
     error = capsys.readouterr().err
@@ -155,7 +155,7 @@ def test_no_credentials(job, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        # further arguments, what stands on stderr
+        # further arguments, the beginning of stderr
         (["--span", "-1"], "span must be at least 0 (got -1)"),
         (["--span", "1", "--pattern", "*.csv"], "span 1 needs a pattern with {SPAN}"),
         (["--train-steps", "0"], "train_steps must be at least 1 (got 0)"),
@@ -183,8 +183,8 @@ def test_wrong_values_are_not_sent(service, send, job, arguments, message, capsy
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        # the file's text, exit code, what stands on stderr
-        (None, 1, "no such file; python -m pipelines.vertex --output writes it"),
+        # the file's text, exit code, the beginning of stderr
+        (None, 1, "no such file; write it with python -m pipelines.vertex --output"),
         ("", 2, "neither a job of pipelines.vertex nor a package of kfp: TypeError"),
         ("{", 2, "neither a job of pipelines.vertex nor a package of kfp: JSONDecodeError"),
         ("a: [", 2, "neither a job of pipelines.vertex nor a package of kfp: ParserError"),
@@ -202,7 +202,7 @@ def test_wrong_values_are_not_sent(service, send, job, arguments, message, capsy
     ],
 )
 def test_files_that_are_no_job(service, send, tmp_path, text, code, message, capsys):
-    """A wrong file is named."""
+    """The error names a wrong file."""
     path = tmp_path / "other.json"
     if text is not None:
         path.write_text(text)
@@ -225,7 +225,7 @@ IN_JOB = {
 
 
 def test_who_runs_it_can_be_given_again(service, send, job):
-    """Account, network, key and labels are the job's, or those that are given."""
+    """Account, network, key and labels come from the job, unless given again."""
     assert send(job) == 0
     assert send(job, *RUN, "--pipeline-root", "gs://other/root") == 0
     first, second = (request["body"] for request in service.requests)
@@ -260,7 +260,7 @@ def tasks_of(spec):
 
 
 def test_a_package_is_sent_with_what_it_does_not_hold(service, send, package):
-    """Caching and retries are in the package; all else comes from the command line."""
+    """Caching and retries are in the package; all other settings come from the command line."""
     values = ["source=gs://bucket/a.csv", "max_side=64", "shard_mb=12.5", "seed=7"]
     values += ['allow_scheme=["https"]', "epochs=3", "model=MobileNetV2", "min_score=0.9"]
     given = [word for value in values for word in ("--parameter", value)]
@@ -293,7 +293,7 @@ def test_a_package_is_sent_with_what_it_does_not_hold(service, send, package):
 
 
 def test_caching_and_retries_can_be_replaced(service, send, package):
-    """In every step, also behind a condition, which has neither."""
+    """They change in every step, including conditional ones; a condition has neither."""
     given = ["--parameter", "source=gs://b/a.csv", "--pipeline-root", "gs://bucket/root"]
     assert send(str(package), *given, "--no-caching", "--retries", "1") == 0
     tasks = tasks_of(service.requests[0]["body"]["pipelineSpec"])
@@ -307,7 +307,7 @@ def test_caching_and_retries_can_be_replaced(service, send, package):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        # further arguments, what stands on stderr
+        # further arguments, the beginning of stderr
         ([], "this package needs --parameter source=…"),
         (
             ["--parameter", "sorce=a"],
@@ -315,11 +315,11 @@ def test_caching_and_retries_can_be_replaced(service, send, package):
         ),
         (
             ["--parameter", "epochs=3.5"],
-            "parameter epochs is a NUMBER_INTEGER, in JSON (got '3.5')",
+            "parameter epochs must be a NUMBER_INTEGER as JSON (got '3.5')",
         ),
-        (["--parameter", "epochs=true"], "parameter epochs is a NUMBER_INTEGER, in JSON (got 't"),
-        (["--parameter", "ignore=LEAK"], "parameter ignore is a LIST, in JSON (got 'LEAK')"),
-        (["--data", "gs://b/data"], "--data is for jobs of pipelines.vertex; a package takes"),
+        (["--parameter", "epochs=true"], "parameter epochs must be a NUMBER_INTEGER as JSON (got"),
+        (["--parameter", "ignore=LEAK"], "parameter ignore must be a LIST as JSON (got 'LEAK')"),
+        (["--data", "gs://b/data"], "--data is for jobs of pipelines.vertex; for a package, "),
         (["--parameter", "source=a.csv"], "--pipeline-root must be a folder in a bucket"),
         (["--kms-key", "mine"], "--kms-key must be projects/PROJECT/locations/REGION/keyRings/"),
         (["--retries", "-1"], "--retries must be at least 0 (got -1)"),
@@ -333,13 +333,13 @@ def test_wrong_values_for_a_package(service, send, package, arguments, message, 
 
 
 def test_the_region_is_checked(job, capsys):
-    """It becomes part of the service's address."""
+    """The region must be valid, because it becomes part of the service's address."""
     assert submit.main([job, "--project", "p", "--region", "us.evil.example/"]) == 2
     assert capsys.readouterr().err.startswith("error: --region must be a region such as")
 
 
 def test_a_job_that_the_service_does_not_know(service, send, tmp_path, capsys):
-    """What is no PipelineJob is not sent."""
+    """A job that is not a PipelineJob is not sent."""
     path = tmp_path / "job.json"
     path.write_text(json.dumps({**JOB, "colour": "red"}))
     assert send(str(path)) == 2

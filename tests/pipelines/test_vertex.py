@@ -1,4 +1,4 @@
-"""``pipelines.vertex``: the job that it compiles, and what it refuses."""
+"""``pipelines.vertex``: the job that it compiles, and the arguments that it refuses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ACCOUNT = "runner@my-project.iam.gserviceaccount.com"
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """Compile with further arguments; return the job. The same arguments compile once."""
+    """Compile with further arguments, once for the same arguments; return the job."""
     folder = tmp_path_factory.mktemp("jobs")
     jobs: dict[tuple[str, ...], dict] = {}
 
@@ -81,7 +81,7 @@ def test_what_may_differ_from_run_to_run_is_a_parameter(compiled):
 
 
 def test_options_become_parameters(compiled):
-    """What is given is the parameter's value in the job; ``--parameter`` overrules it."""
+    """Options become values of parameters in the job; ``--parameter`` overrides them."""
     job = compiled(
         *("--pattern", "{YYYY}-{MM}-{DD}/*.csv", "--span", "20455", "--dataset-version", "v3"),
         *("--train-steps", "500", "--parameter", "dataset_version=v4"),
@@ -107,7 +107,7 @@ def test_options_become_parameters(compiled):
 
 
 def test_machines_stand_in_the_containers(compiled):
-    """Also for the ExampleGen, for which TFX drops its platform config."""
+    """This includes the ExampleGen, whose platform config TFX ignores."""
     job = compiled(
         *("--machine", "Trainer=8,30,NVIDIA_TESLA_T4:2", "--machine", "AutoMLExampleGen=16,64"),
         *("--trainer-image", "host/recordgen:1-gpu"),
@@ -127,7 +127,7 @@ def test_machines_stand_in_the_containers(compiled):
 
 
 def test_who_runs_it(compiled):
-    """Account, network and labels are the job's."""
+    """Account, network and labels are in the job."""
     job = compiled(
         *("--service-account", ACCOUNT, "--network", "projects/12/global/networks/inner"),
         *("--label", "team=vision", "--label", "cost=lab-2", "--name", "flowers"),
@@ -141,7 +141,7 @@ def test_who_runs_it(compiled):
 
 
 def test_images_are_in_the_cache_key_unless_told_otherwise(compiled):
-    """Our driver stands in place of TFX's, which sees the import files alone."""
+    """Our driver replaces TFX's driver, which only checks the import files."""
 
     def driver(job):
         return containers(job)["AutoMLExampleGen"]["lifecycle"]["preCacheCheck"]["command"]
@@ -152,7 +152,7 @@ def test_images_are_in_the_cache_key_unless_told_otherwise(compiled):
 
 
 def test_beam_on_dataflow(compiled):
-    """Beam, and Recordgen's own checks, take the flags that each Beam step is given."""
+    """Beam and Recordgen's own checks accept the flags of each Beam step."""
     job = compiled(*DATAFLOW, "--service-account", ACCOUNT, "--label", "team=vision")
     for step in ("AutoMLExampleGen", "StatisticsGen", "Evaluator"):
         [start] = [n for n, word in enumerate(arguments(job, step)) if word.startswith("--runner")]
@@ -178,7 +178,7 @@ def arguments(job, step):
 
 
 def test_beam_in_the_containers(compiled):
-    """Without Dataflow no step looks for another runner than the one in memory."""
+    """Without Dataflow, all steps use the runner in memory."""
     assert arguments(compiled(), "StatisticsGen")[-len(LOCAL_BEAM_ARGS) :] == list(LOCAL_BEAM_ARGS)
 
 
@@ -200,14 +200,14 @@ def test_submit_sends_what_was_compiled(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        # further arguments, what stands on stderr
+        # further arguments, the beginning of stderr
         (["--project", ""], "--project must not be empty"),
         (["--image", ""], "--image must not be empty"),
         (["--region", "europe"], "--region must be a region such as us-central1 (got 'europe')"),
         (["--pipeline-root", "/root"], "--pipeline-root must be a folder in a bucket"),
         (["--serving-dir", "gs://"], "--serving-dir must be a folder in a bucket"),
         (["--data", "s3://bucket/x"], "--data must be a folder in a bucket"),
-        (["--name", "My_Flowers"], "--name must be of lower-case letters"),
+        (["--name", "My_Flowers"], "--name must be at most 111 lower-case letters"),
         (["--machine", "Trainer"], "--machine must be STEP=CPUS,MEMORY_GB"),
         (["--machine", "Trainer=8,1.2.3"], "--machine must be STEP=CPUS,MEMORY_GB"),
         (["--machine", "Trainer=0,4"], "cpus of a machine must be above 0"),
@@ -233,7 +233,7 @@ def test_settings_are_checked_first(tmp_path, arguments, message, capsys):
 
 
 def test_machines_are_for_steps_that_are_there(tmp_path, capsys):
-    """A name that no step has is told with those that are there."""
+    """If there is no such step, the error lists the steps."""
     path = tmp_path / "job.json"
     given = ["--output", str(path), "--machine", "Tuner=8,30"]
     assert vertex.main([*REQUIRED, *given]) == 2

@@ -1,7 +1,7 @@
-"""The compiled job, run container by container as Vertex AI does, on scanned digits.
+"""The compiled job on scanned digits, run container by container as on Vertex AI.
 
-The containers are the image's own where there is an engine, and processes of this machine for what
-is asked of the ExampleGen alone. A folder stands for all buckets.
+For the whole pipeline, containers of the image run in a container engine; tests of the ExampleGen
+start processes of this machine instead. A folder represents all buckets.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SETTINGS = [
 
 
 def compile_job(buckets: Path, *arguments: str) -> dict[str, Any]:
-    """Compile with the command, and put ``buckets`` in place of gs://."""
+    """Compile with the command, and replace gs:// by ``buckets``."""
     path = buckets / "job.json"
     buckets.mkdir(exist_ok=True)
     assert vertex.main([*SETTINGS, "--output", str(path), *arguments]) == 0
@@ -74,7 +74,7 @@ def service():
 
 
 def examples(runs) -> dict[str, Any]:
-    """Return what is known of the Examples artifact."""
+    """Return the metadata of the Examples artifact."""
     metadata: dict[str, Any] = runs[EXAMPLE_GEN].artifacts["examples"]["metadata"]
     return metadata
 
@@ -83,7 +83,7 @@ def examples(runs) -> dict[str, Any]:
 
 
 def test_the_cache_sees_images(service, buckets):
-    """The driver's hook decides: what did not change is not run, a replaced image is."""
+    """The driver's hook decides: unchanged data are not converted again, a replaced image is."""
     job = compile_job(buckets)
 
     def is_cached() -> bool:
@@ -97,7 +97,7 @@ def test_the_cache_sees_images(service, buckets):
 
 
 def test_a_span_can_be_asked_for(service, buckets):
-    """What the driver makes of the parameters reaches the artifact."""
+    """The driver's results for the parameters reach the artifact."""
     write_digits(str(buckets / "bucket/data/span-2"), 30)
     job = compile_job(buckets)
     given = given_parameters("--span", "1", "--dataset-version", "v1")
@@ -108,7 +108,7 @@ def test_a_span_can_be_asked_for(service, buckets):
 
 
 def test_a_span_may_be_a_folder(service, buckets):
-    """TFX's driver finds no folder by a pattern that ends with a slash; ours does."""
+    """With a pattern that ends with a slash, TFX's driver finds no folder; ours does."""
     data = buckets / "bucket/data"
     for span, digits in ((4, 3), (5, 2)):
         (data / f"photos-{span}").mkdir()
@@ -130,7 +130,7 @@ def given_parameters(*arguments: str) -> dict[str, str]:
 
 
 def test_without_a_driver(service, buckets):
-    """Open-source Kubeflow runs none: the executor finds span and fingerprint by itself."""
+    """Open-source Kubeflow runs no driver: the executor resolves span and fingerprint."""
     write_digits(str(buckets / "bucket/data/span-2"), 30)
     plain = Service(service.start, runs_drivers=False)
     runs = plain.run(compile_job(buckets), until=EXAMPLE_GEN)
@@ -141,18 +141,18 @@ def test_without_a_driver(service, buckets):
 
 
 def test_what_is_not_there_ends_the_driver(buckets):
-    """A span that is not there: one line, the last of the log of a process of its own."""
+    """For a missing span, the last line of the driver's log is the error."""
     job = compile_job(buckets, "--span", "9")
     with pytest.raises(StepFailed) as failure:
         Service(natively(environment())).run(job)
     assert failure.value.task == EXAMPLE_GEN
     line = failure.value.log.strip().splitlines()[-1]
     assert line.startswith(f"error: {buckets}/bucket/data: Cannot find matching for split import")
-    assert "range_config must name what is there" in line
+    assert "range_config must match existing files" in line
 
 
 def test_bad_input_ends_the_run(service, buckets):
-    """Our message stands in the log of the step, and no other step is started."""
+    """Our message is in the log of the step, and no other step is started."""
     for image in (buckets / "bucket/data/span-1/images").glob("*[05].png"):
         image.unlink()
     started = []
@@ -171,10 +171,10 @@ def test_bad_input_ends_the_run(service, buckets):
 
 
 def test_dataflow_does_the_work(tmp_path):
-    """The step starts a job with Dataflow's own client, and describes what came out of it.
+    """The step starts a job with Dataflow's own client, and describes its result.
 
-    Buckets are emulated, and a service of ours takes the job. TFX's driver would ask Google's own
-    storage: what it finds is given, and the output file is on this machine.
+    Buckets and Dataflow's service are emulated. TFX's driver would ask Google's own storage: its
+    result is given, and the output file is on this machine.
     """
     path = tmp_path / "job.json"
     arguments = ["--output", str(path), "--dataflow-image", "example.com/recordgen:1"]
@@ -210,7 +210,7 @@ def test_dataflow_does_the_work(tmp_path):
 
 
 def pools(job: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the worker pools that a Dataflow job asks for."""
+    """Return the worker pools that a Dataflow job requests."""
     found: list[dict[str, Any]] = job["environment"]["workerPools"]
     return found
 
@@ -220,16 +220,16 @@ def pools(job: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def one_container(engine, tmp_path_factory):
-    """The steps share a container, which has TFX loaded: each would load it for ten seconds."""
+    """The steps share a container that has loaded TFX, which would take ten seconds in each."""
     with in_one_container(engine, tmp_path_factory.getbasetemp()) as start:
         yield start
 
 
 @pytest.fixture(scope="module")
 def whole(engine, one_container, tmp_path_factory):
-    """The pipeline's first run: buckets, the job, the service and what it came to.
+    """The pipeline's first run: buckets, job, service and result.
 
-    The ExampleGen has a container of its own.
+    The ExampleGen has its own container.
     """
     buckets = tmp_path_factory.mktemp("buckets")
     write_digits(str(buckets / "bucket/data/span-1"), DIGITS)
@@ -244,13 +244,13 @@ def whole(engine, one_container, tmp_path_factory):
 
 
 def is_example_gen(attempt: Attempt) -> bool:
-    """Whether a container is that of the ExampleGen's work, not of its driver."""
+    """Return whether a container runs the ExampleGen itself, not its driver."""
     return attempt.task == EXAMPLE_GEN and "kubeflow_v2_run_executor" in " ".join(attempt.command)
 
 
 @pytest.mark.container
 def test_every_step_runs(whole):
-    """Each container does its work, and is told what those before it did."""
+    """Each container does its work, and gets the results of earlier ones."""
     buckets, _, _, runs = whole
     assert set(steps(runs, cached=False)) == STEPS
     found = examples(runs)
@@ -276,7 +276,7 @@ def test_every_step_runs(whole):
 
 @pytest.mark.container
 def test_the_image_compiles_the_same_job(engine, tmp_path):
-    """Whichever TFX compiles: only its version differs, and settings that are null."""
+    """Jobs of different TFX versions differ only in this version and in settings that are null."""
     here, there = tmp_path / "here.json", tmp_path / "there.json"
     assert vertex.main([*SETTINGS, "--output", str(here)]) == 0
     done = engine.run(
@@ -313,7 +313,7 @@ print(json.dumps([label.decode() for label in answer["labels"][:, 0].numpy()]))
 
 @pytest.mark.container
 def test_the_pushed_model_serves(whole, engine):
-    """It names the digits in image files, and mostly rightly."""
+    """The pushed model labels image files, mostly correctly."""
     buckets, _, _, runs = whole
     model = runs["Pusher"].artifacts["pushed_model"]["metadata"]["pushed_destination"]
     data = buckets / "bucket/data/span-1"
@@ -331,7 +331,7 @@ def test_the_pushed_model_serves(whole, engine):
 
 @pytest.mark.container
 def test_a_second_run(whole):
-    """Nothing new: all is from the cache. A new span: its examples, and what follows from them."""
+    """Without new data, all steps come from the cache; a new span is converted, and all follows."""
     buckets, job, service, _ = whole
     service = replace(service, start=preloaded(environment()))  # with the cache of the first run
     assert set(steps(service.run(job), cached=True)) == STEPS
@@ -342,7 +342,7 @@ def test_a_second_run(whole):
     assert runs["StatisticsGen"].artifacts["statistics"]["metadata"]["span"] == 2
 
 
-# Ends a command as soon as it has finished a shard, as a machine that is taken away does.
+# Kills a command as soon as it has finished a shard, like a preempted machine.
 KILLED = """
 finished() { set -- "$OUT"/.recordgen-staging/*/results/*.json; [ -e "$1" ]; }
 "$@" & while ! finished; do kill -0 $! || exit 1; sleep 0.01; done
@@ -353,7 +353,7 @@ wait $!
 
 @pytest.mark.container
 def test_a_step_that_died_goes_on(engine, one_container, tmp_path):
-    """The service starts it again under the same uri, and it keeps the shards that are done."""
+    """The service starts the step again with the same uri, and it keeps finished shards."""
     buckets = tmp_path / "buckets"
     folder = buckets / "bucket/data/span-1"
     folder.mkdir(parents=True)
@@ -385,6 +385,6 @@ def test_a_step_that_died_goes_on(engine, one_container, tmp_path):
 
 
 def identity(path: Path) -> tuple[int, int]:
-    """Return what a file keeps when it is moved, and no other file has."""
+    """Return the identity of a file, which moving does not change."""
     status = path.stat()
     return status.st_ino, status.st_mtime_ns

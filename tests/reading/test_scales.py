@@ -118,7 +118,7 @@ def test_the_trainer_takes_the_models_scale(config, expected):
 
 
 def test_another_scale_than_the_models_is_an_error():
-    with pytest.raises(UsageError, match=r"model=ResNet50 was trained on other pixels .*'-1..1'"):
+    with pytest.raises(UsageError, match=r"'-1..1' is not the range of pixels that model=ResNet50"):
         TrainingConfig(model="ResNet50", scale="-1..1")
     with pytest.raises(UsageError, match="scale must be"):
         TrainingConfig(scale="0..2")

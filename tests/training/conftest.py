@@ -14,7 +14,7 @@ LABELS = ("blue", "green", "red")
 
 @pytest.fixture(scope="session")
 def colour_image() -> Callable[..., Image.Image]:
-    """An image of one noisy colour, of a size that follows from the seed."""
+    """An image of one noisy colour, with a size that depends on the seed."""
 
     def make(label: str, seed: int) -> Image.Image:
         random = np.random.default_rng(seed)
@@ -27,7 +27,7 @@ def colour_image() -> Callable[..., Image.Image]:
 
 @pytest.fixture(scope="session")
 def examples(tmp_path_factory, colour_image) -> str:
-    """60 images of three colours to train on, 15 to evaluate."""
+    """60 images of three colours for training, 15 for evaluation."""
     folder = tmp_path_factory.mktemp("colours")
     rows = []
     for number in range(75):
@@ -42,7 +42,7 @@ def examples(tmp_path_factory, colour_image) -> str:
 
 @pytest.fixture
 def fn_args(examples, tmp_path) -> Callable[..., SimpleNamespace]:
-    """What TFX's Trainer hands over, for a name below the test's folder."""
+    """The FnArgs of TFX's Trainer, with outputs in a subfolder of the test's folder."""
 
     def make(name: str = "run", **changes: object) -> SimpleNamespace:
         values = {

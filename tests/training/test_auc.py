@@ -1,4 +1,4 @@
-"""The AUC of each label: against Keras and scikit-learn, and as TFMA's metric."""
+"""The AUC of each label, compared with Keras and scikit-learn, and as TFMA's metric."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 4))
 
 @st.composite
 def answers(draw):
-    """Labels (0 or 1) and scores, float32 [examples, classes]; every label is had and missed."""
+    """Labels (0 or 1) and scores, float32 [examples, classes]; each label is 0 and 1 somewhere."""
     shape = draw(SHAPES)
     truth = draw(arrays.arrays(np.float32, shape, elements=st.sampled_from([0, 1])))
     scores = draw(arrays.arrays(np.float32, shape, elements=st.floats(0, 1, width=32)))
@@ -34,7 +34,7 @@ def counted(truth, scores):
 @settings(max_examples=50)
 @given(answers())
 def test_the_mean_is_that_of_keras(answers):
-    """With the same thresholds, Keras's metric says the same."""
+    """With the same thresholds, Keras's metric is equal."""
     metric = keras.metrics.AUC(multi_label=True, thresholds=list(THRESHOLDS))
     metric.update_state(*answers)
     assert mean_area(counted(*answers).areas()) == pytest.approx(float(metric.result()), abs=1e-5)
@@ -42,7 +42,7 @@ def test_the_mean_is_that_of_keras(answers):
 
 @given(answers(), st.integers(0, 42))
 def test_batches_and_parts_add_up(answers, cut):
-    """It does not matter how examples are cut into batches, and batches into parts."""
+    """The result does not depend on batches, or on which accumulators count them."""
     truth, scores = answers
     whole, first, second = counted(truth, scores), counted(truth[:cut], scores[:cut]), None
     second = counted(truth[cut:], scores[cut:])
@@ -53,9 +53,9 @@ def test_batches_and_parts_add_up(answers, cut):
 @pytest.mark.parametrize("base_rate", [0.5, 0.001])
 @pytest.mark.parametrize("seed", range(5))
 def test_it_is_that_of_scikit_learn(base_rate, seed):
-    """Each label's area is the exact one, with weights, ties and answers without a say.
+    """Each label's area is exact, with weights, ties and examples of weight 0.
 
-    Also where all scores are close to 0, as those of rare labels are.
+    This includes rare labels, whose scores are all close to 0.
     """
     random = np.random.default_rng(seed)
     truth = random.integers(0, 2, (300, 3)).astype(np.float32)
@@ -72,7 +72,7 @@ def test_it_is_that_of_scikit_learn(base_rate, seed):
 
 
 def test_labels_that_tell_nothing():
-    """What all have, or none, has no area, and the mean is that of the others."""
+    """A label that all or no examples have has no area, and is not part of the mean."""
     truth = np.array([[1, 1, 0], [0, 1, 0]], np.float32)
     scores = np.array([[0.9, 0.5, 0.5], [0.1, 0.5, 0.5]], np.float32)
     areas = counted(truth, scores).areas()

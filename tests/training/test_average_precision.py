@@ -1,4 +1,4 @@
-"""Average precision: by hand, and against COCO's own evaluation."""
+"""Average precision, computed by hand, and compared with COCO's own evaluation."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def precisions(*images):
         ([(HERE, 0)], [(HERE, 1, 0.9)], {0: 0}),
         ([(HERE, 0)], [], {0: 0}),
         ([], [(HERE, 0, 0.9)], {}),
-        # What is found twice is found once; a false box counts where it scores higher.
+        # A second match is false; a false box counts if its score is higher.
         ([(HERE, 0)], [(HERE, 0, 0.9), (NEARLY_HERE, 0, 0.8)], {0: 1}),
         ([(HERE, 0)], [(HERE, 0, 0.8), (THERE, 0, 0.9)], {0: 0.5}),
-        # The better score comes first, and takes the box that it overlaps most.
+        # The box with the better score comes first, and matches the box that it overlaps most.
         ([(HERE, 0), (NEARLY_HERE, 0)], [(HERE, 0, 0.9), (HARDLY_HERE, 0, 0.8)], {0: 51 / 101}),
         ([(HERE, 0), (NEARLY_HERE, 0)], [(NEARLY_HERE, 0, 0.9), (HERE, 0, 0.8)], {0: 1}),
         # Half of the boxes: recalls 0, 0.01, …, 0.5 are reached, of 101.
@@ -62,7 +62,7 @@ def test_one_image(is_there, is_found, expected):
 
 
 def test_images_are_ranked_together():
-    """Scores of all images are compared: here right, false, right, so 1, then 2 of 3."""
+    """Boxes of all images are ranked by score: here right, false, right, so 1, then 2 of 3."""
     images = (
         (true((HERE, 0)), found((HERE, 0, 0.9), (THERE, 0, 0.5))),
         (true((HERE, 0)), found((HERE, 0, 0.4))),
@@ -71,21 +71,21 @@ def test_images_are_ranked_together():
 
 
 def test_padding_is_no_box():
-    """Rows of -1 are left out."""
+    """Rows of -1 are skipped."""
     padded = np.vstack([true((HERE, 0)), np.full((2, 5), -1, np.float32)])
     answers = np.vstack([np.full((2, 6), -1, np.float32), found((HERE, 0, 0.1))])
     assert precisions((padded, answers)) == {0: 1}
 
 
 def test_overlaps_of_boxes_without_area():
-    """They overlap nothing, themselves neither."""
+    """Boxes without area overlap nothing, not even themselves."""
     boxes = np.array([(0.2, 0.2, 0.2, 0.5), HERE], np.float32)
     np.testing.assert_allclose(intersections_over_unions(boxes, boxes), [[0, 0], [0, 1]])
 
 
 CORNERS = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 3), st.integers(1, 3))
 LABELS = st.integers(0, 2)
-# Distinct scores: of equal ones it is not said which comes first.
+# Distinct scores, because the order of equal scores is not specified.
 IMAGES = st.lists(
     st.tuples(
         st.lists(st.tuples(CORNERS, LABELS), max_size=5),
@@ -106,7 +106,7 @@ def arrays(images, random):
 
 
 def of_coco(images):
-    """Return the AP by class that COCO's own evaluation gives at an overlap of half."""
+    """Return the AP by class of COCO's own evaluation, at an overlap of half."""
     truth, answers = COCO(), []
     annotations = [
         {
@@ -119,7 +119,7 @@ def of_coco(images):
         }
         for number, (image, (x1, y1, x2, y2, label)) in enumerate(
             ((image, row) for image, (there, _) in enumerate(images) for row in there.tolist()),
-            start=1,  # 0 stands for no box
+            start=1,  # 0 means no box
         )
     ]
     labels = sorted({item["category_id"] for item in annotations})
@@ -133,26 +133,26 @@ def of_coco(images):
             [image, x1, y1, x2 - x1, y2 - y1, score, label]
             for x1, y1, x2, y2, label, score in seen.tolist()
         ]
-    with redirect_stdout(io.StringIO()):  # it tells what it does
+    with redirect_stdout(io.StringIO()):  # it prints its progress
         truth.createIndex()
         evaluation = COCOeval(truth, truth.loadRes(np.reshape(answers, (-1, 7))), "bbox")
         evaluation.params.iouThrs = np.array([0.5])
         evaluation.evaluate()
         evaluation.accumulate()
-    # precision is by overlap, recall, class, area (all of them first) and boxes of an image.
+    # The axes of precision: overlap, recall, class, area (first: all), boxes of an image.
     found = evaluation.eval["precision"][0, :, :, 0, -1].mean(axis=0)
     return dict(zip(labels, found.tolist(), strict=True))
 
 
 def has_boxes(images):
-    """Say whether some box is there and some was found: pycocotools takes nothing less."""
+    """Return whether there are true and found boxes, without which pycocotools fails."""
     return all(any(boxes) for boxes in zip(*images, strict=True)) if images else False
 
 
 @settings(max_examples=50)
 @given(IMAGES.filter(has_boxes), st.integers(0, 9))
 def test_it_is_that_of_coco(images, seed):
-    """pycocotools says the same of any boxes, and so do two counts that are merged."""
+    """pycocotools gives the same for any boxes, and so do merged counts."""
     images = list(arrays(images, np.random.default_rng(seed)))
     expected = of_coco(images)
     assert precisions(*images) == pytest.approx(expected)
@@ -164,7 +164,7 @@ def test_it_is_that_of_coco(images, seed):
 
 
 def test_what_is_found_again_is_false():
-    """Of two boxes of an image, one is found twice before the other: right, false, right."""
+    """One of two boxes is matched twice before the other is matched: right, false, right."""
     image = true((HERE, 0), (THERE, 0)), found((HERE, 0, 0.9), (HERE, 0, 0.8), (THERE, 0, 0.7))
     assert of_coco([image]) == pytest.approx({0: (51 + 50 * 2 / 3) / 101})
     assert precisions(image) == pytest.approx({0: (51 + 50 * 2 / 3) / 101})
@@ -173,7 +173,7 @@ def test_what_is_found_again_is_false():
 
 
 def test_overlap_is_of_what_found_each_box():
-    """The overlaps add up over the boxes that were found, also of counts that are merged."""
+    """The overlaps of matched boxes add up, also of merged counts."""
     matches, other = BoxMatches(), BoxMatches()
     matches.add(true((HERE, 0), (THERE, 0)), found((NEARLY_HERE, 0, 0.9), (THERE, 0, 0.8)))
     other.add(true((THERE, 1)), found((THERE, 1, 0.1)))
@@ -184,7 +184,7 @@ def test_overlap_is_of_what_found_each_box():
 
 
 def test_scores_that_are_equal():
-    """What was given first comes first, in an image and over all of them; 0 is no score."""
+    """With equal scores, the first box comes first, in an image and over all; 0 is padding."""
     boxes = [(THERE, 0, 0.5)] * 39
     assert precisions((true((HERE, 0)), found((HERE, 0, 0.5), *boxes))) == {0: 1}
     assert precisions((true((HERE, 0)), found(*boxes, (HERE, 0, 0.5)))) == pytest.approx(

@@ -1,4 +1,4 @@
-"""Boxes on the grid and back."""
+"""Boxes encoded on the grid and decoded."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from recordgen.training.box_grid import decode, encode, grid_size
 
-SIZE = (30, 50)  # no multiples of a cell: 8 rows, 13 columns
+SIZE = (30, 50)  # not multiples of a cell: 8 rows, 13 columns
 CLASSES = 3
 
-# Where the centre lies, in cells and within the cell, and the size in shares of the room around it.
+# The centre: its cell, and its place in the cell. The size: in shares of the room around it.
 PLACES = st.tuples(st.integers(0, 3), st.integers(0, 5))
 SHARES = st.floats(0.0625, 0.9375, width=32)
 BOXES = st.dictionaries(PLACES, st.tuples(SHARES, SHARES, SHARES, SHARES, st.integers(0, 2)))
 
 
 def laid(boxes):
-    """Return boxes (left, top, right, bottom, in shares) of all sizes, at least two cells apart."""
+    """Return boxes (left, top, right, bottom, in shares) of all sizes, two or more cells apart."""
     height, width = SIZE
     for (row, column), (x, y, w, h, label) in boxes.items():
         centre_x, centre_y = (2 * column + x) * 4, (2 * row + y) * 4
@@ -38,7 +38,7 @@ def laid(boxes):
 @settings(max_examples=50)
 @given(st.lists(BOXES, min_size=1, max_size=3))
 def test_boxes_come_back(images):
-    """decode(encode(boxes)) gives the boxes, of images with any number of them."""
+    """decode(encode(boxes)) gives the boxes, for any number of boxes in an image."""
     rows = [sorted(laid(boxes)) for boxes in images]
     most = max(1, *map(len, rows))
     padded = np.full((len(rows), most, 5), -1, np.float32)
@@ -48,7 +48,7 @@ def test_boxes_come_back(images):
     found = decode(cells.scores, tf.one_hot(cells.labels, CLASSES), cells.boxes, SIZE, most)
     for number, boxes in enumerate(rows):
         scores = found.scores[number].numpy()
-        # Around a centre scores fall off, so that there is one peak for each box.
+        # Scores fall off around a centre, so that each box has one peak.
         assert scores.tolist() == [1.0] * len(boxes) + [0.0] * (most - len(boxes))
         back = np.column_stack([found.boxes[number], found.labels[number]])[: len(boxes)]
         back = back[np.lexsort(back.T[::-1])]
@@ -64,12 +64,12 @@ def test_boxes_come_back(images):
     ],
 )
 def test_the_grid_covers_the_image(image_size, grid):
-    """Sides are rounded up."""
+    """The numbers of rows and columns are rounded up."""
     assert grid_size(image_size) == grid
 
 
 def test_a_small_box_within_a_large_one():
-    """Each cell belongs to the box whose centre is nearest, measured by the boxes' sizes."""
+    """Each cell belongs to the box with the nearest centre, relative to the boxes' sizes."""
     boxes = tf.constant([[[0.0, 0.0, 1.0, 1.0], [0.6, 0.6, 0.7, 0.7]]])
     cells = encode(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
     labels = cells.labels[0].numpy()
@@ -80,7 +80,7 @@ def test_a_small_box_within_a_large_one():
 
 
 def test_of_two_boxes_in_one_cell_one_is_left():
-    """Nothing can tell them apart."""
+    """A cell has only one box."""
     boxes = tf.constant([[[0.1, 0.1, 0.3, 0.3], [0.11, 0.11, 0.3, 0.3]]])
     cells = encode(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
     found = decode(cells.scores, tf.one_hot(cells.labels, 2), cells.boxes, (64, 64), 2)

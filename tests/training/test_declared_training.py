@@ -1,4 +1,4 @@
-"""Declared columns: from rows to a model, and what Keras, Kubeflow's step and TFMA say of it."""
+"""Declared columns: from rows to a model, evaluated by Keras, Kubeflow's step and TFMA."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCHEMA = {
 
 @pytest.fixture(scope="module")
 def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
-    """Each column says a part of ``sum``; ``verdict`` whether it is above 0. Some have none."""
+    """Each column has a part of ``sum``; ``verdict`` is its sign. Some targets are missing."""
     random = np.random.default_rng(0)
     folder = tmp_path_factory.mktemp("images")
     lights = np.linspace(-1, 1, 11)
@@ -97,7 +97,7 @@ def stored(output: str, split: str) -> list[bytes]:
 
 
 class Classifier(NamedTuple):
-    """A training of classes: the dataset's folder, the model's, and what was logged."""
+    """A training of classes: the folders of dataset and model, and the log."""
 
     output: str
     model: str
@@ -114,7 +114,7 @@ def classifier(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.mark.slow
 def test_classes(classifier: Classifier) -> None:
-    """All columns together say more than any; what is logged is what Kubeflow's step measures."""
+    """All columns together are better than any; the logged score is that of Kubeflow's step."""
     output, model, logged = classifier
     found = evaluate(model, output, read_dataset(output), "eval")
     assert found.measure == "accuracy"
@@ -122,7 +122,7 @@ def test_classes(classifier: Classifier) -> None:
     assert last
     assert found.score == pytest.approx(float(last[1]), abs=1e-4)
     assert found.score > 0.85
-    assert found.examples == ROWS // 4 - ROWS // 20  # those without a label do not count
+    assert found.examples == ROWS // 4 - ROWS // 20  # unlabelled examples do not count
     records = stored(output, "eval")
     answer = CppModel(model).run("serving_default", examples=records)
     assert answer["labels"].shape == answer["scores"].shape == (len(records), 2)
@@ -134,7 +134,7 @@ def test_classes(classifier: Classifier) -> None:
 
 @pytest.mark.slow
 def test_the_evaluator_of_tfx_measures_the_same(classifier: Classifier, tmp_path: Path) -> None:
-    """TFMA, with the pipelines' own configuration, leaves out what has no label, too."""
+    """TFMA, with the pipelines' own configuration, also skips unlabelled examples."""
     tfma = pytest.importorskip("tensorflow_model_analysis", exc_type=ImportError)
     from pipelines.pipeline import eval_config
 
@@ -153,7 +153,7 @@ def test_the_evaluator_of_tfx_measures_the_same(classifier: Classifier, tmp_path
 
 @pytest.mark.slow
 def test_a_number_and_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
-    """A number is predicted in its own scale; examples without it are answered, too."""
+    """A number is predicted in its own scale, also for examples without a target."""
     changes = {"right": "ignored", "verdict": "ignored", "sum": "float_label", "blank": "text"}
     output = converted(frame.assign(blank=""), tmp_path, {**SCHEMA, **changes})
     model = trained(output, tmp_path, epochs=12)
@@ -176,14 +176,14 @@ def test_a_number_and_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
 
 
 def test_a_list_of_any_length_is_summarised() -> None:
-    """Count, mean, standard deviation, least and greatest; of no numbers 0."""
+    """A list becomes count, mean, standard deviation, minimum and maximum; all 0 if empty."""
     from recordgen.training.tables import _as_numbers
 
     values = tf.ragged.constant([[3.0, 1.0], [], [-2.0]], row_splits_dtype=tf.int64)
     assert _as_numbers(values).numpy().tolist() == [[2, 2, 1, 1, 3], [0] * 5, [1, -2, 0, -2, -2]]
 
 
-# schema, settings, what is wrong
+# schema, settings, the error
 WRONG = [
     ({"verdict": "text"}, {}, DataError, "no column is the target, only use, left"),
     ({"verdict": "ignored", "use": "label"}, {}, DataError, "has the one class TRAIN in split"),
@@ -200,7 +200,7 @@ def test_nothing_to_learn(
     error: type[Exception],
     message: str,
 ) -> None:
-    """Said before anything is trained."""
+    """The error is reported before training."""
     some = frame[frame["use"] == "TRAIN"][:20]
     output = converted(some, tmp_path, {**SCHEMA, **changes})
     with pytest.raises(error, match=message):
@@ -208,16 +208,16 @@ def test_nothing_to_learn(
 
 
 def test_no_rows_to_train_on(frame: pd.DataFrame, tmp_path: Path) -> None:
-    """A split that is not there is named."""
+    """The error names a missing split."""
     output = converted(frame[frame["use"] == "VALIDATION"], tmp_path, SCHEMA)
     with pytest.raises(DataError, match="no example in split 'train', only in eval"):
         trained(output, tmp_path)
 
 
 def test_a_label_and_nothing_else(tmp_path: Path) -> None:
-    """There must be something that it is predicted from."""
+    """There must be another column to predict the target from."""
     rows = pd.DataFrame({"use": ["TRAIN"] * 4, "kind": ["a", "b"] * 2})
     output = converted(rows, tmp_path, {"use": "split", "kind": "label"})
     trainer = TableTrainer(output, "train", read_dataset(output), TrainingConfig())
-    with pytest.raises(DataError, match="there is no column beside the target"):
+    with pytest.raises(DataError, match="there is no column other than the target"):
         trainer.check()

@@ -1,4 +1,4 @@
-"""Boxes: from rows to a model, and what its signatures, Kubeflow's step and TFMA say of it."""
+"""Boxes: from rows to a model, evaluated by its signatures, Kubeflow's step and TFMA."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAST = {"image_size": [SIDE, SIDE], "batch_size": 8, "epochs": 6, "learning_rate
 
 
 def picture(number):
-    """Return a noisy image with up to two coloured boxes, and these: (label, x0, y0, x1, y1)."""
+    """Return a noisy image with up to two coloured boxes, and the boxes (label, x0, y0, x1, y1)."""
     random = np.random.default_rng(number)
     pixels = random.integers(0, 60, (SIDE, SIDE, 3), np.uint8)
     boxes = []
@@ -43,7 +43,7 @@ def picture(number):
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
-    """150 images, every fifth to evaluate; a third shows nothing."""
+    """150 images, every fifth for evaluation; a third has no boxes."""
     folder = tmp_path_factory.mktemp("boxes")
     rows = []
     for number in range(150):
@@ -71,7 +71,7 @@ def trained(dataset, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def answers(trained, dataset):
-    """What the model and the records say of the evaluation split: boxes, and true boxes."""
+    """The model's boxes and the true boxes of the evaluation split."""
     served, records = CppModel(trained[0]), trainer.records_of(dataset)
     truth = served.run("truth", examples=records)
     assert truth["weight"].tolist() == [1.0] * 30
@@ -97,7 +97,7 @@ def test_it_learns(trained, answers):
 
 @pytest.mark.slow
 def test_scores_are_boxes(answers):
-    """Best first, within the image, each with one class; rows of -1 where there are no more."""
+    """Best first, within the image, each with one class; padded with rows of -1."""
     found, _ = answers
     assert found.shape == (30, SIDE // 4 * SIDE // 4, 6)  # there are fewer cells than 100
     are_boxes = found[..., 5] > 0
@@ -111,7 +111,7 @@ def test_scores_are_boxes(answers):
 
 @pytest.mark.slow
 def test_truth_is_what_was_written(answers, dataset):
-    """All boxes of the import file, by number of the label; none for images that show nothing."""
+    """Truth has all boxes of the import file, by label number; images may have none."""
     _, truth = answers
     there = sorted(row for image in truth.tolist() for row in image if row[4] >= 0)
     assert (truth[truth[..., 4] < 0] == -1).all()
@@ -126,7 +126,7 @@ def test_truth_is_what_was_written(answers, dataset):
 
 @pytest.mark.slow
 def test_serving_answers_raw_images(trained):
-    """serving_default takes bytes of any size, and names what it finds."""
+    """serving_default accepts image files of any size, and returns labelled boxes."""
     images, expected = [], []
     for number in (1001, 1002, 1004, 1005):
         image, boxes = picture(number)
@@ -153,7 +153,7 @@ def test_serving_answers_raw_images(trained):
 
 @pytest.mark.slow
 def test_kubeflow_evaluates(trained, dataset, answers):
-    """The step's score, and that of each label, are those of the answers."""
+    """The step's score and the labels' scores agree with the model's answers."""
     found = evaluate(trained[0], dataset, read_dataset(dataset), "eval")
     expected = precisions(answers)
     assert (found.measure, found.examples) == ("map", 30)
@@ -161,12 +161,12 @@ def test_kubeflow_evaluates(trained, dataset, answers):
     assert found.by_label == pytest.approx(
         {f"map/{LABELS[number]}": precision for number, precision in expected.items()}
     )
-    assert 0 < found.loss < 1 - found.score / 2  # what is found overlaps by half at least
+    assert 0 < found.loss < 1 - found.score / 2  # matches overlap at least by half
 
 
 @pytest.mark.slow
 def test_labels_are_compared_by_name(trained, dataset, answers, tmp_path):
-    """Other numbers change nothing; of a label that the model does not know, no box is found."""
+    """Other numbers of labels change nothing; no box of an unknown label is found."""
     rows = Path(dataset).with_name("a.csv").read_text().replace("red", "amber")
     Path(dataset).with_name("b.csv").write_text(rows)
     convert(Path(dataset).with_name("b.csv"), tmp_path / "out")
@@ -180,18 +180,18 @@ def test_labels_are_compared_by_name(trained, dataset, answers, tmp_path):
 
 @pytest.mark.slow
 def test_kubeflow_needs_objects(trained, tmp_path):
-    """Where nothing is shown, nothing can be found."""
+    """Images without boxes have no score."""
     picture(0)[0].save(tmp_path / "a.png")
     (tmp_path / "a.csv").write_text("VALIDATION,a.png,,,,,,,,,\n")
     out = str(tmp_path / "out")
     convert(str(tmp_path / "a.csv"), out, task="object_detection")
-    with pytest.raises(DataError, match=r"split 'eval' has no object: there is no map of it"):
+    with pytest.raises(DataError, match=r"split 'eval' has no object, so it has no map"):
         evaluate(trained[0], out, read_dataset(out), "eval")
 
 
 @pytest.mark.slow
 def test_tfma_says_the_same(trained, dataset, answers, tmp_path):
-    """Ours in the pipeline's Evaluator, and COCO's of TFMA, which it is held to."""
+    """Our metric in the pipeline's Evaluator agrees with TFMA's own COCO metric."""
     tfma = pytest.importorskip("tensorflow_model_analysis")
     from pipelines.pipeline import eval_config
 
@@ -202,7 +202,7 @@ def test_tfma_says_the_same(trained, dataset, answers, tmp_path):
         "class_ids": [0, 1, 2],
         "iou_thresholds": [0.5],
         "max_num_detections": 100,
-        "num_thresholds": 1000,  # of scores: fewer than it has by default, which take a minute
+        "num_thresholds": 1000,  # fewer than the default, which takes a minute
     }
     config.metrics_specs[0].metrics.add(
         class_name="COCOMeanAveragePrecision", config=json.dumps(coco)
@@ -224,31 +224,31 @@ def test_tfma_says_the_same(trained, dataset, answers, tmp_path):
 
 
 def test_the_loss_of_a_right_answer():
-    """It is next to nothing, and each part of a wrong one adds to it."""
+    """The loss is almost 0, and each part of a wrong answer adds to it."""
     wanted = np.zeros((1, 3, 3, 6), np.float32)
     wanted[..., 1] = -1
     wanted[0, 1, 1] = (1, 2, 0.1, 0.2, 0.3, 0.4)
-    said = np.zeros((1, 3, 3, 8), np.float32)
-    said[..., 0] = -10
-    said[0, 1, 1] = (10, 0.1, 0.2, 0.3, 0.4, 0, 0, 20)
+    cells = np.zeros((1, 3, 3, 8), np.float32)
+    cells[..., 0] = -10
+    cells[0, 1, 1] = (10, 0.1, 0.2, 0.3, 0.4, 0, 0, 20)
 
     def loss(change=None, value=0.0):
-        changed = said.copy()
+        changed = cells.copy()
         if change is not None:
             changed[change] = value
         return float(cells_loss(tf.constant(wanted), tf.constant(changed)))
 
     assert loss() == pytest.approx(0, abs=1e-5)
-    assert loss((0, 0, 0, 0), 10) > 1  # a box that is not there
-    assert loss((0, 1, 1, 0), -10) > 1  # one that was not found
+    assert loss((0, 0, 0, 0), 10) > 1  # a false box
+    assert loss((0, 1, 1, 0), -10) > 1  # a missed box
     assert loss((0, 1, 1, 5), 40) > 1  # another class
-    assert loss((0, 1, 1, 1), 2.1) > 1  # somewhere else
-    assert loss((0, 0, 0, 1), 9) == loss()  # of cells without a box only the score counts
+    assert loss((0, 1, 1, 1), 2.1) > 1  # another place
+    assert loss((0, 0, 0, 1), 9) == loss()  # in cells without a box, only the score counts
 
 
 @pytest.mark.parametrize("augmentation", [0, 0.5])
 def test_targets_follow_the_image(dataset, augmentation):
-    """Where a cell is a box's centre, the image shows its colour, cropped or not."""
+    """At the cell of a box's centre, the image has the box's colour, cropped or not."""
     config = TrainingConfig.from_custom_config({**FAST, "augmentation": augmentation})
     trainer = ObjectDetector(dataset, "train", read_dataset(dataset), config)
     assert trainer.steps_per_epoch() == 15

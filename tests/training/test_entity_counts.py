@@ -1,4 +1,4 @@
-"""F1 of entities: against sets of spans and seqeval, and where there is little to count."""
+"""F1 of entities, compared with sets of spans and seqeval; edge cases."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ NAMES = np.array(tag_names(["city", "date", "person"]))
 
 
 def spans(tags):
-    """Return the entities of one text's tags (-1: no token), as the reading of IOB has them."""
+    """Return the entities of one text's tags (-1 for padding), as the reader of IOB does."""
     tags = [NAMES[tag] for tag in tags if tag >= 0]
     tokens = [Token(place, place + 1) for place in range(len(tags))]
     return set(spans_of(tokens, tags)[0])
 
 
-def f1_of(truth, said):
-    """Return F1 of all entities, counted text by text in sets."""
+def f1_of(truth, predicted):
+    """Return the F1 of all entities, counted text by text in sets."""
     right = true = found = 0
-    for one, other in zip(truth, said, strict=True):
+    for one, other in zip(truth, predicted, strict=True):
         wanted, given = spans(one), spans(np.where(one < 0, -1, other))
         right, true, found = right + len(wanted & given), true + len(wanted), found + len(given)
     return 2 * right / (true + found) if true else float("nan")
@@ -32,23 +32,23 @@ def f1_of(truth, said):
 @given(st.data())
 @settings(max_examples=50)
 def test_f1_is_that_of_sets_of_spans(data):
-    """NumPy counts entities as sets of spans do: exact tokens and label, I- may begin one."""
+    """NumPy counts entities like sets of spans: same tokens and label; I- may begin an entity."""
     shape = (data.draw(st.integers(1, 4)), data.draw(st.integers(1, 8)))
     tags = st.lists(
         st.lists(st.integers(0, 6), min_size=shape[1], max_size=shape[1]),
         min_size=shape[0],
         max_size=shape[0],
     )
-    truth, said = np.array(data.draw(tags)), np.array(data.draw(tags))
+    truth, predicted = np.array(data.draw(tags)), np.array(data.draw(tags))
     for row, length in enumerate(data.draw(st.tuples(*[st.integers(0, shape[1])] * shape[0]))):
         truth[row, length:] = -1
     whole, parts = EntityCounts(3), EntityCounts(3)
-    whole.add(truth, said)
+    whole.add(truth, predicted)
     for row in range(shape[0]):
         part = EntityCounts(3)
-        part.add(truth[row : row + 1], said[row : row + 1])
+        part.add(truth[row : row + 1], predicted[row : row + 1])
         parts.merge(part)
-    np.testing.assert_equal(whole.f1(), f1_of(truth, said))
+    np.testing.assert_equal(whole.f1(), f1_of(truth, predicted))
     np.testing.assert_equal(parts.f1(), whole.f1())
     assert entities(truth).tolist() == sorted(
         [text, first, end - 1, NAMES.tolist().index(f"B-{label}") // 2]
@@ -59,14 +59,16 @@ def test_f1_is_that_of_sets_of_spans(data):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_f1_is_that_of_seqeval(seed):
-    """Over all entities and by label, the reference counts the same; of any tags in any order."""
+    """seqeval counts the same, over all entities and by label, for any tags in any order."""
     seqeval = pytest.importorskip("seqeval.metrics")
     random = np.random.default_rng(seed)
     truth = random.choice(7, (6, 12), p=[0.3, *[0.7 / 6] * 6])
-    said = np.where(random.random(truth.shape) < 0.7, truth, random.integers(0, 7, truth.shape))
+    predicted = np.where(
+        random.random(truth.shape) < 0.7, truth, random.integers(0, 7, truth.shape)
+    )
     counts = EntityCounts(3)
-    counts.add(truth, said)
-    tags = NAMES[truth].tolist(), NAMES[said].tolist()
+    counts.add(truth, predicted)
+    tags = NAMES[truth].tolist(), NAMES[predicted].tolist()
     assert counts.f1() == pytest.approx(seqeval.f1_score(*tags))
     by_label = seqeval.f1_score(*tags, average=None)
     assert list(counts.f1_by_label().values()) == pytest.approx(by_label)
@@ -87,37 +89,37 @@ TAGS = [
 
 
 def test_entities_of_tags():
-    """Where each begins and ends; those of a text never reach into the next one."""
+    """First and last tokens are right; an entity never reaches into the next text."""
     expected = [(row, *entity) for row, (_, found) in enumerate(TAGS) for entity in found]
     assert list(map(tuple, entities(np.array([tags for tags, _ in TAGS])).tolist())) == expected
 
 
 def test_an_entity_is_right_where_it_stands():
-    """The same tokens and label in another text, or at another place, are another entity."""
+    """The same label in another text, or at another place, is another entity."""
     truth = np.array([[1, 2, 0, 0], [0, 0, 0, 5]])
     same_places_of_others = np.array([[0, 0, 0, 5], [1, 2, 0, 0]])
     longer, other_label = truth.copy(), truth.copy()
     longer[0, 2], other_label[0, :2] = 2, (3, 4)
-    for said, right in (
+    for predicted, right in (
         (truth, [1, 0, 1]),
         (same_places_of_others, [0, 0, 0]),
         (longer, [0, 0, 1]),
         (other_label, [0, 0, 1]),
     ):
         counts = EntityCounts(3)
-        counts.add(truth, said)
+        counts.add(truth, predicted)
         assert counts.true.tolist() == [1, 0, 1]
         assert counts.right.tolist() == right
         assert counts.found.sum() == 2
         assert counts.true.dtype == counts.found.dtype == np.int64
-    # Neither is the last label of the first text the first label of the second one.
+    # The last label of the first text is not the first label of the second text either.
     counts = EntityCounts(3)
     counts.add(np.array([[5, 0], [0, 0]]), np.array([[0, 0], [1, 0]]))
     assert (counts.found.sum(), counts.right.sum()) == (1, 0)
 
 
 def test_f1_by_label():
-    """Each label has its own; one that no entity has, has none. Merged counts add up."""
+    """Each label with entities has its own F1. Merged counts add up."""
     counts = EntityCounts(3)
     counts.add(np.array([[1, 2, 0, 5, 5]]), np.array([[1, 2, 3, 5, 6]]))
     assert counts.f1_by_label() == {0: 1.0, 2: 0.0}

@@ -1,4 +1,4 @@
-"""Entities in texts: from spans to a tagger, and how good it is. TFMA: see test_demo."""
+"""Entities in texts: from spans to a tagger and its score. For TFMA, see test_demo."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAMES = np.array(tag_names(["city", "date", "person"]))
 )
 @settings(max_examples=50)
 def test_a_request_is_cut_into_tokens_as_records_are(text):
-    """TensorFlow's expressions say the same as Python's."""
+    """TensorFlow's regular expressions match the same as Python's."""
     expected = [text[start:end] for start, end in tokenize(text)]
     assert [token.decode() for token in split_tokens(tf.constant([text]))[0].numpy()] == expected
 
@@ -51,18 +51,18 @@ def dataset(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(dataset, tmp_path_factory):
-    """The folder of a model that knows the sentences fairly well, and what training logged."""
+    """The folder of a model that knows the sentences fairly well, and the log of its training."""
     return trainer.train_and_listen(dataset, tmp_path_factory.mktemp("trained"), **FAST)
 
 
 def test_16_bits(dataset, tmp_path):
-    """The tagger's masks have the numbers that its layers compute with."""
+    """The tagger's masks have the dtype of its layers."""
     trainer.train(dataset, tmp_path, **FAST | {"epochs": 1, "precision": "mixed_bfloat16"})
 
 
 @pytest.mark.slow
 def test_the_model_and_its_measure(dataset, trained):
-    """It learns; the step's F1 is that of sets of spans, and truth is what reading gives."""
+    """The model learns; the step's F1 is that of sets of spans; truth is the same as in reading."""
     model, log = trained
     assert re.search(r"epoch 4/4: loss .*, token_accuracy .*, val_loss .*, val_token_acc", log)
     found = evaluate(model, dataset, read_dataset(dataset), "eval")
@@ -79,14 +79,14 @@ def test_the_model_and_its_measure(dataset, trained):
     counts = EntityCounts(3)
     counts.add(tags.numpy(), scores.argmax(-1))
     assert found.score == pytest.approx(counts.f1())
-    # What is said of a text does not depend on its batch.
+    # The answer to a text does not depend on its batch.
     alone = served.run("evaluate", examples=records[:1])["scores"]
     np.testing.assert_allclose(scores[:1, : alone.shape[1]], alone, atol=1e-5)
 
 
 @pytest.mark.slow
 def test_labels_are_compared_by_name(dataset, trained, tmp_path):
-    """Other numbers change nothing; no entity is found of a label that the model does not know."""
+    """Other numbers of labels change nothing; no entity of an unknown label is found."""
     known = read_dataset(dataset)
     source = tmp_path / f"b{Path(known.source[0]).suffix}"
     source.write_text(Path(known.source[0]).read_text().replace('"person"', '"a person"'))
@@ -107,16 +107,16 @@ def test_labels_are_compared_by_name(dataset, trained, tmp_path):
 
 @pytest.mark.slow
 def test_serving_takes_texts(trained):
-    """Texts of any length, none at all included, are answered token by token."""
+    """Texts of any length, including empty ones, are answered token by token."""
     model = CppModel(trained[0])
     known = [text for text, _ in sentences(20)]
     answer = model.run("serving_default", text=[*known, ""])
     tokens, tags = answer["tokens"], answer["tags"]
-    for text, row, said in zip([*known, ""], tokens, tags, strict=True):
+    for text, row, predicted in zip([*known, ""], tokens, tags, strict=True):
         expected = [text[start:end].encode() for start, end in tokenize(text)]
         assert [token for token in row if token] == expected
-        assert {tag.decode() for tag in said[: len(expected)]} <= set(NAMES)
-        assert not any(said[len(expected) :])
+        assert {tag.decode() for tag in predicted[: len(expected)]} <= set(NAMES)
+        assert not any(predicted[len(expected) :])
     assert sum(tag.startswith(b"B-") for tag in tags.ravel()) >= 20
     assert (answer["scores"][tokens == b""] == 0).all()
     assert model.run("serving_default", text=[""])["tags"].shape == (1, 1)

@@ -1,4 +1,4 @@
-"""How a model is fitted: phases, rates, early stopping, precision, and going on after a kill."""
+"""Fitting a model: phases, rates, early stopping, precision, and resuming after a kill."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.preloaded import WITH_TENSORFLOW
 
 SMALL = {"image_size": [8, 8], "batch_size": 12, "epochs": 2, "learning_rate": 0.01}
 
-# All that is random, averaged or counted on the way.
+# All settings with random, averaged or counted state.
 RESUMED = {
     **SMALL,
     "augment": "photo",
@@ -39,7 +39,7 @@ RESUMED = {
     "checkpoint_minutes": 0,
 }
 
-# Trains; is killed before the n-th checkpoint, if that is not 0.
+# Trains; kills itself before the n-th checkpoint, if n is not 0.
 TRAIN = textwrap.dedent("""
     import json, os, signal, sys
     from pathlib import Path
@@ -79,7 +79,7 @@ def saved_weights(root):
 
 @pytest.mark.slow
 def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
-    """Killed by -9 in the middle of the second epoch and started again: as if nothing happened."""
+    """A training killed by -9 in the second epoch and started again gives the same weights."""
     done = train_in_process(examples, tmp_path / "whole", RESUMED)
     assert done.returncode == 0, done.stderr
     expected = saved_weights(tmp_path / "whole")
@@ -93,7 +93,7 @@ def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
     assert len(expected) > 10
     assert {dtype for dtype, _, _ in expected} == {"float32"}
     assert saved_weights(tmp_path / "killed") == expected
-    assert again.stdout.splitlines()[-1] == "float32"  # the process has its own policy again
+    assert again.stdout.splitlines()[-1] == "float32"  # the process's own policy is restored
     model = CppModel(tmp_path / "killed" / "model")
     records = trainer.records_of(examples)
     assert model.run("evaluate", examples=records)["scores"].dtype == np.float32
@@ -110,7 +110,7 @@ def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
     ],
 )
 def test_plan_phases(settings, epochs, expected):
-    """The last layer is trained alone first, then all layers with their own rate."""
+    """First only the last layer is trained, then all layers with their own rate."""
     weights = {"model": "VGG16", "weights": "w.h5"} if settings else {}
     assert plan_phases(TrainingConfig(**settings, **weights), epochs) == expected
 
@@ -173,23 +173,23 @@ def fit(examples, tmp_path):
 
 
 def test_pretrained_layers_are_frozen_first(fit):
-    """In the first phase only the last layer learns, later all; normalisation never does."""
+    """In the first phase only the last layer learns, then all layers except normalisation."""
     before, frozen, free, _ = fit(epochs=2, frozen_epochs=1)
     assert are_equal(before, frozen) == [True] * 6 + [False] * 2
     assert are_equal(frozen, free) == [False] * 2 + [True] * 4 + [False] * 2
 
 
 def test_gradients_add_up_to_the_last_step(fit):
-    """Averaged gradients change the weights in every second step, and the rate falls as ever."""
+    """Averaged gradients change the weights in every second step."""
     epochs = fit(epochs=4, accumulate=2)
     are_same = [all(are_equal(one[-2:], other[-2:])) for one, other in itertools.pairwise(epochs)]
     assert are_same == [True, False, True, False, True]  # the last: after the last epoch
 
 
 def test_the_best_weights_are_kept(fit, examples):
-    """Training stops when the loss on eval has not fallen for a while; the best epoch's stay."""
+    """Training stops if the loss on eval does not fall; the weights of the best epoch are kept."""
     data = eval_dataset(examples, batch_size=15, image_size=(8, 8))
-    # The more the model learns, the more it errs on wrong labels.
+    # The more the model learns, the higher its loss on wrong labels.
     wrong = data.map(lambda images, labels: (images, (labels + 1) % 3))
     epochs = dict(epochs=9, schedule="constant", learning_rate=0.1, patience=2)
     _, best, *worse, end = fit(wrong, **epochs)
@@ -199,7 +199,7 @@ def test_the_best_weights_are_kept(fit, examples):
 
 
 def are_equal(some, others):
-    """Return for each pair of arrays whether they are equal."""
+    """Return whether the arrays of each pair are equal."""
     return [bool((one == other).all()) for one, other in zip(some, others, strict=True)]
 
 
@@ -210,7 +210,7 @@ PLAIN = {"resize": "stretch", "augment": None}
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        # settings, how images are read for training
+        # settings, arguments of reading for training
         ({}, PLAIN),
         ({"model": "VGG16"}, PHOTO),
         ({"augment": "photo"}, PHOTO),
@@ -224,7 +224,7 @@ PLAIN = {"resize": "stretch", "augment": None}
     ],
 )
 def test_how_images_change(examples, settings, expected):
-    """Photos are cut and mirrored by default, drawings never; colours stay unless asked."""
+    """Photos are cropped and mirrored by default, drawings never; colours stay by default."""
     config = TrainingConfig(**settings)
     assert OneImageLabel(examples, "train", read_dataset(examples), config).training == expected
 
@@ -232,21 +232,21 @@ def test_how_images_change(examples, settings, expected):
 @pytest.mark.parametrize(
     ("settings", "trainer", "message"),
     [
-        # settings, the trainer, what the error says
-        ({"class_weights": "balanced"}, ManyImageLabels, "class_weights=balanced needs one label"),
-        ({"augment": "photo"}, OneTextLabel, "augment is for labels of images .* say 'auto'"),
+        # settings, the trainer, the error
+        ({"class_weights": "balanced"}, ManyImageLabels, "class_weights=balanced needs examples"),
+        ({"augment": "photo"}, OneTextLabel, "augment is for labels of images .* set it to 'auto'"),
         ({"colour": 0.1}, OneTextLabel, r"colour is for labels of images .* \(got 0.1\)"),
     ],
 )
 def test_settings_of_other_tasks(examples, settings, trainer, message):
-    """A setting that the task cannot heed is refused."""
+    """A setting that does not apply to the task is refused."""
     dataset = read_dataset(examples)
     with pytest.raises(UsageError, match=message):
         trainer(examples, "train", dataset, TrainingConfig(**settings)).check_settings()
 
 
 def test_weights_from_a_file(tmp_path):
-    """A backbone takes the weights of a file; those of another model are refused."""
+    """A backbone loads the weights of a file; weights of another model are refused."""
     size = dict(image_size=(32, 32))
     random = build_model(TrainingConfig(model="VGG16", **size), 3, "softmax")
     expected = backbone_of(random).get_weights()
@@ -261,7 +261,7 @@ def test_weights_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "changes", "message"),
     [
-        # settings, changes of fn_args, what the error says
+        # settings, changes of fn_args, the error
         ({"patience": 1}, {"eval_files": []}, "patience=1 needs a split eval with labelled"),
         (
             {"model": "VGG16", "weights": "/nowhere/w.h5"},
@@ -271,6 +271,6 @@ def test_weights_from_a_file(tmp_path):
     ],
 )
 def test_settings_that_do_not_go_with_the_data(fn_args, settings, changes, message):
-    """What cannot be trained is said before the first step."""
+    """The error is reported before the first step."""
     with pytest.raises((UsageError, SourceError), match=message):
         run_fn(fn_args(custom_config={**SMALL, "image_size": [32, 32], **settings}, **changes))

@@ -1,4 +1,4 @@
-"""A model is judged by the names of labels, whatever numbers the data give them."""
+"""A model is evaluated by the names of labels, whatever their numbers in the data."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def model(dataset: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model that is always right about them."""
+    """A model that is always right about these labels."""
     root = tmp_path_factory.mktemp("model")
     return trainer.train(dataset, root, batch_size=8, epochs=5, learning_rate=0.05)
 
 
 def test_the_model_names_its_labels(dataset: str, model: str) -> None:
-    """The dataset's file travels in the model, and dataset.json has its digest."""
+    """The dataset's file of labels is saved with the model, and dataset.json has its digest."""
     text = Path(dataset, LABELS_FILE).read_text()
     assert Path(model, MODEL_LABELS_FILE).read_text() == text == "ape\nbee\ncat\n"
     found = read_dataset(dataset)
@@ -50,7 +50,7 @@ def test_the_model_names_its_labels(dataset: str, model: str) -> None:
 
 
 def test_several_datasets(dataset: str, tmp_path: Path) -> None:
-    """A model of a rolling window knows the labels of all spans, however each numbers them."""
+    """A model of a rolling window knows the labels of all spans, whatever their numbers."""
     other = converted(tmp_path, "cat", "dog")
     spans = [other, dataset]
     model = trainer.train(spans, tmp_path, batch_size=8, epochs=5, learning_rate=0.05)
@@ -66,7 +66,7 @@ def test_several_datasets(dataset: str, tmp_path: Path) -> None:
 
 
 def test_other_numbers(model: str, tmp_path: Path) -> None:
-    """Bee and cat, numbered otherwise, are known; the dog, which the model does not know, is wrong.
+    """Bee and cat with other numbers are known; the dog, which the model does not know, is wrong.
 
     Compared by number, the score would be 1/3 at most.
     """
@@ -74,7 +74,7 @@ def test_other_numbers(model: str, tmp_path: Path) -> None:
     found = evaluate(model, f"{tmp_path}/dog-bee-cat", other, "eval")
     assert (found.score, found.examples) == (pytest.approx(2 / 3), 3 * COUNT)
     assert found.unknown == {"dog": COUNT}
-    assert found.loss > -(2 / 3) * 1e-3  # and the dogs', whose probability is 0
+    assert found.loss > -(2 / 3) * 1e-3  # and of the dogs, whose probability is 0
     matrix = found.confusion["confusionMatrix"]
     names = [spec["displayName"] for spec in matrix["annotationSpecs"]]
     rows = [row["row"] for row in matrix["rows"]]
@@ -84,7 +84,7 @@ def test_other_numbers(model: str, tmp_path: Path) -> None:
 
 
 def test_more_labels_than_the_model_has(model: str, tmp_path: Path) -> None:
-    """Numbers beyond the model's are no error, and Kubeflow's step reports what is unknown."""
+    """Numbers beyond the model's are accepted, and Kubeflow's step reports unknown labels."""
     out = converted(tmp_path, "ape", "bee", "cat", "dog", "eel")
     artifacts = {"dataset": Artifact("1", out), "model": Artifact("2", model)}
     found = run(StepInput({}, artifacts, {}, frozenset(), ""))
@@ -98,7 +98,7 @@ def test_more_labels_than_the_model_has(model: str, tmp_path: Path) -> None:
 
 
 def test_no_label_in_common(model: str, tmp_path: Path) -> None:
-    """It is an error that shows both lists."""
+    """The error shows both lists of labels."""
     out = converted(tmp_path, "dog", "eel")
     message = (
         r"split 'eval': the model knows none of the labels that the examples have: the model "
@@ -114,7 +114,7 @@ def test_a_model_that_does_not_say_what_it_knows(dataset: str, tmp_path: Path) -
 
 
 def test_labels_that_were_changed(dataset: str) -> None:
-    """A dataset.json whose labels are not those of its digest is refused."""
+    """A dataset.json whose digest does not match its labels is refused."""
     values = read_dataset(dataset).to_json()
     with pytest.raises(ValueError, match="labels_digest does not match labels"):
         type(read_dataset(dataset)).from_json({**values, "labels": ["bee", "ape", "cat"]})

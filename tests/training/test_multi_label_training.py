@@ -1,4 +1,4 @@
-"""Several labels per image: from rows to a model, and what Keras and TFMA say of it."""
+"""Several labels per image: from rows to a model, evaluated by Keras and TFMA."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ FAST = {"image_size": [8, 8], "batch_size": 16, "epochs": 10, "learning_rate": 0
 
 
 def picture(number, *, spread=100):
-    """Return a noisy image, and the labels of those channels that were made brighter by 60.
+    """Return a noisy image, and the labels of the channels that were made brighter by 60.
 
-    By ``spread`` the channels differ anyway: as it is given, about 0.92 of all pairs can be told
-    apart, and no more.
+    Channels also differ at random, by up to ``spread``: with its default, a perfect model orders
+    about 0.92 of all pairs correctly.
     """
     random = np.random.default_rng(number)
     pixels = random.integers(0, 30, (9, 8 + number % 5, 3), np.uint8)
@@ -42,7 +42,7 @@ def picture(number, *, spread=100):
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
-    """200 images, every fifth to evaluate; every eighth shows no colour and has no label."""
+    """200 images, every fifth for evaluation; every eighth has no colour and no label."""
     folder = tmp_path_factory.mktemp("colours")
     rows = []
     for number in range(200):
@@ -56,7 +56,7 @@ def dataset(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(dataset, tmp_path_factory):
-    """The folder of a model that knows the colours, and what its training logged."""
+    """The folder of a model that knows the colours, and the log of its training."""
     return trainer.train_and_listen(dataset, tmp_path_factory.mktemp("trained"), **FAST)
 
 
@@ -68,7 +68,7 @@ def model(trained):
 
 @pytest.fixture(scope="module")
 def answers(model, dataset):
-    """What the model and the records say of the evaluation split: scores, truth, weights."""
+    """Scores, truth and weights of the evaluation split."""
     served, records = CppModel(model), trainer.records_of(dataset)
     truth = served.run("truth", examples=records)
     scores = served.run("evaluate", examples=records)["scores"]
@@ -85,7 +85,7 @@ def keras_auc(answers):
 
 @pytest.mark.slow
 def test_it_learns(answers):
-    """Each label has a probability of its own, and most pairs are told apart."""
+    """Each label has its own probability, and most pairs are ordered correctly."""
     scores, truth, _ = answers
     assert scores.shape == truth.shape == (40, 3)
     assert ((scores >= 0) & (scores <= 1)).all()
@@ -97,7 +97,7 @@ def test_it_learns(answers):
 
 @pytest.mark.slow
 def test_truth_is_what_reading_gives(answers, dataset):
-    """The same labels in the same order, and a weight of 0 for what reading leaves out."""
+    """Truth has the same labels in the same order; examples that reading skips have weight 0."""
     _, truth, weights = answers
     batches = eval_dataset(dataset, batch_size=8, image_size=(8, 8), label_mode="multi_hot")
     labels = np.concatenate([labels.numpy() for _, labels in batches])
@@ -108,9 +108,9 @@ def test_truth_is_what_reading_gives(answers, dataset):
 
 @pytest.mark.slow
 def test_serving_answers_raw_images(model):
-    """serving_default takes bytes of any size and returns all labels, best first."""
+    """serving_default accepts image files of any size, and returns all labels, best first."""
     images, expected = [], []
-    for number in (1001, 1002, 1004, 1003):  # of 8: one label, one, one, two
+    for number in (1001, 1002, 1004, 1003):  # modulo 8: one label, one, one, two
         image, shown = picture(number, spread=0)
         file = io.BytesIO()
         image.resize((30, 20)).save(file, "PNG")
@@ -125,7 +125,7 @@ def test_serving_answers_raw_images(model):
 
 @pytest.mark.slow
 def test_labels_are_compared_by_name(model, dataset, tmp_path):
-    """Other numbers change nothing; a label that the model does not know is guessed."""
+    """Other numbers of labels change nothing; an unknown label counts as guessed."""
     rows = Path(dataset).with_name("a.csv").read_text().replace("red", "amber")
     Path(dataset).with_name("b.csv").write_text(rows)
     recordgen.convert(Path(dataset).with_name("b.csv"), tmp_path / "out", task="image_multi_label")
@@ -140,7 +140,7 @@ def test_labels_are_compared_by_name(model, dataset, tmp_path):
 
 @pytest.mark.slow
 def test_tfma_says_what_keras_says(model, dataset, answers, tmp_path):
-    """The pipeline's Evaluator finds the labels in the data; unlabelled examples do not count."""
+    """The pipeline's Evaluator takes labels from the data; unlabelled examples do not count."""
     tfma = pytest.importorskip("tensorflow_model_analysis")
     from pipelines.pipeline import eval_config
 
@@ -165,7 +165,7 @@ def test_tfma_says_what_keras_says(model, dataset, answers, tmp_path):
 
 @pytest.mark.slow
 def test_the_log_has_the_auc(trained):
-    """Of training and of validation, epoch by epoch."""
+    """The log has the AUC of training and validation for each epoch."""
     _, log = trained
     for epoch in range(1, 11):
         line = rf"epoch {epoch}/10: auc \d\.\d+, loss .*, val_auc \d\.\d+, val_loss"
@@ -173,8 +173,8 @@ def test_the_log_has_the_auc(trained):
 
 
 def test_examples_without_a_model(tmp_path):
-    """Examples of any kind can be written, and no model learns them: said before training."""
+    """Examples of any kind can be written, but have no model; the error comes before training."""
     write(iter([{"x": 1.0}]), str(tmp_path / "out"))
-    expected = "out: there is no model for the task 'examples'; train one of your own on recordgen"
+    expected = "out: there is no model for the task 'examples'; train your own model with recordgen"
     with pytest.raises(DataError, match=expected):
         trainer.train(str(tmp_path / "out"), tmp_path, **FAST)

@@ -25,9 +25,9 @@ SETTINGS = {
     "checkpoint_minutes": 0,
 }
 
-# Trains in one process for each port, or on two devices of one process if there are no ports. Each
-# tells which images it saw in which order, and the weights of each of its copies at the end. The
-# chief is killed when all workers have written their n-th positions, if n is not 0.
+# Trains in one process for each port, or on two devices of one process without ports. Each process
+# reports the images that it saw, in order, and the final weights of each of its copies. If n is not
+# 0, the chief is killed when all workers have written their n-th positions.
 TRAIN = textwrap.dedent("""
     import hashlib, json, os, signal, sys
     from pathlib import Path
@@ -40,32 +40,34 @@ TRAIN = textwrap.dedent("""
     root = Path(root)
     digest = lambda array: hashlib.sha256(array.tobytes()).hexdigest()
     seen, calls = [], 0
-    divide, agree, forget = Replicas.divide, Replicas.chiefs_number, Fitting.forget
+    divide, broadcast = Replicas.divide, Replicas.broadcast_number
+    remove_checkpoints = Fitting.remove_checkpoints
 
-    def dividing(replicas, batch):
+    def divide_and_note(replicas, batch):
         seen.append([digest(image) for image in batch[0].numpy()])
         return divide(replicas, batch)
 
-    def agreeing(replicas, number):
+    def broadcast_or_die(replicas, number):
         global calls
-        found = agree(replicas, number)
+        found = broadcast(replicas, number)
         calls += type(number) is int  # the number of a checkpoint
         if replicas.is_chief and calls == killed_at > 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return found
 
-    def forgetting(fitting):
+    def report_and_remove(fitting):
         replicas = fitting.replicas
         values = [weight.value for weight in fitting.models.saved.weights]
         local = map(replicas.strategy.experimental_local_results, values)
         copies = [[digest(value.numpy()) for value in copy] for copy in zip(*local)]
-        told = {"seen": seen, "copies": copies, "files": sorted(
+        report = {"seen": seen, "copies": copies, "files": sorted(
             path.name for path in (root / "logs").rglob("*") if path.is_file()
         )}
-        (root / f"worker-{replicas.worker}.json").write_text(json.dumps(told))
-        forget(fitting)
+        (root / f"worker-{replicas.worker}.json").write_text(json.dumps(report))
+        remove_checkpoints(fitting)
 
-    Replicas.divide, Replicas.chiefs_number, Fitting.forget = dividing, agreeing, forgetting
+    Replicas.divide, Replicas.broadcast_number = divide_and_note, broadcast_or_die
+    Fitting.remove_checkpoints = report_and_remove
 
     def train():
         tf.config.experimental.enable_op_determinism()
@@ -96,7 +98,7 @@ TRAIN = textwrap.dedent("""
 
 
 def train(examples, root, workers, killed_at=0):
-    """Train in so many processes; return what each of them told."""
+    """Train in a number of processes; return the reports of all."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(workers)]
         for each in sockets:
@@ -115,7 +117,7 @@ def images(batches):
 
 @pytest.mark.slow
 def test_two_workers(examples, tmp_path):
-    """Each of 60 examples once an epoch; equal weights; the chief writes; -9 changes nothing."""
+    """Each of 60 examples once per epoch; equal weights; the chief writes; -9 changes nothing."""
     _, workers = train(examples, tmp_path / "whole", 2)
     for first in (0, 5):  # two epochs of five steps
         epoch = [images(worker["seen"][first : first + 5]) for worker in workers]
@@ -126,7 +128,7 @@ def test_two_workers(examples, tmp_path):
     assert chief == other
     CppModel(tmp_path / "whole" / "model")
     logs = list((tmp_path / "whole" / "logs").rglob("*.v2"))
-    assert len(logs) == 3  # numbers of train, numbers and pictures of eval: of the chief alone
+    assert len(logs) == 3  # metrics of train, metrics and pictures of eval: only from the chief
     assert not list((tmp_path / "whole").rglob("ckpt*"))
 
     killed = tmp_path / "killed"
@@ -141,7 +143,7 @@ def test_two_workers(examples, tmp_path):
 
 
 def test_two_devices(examples, tmp_path):
-    """Each device gets its half of a batch; their weights stay equal; the model has one copy."""
+    """Each device gets half of a batch; their weights stay equal; one copy is saved."""
     _, [worker] = train(examples, tmp_path, 0)
     assert [len(batch) for batch in worker["seen"]] == [12] * 10
     assert len(set(images(worker["seen"][:5]))) == 60
@@ -153,8 +155,8 @@ def test_two_devices(examples, tmp_path):
 @pytest.mark.parametrize(
     ("tf_config", "message"),
     [
-        # TF_CONFIG, what the error says
-        ("{", "TF_CONFIG is not JSON as TensorFlow needs it"),
+        # TF_CONFIG, the error
+        ("{", "TF_CONFIG is not the JSON that TensorFlow expects"),
         (
             {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}},
             r"must be one of worker 0, worker 1 \(got evaluator 0\); do not start",
@@ -170,7 +172,7 @@ def test_a_process_without_a_part(monkeypatch, tf_config, message):
 
 
 class ThreeDevices:
-    """A strategy, as far as its number of copies goes."""
+    """A strategy that only has a number of copies."""
 
     num_replicas_in_sync = 3
 
@@ -178,13 +180,13 @@ class ThreeDevices:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        # settings, what the error says
-        ({"batch_size": 32}, r"a multiple of the 3 devices .* \(got 32\); 33 is one"),
+        # settings, the error
+        ({"batch_size": 32}, r"a multiple of 3, .* devices .* \(got 32\), such as 33"),
         ({"batch_size": 33, "accumulate": 2}, r"accumulate must be 1 on several devices"),
     ],
 )
 def test_settings_for_several_devices(settings, message):
-    """A batch must be divisible, and Keras cannot add up gradients."""
+    """A batch must be divisible, and Keras cannot accumulate gradients."""
     replicas = Replicas(strategy=ThreeDevices(), worker=0, workers=1)
     with pytest.raises(UsageError, match=message):
         replicas.check(TrainingConfig(**settings))

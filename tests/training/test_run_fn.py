@@ -26,7 +26,7 @@ FAST = {"image_size": [8, 8], "batch_size": 12, "epochs": 12, "learning_rate": 0
 
 @pytest.fixture(scope="module")
 def trained(examples, tmp_path_factory):
-    """One trained model, and where its logs are."""
+    """A trained model, and the folder of its logs."""
     root = tmp_path_factory.mktemp("trained")
     trainer.train(examples, root, **FAST, top_k=2)
     return root
@@ -40,7 +40,7 @@ def encoded(image, format_):
 
 @pytest.mark.slow
 def test_serving_answers_raw_images(trained, colour_image):
-    """serving_default takes bytes of any size and format and returns the best labels first."""
+    """serving_default accepts image files of any size and format, and returns the best labels."""
     model = CppModel(trained / "model")
     images = [
         encoded(colour_image("red", 1001), "PNG"),
@@ -72,7 +72,7 @@ def test_evaluate_scores_records(trained, examples):
 
 @pytest.mark.slow
 def test_truth_of_unlabelled_records(trained):
-    """TFMA gets a label and a weight for every record; 0 for the one without a label."""
+    """TFMA gets a label and a weight for every record; weight 0 without a label."""
     truth = tf.saved_model.load(str(trained / "model")).signatures["truth"]
     records = [
         b"".join(serialize_example({features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_TEXT: text}))
@@ -89,7 +89,7 @@ def test_truth_of_unlabelled_records(trained):
 
 @pytest.mark.slow
 def test_the_model_knows_its_dataset(trained, examples):
-    """A server loads the model with its lineage, which names the digest and the import file."""
+    """The saved model has its lineage, which names the digest and the import file."""
     found = find_lineage(trained / "model")
     dataset = read_dataset(examples)
     assert (found.dataset.digest, found.dataset.rows) == (dataset.digest, 75)
@@ -107,7 +107,7 @@ def test_tensorboard_logs(trained):
 
 @pytest.mark.slow
 def test_seed_makes_training_reproducible(fn_args):
-    """Same data and seed: the same weights; another seed: others."""
+    """The same data and seed give the same weights; another seed gives others."""
 
     def train(name, seed):
         args = fn_args(name, eval_files=[], custom_config={**FAST, "epochs": 1, "seed": seed})
@@ -124,7 +124,7 @@ def test_seed_makes_training_reproducible(fn_args):
 @pytest.mark.parametrize(
     ("per_pass", "epochs", "train_steps", "expected"),
     [
-        # steps in one pass, epochs asked for, steps in all asked for → steps per epoch, epochs
+        # steps per pass, requested epochs, requested total of steps → steps per epoch, epochs
         (100, 5, None, (100, 5)),
         (100, 5, 0, (100, 5)),
         (100, 5, 250, (84, 3)),
@@ -133,12 +133,12 @@ def test_seed_makes_training_reproducible(fn_args):
     ],
 )
 def test_plan_epochs(per_pass, epochs, train_steps, expected):
-    """train_steps overrules epochs, and no epoch is longer than a pass."""
+    """train_steps overrides epochs, and no epoch is longer than a pass."""
     assert plan_epochs(per_pass, epochs, train_steps) == expected
 
 
 def test_examples_root():
-    """The artifact's uri and the split are read off TFX's pattern, for URLs too."""
+    """TFX's pattern, a path or URL, gives the artifact's uri and the split."""
     assert examples_root(["gs://b/p/examples/7/Split-train/*"]) == ("gs://b/p/examples/7", "train")
     spans = ["a/Split-train/*", "b/Split-train/*"]
     assert examples_root(spans) == (("a", "b"), "train")
@@ -149,7 +149,7 @@ def test_examples_root():
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        # what is wrong, the error, what it says
+        # the mistake, the error, its message
         (
             dict(custom_config={"model": "Resnet"}),
             UsageError,
@@ -161,13 +161,13 @@ def test_examples_root():
     ],
 )
 def test_errors(fn_args, changes, error, message):
-    """A mistake ends the training before it starts, and says what to do."""
+    """A mistake is reported before training, with the remedy."""
     with pytest.raises(error, match=message):
         run_fn(fn_args(**changes))
 
 
 def test_no_labels_at_all(fn_args, examples, tmp_path):
-    """Nothing can be learnt from unlabelled images."""
+    """Unlabelled images are refused: a model cannot learn from them."""
     source = next(Path(examples).parent.parent.glob("colours*"), None)
     assert source is not None
     (tmp_path / "b.csv").write_text(f"TRAIN,{source}/1.png\nTRAIN,{source}/2.png\n")
@@ -177,7 +177,7 @@ def test_no_labels_at_all(fn_args, examples, tmp_path):
 
 
 def test_a_damaged_record_is_named(fn_args, examples, tmp_path):
-    """TensorFlow's own error names neither the file nor the record."""
+    """The error names file and record, unlike TensorFlow's own error."""
     shutil.copytree(examples, tmp_path / "out")
     [shard] = (tmp_path / "out" / "Split-train").iterdir()
     data = bytearray(shard.read_bytes())
@@ -191,11 +191,11 @@ def test_a_damaged_record_is_named(fn_args, examples, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["MobileNetV2", "ResNet50"])
 def test_backbones(name):
-    """Any keras.applications model by name: it takes [0, 1] and gives probabilities."""
+    """Any keras.applications model by name accepts [0, 1] and returns probabilities."""
     config = TrainingConfig(model=name, image_size=(32, 40), dropout=0)
     model = build_model(config, classes=3, activation="softmax")
     images = np.random.default_rng(0).random((2, 32, 40, 3), np.float32)
-    # As in training: random weights behind normalisation that has seen nothing give a constant.
+    # training=True: with untrained normalisation, random weights give a constant.
     scores = model(images, training=True).numpy()
     assert scores.shape == (2, 3)
     np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-5)
@@ -203,7 +203,7 @@ def test_backbones(name):
 
 
 def test_backbone_that_is_too_large_for_the_image():
-    """What Keras refuses is a wrong setting of ours."""
+    """A size that Keras refuses is a UsageError."""
     config = TrainingConfig(model="InceptionV3", image_size=(32, 32))
     with pytest.raises(UsageError, match=r"model=InceptionV3: .*at least 75"):
         build_model(config, classes=3, activation="softmax")
@@ -214,7 +214,7 @@ def test_backbone_that_is_too_large_for_the_image():
     ["object_detection", "tabular", "text_multi_label", "text_entities", "video_classification"],
 )
 def test_models_of_images_are_for_whole_images(task):
-    """A network of keras.applications has no idea of boxes, tables, texts and videos."""
+    """A network of keras.applications is refused for boxes, tables, texts and videos."""
     config, dataset = TrainingConfig(model="MobileNetV2"), SimpleNamespace(task=task)
     made = TASKS[task].declared("trainer")("out", "train", dataset, config)
     with pytest.raises(UsageError, match=f"model must be small_cnn for {task}"):
@@ -223,7 +223,7 @@ def test_models_of_images_are_for_whole_images(task):
 
 @pytest.mark.slow
 def test_a_warm_start(trained, fn_args, examples, tmp_path):
-    """Without a step to learn in, the model answers as the one whose weights it began with."""
+    """Before the first step, the model answers like the model whose weights it began with."""
     rows = Path(read_dataset(examples).source[0]).read_text().replace(",blue", ",zinc")
     folder = Path(read_dataset(examples).source[0]).parent
     (folder / "renamed.csv").write_text(rows)
@@ -241,12 +241,12 @@ def test_a_warm_start(trained, fn_args, examples, tmp_path):
         tf.saved_model.load(path).signatures["evaluate"](examples=records)["scores"].numpy()
         for path in (str(trained / "model"), args.serving_model_dir)
     )
-    # blue, green, red → green, red, zinc: what is red to one is red to the other.
+    # blue, green, red → green, red, zinc: both models agree on green and red.
     is_red = old.argmax(axis=1) == 2
     assert is_red.any()
     assert (new[is_red].argmax(axis=1) == 1).mean() > 0.9
     for settings, message in (
-        ({"image_size": [32, 32]}, r"has \d+ weights, and this model has \d+"),
+        ({"image_size": [32, 32]}, r"has \d+ weights, but this model has \d+"),
         ({"image_size": [8, 8], "model": "MobileNetV2"}, "must be at least|has .* weights"),
     ):
         changed = fn_args("other", custom_config=settings, base_model=str(trained / "model"))

@@ -1,4 +1,4 @@
-"""What a search for hyperparameters tries, before any training."""
+"""The settings of a hyperparameter search, before any training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recordgen.training.search import Choices, Range, tuned_settings
 @pytest.mark.parametrize(
     ("custom_config", "space"),
     [
-        # custom_config, what is tried
+        # custom_config, the values to try
         (
             None,
             {"learning_rate": Range(1e-4, 1e-2, "log"), "dropout": Range(0.0, 0.5, "linear")},
@@ -52,7 +52,7 @@ from recordgen.training.search import Choices, Range, tuned_settings
     ],
 )
 def test_spaces(custom_config, space):
-    """A list is a choice, a list that ends with a scale a range, and there is a default."""
+    """A list is a choice; a list that ends with a scale is a range; there is a default."""
     carried = json.loads(json.dumps(custom_config))
     found = SearchConfig.from_custom_config(carried).space
     assert {name: repr(it) for name, it in found.items()} == {
@@ -61,7 +61,7 @@ def test_spaces(custom_config, space):
 
 
 def test_settings_of_a_trial():
-    """Values that are tried replace settings, the others stay; KerasTuner's text is a size."""
+    """A trial's values replace settings; KerasTuner's text becomes a size."""
     config = SearchConfig.from_custom_config(
         {"search": {"image_size": [[8, 8], [16, 24]], "batch_size": [4, 8]}, "epochs": 3}
     )
@@ -72,7 +72,7 @@ def test_settings_of_a_trial():
 @pytest.mark.parametrize(
     ("custom_config", "message"),
     [
-        # custom_config, what the error says
+        # custom_config, the error
         ({"serach": {}}, r"must only have search, trials, .*\(got serach; did you mean 'search'"),
         ({"search": {}}, r"search must map settings .*\(got \{\}\)"),
         ({"search": [1]}, r"search must map settings .*\(got \[1\]\)"),
@@ -97,13 +97,13 @@ def test_settings_of_a_trial():
     ],
 )
 def test_wrong_searches(custom_config, message):
-    """A wrong search is refused before anything is trained, and names key, value and remedy."""
+    """A wrong search is refused before training; the error names key, value and remedy."""
     with pytest.raises(UsageError, match=message):
         SearchConfig.from_custom_config(custom_config)
 
 
 def test_settings_that_a_tuner_found():
-    """The Trainer takes the values alone; marks of Hyperband in a tuner of one's own are none."""
+    """The Trainer uses only values of settings, not the values that Hyperband adds."""
     values = {"batch_size": 16, "image_size": "[32, 48]", "tuner/epochs": 3}
     found = tuned_settings({"space": [], "values": values})
     assert found == {"batch_size": 16, "image_size": [32, 48]}
@@ -113,19 +113,19 @@ def test_settings_that_a_tuner_found():
 @pytest.mark.parametrize(
     ("hyperparameters", "message"),
     [
-        # fn_args.hyperparameters, what the error says
+        # fn_args.hyperparameters, the error
         ({"values": {"units": 3}}, r"hyperparameters must only have model, .*\(got units"),
         ({"space": []}, r"must be the config of KerasTuner's HyperParameters"),
     ],
 )
 def test_settings_of_another_tuner(hyperparameters, message):
-    """Values that the training does not know are an error, not without effect."""
+    """Values that are not settings of the training are an error, not ignored."""
     with pytest.raises(UsageError, match=message):
         tuned_settings(hyperparameters)
 
 
 def test_without_keras_tuner(monkeypatch):
-    """One line says what to install."""
+    """The error is one line, with the package to install."""
     monkeypatch.delitem(sys.modules, "recordgen.training.tuner", raising=False)
     monkeypatch.setitem(sys.modules, "keras_tuner", None)
     with pytest.raises(MissingPackageError) as found:

@@ -1,4 +1,4 @@
-"""What a saved model sees of an image is what it was trained on."""
+"""A saved model gets the same pixels as in training."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from recordgen.training.run import save_for_serving
 from tests.conftest import encoded
 from tests.cpp_loader import CppModel
 
-# With as many labels as a batch of one image has values, the answers are the pixels.
+# With one label per pixel value, the answers are the pixels.
 SIDE = 2
 COUNT = SIDE * SIDE * 3
 
 
 @pytest.fixture(scope="module")
 def images():
-    """Noise, at each size and in each format that is decoded in another way: bytes by label."""
+    """Noise in each size and format that is decoded differently: file content by label."""
     random = np.random.default_rng(0)
     sizes = [(2, 2), (3, 3), (5, 4), (7, 9), (1, 8), (31, 40)]
     return {
@@ -48,7 +48,7 @@ def dataset(images, tmp_path_factory):
 
 
 def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):
-    """A batch to train on, requests and records to evaluate agree to a level of 255."""
+    """Training batches, requests and evaluated records agree within one level of 255."""
     config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=COUNT, top_k=COUNT)
     trainer = OneImageLabel(dataset, "train", read_dataset(dataset), config)
     inputs = keras.Input((SIDE, SIDE, 3))

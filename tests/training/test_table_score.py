@@ -1,4 +1,4 @@
-"""The score of predictions from a table: against scikit-learn, however rows are dealt out."""
+"""The score of predictions from a table, compared with scikit-learn, for any batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def counted(truth, scores):
 
 
 def in_parts(truth, scores, parts):
-    """Return the counts of parts of the rows, merged; some parts are empty."""
+    """Return the merged counts of parts of the rows; some parts are empty."""
     merged = TableCounts()
     for part in np.array_split(np.arange(len(truth)), parts):
         merged.merge(counted(truth[part], scores[part]))
@@ -26,7 +26,7 @@ def in_parts(truth, scores, parts):
 
 
 def test_classes():
-    """Accuracy and cross-entropy are scikit-learn's."""
+    """Accuracy and cross-entropy equal scikit-learn's."""
     random = np.random.default_rng(0)
     scores = random.dirichlet(np.ones(4), 50).astype(np.float32)
     truth = random.integers(0, 4, 50)
@@ -45,7 +45,7 @@ def test_classes():
 
 
 def test_numbers():
-    """R² and squared error are scikit-learn's, also of targets far from 0."""
+    """R² and squared error equal scikit-learn's, even with targets far from 0."""
     random = np.random.default_rng(1)
     truth = random.normal(1e6, 1, 100).astype(np.float32)
     scores = (truth + random.normal(0, 0.5, 100)).astype(np.float32)[:, None]
@@ -62,7 +62,7 @@ def test_numbers():
 
 
 def test_two_classes():
-    """Scores of two classes are classes, not a number; the smallest probability is Keras's."""
+    """Two scores are classes, not a number; the smallest probability is the same as in Keras."""
     counts = counted(np.array([1, 0]), np.array([[0.25, 0.75], [0.0, 1.0]], np.float32))
     assert (counts.right, counts.examples, counts.accuracy()) == (1, 2, 0.5)
     assert counts.loss() == pytest.approx(-(math.log(0.75) + math.log(1e-7)) / 2)
@@ -71,7 +71,7 @@ def test_two_classes():
 
 
 def test_where_there_is_little_to_count():
-    """No rows have no score; equal targets explain nothing; worse than the mean is 0."""
+    """Without rows, or with equal targets, there is no score; worse than the mean is 0."""
     empty = TableCounts()
     assert all(map(math.isnan, (empty.r2(), empty.accuracy(), empty.loss())))
     empty.merge(TableCounts())

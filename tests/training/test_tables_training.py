@@ -1,4 +1,4 @@
-"""Tables: from rows to a model, and what Keras, Kubeflow's step and TFMA say of it."""
+"""Tables: from rows to a model, evaluated by Keras, Kubeflow's step and TFMA."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = 400
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """``y`` follows from a number and a text; both, a whole number and the class have gaps."""
+    """``y`` depends on a number and a text; both, a whole number and the class have gaps."""
     random = np.random.default_rng(0)
     lines = ["fold,a/b,n,word,w,y,cls\n"]
     for number in range(ROWS):
@@ -38,7 +38,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def trained(source: str, root: Path, **options: Any) -> tuple[str, str]:
-    """Convert and train; return the dataset's folder and the model's."""
+    """Convert and train; return the folders of dataset and model."""
     output = str(root / "out")
     recordgen.convert(source, output, task="tabular", **options)
     config = {"epochs": 10, "batch_size": 16, "learning_rate": 0.01, "dropout": 0.0}
@@ -47,7 +47,7 @@ def trained(source: str, root: Path, **options: Any) -> tuple[str, str]:
 
 @pytest.mark.slow
 def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The model learns, answers examples without target, and is measured by its accuracy."""
+    """The model learns, answers examples without a target, and is scored by its accuracy."""
     caplog.set_level("INFO")
     output, model = trained(source, tmp_path, target_column="cls", weight_column="w")
     last = [item.message for item in caplog.records if "epoch 10/10" in item.message][-1]
@@ -78,7 +78,7 @@ def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
 
 @pytest.mark.slow
 def test_numbers(source: str, tmp_path: Path) -> None:
-    """Large targets are learnt as well, and R² and the loss are those of the predictions."""
+    """Large targets are learnt, too; R² and the loss agree with the predictions."""
     lines = Path(source).read_text().splitlines()
     (tmp_path / "b.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in lines) + "\n")
     output, model = trained(str(tmp_path / "b.csv"), tmp_path, target_column="y")
@@ -95,7 +95,7 @@ def test_numbers(source: str, tmp_path: Path) -> None:
     assert found.loss == pytest.approx(errors / len(truth))
 
 
-# options, what is missing
+# options, columns with gaps
 NOTHING = [
     ({}, DataError, "no column is the target"),
     ({"target_column": "w", "prediction": "classification"}, DataError, "has the one class 1"),
@@ -111,7 +111,7 @@ def test_nothing_to_learn(
 
 
 def test_columns_with_gaps_are_known() -> None:
-    """The network is told of a missing number only where training has shown one."""
+    """The network only has inputs for missing numbers of columns with gaps in training."""
     from recordgen.training.moments import Moments
 
     moments = Moments(3)
@@ -121,7 +121,7 @@ def test_columns_with_gaps_are_known() -> None:
 
 
 def test_tfma_says_the_same(source: str, tmp_path: Path) -> None:
-    """The metric of the pipelines, one example at a time, of classes and of numbers."""
+    """The metric of pipelines gives the same for single examples, for classes and numbers."""
     tfma_metrics = pytest.importorskip("recordgen.training.tfma_metrics", exc_type=ImportError)
     from tensorflow_model_analysis import metrics
 

@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a model's answers."""
+"""Pictures of a model's answers in TensorBoard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHITE = (255, 255, 255)
 
 
 def written(folder):
-    """Return the pictures of event files: arrays by name."""
+    """Return the pictures in event files: arrays by name."""
     found = {}
     for path in folder.glob("events.*"):
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
@@ -34,7 +34,7 @@ def written(folder):
 def pictures_of(trainer_class, output, folder, bias=(), **settings):
     """Write the pictures of an untrained model; return them and the model.
 
-    Its last weights are ``bias``, if that is given.
+    Its last weights are ``bias``, if given.
     """
     config = TrainingConfig(batch_size=5, **settings)
     trainer = trainer_class(output, "train", read_dataset(output), config)
@@ -46,8 +46,8 @@ def pictures_of(trainer_class, output, folder, bias=(), **settings):
 
 
 def test_confusion_and_worst_mistakes(examples, tmp_path):
-    """Each labelled example counts; as many images are shown as the model is wrong about."""
-    # It nearly always answers the first label.
+    """Each labelled example counts; all images with wrong answers are shown."""
+    # It almost always answers the first label.
     bias = [3.0, 0.0, 0.0]
     found, model = pictures_of(OneImageLabel, examples, tmp_path, bias, image_size=(8, 8))
     data = eval_dataset(examples, batch_size=15, image_size=(8, 8))
@@ -57,7 +57,7 @@ def test_confusion_and_worst_mistakes(examples, tmp_path):
     assert 0 < wrong.sum() < 15
     mistakes = found["worst mistakes"]
     assert len(mistakes) == wrong.sum()
-    # The worst mistake is the first: its image, in the noisy colour of its label.
+    # The first picture is the worst mistake: an image in the noisy colour of its label.
     worst = np.where(wrong, scores[np.arange(15), labels], 2).argmin()
     shown = mistakes[0][:64, :64].mean((0, 1)).argmax()
     assert shown == {"blue": 2, "green": 1, "red": 0}[data.class_names[labels[worst]]]
@@ -76,7 +76,7 @@ def test_confusion_and_worst_mistakes(examples, tmp_path):
     ],
 )
 def test_draw_confusion(labels, size):
-    """The right answers are dark; there are names where there is room."""
+    """Right answers are dark; there are names if there is room."""
     names = ["dog", "Füchsin", *map(str, range(labels - 2))]
     picture = draw_confusion(np.diag(np.arange(labels)), names)
     high, wide, _ = picture.shape
@@ -92,12 +92,12 @@ def test_draw_confusion(labels, size):
 
 
 def test_draw_mistakes():
-    """A label that the model does not know has no name; examples without images are left out."""
+    """An unknown label is called unknown; examples without images are skipped."""
     assert draw_mistakes([Mistake(0.0, 0, b"", -1, 0, 0.9)], ["cat"]) == []
 
 
 def test_boxes(tmp_path):
-    """The true boxes are on the left, and those that the model is sure of on the right."""
+    """True boxes are on the left, boxes with high scores on the right."""
     Image.new("RGB", (32, 16)).save(tmp_path / "a.png")
     Image.new("RGB", (32, 16), "white").save(tmp_path / "b.png")
     box = "0.25,0.25,,,0.75,0.75,,"
@@ -110,4 +110,4 @@ def test_boxes(tmp_path):
     assert picture.shape == (160, 640, 3)
     true, none = picture[:, :320], picture[:, 320:]
     assert (true == label_colour(0)).all(-1).any()
-    assert (none == 255).all()  # an untrained model is sure of nothing
+    assert (none == 255).all()  # an untrained model has no high scores

@@ -1,4 +1,4 @@
-"""Labelled texts and sentiments: from rows to a model, and what is said of it."""
+"""Labelled texts and sentiments: from rows to a model and its evaluation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAST = {"batch_size": 16, "epochs": 8, "learning_rate": 1e-2}
 
 
 def converted(task, folder):
-    """Convert 300 reviews of a task, and one to evaluate on that nobody has labelled."""
+    """Convert 300 reviews of a task, and an unlabelled one for evaluation."""
     path = Path(sample_of(task).write(str(folder / "data"), 300))
     path.write_text(f"{path.read_text()}VALIDATION,nobody said anything\n")
     convert(str(path), folder / "out", task=task)
@@ -30,14 +30,14 @@ def converted(task, folder):
 @pytest.mark.parametrize(
     ("task", "text", "label", "least"),
     [
-        # of a label that is surely right, and a score that chance does not give
+        # task, a text with several labels, its surest label, a score that guesses do not reach
         ("text_classification", "Well, the coffee and the soup and the bread.", "food", 0.75),
         ("text_multi_label", "The waiter was good and the bill pleased us.", "price", 0.8),
         ("text_sentiment", "The view was awful and ruined the evening.", "0", 0.6),
     ],
 )
 def test_it_learns(task, text, label, least, tmp_path):
-    """A model is saved that takes texts, of any words and of none, and is measured by its task."""
+    """The saved model accepts texts with any words or none, and is scored by its task's measure."""
     dataset = converted(task, tmp_path)
     labels = read_dataset(dataset).labels
     model = trainer.train(dataset, tmp_path, **FAST)
@@ -53,18 +53,18 @@ def test_it_learns(task, text, label, least, tmp_path):
     truth = served.run("truth", examples=records)
     weights = truth["weight"]
     assert weights.sum() == len(weights) - 1 == 60
-    said = served.run("evaluate", examples=records)["scores"][weights > 0]
+    scores = served.run("evaluate", examples=records)["scores"][weights > 0]
     expected = truth["label"][weights > 0]
     found = evaluate(model, dataset, read_dataset(dataset), "eval")
     assert found.examples == 60
     if task == "text_multi_label":
         metric = keras.metrics.AUC(multi_label=True, num_thresholds=1000)
-        metric.update_state(expected, said)
+        metric.update_state(expected, scores)
         assert (found.measure, found.score) == (
             "auc",
             pytest.approx(float(metric.result()), abs=0.01),
         )
     else:
-        right = float((said.argmax(axis=1) == expected).mean())
+        right = float((scores.argmax(axis=1) == expected).mean())
         assert (found.measure, found.score) == ("accuracy", pytest.approx(right))
     assert found.score >= least

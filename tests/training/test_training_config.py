@@ -9,7 +9,7 @@ from recordgen.training import TrainingConfig
 
 
 def test_custom_config_round_trip():
-    """What a pipeline's definition says is what run_fn reads, through JSON."""
+    """run_fn reads the settings of a pipeline's definition, through JSON."""
     config = TrainingConfig(image_size=(32, 48), model="MobileNetV2", weights="imagenet", seed=4)
     carried = json.loads(json.dumps(config.to_custom_config()))
     assert TrainingConfig.from_custom_config(carried) == config
@@ -24,7 +24,7 @@ def test_defaults(nothing):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        # custom_config, what the error says
+        # custom_config, the error
         (
             {"epoch": 3},
             r"must only have model, weights, .*frames.*\(got epoch; did you mean 'epochs'\?",
@@ -62,6 +62,6 @@ def test_defaults(nothing):
     ],
 )
 def test_wrong_values(values, message):
-    """A wrong setting is refused before anything is trained."""
+    """A wrong setting is refused before training."""
     with pytest.raises(UsageError, match=message):
         TrainingConfig.from_custom_config(values)

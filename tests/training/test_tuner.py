@@ -1,4 +1,4 @@
-"""The search for hyperparameters: what a trial trains, measures and reports."""
+"""Hyperparameter search: training, score and report of trials."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recordgen.standards.lineage import find_lineage
 from recordgen.training import SearchConfig, run_fn, tuner_fn
 from recordgen.training.replicas import Replicas
 
-pytest.importorskip("keras_tuner", reason="KerasTuner comes with TFX alone")
+pytest.importorskip("keras_tuner", reason="KerasTuner only comes with TFX")
 
 from recordgen.training import tuner
 
@@ -26,7 +26,7 @@ SMALL = {"image_size": [8, 8], "batch_size": 12, "epochs": 1}
 
 @pytest.fixture
 def tuner_args(fn_args, tmp_path):
-    """What TFX's Tuner hands over: no places for a model and its logs."""
+    """The FnArgs of TFX's Tuner, without folders for a model and its logs."""
 
     def make(custom_config, **changes):
         places = {"serving_model_dir": None, "model_run_dir": None, "working_dir": str(tmp_path)}
@@ -49,7 +49,7 @@ def of(root: str) -> dict[str, list[str]]:
 
 
 def dying_in_the_second() -> Callable[[object], None]:
-    """Return a hook of KerasTuner for the begin of a trial, which is already recorded."""
+    """Return a hook of KerasTuner that runs when a trial begins and is already recorded."""
     begun: list[object] = []
 
     def begin(trial: object) -> None:
@@ -62,7 +62,7 @@ def dying_in_the_second() -> Callable[[object], None]:
 
 @pytest.mark.slow
 def test_a_search(fn_args, tuner_args, tmp_path, caplog, monkeypatch):
-    """It goes on after a kill; the Trainer trains the best trial's model once more."""
+    """A search resumes after a kill; the Trainer trains the best trial's model again."""
     root = numbers(tmp_path)
     rates = [1e-9, 0.05]
     kept = tmp_path / "kept"
@@ -73,7 +73,7 @@ def test_a_search(fn_args, tuner_args, tmp_path, caplog, monkeypatch):
         monkeypatch.setattr(killed, "on_trial_begin", dying_in_the_second())
         with pytest.raises(KeyboardInterrupt):
             killed.search(**kwargs)
-        args.working_dir = str(tmp_path / "another")  # TFX gives each run its own
+        args.working_dir = str(tmp_path / "another")  # TFX creates one for each run
         found, kwargs = tuner_fn(args)
         found.search(**kwargs)
         assert not [path for path in kept.rglob("*") if path.is_file()]
@@ -94,7 +94,7 @@ def test_a_search(fn_args, tuner_args, tmp_path, caplog, monkeypatch):
 
 
 def test_no_trial_has_a_model(tuner_args):
-    """Values that fit nothing fail their trials alone; if all do, the search says why."""
+    """Invalid values only fail their own trials; if all fail, the error says why."""
     models = ["InceptionV3", "VGG16", "VGG19"]
     found, kwargs = tuner_fn(tuner_args({"search": {"model": models}}))
     with pytest.raises(
@@ -105,7 +105,7 @@ def test_no_trial_has_a_model(tuner_args):
 
 
 def test_no_trial_has_a_score(tuner_args, tmp_path):
-    """One example has no R², whatever the model: ``eval_steps`` batches count, as in training."""
+    """``eval_steps`` batches count, as in training; a single example never has an R²."""
     root = numbers(tmp_path)
     args = tuner_args({"trials": 1, "batch_size": 1}, eval_steps=1, **of(root))
     found, kwargs = tuner_fn(args)
@@ -114,7 +114,7 @@ def test_no_trial_has_a_score(tuner_args, tmp_path):
 
 
 def test_a_damaged_record_ends_the_search(tuner_args, examples, tmp_path):
-    """It is no matter of the values: the first trial fails as a training does."""
+    """The error does not depend on the values, so the search fails in its first trial."""
     shutil.copytree(examples, tmp_path / "out")
     [shard] = (tmp_path / "out" / "Split-train").iterdir()
     data = bytearray(shard.read_bytes())
@@ -129,20 +129,20 @@ def test_a_damaged_record_ends_the_search(tuner_args, examples, tmp_path):
 @pytest.mark.parametrize(
     ("custom_config", "changes", "message"),
     [
-        # custom_config, other arguments, what the error says
+        # custom_config, other arguments, the error
         ({"search": {"batch_size": [12, 61]}}, {}, r"60 \(got 61\)"),
         ({"search": {"colour": [0, 0.1]}, "augment": "photo"}, {"eval_files": []}, "a split eval"),
         ({"epoch": 1}, {}, "custom_config must only have search"),
     ],
 )
 def test_errors(tuner_args, custom_config, changes, message):
-    """A mistake ends the search before its first trial."""
+    """A mistake is reported before the first trial."""
     with pytest.raises(UsageError, match=message):
         tuner_fn(tuner_args(custom_config, **changes))
 
 
 def test_another_search_has_another_folder(tuner_args):
-    """It never goes on with trials that had other values."""
+    """A search never resumes trials of other values."""
     space = {"learning_rate": [0.1, 0.2, "log"]}
     configs = (
         {"search": space},
@@ -154,16 +154,16 @@ def test_another_search_has_another_folder(tuner_args):
 
 
 def test_several_machines(tuner_args, monkeypatch):
-    """Each would search on its own."""
+    """A search on several machines is refused: each would search on its own."""
     two = Replicas(strategy=tf.distribute.get_strategy(), worker=0, workers=2)
     monkeypatch.setattr(tuner, "find_replicas", lambda: two)
-    with pytest.raises(UsageError, match="runs on one machine, and TF_CONFIG names 2"):
+    with pytest.raises(UsageError, match="runs on one machine, but TF_CONFIG names 2"):
         tuner_fn(tuner_args({}))
 
 
 @pytest.mark.parametrize("algorithm", ["random", "bayesian"])
 def test_a_seed_decides_what_is_tried(algorithm):
-    """Also the seed 0; its neighbours try nothing again. Whole numbers stay whole."""
+    """This includes seed 0; neighbouring seeds try other values. Whole numbers stay whole."""
     space = {"learning_rate": [1e-4, 1e-2, "log"], "batch_size": [2, 64, "log"]}
 
     def tried(seed: int) -> list[dict[str, float]]:
@@ -181,7 +181,7 @@ def test_a_seed_decides_what_is_tried(algorithm):
 
 
 def test_without_scikit_learn(monkeypatch):
-    """KerasTuner's Bayesian search needs it, and does not install it."""
+    """The error names scikit-learn, which KerasTuner needs for Bayesian search only."""
     made_by = tuner.keras_tuner.oracles.BayesianOptimizationOracle.__init__
     monkeypatch.setitem(made_by.__globals__, "sklearn", None)
     config = SearchConfig.from_custom_config({"algorithm": "bayesian"})

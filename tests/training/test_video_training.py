@@ -1,4 +1,4 @@
-"""Segments of videos: from frames and their times to a model. TFMA: see test_demo."""
+"""Segments of videos: from frames and their times to a model. For TFMA, see test_demo."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FAST = {"image_size": [SIDE, SIDE], "batch_size": 16, "epochs": 8, "learning_rat
 
 
 def gif(grays, hundredths):
-    """Return a GIF whose frames are of one gray each, and shown for so long."""
+    """Return a GIF whose frames have one gray each, with these delays."""
     first, *rest = [Image.fromarray(np.full((4, 5), gray, np.uint8)) for gray in grays]
     file = io.BytesIO()
     first.save(
@@ -41,7 +41,7 @@ def gif(grays, hundredths):
 @given(st.lists(st.integers(2, 65_000), min_size=1, max_size=12))
 @settings(max_examples=25)
 def test_frames_are_shown_as_long_as_the_file_says(hundredths):
-    """Each for its own time."""
+    """Each frame has its own delay."""
     grays = [20 * number for number in range(len(hundredths))]
     ends = shown_until(tf.constant(gif(grays, hundredths)), tf.constant(len(grays)))
     np.testing.assert_allclose(ends, np.cumsum(hundredths) / 100, rtol=1e-5)
@@ -50,14 +50,14 @@ def test_frames_are_shown_as_long_as_the_file_says(hundredths):
 @pytest.mark.parametrize(
     ("unsaid", "expected"),
     [
-        # how many times are cut out of the file, until when frames are shown
-        (0, [0.1, 0.6, 1.0]),  # the first one's, 0.01 s, is too short to be meant
-        (1, [0.1, 0.2, 0.3]),  # whose times the others are, is not known
+        # the number of delays removed from the file, the ends of frames
+        (0, [0.1, 0.6, 1.0]),  # the first delay, 0.01 s, is near-zero
+        (1, [0.1, 0.2, 0.3]),  # the delays cannot be matched with frames
         (3, [0.1, 0.2, 0.3]),
     ],
 )
 def test_frames_without_a_time(unsaid, expected):
-    """They are shown for 0.1 s, as browsers do it."""
+    """Frames without a delay last 0.1 s, as in browsers."""
     video = gif([0, 100, 200], [1, 50, 40])
     for _ in range(unsaid):
         video = re.sub(rb"\x21\xf9\x04.{4}\x00", b"", video, count=1, flags=re.DOTALL)
@@ -69,7 +69,7 @@ def test_frames_without_a_time(unsaid, expected):
 @pytest.mark.parametrize(
     ("start", "end", "expected"),
     [
-        # of frames shown until 1, 1.5 and 4 s: from, to, which are seen at four times
+        # for frames that end at 1, 1.5 and 4 s: start, end, four chosen frames
         (0, 4, [0, 2, 2, 2]),
         (0, 1, [0, 0, 0, 0]),
         (0.5, 2.5, [0, 1, 2, 2]),
@@ -81,14 +81,14 @@ def test_frames_without_a_time(unsaid, expected):
     ],
 )
 def test_frames_lie_evenly_over_the_segment(start, end, expected):
-    """In the middles of its quarters; what lies outside the video is cut off."""
+    """Frames in the middle of each quarter are chosen; segments are clipped to the video."""
     ends = tf.constant([1.0, 1.5, 4.0])
     start, end = tf.constant(start, tf.float32), tf.constant(end, tf.float32)
     assert frames_between(ends, start, end, 4).numpy().tolist() == expected
 
 
 def test_what_is_seen():
-    """Frames of the segment alone, resized, in [0, 1]."""
+    """Only frames of the segment, resized, in [0, 1]."""
     video = tf.constant(gif([0, 102, 204], [100, 50, 250]))
     seen = segment_frames(
         video, tf.constant(0.5), tf.constant(2.5), name="a", frames=4, image_size=(6, 3)
@@ -99,7 +99,7 @@ def test_what_is_seen():
 
 
 def test_frames_shrink_as_images_do():
-    """Of a fine pattern every pixel counts: a checkerboard is gray at half its size."""
+    """All pixels count: at half its size, a fine checkerboard is gray."""
     file = io.BytesIO()
     board = Image.fromarray(np.uint8(np.indices((16, 16)).sum(0) % 2 * 255))
     board.save(file, "GIF")
@@ -110,7 +110,7 @@ def test_frames_shrink_as_images_do():
 
 
 def test_the_demo_is_always_the_same(tmp_path):
-    """Lists, segments and bytes; what is there is left alone; GIFs are what was drawn."""
+    """Lists, segments and bytes are equal; existing files are not touched; GIFs are exact."""
     write_clips(str(tmp_path / "a"), 32)
     write_clips(str(tmp_path / "b"), 32)
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*.*")}
@@ -130,18 +130,18 @@ def test_the_demo_is_always_the_same(tmp_path):
         for line in (tmp_path / f"a/{name}.csv").read_text().splitlines()
     ]
     assert len(rows) == 32
-    drawn = clip(10)  # the last video, which has two segments left
+    expected = clip(10)  # the last video, with two segments
     assert sum(name == "videos/010.gif" for name, *_ in rows) == 2
     video = (tmp_path / "a/videos/010.gif").read_bytes()
     decoded = tf.io.decode_gif(video)
-    np.testing.assert_array_equal(decoded[..., 0], np.stack(drawn.frames))
+    np.testing.assert_array_equal(decoded[..., 0], np.stack(expected.frames))
     ends = shown_until(tf.constant(video), tf.shape(decoded)[0])
-    np.testing.assert_allclose(ends, np.cumsum(drawn.times) / 100, rtol=1e-5)
+    np.testing.assert_allclose(ends, np.cumsum(expected.times) / 100, rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """150 segments; those of the last video to evaluate also without label."""
+    """150 segments; the last video of the evaluation also has unlabelled segments."""
     folder = tmp_path_factory.mktemp("clips")
     path = write_clips(str(folder), 150)
     with (folder / "validation.csv").open("a") as file:
@@ -151,7 +151,7 @@ def source(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def dataset(source, tmp_path_factory):
-    """The examples of these."""
+    """The converted dataset."""
     output = str(tmp_path_factory.mktemp("examples"))
     convert(source, f"{output}/out", task="video_classification")
     return f"{output}/out"
@@ -163,13 +163,13 @@ def train(dataset, root, **custom_config):
 
 @pytest.fixture(scope="module")
 def trained(dataset, tmp_path_factory):
-    """The folder of a model that has seen the clips, and what training logged."""
+    """The folder of a trained model, and the log of its training."""
     return trainer.train_and_listen(dataset, tmp_path_factory.mktemp("trained"), **FAST)
 
 
 @pytest.mark.slow
 def test_it_learns(dataset, trained):
-    """The loss falls, and segments that were not seen are told apart; the step says the same."""
+    """The loss falls; new segments are classified; Kubeflow's step gives the same score."""
     model, log = trained
     losses = [float(found) for found in re.findall(r"accuracy [\d.]+, loss ([\d.]+),", log)]
     assert len(losses) == 8
@@ -177,14 +177,14 @@ def test_it_learns(dataset, trained):
     found = evaluate(model, dataset, read_dataset(dataset), "eval")
     assert found.measure == "accuracy"
     assert found.examples == 30
-    assert found.score > 0.8  # of one video all segments are the same without their times: 1/3
-    said = re.findall(r"val_accuracy ([\d.]+)", log)[-1]
-    assert found.score == pytest.approx(float(said), abs=1e-4)
+    assert found.score > 0.8  # without times, all segments of a video are the same: 1/3
+    logged = re.findall(r"val_accuracy ([\d.]+)", log)[-1]
+    assert found.score == pytest.approx(float(logged), abs=1e-4)
 
 
 @pytest.mark.slow
 def test_the_saved_model_answers(dataset, trained):
-    """Records, and videos from a request, give the same scores; labels are those of the lists."""
+    """Records and requests give the same scores; truth has the labels of the lists."""
     model = CppModel(trained[0])
     records = trainer.records_of(dataset)
     spec = {
@@ -217,17 +217,17 @@ def test_the_saved_model_answers(dataset, trained):
 
     truth = model.run("truth", examples=records)
     numbers = zip(truth["label"], truth["weight"], strict=True)
-    said = [names[number] if weight else "" for number, weight in numbers]
-    assert said == [text.decode() for text in texts.numpy()]
-    assert said.count("") == 1
+    labels_found = [names[number] if weight else "" for number, weight in numbers]
+    assert labels_found == [text.decode() for text in texts.numpy()]
+    assert labels_found.count("") == 1
 
 
 @pytest.mark.slow
 def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
-    """By its name, if there is one, and without what is in it."""
+    """The error names the video, if it has a name, but does not show its content."""
     signatures = tf.saved_model.load(trained[0]).signatures
     serve = signatures["serving_default"]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="decodes animated GIFs only"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="decodes only animated GIFs"):
         serve(
             video_bytes=tf.constant([b"\0\0\0\x18ftypmp42"]),
             start=tf.constant([0.0]),
@@ -235,9 +235,9 @@ def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
         )
     path = tmp_path / "1.mp4"
     path.write_bytes(b"a secret")
-    said = {"video/uri": str(path).encode(), "video/segment/start": 0.0, "video/segment/end": 1.0}
-    record = b"".join(serialize_example(said))
-    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"none\] \[{path}\]") as caught:
+    values = {"video/uri": str(path).encode(), "video/segment/start": 0.0, "video/segment/end": 1.0}
+    record = b"".join(serialize_example(values))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"not one\] \[{path}\]") as caught:
         signatures["evaluate"](examples=tf.constant([record]))
     assert "secret" not in str(caught.value)
 
@@ -245,16 +245,20 @@ def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        # a video, what is in it, what the error says
-        ("1.mp4", b"", r"of split 'train' /.*/1.mp4 is none by its name; make GIFs of .*map_exam"),
-        ("1.gif", b"\0\0\0\x18ftyp", r"of split 'train' /.*/1.gif is an MP4 or QuickTime video"),
-        ("1", b"", r"of split 'train' /.*/1 is a file of unknown format"),
+        # a video, its content, the error
+        (
+            "1.mp4",
+            b"",
+            r"/1.mp4 in split 'train' does not have the name .* videos to GIF, .*map_exam",
+        ),
+        ("1.gif", b"\0\0\0\x18ftyp", r"/1.gif in split 'train' is an MP4 or QuickTime video"),
+        ("1", b"", r"/1 in split 'train' is a file of unknown format"),
         ("2.gif", None, r"^/.*/2.gif: TensorFlow cannot read this video \(.*No such file"),
         ("https://h/1.gif", None, r"^https://h/1.gif: TensorFlow cannot read this video \(.*https"),
     ],
 )
 def test_videos_that_are_none_for_tensorflow(tmp_path, name, content, message):
-    """They are named before anything is trained."""
+    """The error names such videos before training."""
     (tmp_path / "a.csv").write_text(f"TRAIN,0.gif,a\nTRAIN,{name},b,0,1\n")
     (tmp_path / "0.gif").write_bytes(gif([0, 9], [5, 5]))
     if content is not None:
@@ -270,11 +274,11 @@ def test_videos_that_are_none_for_tensorflow(tmp_path, name, content, message):
 
 
 def test_videos_to_evaluate_are_looked_at_too(tmp_path):
-    """Before training, and also those without a label: the Evaluator asks the model of all."""
+    """This includes unlabelled videos, because the Evaluator runs the model on all."""
     lines = "TRAIN,0.gif,a\nTRAIN,0.gif,b,0,1\nVALIDATION,1.gif,a\nVALIDATION,2.mov\nTEST,3.avi,a\n"
     (tmp_path / "a.csv").write_text(lines)
     for number in range(2):
         (tmp_path / f"{number}.gif").write_bytes(gif([0, 9], [5, 5]))
     convert(str(tmp_path / "a.csv"), str(tmp_path / "out"), task="video_classification")
-    with pytest.raises(DataError, match=r"of split 'eval' /.*/2.mov is none by its name"):
+    with pytest.raises(DataError, match=r"/2.mov in split 'eval' does not have the name"):
         train(str(tmp_path / "out"), tmp_path, batch_size=2)

@@ -1,4 +1,4 @@
-"""Warm starts of texts and tables, whose later data have other words, labels and numbers."""
+"""Warm starts of texts and tables whose later data have other words, labels and numbers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.earlier import EarlierModel, write_inputs
 from recordgen.training.learner import TaskTrainer
-from recordgen.training.moments import Scale, restate
+from recordgen.training.moments import Scale, rescale
 from recordgen.training.run import save_for_serving
 from recordgen.training.warm_start import warm_start
 from recordgen.training.words import WordVectors, word_vectors
 
 
 def converted(folder: Path, task: str, files: Mapping[str, str]) -> str:
-    """Convert files of an import, the first of which is named; return the output's folder."""
+    """Write files, and convert the first; return the output's folder."""
     folder.mkdir()
     for name, content in files.items():
         (folder / name).write_text(content)
@@ -46,7 +46,7 @@ def trainer_of(output: str, earlier: EarlierModel | None = None) -> TaskTrainer:
 
 
 def saved(output: str, path: Path) -> tuple[TaskTrainer, keras.Model]:
-    """Save a model whose random weights stand for those that a training would find."""
+    """Save a model with random weights, in place of trained ones."""
     trainer, random = trainer_of(output), np.random.default_rng(0)
     model = trainer.models().saved
     model.set_weights([random.normal(0, 0.3, weight.shape) for weight in model.weights])
@@ -55,7 +55,7 @@ def saved(output: str, path: Path) -> tuple[TaskTrainer, keras.Model]:
 
 
 def begun(output: str, base: Path) -> tuple[TaskTrainer, keras.Model]:
-    """Return a model that begins with another one, and has not learnt yet."""
+    """Return a model that begins with another model, before training."""
     earlier = EarlierModel.read(str(base))
     trainer = trainer_of(output, earlier)
     model = trainer.models().saved
@@ -68,7 +68,7 @@ def records_of(output: str) -> tf.Tensor:
     return tf.constant([r for shard in shards for r in read_records(f"{output}/{shard.file}")])
 
 
-# task, files of an import, what a later one adds: words and a label, which get the first numbers
+# task, files; additions of a later import: words and a label, which get the first numbers
 TEXTS = [
     (
         "text_classification",
@@ -98,7 +98,7 @@ TEXTS = [
 def test_words(
     task: str, files: Mapping[str, str], added: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """All texts get the scores that they got before, by label, also those with new words."""
+    """All texts, including texts with new words, get the same scores as before, by label."""
     first = converted(tmp_path / "old", task, files)
     old_trainer, old = saved(first, tmp_path / "model")
     grown = {name: added[name] + content for name, content in files.items()}
@@ -115,12 +115,12 @@ def test_words(
         before = old_trainer.scores(old, records).numpy()
         now = trainer.scores(model, records).numpy()[..., places]
         if task != "text_multi_label":
-            now /= now.sum(axis=-1, keepdims=True)  # of softmax, the new label takes its share
+            now /= now.sum(axis=-1, keepdims=True)  # the new label takes its share of softmax
         np.testing.assert_allclose(now, before, atol=1e-5)
 
 
 def rows(y: str, *, mean: float, whole: str, same: str, word: str, empty: int) -> str:
-    """Return ten rows of a table without its header; column ``empty`` (of a and b) has gaps."""
+    """Return ten rows of a table without its header; column ``empty``, a or b, has gaps."""
     random, lines = np.random.default_rng(0), []
     for number in range(10):
         cells = [f"{random.normal(mean, mean / 4):.4f}", whole.format(number)]
@@ -138,7 +138,7 @@ LATER = {"mean": 900, "whole": "{}00", "same": "{}", "word": "zinc red", "empty"
 
 @pytest.mark.parametrize(("y", "added"), [("{1}", "aha"), ("{0}.5", "900.5")])
 def test_numbers(y: str, added: str, tmp_path: Path) -> None:
-    """Rows get the scores that they got before, though means, deviations and gaps are others."""
+    """Rows get the same scores as before, although means, deviations and gaps differ."""
     output = converted(tmp_path / "old", "tabular", {"a.csv": HEADER + rows(y, **FIRST)})
     old_trainer, old = saved(output, tmp_path / "model")
     more = f"{HEADER}{rows(y, **LATER)}TRAIN,950,1,1,zinc,{added}\n"
@@ -154,18 +154,18 @@ def test_numbers(y: str, added: str, tmp_path: Path) -> None:
 
 
 def test_equal_numbers_have_taught_nothing() -> None:
-    """The first different number does not meet random weights; those of other columns stay."""
+    """The first different number meets no random weights; weights of other columns stay."""
     before, now = (
         Scale.of({"mean": [7, 1], "deviation": [0, 4]}),
         Scale.of({"mean": [5, 3], "deviation": [2, 0]}),
     )
-    weights, moved = restate(np.ones((2, 1)), before, now)
+    weights, moved = rescale(np.ones((2, 1)), before, now)
     assert (weights.tolist(), moved.tolist()) == ([[0], [0.25]], [[0], [0.5]])
 
 
-# what an earlier model knows of its columns, and what is wrong with it
+# the columns of an earlier model, the error
 COLUMNS = [
-    ({}, "does not say on which columns it was trained"),
+    ({}, "does not name the columns it was trained on"),
     (
         {"b": "number", "age": "number", "word": "image", "y": "the target, a number"},
         "'age' (number) is gone; 'a' (number) is new; 'same' (number) is new; 'word' was image "
@@ -194,7 +194,7 @@ def a_table(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_other_columns(
     a_table: str, columns: Mapping[str, str], message: str, tmp_path: Path
 ) -> None:
-    """A training names each column that does not fit, before it reads any row."""
+    """The error names each column that does not fit, before any row is read."""
     write_model_labels(str(tmp_path), ["hi", "lo"])
     write_inputs(str(tmp_path), {"columns": columns} if columns else {})
     files = [f"{a_table}/Split-train/*"]
@@ -203,12 +203,12 @@ def test_other_columns(
 
 
 def test_words_without_names(a_table: str) -> None:
-    """Vectors whose words are not known carry nothing over."""
+    """A warm start is refused if the words of vectors are unknown."""
     trainer, lookup = trainer_of(a_table), keras.layers.TextVectorization(vocabulary=["a"])
     text = keras.Input((), dtype="string")
     for vectors, message in (
-        (WordVectors(lookup.get_vocabulary(), 2), "m names the words of 0 vocabularies, and this"),
-        (keras.layers.Embedding(3, 2), "for models whose vocabularies belong to .* WordVectors"),
+        (WordVectors(lookup.get_vocabulary(), 2), "m names the words of 0 vocabularies, but this"),
+        (keras.layers.Embedding(3, 2), "needs models whose vocabularies belong to WordVectors"),
     ):
         model = keras.Model(text, vectors(lookup(text)))
         with pytest.raises(UsageError, match=message):

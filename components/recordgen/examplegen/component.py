@@ -1,4 +1,4 @@
-"""AutoMLExampleGen: the TFX component's parameters and specification."""
+"""AutoMLExampleGen, a TFX component, and its specification."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         images/3.png,cat
 
     becomes an ``Examples`` artifact: ``Split-train`` with 1.jpg, ``Split-eval`` with 2.jpg, 3.png
-    in an assigned split, each record with the features of :mod:`recordgen.features`, and
-    ``dataset.json``, ``labels.txt``, ``rejects.jsonl``, ``findings.jsonl`` and ``report.html``
-    beside the splits::
+    in an assigned split, each record with the features of :mod:`recordgen.features`; and, next to
+    the splits, ``dataset.json``, ``labels.txt``, ``rejects.jsonl``, ``findings.jsonl`` and
+    ``report.html``::
 
         example_gen = AutoMLExampleGen(input_base="gs://bucket/flowers")
         statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
@@ -70,11 +70,11 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
     Spans and versions (``{SPAN}``, ``{YYYY}-{MM}-{DD}``, ``{VERSION}`` in a pattern) work as in
     every file-based ExampleGen.
 
-    Vertex AI Pipelines runs TFX's driver for file-based ExampleGens, not this component's; for
-    ``fingerprint_images``, :func:`recordgen.examplegen.vertex_driver.use_in` replaces it in the
-    compiled job. TFX ignores ``with_platform_config`` there. Open-source Kubeflow Pipelines runs no
-    driver: the executor resolves spans and versions, and ``dataset_version`` has to be set if
-    images change under their names.
+    Vertex AI Pipelines runs TFX's driver for file-based ExampleGens, not this component's driver;
+    for ``fingerprint_images``, :func:`recordgen.examplegen.vertex_driver.use_in` replaces TFX's
+    driver in the compiled job. TFX ignores ``with_platform_config`` there. Open-source Kubeflow
+    Pipelines runs no driver: the executor resolves spans and versions; if images change without a
+    new name, set ``dataset_version``.
     """
 
     SPEC_CLASS = AutoMLExampleGenSpec
@@ -95,46 +95,44 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
     ) -> None:
         """Construct the component.
 
-        Every parameter can be a ``RuntimeParameter``: of type str for the three configs, which are
-        JSON then, and int (0 or 1) for ``fingerprint_images``.
+        Every parameter can be a ``RuntimeParameter``: the three configs are then JSON, of type str,
+        and ``fingerprint_images`` is an int, 0 or 1.
 
         Args:
-            input_base: folder or URL below which the import files lie.
+            input_base: folder or URL that contains the import files.
             input_config: input splits, each a name and a pattern of import files relative to
                 ``input_base``, or a folder of images whose name ends with ``/``. Unset: ``*.csv``,
                 one split. With several, rows without a split get the name of their input split.
             output_config: ``split_config.splits``: the shares (``hash_buckets``) of the splits for
-                rows without one; for a single input split only. Unset: train 80, eval 10, test 10.
-                Given and empty: as with several input splits.
+                rows without a split; only for a single input split. Unset: train 80, eval 10,
+                test 10. Empty: such rows get the name of their input split.
             range_config: the span to read (``static_range``); unset: the latest.
             previous: the Examples of earlier spans, usually a Resolver's: their labels keep their
-                numbers, and new labels come behind them. Of several artifacts, the newest span
-                counts; without one, labels are numbered anew. ``vocabulary`` says the same of one
+                numbers, and new labels follow. With several artifacts, the newest span counts;
+                without any, labels are numbered as usual. ``vocabulary`` does the same with one
                 output or ``labels.txt``.
             dataset_version: your own name for this data, such as a date or a commit: part of the
                 cache key, and a property of the artifact.
-            fingerprint_images: put size and time (or generation, etag) of every image into the
-                cache key. Before every run this lists folders of remote images, or looks up each;
+            fingerprint_images: add size and time (or generation, etag) of every image to the cache
+                key. Before every run this lists folders of remote images, or looks each image up;
                 if that takes too long, turn it off and set ``dataset_version``.
-            **options: the fields of :class:`recordgen.options.ConvertOptions` but
+            **options: the fields of :class:`recordgen.options.ConvertOptions` except
                 ``split_fractions``; a list may be text with commas between its items.
 
         Raises:
-            UsageError: a value is not allowed (runtime parameters are checked when they run).
+            UsageError: a value is not allowed (runtime parameters are checked in the run).
         """
         check_names(options, tuple(parameters.OPTION_TYPES))
         given = {
             name: _as_property(options.get(name, OPTIONS[name].default), kind)
             for name, kind in parameters.OPTION_TYPES.items()
         }
-        # Those that are known now, not when the pipeline runs.
+        # Check the values that are known now; runtime parameters are checked in the run.
         make_options(
             {n: value for n, value in given.items() if isinstance(value, int | float | str)}
         )
         if previous is not None and (given["vocabulary"] or given["labels"] != "auto"):
-            raise UsageError(
-                "previous says how labels are numbered already; leave out vocabulary and labels"
-            )
+            raise UsageError("previous already numbers the labels; omit vocabulary and labels")
         if input_config is None:
             input_config = example_gen.make_default_input_config(parameters.DEFAULT_PATTERN)
         if isinstance(output_config, example_gen_pb2.Output):
@@ -163,7 +161,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
 
 
 def _as_property(value: Any, kind: type) -> Any:
-    """Return an option for TFX: ML Metadata knows neither lists nor booleans, nor 1 as a float."""
+    """Return an option for ML Metadata, which has no lists, no booleans, and no 1 as a float."""
     if isinstance(value, int):
         return kind(value)
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The driver of AutoMLExampleGen: TFX's own, with images in the fingerprint."""
+"""The driver of AutoMLExampleGen: TFX's driver, with images in the fingerprint."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from recordgen.examplegen.parameters import (
 
 
 class AutoMLExampleGenDriver(driver.FileBasedDriver):
-    """Resolve span and version as TFX does, and add the images to the fingerprint.
+    """Resolves span and version as TFX does, and adds the images to the fingerprint.
 
-    TFX runs it on the local runner. On Vertex AI Pipelines
+    TFX's local runner runs this driver. On Vertex AI Pipelines
     :mod:`recordgen.examplegen.vertex_driver` does the same; open-source Kubeflow Pipelines runs no
     driver.
     """
@@ -39,7 +39,7 @@ class AutoMLExampleGenDriver(driver.FileBasedDriver):
     ) -> dict[str, Any]:
         """Return the execution properties with ``span``, ``version`` and ``input_fingerprint``.
 
-        Raises: as :func:`with_images`; SourceError also without an input for the patterns.
+        Raises: as :func:`with_images`; SourceError also if no input matches the patterns.
         """
         given = exec_properties[specs.INPUT_CONFIG_KEY]
         exec_properties[specs.INPUT_CONFIG_KEY] = folders_as_patterns(given)
@@ -56,9 +56,9 @@ class AutoMLExampleGenDriver(driver.FileBasedDriver):
 
 
 def with_images(fingerprint: str, properties: Mapping[str, Any]) -> str:
-    """Return TFX's fingerprint with that of the images, if ``fingerprint_images`` is set.
+    """Return TFX's fingerprint; add a fingerprint of images if ``fingerprint_images`` is set.
 
-    ``properties`` are the execution properties, with span and version put into ``input_config``.
+    ``properties`` are the execution properties, with span and version filled into ``input_config``.
 
     Raises:
         SourceError: an import file cannot be read.

@@ -22,16 +22,17 @@ from recordgen.errors import SourceError
 from recordgen.examplegen.parameters import PREVIOUS_KEY, ExampleGenParameters
 from recordgen.runs.counters import dataset_numbers
 
-# TFX's only name for TFRecords; it detects compression by the suffix ``.gz``. Any other text stops
-# StatisticsGen and Transform. The custom property ``compression`` has the real one.
+# TFX's only name for TFRecords, compressed or not: TFX detects compression by the suffix ``.gz``.
+# With any other text, StatisticsGen and Transform fail. The custom property ``compression`` holds
+# the real compression.
 _FILE_FORMAT = "tfrecords_gzip"
 
 
 class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
-    """Convert AutoML import files into the Examples artifact.
+    """Converts AutoML import files to the Examples artifact.
 
-    It is not a ``BaseExampleGenExecutor``, which sends all image bytes through a Beam shuffle,
-    compresses them, and takes split names only from the configuration.
+    It does not extend ``BaseExampleGenExecutor``, which sends all image bytes through a Beam
+    shuffle, compresses them, and takes split names only from the configuration.
     """
 
     def Do(
@@ -43,14 +44,14 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         """Write the dataset to the artifact's uri and describe it on the artifact.
 
         Args:
-            input_dict: ``previous``: the Examples of earlier spans, if there are any.
+            input_dict: ``previous``: the Examples of earlier spans, if any.
             output_dict: ``examples``: one Examples artifact.
             exec_properties: the component's parameters; a driver adds ``span``, ``version`` and
                 ``input_fingerprint``.
 
         Raises:
-            RecordgenError: a parameter is wrong, or the data give no dataset; the message has the
-                first rejected rows. Vertex AI would ignore a failure in TFX's ``ExecutorOutput``.
+            RecordgenError: a parameter is wrong, or the data give no dataset; the message shows the
+                first rejects. (Vertex AI would ignore a failure in TFX's ``ExecutorOutput``.)
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         examples = artifact_utils.get_single_instance(output_dict[specs.EXAMPLES_KEY])
@@ -58,8 +59,8 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         if not parameters.files:
             raise SourceError(
                 f"{exec_properties[specs.INPUT_BASE_KEY]}: no import file matches "
-                f"{exec_properties[specs.INPUT_CONFIG_KEY]}; give input_base the folder that holds "
-                f"them, or input_config another pattern"
+                f"{exec_properties[specs.INPUT_CONFIG_KEY]}; set input_base to the folder that "
+                f"holds the import files, or change the pattern of input_config"
             )
         options = parameters.options
         if previous := input_dict.get(PREVIOUS_KEY):
@@ -75,16 +76,16 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
 
 
 def newest(examples: Iterable[types.Artifact]) -> types.Artifact:
-    """Return the artifact of the latest span, of that the latest version, of that the last."""
+    """Return the artifact with the latest span, then the latest version, then the last id."""
     return max(examples, key=lambda artifact: (artifact.span, artifact.version, artifact.id))
 
 
 def describe(examples: types.Artifact, dataset: Dataset, parameters: ExampleGenParameters) -> None:
     """Describe ``dataset`` on its artifact.
 
-    Properties: ``split_names``, ``span``, ``version``. Custom properties: span and version again
-    (TFX's resolvers read these, StatisticsGen the former), formats, the input's fingerprint,
-    counts, digest, seed and versions.
+    Properties: ``split_names``, ``span``, ``version``, for StatisticsGen. Custom properties: span
+    and version again, for TFX's resolvers; formats, the input's fingerprint, counts, digest, seed
+    and versions.
     """
     examples.split_names = artifact_utils.encode_split_names(list(dataset.splits))
     examples.span = parameters.span

@@ -1,7 +1,7 @@
 """A fingerprint of the images that import files name.
 
-TFX's own covers the import files only: an image that is replaced under its name would be a stale
-cache hit.
+TFX's own fingerprint covers only the import files: an image replaced by another of the same name
+would be a stale cache hit.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from recordgen.storage import FileInfo, RequestContext
 from recordgen.storage.access import RowUrlPolicy
 from recordgen.tasks import Task, task_for
 
-# Rows whose payloads are looked up together; they are held in memory. The more, the more payloads
-# are wanted of a page of a listing.
+# Rows whose payloads are looked up together; they are held in memory. The more rows, the more of
+# the payloads on each page of a listing are needed.
 _ROWS_AT_ONCE = 100_000
 
-_NOTHING_SAID = ConvertOptions()
+_DEFAULTS = ConvertOptions()
 
 
 def version_or_missing(path: str, context: RequestContext = storage.ANY_REQUEST) -> str:
-    """Return the version of the file at ``path``, or a word for the reason that it has none.
+    """Return the version of the file at ``path``, or the reason why it has none.
 
     The conversion rejects such a file; once it exists, the fingerprint changes.
 
@@ -58,9 +58,9 @@ def version_or_missing(path: str, context: RequestContext = storage.ANY_REQUEST)
 def _versions(
     rows: Sequence[Row], options: ConvertOptions, task: Task
 ) -> Iterator[list[tuple[str, str]]]:
-    """Yield path and version of each payload that a row has in storage, row by row.
+    """Yield for each row the path and version of its payloads in storage.
 
-    The version of one that the conversion would reject, such as a file that rows may not reach, is
+    If the conversion would reject a payload, such as a file that rows may not reach, its version is
     the reject's code.
     """
     uris = task.stored_uris([row.uri for row in rows], [row.annotation for row in rows])
@@ -79,15 +79,15 @@ def _version(info: FileInfo | PayloadError) -> str:
     return info.code if isinstance(info, PayloadError) else "{}:{}".format(*info)
 
 
-def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NOTHING_SAID) -> str:
+def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _DEFAULTS) -> str:
     """Return a text that changes with the import files, their images, and the schema.
 
     ``images:1797,sha256:6b86b273ff34…`` for import files that name 1,797 images. Memory does not
-    grow with their number.
+    grow with the number of images.
 
     Args:
-        files: the import files; a missing one has no rows here, and the conversion reports it.
-        options: how rows are read, and what they may reach.
+        files: the import files; a missing file has no rows here, and the conversion reports it.
+        options: the options of the conversion.
 
     Raises:
         SourceError: an import file cannot be read.
@@ -106,7 +106,7 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
         add(without_secrets(options.vocabulary), labels_digest(labels.names if labels else ()))
     present = []
     for file in files:
-        # TFX counts an import file's time in whole seconds; a rewrite within one would be missed.
+        # TFX rounds an import file's time to seconds, and would miss a change within a second.
         version = version_or_missing(file.path)
         add(without_secrets(file.path), version)
         if version != "missing":
@@ -123,13 +123,13 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
             add(without_secrets(file.path), version)
     images = 0
     task = task_for(options)
-    if not task.names_payloads:  # the import files are all there is
+    if not task.names_payloads:  # all data is in the import files
         return f"images:0,sha256:{digest.hexdigest()}"
     rows = (item for item in RowReader(options).read_all(present) if isinstance(item, Row))
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         for row, versions in zip(some, _versions(some, options, task), strict=True):
             images += len(versions)
-            # A row without payloads in storage stands for itself.
+            # A row without payloads in storage is added itself.
             for path, version in versions or [(row.uri, row.annotation or "")]:
                 add(path, version)
     return f"images:{images},sha256:{digest.hexdigest()}"

@@ -34,12 +34,13 @@ OPTION_TYPES: Mapping[str, type] = {
 
 
 def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFractions:
-    """Return the shares for rows without a split; by default train 80, eval 10, test 10.
+    """Return the shares of splits for rows without one; by default train 80, eval 10, test 10.
 
     ``splits {name: "train" hash_buckets: 9} splits {name: "eval" hash_buckets: 1}`` → 9 : 1.
 
     Raises:
-        UsageError: a split lacks name or buckets, or is repeated, or a feature decides the split.
+        UsageError: a split lacks name or buckets, or is repeated; or ``partition_feature_name`` is
+            set.
     """
     if output_config is None or not output_config.split_config.splits:
         return DEFAULT_FRACTIONS
@@ -66,8 +67,8 @@ def check_splits(
     """Check that the two configurations fit each other, as TFX's own ExampleGens do.
 
     Raises:
-        UsageError: there is no input split, one lacks name or pattern or is repeated, or there are
-            output splits for several input splits.
+        UsageError: there is no input split, or one lacks name or pattern, or is repeated; or there
+            are output splits for several input splits.
     """
     splits = input_config.splits
     names = [split.name for split in splits]
@@ -79,15 +80,15 @@ def check_splits(
     if len(splits) > 1 and output_config is not None and output_config.split_config.splits:
         raise UsageError(
             f"output_config.split_config needs a single input split (got {names}): with several, "
-            f"the input split's name is the split of its rows that name none"
+            f"rows without a split get the name of their input split"
         )
 
 
 def folders_as_patterns(input_config: str) -> str:
-    """Return ``input_config`` (JSON) with a pattern of its entries for each folder.
+    """Return ``input_config`` (JSON) with each folder as a pattern of its entries.
 
-    ``span-{SPAN}/`` → ``span-{SPAN}/*``: TFX looks for names, and no name ends with a slash. It
-    would find no span, or stop with "Glob pattern does not match regex pattern".
+    ``span-{SPAN}/`` → ``span-{SPAN}/*``: TFX matches names, and no name ends with a slash. It would
+    find no span, or fail with "Glob pattern does not match regex pattern".
     """
     config = proto_utils.json_to_proto(input_config, example_gen_pb2.Input())
     for split in config.splits:
@@ -97,7 +98,7 @@ def folders_as_patterns(input_config: str) -> str:
 
 
 def patterns_as_folders(resolved: str, given: str) -> str:
-    """Undo :func:`folders_as_patterns` after TFX has put span and version into the patterns.
+    """Undo :func:`folders_as_patterns` after TFX has filled span and version into the patterns.
 
     ``span-7/*`` → ``span-7/``, if the pattern in ``given`` ends with a slash.
     """
@@ -116,7 +117,8 @@ def span_errors(input_base: str) -> Iterator[None]:
         yield
     except ValueError as exc:
         raise SourceError(
-            f"{input_base}: {exc}; input_config's patterns and range_config must name what is there"
+            f"{input_base}: {exc}; the patterns of input_config and range_config must match "
+            f"existing files"
         ) from exc
 
 
@@ -125,12 +127,12 @@ class ExampleGenParameters:
     """The parameters of one execution.
 
     Attributes:
-        files: the import files, each with the split of its rows without one.
+        files: the import files, each with the default split of its rows.
         options: the options of the conversion.
         span: the span that was read; 0 without spans.
         version: the version that was read; None without versions.
         fingerprint: the driver's fingerprint of the input.
-        dataset_version: the user's name for this data; empty: none.
+        dataset_version: the user's name for this data; empty if not set.
     """
 
     files: tuple[ImportFile, ...]
@@ -144,13 +146,13 @@ class ExampleGenParameters:
     def from_exec_properties(cls, properties: Mapping[str, Any]) -> ExampleGenParameters:
         """Decode TFX's execution properties.
 
-        A driver has put numbers into the patterns and added ``span``, ``version`` and
-        ``input_fingerprint``. Open-source Kubeflow Pipelines runs none: then they are resolved
-        here, in the same way.
+        Usually a driver has filled numbers into the patterns and added ``span``, ``version`` and
+        ``input_fingerprint``. Open-source Kubeflow Pipelines runs no driver: there they are
+        resolved here, in the same way.
 
         Raises:
             UsageError: a value is not allowed.
-            SourceError: there is no input for the patterns' span, date or version.
+            SourceError: no input matches the span, date or version of the patterns.
         """
         input_base = properties[specs.INPUT_BASE_KEY]
         input_config = _proto(properties, specs.INPUT_CONFIG_KEY, example_gen_pb2.Input)
@@ -191,7 +193,7 @@ class ExampleGenParameters:
 
 
 def given_options(properties: Mapping[str, Any]) -> ConvertOptions:
-    """Return the options among execution properties; rows are confined. Raises: UsageError."""
+    """Return the options of an execution; rows only reach allowed files. Raises: UsageError."""
     # Vertex AI passes parameters as JSON, in which numbers are doubles.
     given = {
         name: kind(properties[name])
@@ -208,15 +210,15 @@ def import_files(
 ) -> tuple[ImportFile, ...]:
     """Return the import files of all input splits.
 
-    With several input splits, or an ``output_config`` that is given and empty, rows without a split
-    get the name of their input split; else they are assigned one. Words of ML_USE mean the same as
-    in a row: ``val`` is ``eval``.
+    With several input splits, or an empty ``output_config``, rows without a split get the name of
+    their input split; else a split is assigned. Words of ML_USE mean the same as in a row: ``val``
+    is ``eval``.
     """
-    named = len(input_config.splits) > 1 or (
+    uses_names = len(input_config.splits) > 1 or (
         output_config is not None and not output_config.split_config.splits
     )
     return tuple(
-        ImportFile(path, split_named(split.name) if named else None)
+        ImportFile(path, split_named(split.name) if uses_names else None)
         for split in input_config.splits
         for path in _matching(storage.join(input_base, split.pattern))
     )
@@ -228,6 +230,6 @@ def _matching(pattern: str) -> list[str]:
 
 
 def _proto(properties: Mapping[str, Any], key: str, kind: type[Any]) -> Any:
-    """Return the message under ``key``, which is JSON; None without one."""
+    """Return the proto message whose JSON is under ``key``, or None."""
     text = properties.get(key)
     return proto_utils.json_to_proto(text, kind()) if text else None

@@ -2,9 +2,9 @@
 
     python -m recordgen.examplegen.vertex_driver --json_serialized_invocation_args {{$}} …
 
-TFX always compiles its driver for file-based ExampleGens into ``lifecycle.preCacheCheck``,
-whatever the component's ``DRIVER_CLASS``. This driver takes the same arguments and calls TFX's;
-:func:`use_in` puts it into a job.
+TFX ignores a component's ``DRIVER_CLASS`` here: it always compiles its own driver for file-based
+ExampleGens into ``lifecycle.preCacheCheck``. This driver takes the same arguments and calls TFX's
+driver; :func:`use_in` puts it into a job.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from recordgen.examplegen.parameters import (
     span_errors,
 )
 
-_MODULE = "recordgen.examplegen.vertex_driver"  # __name__ is __main__ where it runs
+_MODULE = "recordgen.examplegen.vertex_driver"  # in the job, __name__ is __main__
 _EXECUTOR = f"{AutoMLExampleGenExecutor.__module__}.{AutoMLExampleGenExecutor.__qualname__}"
 
 
 def use_in(job: dict[str, Any]) -> None:
-    """Replace TFX's driver before AutoMLExampleGen in a job of ``KubeflowV2DagRunner`` (2.1)."""
+    """Replace the driver of AutoMLExampleGen in a job of ``KubeflowV2DagRunner`` (schema 2.1)."""
     for executor in job["pipelineSpec"]["deploymentSpec"]["executors"].values():
         container = executor.get("container", {})
         check = container.get("lifecycle", {}).get("preCacheCheck")
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     """Resolve span, version and fingerprint, and write them to the execution's output file.
 
     Raises:
-        SourceError: an import file cannot be read, or none matches span, date or version.
+        SourceError: an import file cannot be read, or none matches the span, date or version.
         StorageError: storage failed.
     """
     invocation = pipeline_spec_pb2.ExecutorInput()
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the driver; an error is one line, the last of the step's log."""
+    """Run the driver; an error is the last line of the step's log."""
     parser = argparse.ArgumentParser(description=run.__doc__)
     parser.add_argument("--json_serialized_invocation_args", required=True)
     parser.add_argument("--json_serialized_inputs_spec_args", required=True)

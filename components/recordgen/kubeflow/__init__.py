@@ -1,8 +1,8 @@
-"""Steps of Kubeflow Pipelines and Vertex AI Pipelines, run in the container; kfp is not needed.
+"""Steps of Kubeflow Pipelines and Vertex AI Pipelines. They run in the container, without kfp.
 
 python -m recordgen.kubeflow STEP --executor-input '{{$}}'
 
-    execution.py  a step's input, its output, and where its artifacts are read and written
+    execution.py  a step's input and output, and the paths of its artifacts
     convert.py    import files → dataset: the step of component.yaml
     check.py, statistics.py, train.py, evaluate.py, push.py
                   the further steps; steps/ holds the compiled file of each

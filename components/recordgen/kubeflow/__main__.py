@@ -1,7 +1,7 @@
 """``python -m recordgen.kubeflow STEP --executor-input JSON``: run one step of a pipeline.
 
-Logs are one JSON object per line on stderr: what collectors of clusters parse. Exit codes are those
-of the ``recordgen`` command.
+Logs are one JSON object per line on stderr, for the log collectors of clusters. Exit codes are the
+same as of the ``recordgen`` command.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from recordgen.console.stopping import exit_now, stopped_by, stopping
 from recordgen.errors import RecordgenError
 from recordgen.kubeflow.execution import StepInput
 
-#: Each is a module beside this one with a function ``run(step: StepInput) -> StepOutput``.
+#: Each is a module of this package with a function ``run(step: StepInput) -> StepOutput``.
 STEPS = ("convert", "check", "statistics", "train", "evaluate", "push")
 
 
@@ -25,12 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a step and return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m recordgen.kubeflow",
-        description="Run one step of a pipeline: what component.yaml and pipelines/kubeflow.py "
-        "start in the container.",
+        description="Run one step of a pipeline in the container, for component.yaml and "
+        "pipelines/kubeflow.py.",
     )
     parser.add_argument("step", choices=STEPS)
     parser.add_argument(
-        "--executor-input", required=True, metavar="JSON", help="what a backend puts for {{$}}"
+        "--executor-input", required=True, metavar="JSON", help="the backend's value of {{$}}"
     )
     args = parser.parse_args(argv)
     logs.set_up("json", level=logging.ERROR)

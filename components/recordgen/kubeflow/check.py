@@ -1,4 +1,4 @@
-"""``check``: read and check all that the conversion would, and write no dataset."""
+"""``check``: read and check everything that a conversion would, without writing a dataset."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _FINDINGS_SHOWN = 20
 def run(step: StepInput) -> StepOutput:
     """Check the import files ``source``; write ``lint.jsonl`` and ``rejects.jsonl``.
 
-    The step fails where the conversion would; an error of the checks fails it only if ``fail_on``
-    names it, so that a pipeline can branch on ``lint_errors``.
+    The step fails if the conversion would fail. A finding makes it fail only if ``fail_on`` names
+    it, so that a pipeline can branch on ``lint_errors``.
 
     Raises:
         DataError: a conversion would find no usable row, or too many rejects.
-        LintError: the checks have found what ``fail_on`` names.
+        LintError: there are findings that ``fail_on`` names.
         RecordgenError: as :func:`recordgen.check`.
     """
     values = dict(step.parameters)

@@ -22,7 +22,7 @@ _LABELS_SHOWN = 1000
 
 
 def run(step: StepInput) -> StepOutput:
-    """Convert and describe the result.
+    """Convert, and describe the result.
 
     Raises:
         RecordgenError: as :func:`recordgen.conversion.api.convert_files`.
@@ -50,7 +50,7 @@ def run(step: StepInput) -> StepOutput:
 
 
 def to_options(values: Mapping[str, Any]) -> ConvertOptions:
-    """Decode a step's parameters; rows are confined. Raises: UsageError."""
+    """Decode a step's parameters; rows only reach allowed files. Raises: UsageError."""
     return replace(make_options(without_unset(values, OPTIONS)), confined=True)
 
 
@@ -62,7 +62,7 @@ def counts_of(dataset: Dataset) -> dict[str, int | str]:
 
 
 def description_of(dataset: Dataset) -> dict[str, Any]:
-    """Return the metadata of the dataset's artifact: ``dataset.json``, in short.
+    """Return the metadata of the dataset's artifact: a summary of ``dataset.json``.
 
     Metadata stores limit the size of an artifact, so only the first thousand labels are listed.
     """
@@ -77,7 +77,7 @@ def description_of(dataset: Dataset) -> dict[str, Any]:
 
 
 def metrics_of(dataset: Dataset) -> dict[str, float]:
-    """Return the numbers that the consoles show and compare between runs."""
+    """Return the metrics that consoles show and compare between runs."""
     numbers = dataset_numbers(dataset)
     return {
         "labels": numbers.pop("label_count"),
@@ -94,12 +94,12 @@ def _examples_by_split(dataset: Dataset) -> dict[str, int]:
 
 
 def _import_files(artifacts: Mapping[str, Artifact], transfer: str) -> str:
-    """Return the import file of the artifact ``source``; for a folder, a glob of import files.
+    """Return the import file of the artifact ``source``, or a glob if it is a folder of them.
 
-    A folder without import files holds images by label, and is returned itself.
+    A folder without import files must hold images by label; its own path is returned.
 
     Raises:
-        SourceError: there is no such artifact, or it is neither.
+        SourceError: there is no such artifact, or it is neither a file nor such a folder.
     """
     if "source" not in artifacts:
         raise SourceError("source is missing: give the import file's URL, or a Dataset artifact")
@@ -111,5 +111,6 @@ def _import_files(artifacts: Mapping[str, Artifact], transfer: str) -> str:
     if storage.list_dir(place):
         return place
     raise SourceError(
-        f"{place}: the artifact is no import file, and no folder with *.csv, *.jsonl or images"
+        f"{place}: the artifact is neither an import file nor a folder with *.csv, *.jsonl or "
+        f"images"
     )

@@ -64,12 +64,12 @@ def run(step: StepInput) -> StepOutput:
 def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluation:
     """Evaluate a SavedModel of :mod:`recordgen.training` on the examples of ``split``.
 
-    Labels are compared by their texts, so the dataset may number them differently than the one that
-    the model was trained on. A label that the model does not know counts as a wrong answer.
+    Labels are compared by their texts, because the model's dataset may number them differently. A
+    label that the model does not know counts as a wrong answer.
 
     Raises:
         UsageError: TensorFlow does not decode the dataset's images.
-        SourceError: the model does not say which labels it knows.
+        SourceError: the model has no list of its labels.
         DataError: the dataset's task has no models, the split does not exist, its labels do not
             determine a score, or the model knows none of them.
     """
@@ -103,13 +103,13 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     found = accumulator.evaluation(labels)
     if math.isnan(found.score):
         raise DataError(
-            f"{root}: split {split!r} has no {accumulator.needs}: there is no {found.measure} of it"
+            f"{root}: split {split!r} has no {accumulator.needs}, so it has no {found.measure}"
         )
     return found
 
 
 def _nothing_to_evaluate_on(root: str, dataset: Dataset, split: str) -> DataError:
     return DataError(
-        f"{root}: split {split!r} has no labelled examples to evaluate on (there are "
+        f"{root}: split {split!r} has no labelled examples to evaluate on (splits: "
         f"{', '.join(dataset.splits)})"
     )

@@ -1,4 +1,4 @@
-"""Input and output of a step, and where its artifacts are read and written.
+"""Input and output of a step, and the paths of its artifacts.
 
 KFP's ``ExecutorInput`` and ``ExecutorOutput`` (pipeline_spec.proto), as JSON:
 
@@ -11,8 +11,8 @@ KFP's ``ExecutorInput`` and ``ExecutorOutput`` (pipeline_spec.proto), as JSON:
     {"parameterValues": {"examples": 1797},
      "artifacts": {"dataset": {"artifacts": [{"name": "…", "uri": "gs://…", "metadata": {…}}]}}}
 
-A step that decodes this itself has every input typed, optional ones included, and can describe its
-artifacts; placeholders on a command line can do neither.
+Steps decode this JSON because all its inputs are typed, including optional ones, and because steps
+can then describe their artifacts; placeholders on a command line can do neither.
 
 KFP's launcher (backend/src/v2/component/launcher_v2.go) copies input artifacts of gs://, minio://
 and s3:// to a folder of the container before the step starts, ``gs://bucket/a`` to
@@ -32,8 +32,8 @@ from typing import Any
 from recordgen import storage
 from recordgen.errors import UsageError
 
-#: How convert reads and writes: by the uri's scheme, at the uri itself, or through the launcher's
-#: folder.
+#: Where convert reads and writes: at the uri itself (uri), in the launcher's folder (path), or at
+#: one of them by the uri's scheme (auto).
 TRANSFERS = ("auto", "uri", "path")
 
 _FOLDERS = {"gs": "/gcs/", "minio": "/minio/", "s3": "/s3/"}
@@ -46,7 +46,7 @@ class Artifact:
     Attributes:
         name: the backend's name, to be returned unchanged.
         uri: its address in the pipeline root: ``gs://…``, ``minio://…``, ``s3://…``, a path.
-        metadata: metadata from the step that made it.
+        metadata: metadata from the step that wrote it.
     """
 
     name: str
@@ -74,10 +74,10 @@ class StepInput:
 
     @classmethod
     def parse(cls, text: str) -> StepInput:
-        """Decode an ``ExecutorInput``; whole numbers, doubles in its JSON, become ints.
+        """Decode an ``ExecutorInput``. Its numbers are doubles; whole numbers become ints.
 
         Raises:
-            UsageError: it is not one.
+            UsageError: ``text`` is not an ``ExecutorInput``.
         """
         try:
             data = json.loads(text)
@@ -103,7 +103,7 @@ class StepOutput:
 
     Attributes:
         parameters: values of all output parameters.
-        metadata: metadata of output artifacts, by name; values are JSON's.
+        metadata: metadata of output artifacts, by name; JSON values.
     """
 
     parameters: Mapping[str, str | float | bool] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class StepOutput:
 
 
 def _first_of_each(side: Mapping[str, Any]) -> dict[str, Artifact]:
-    """Return the artifacts of inputs or outputs; an empty list is an input that was not given."""
+    """Return the first artifact of each input or output; an empty list is an input not given."""
     return {
         name: Artifact(first.get("name", ""), first["uri"], first.get("metadata", {}))
         for name, found in side.get("artifacts", {}).items()
@@ -148,8 +148,8 @@ def place_of(artifact: Artifact, transfer: str) -> str:
     """Return the path or URL at which convert reads or writes ``artifact``.
 
     ``auto`` uses ``gs://`` directly: a dataset may be larger than the container's disk, a retried
-    step finds the shards that are finished, and renaming through Cloud Storage FUSE is not atomic.
-    For other schemes, only the launcher may have credentials.
+    step finds the finished shards, and renaming through Cloud Storage FUSE is not atomic. For other
+    schemes, only the launcher may have credentials.
 
     Raises:
         UsageError: ``transfer`` is unknown.
@@ -161,13 +161,13 @@ def place_of(artifact: Artifact, transfer: str) -> str:
 
 
 def read_place(artifact: Artifact) -> str:
-    """Return where to read ``artifact``: in the launcher's folder, which TensorFlow can read."""
+    """Return the path to read ``artifact``: in the launcher's folder, which TensorFlow can read."""
     path = launcher_path(artifact.uri)
     return path if os.path.exists(path) else artifact.uri
 
 
 def write_place(artifact: Artifact) -> str:
-    """Return where to write a small artifact: in the launcher's folder, whose parent is created."""
+    """Return the path to write a small artifact, in the launcher's folder; create its parent."""
     path = launcher_path(artifact.uri)
     if storage.is_local(path):
         os.makedirs(os.path.dirname(storage.local_path(path)) or ".", exist_ok=True)

@@ -10,16 +10,16 @@ from recordgen.console import logs
 from recordgen.errors import SourceError, UsageError
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
 
-# Servers take a version for complete once this file exists.
+# Servers consider a version complete once this file exists.
 _LAST_FILE = "saved_model.pb"
 
 
 def run(step: StepInput) -> StepOutput:
-    """Copy the input ``model`` to ``serving_dir/VERSION``, the version being the time in seconds.
+    """Copy the input ``model`` to ``serving_dir/VERSION``; the version is the time in seconds.
 
     Raises:
         UsageError: ``serving_dir`` is empty or cannot be written to.
-        SourceError: the model is no SavedModel.
+        SourceError: the model is not a SavedModel.
         StorageError: storage failed.
     """
     serving_dir = step.parameters.get("serving_dir")
@@ -33,10 +33,10 @@ def run(step: StepInput) -> StepOutput:
 
 
 def copy_model(model: str, target: str) -> None:
-    """Copy a SavedModel, the file that marks it as complete last. Raises: as :func:`run`."""
+    """Copy a SavedModel; last, the file that marks it as complete. Raises: as :func:`run`."""
     files = {path[len(model) :].lstrip("/"): path for path in storage.list_files(f"{model}/**")}
     if _LAST_FILE not in files:
-        raise SourceError(f"{model}: no {_LAST_FILE} here: not a SavedModel")
+        raise SourceError(f"{model}: not a SavedModel: there is no {_LAST_FILE}")
     for name in sorted(files, key=lambda name: name == _LAST_FILE):
         with (
             storage.open_read(files[name]) as source,

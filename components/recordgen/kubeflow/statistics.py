@@ -22,12 +22,12 @@ def run(step: StepInput) -> StepOutput:
     """Describe the input ``dataset``.
 
     Write ``statistics``: ``Split-train/FeatureStats.pb`` and so on; ``schema``: ``schema.pbtxt``,
-    inferred from ``train``; ``anomalies``: ``anomalies.txt``, one line for each violation of that
-    schema in another split. Their number is an output parameter.
+    inferred from ``train``; ``anomalies``: ``anomalies.txt``, one line for each violation of the
+    schema in another split. The number of violations is an output parameter.
 
     Raises:
         SourceError: there is no dataset.
-        DataError: it has no split ``train``.
+        DataError: the dataset has no split ``train``.
         UsageError: the image was built without TFX.
     """
     tfdv = _tfdv()
@@ -67,7 +67,7 @@ def _statistics(tfdv: Any, root: str, split: str, dataset: Dataset) -> Any:
 
     return tfdv.generate_statistics_from_tfrecord(
         storage.join(root, split_dir(split), "*"),
-        # Statistics of image bytes and unique names cost time and memory and say nothing.
+        # Statistics of image bytes and unique names cost time and memory, and are useless.
         stats_options=tfdv.StatsOptions(
             feature_allowlist=features.statistics_features(dataset.task, dataset.features)
         ),
@@ -82,6 +82,6 @@ def _tfdv() -> Any:
     except ImportError as exc:
         raise UsageError(
             f"statistics needs TensorFlow Data Validation, which is not installed here ({exc}); "
-            f"use an image built with TFX, or leave this step out"
+            f"use an image built with TFX, or omit this step"
         ) from exc
     return tfdv

@@ -1,4 +1,4 @@
-"""``train``: a dataset's ``train`` split → a SavedModel, with the training of the TFX pipeline."""
+"""``train``: a dataset's ``train`` split → a SavedModel, as the Trainer of TFX pipelines does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(step: StepInput) -> StepOutput:
         RecordgenError: as :func:`recordgen.training.run.run`.
     """
     values = dict(step.parameters)
-    # The step has an output named model.
+    # The parameter is not named model, because the step has an output of this name.
     if "model_name" in values:
         values["model"] = values.pop("model_name")
     config = TrainingConfig.from_custom_config(without_unset(values, TRAINING_OPTIONS))
@@ -31,7 +31,7 @@ def run(step: StepInput) -> StepOutput:
     from recordgen.training.run import run as train
 
     settings = config.to_custom_config()
-    # What TFX hands to run_fn as FnArgs.
+    # The FnArgs that TFX passes to run_fn.
     train(
         SimpleNamespace(
             train_files=[_pattern(root, TRAIN)],

@@ -1,8 +1,7 @@
 """Training as a TFX step: ``Trainer(run_fn="recordgen.training.run_fn")``.
 
-``Tuner(tuner_fn="recordgen.training.tuner_fn")`` searches the hyperparameters that the Trainer
-takes. TensorFlow is loaded when training starts, not when a pipeline's definition names its
-settings.
+``Tuner(tuner_fn="recordgen.training.tuner_fn")`` searches hyperparameters for the Trainer.
+TensorFlow is loaded when training starts, not when a pipeline is defined.
 """
 
 from __future__ import annotations

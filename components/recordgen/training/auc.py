@@ -1,7 +1,7 @@
 """The area under the ROC curve (AUC) of each label, in one pass over any number of examples.
 
 Scores are counted between thresholds, so memory does not grow with the examples. For labels that
-some examples have and others do not, the areas equal those of
+some but not all examples have, the areas equal the result of
 ``keras.metrics.AUC(multi_label=True, thresholds=THRESHOLDS)``.
 """
 
@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 # Evenly spaced in log-odds: a rare label's scores are all close to 0, where equal steps would not
-# separate them. A model that has hardly learnt needs this many.
+# separate them. A barely trained model needs this many thresholds.
 _LOG_ODDS = np.linspace(-14, 14, 1000)
 
-# Close to 1, some are the same number.
+# Close to 1, some thresholds are the same float32.
 _EDGES = np.unique((1 / (1 + np.exp(-_LOG_ODDS))).astype(np.float32))
 
 #: The thresholds; Keras adds one below 0 and one above 1.
@@ -22,11 +22,11 @@ THRESHOLDS: tuple[float, ...] = tuple(_EDGES.tolist())
 
 
 class ScoreCounts:
-    """Numbers of scores of each label between the thresholds.
+    """Counts of each label's scores between the thresholds.
 
     Attributes:
-        positive: for examples that have the label, float64 [classes, thresholds + 1].
-        negative: for examples that do not have it, likewise.
+        positive: scores of examples with the label, float64 [classes, thresholds + 1].
+        negative: scores of examples without it, of the same shape.
     """
 
     def __init__(self, classes: int) -> None:
@@ -42,9 +42,9 @@ class ScoreCounts:
         """Count a batch.
 
         Args:
-            truth: 1 where an example has a label, else 0; float32 [batch, classes].
-            scores: the model's, 0..1; float32 [batch, classes].
-            weights: of the examples, float32 [batch].
+            truth: 1 if an example has a label, else 0; float32 [batch, classes].
+            scores: the model's scores, 0..1; float32 [batch, classes].
+            weights: the weight of each example, float32 [batch].
         """
         labels = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
         places = labels, np.searchsorted(_EDGES, scores)
@@ -52,15 +52,15 @@ class ScoreCounts:
         np.add.at(self.negative, places, (1 - truth) * weights[:, None])
 
     def merge(self, other: ScoreCounts) -> None:
-        """Add what another has counted."""
+        """Add the counts of another instance."""
         self.positive += other.positive
         self.negative += other.negative
 
     def areas(self) -> npt.NDArray[np.float64]:
         """Return the AUC of each label, 0..1, float64 [classes].
 
-        It is the chance that an example with the label scores above one without it; NaN for a label
-        that all examples have, or none.
+        The AUC is the probability that an example with the label has a higher score than one
+        without it; NaN for a label that all examples have, or none.
         """
         from_here_up = self.positive[:, ::-1].cumsum(axis=1)[:, ::-1]
         # Two scores between the same thresholds count half.
@@ -70,6 +70,6 @@ class ScoreCounts:
 
 
 def mean_area(areas: npt.NDArray[np.float64]) -> float:
-    """Return the mean of the areas that are not NaN; NaN if all are."""
+    """Return the mean of the areas that are not NaN, or NaN if all are."""
     known = areas[~np.isnan(areas)]
     return float(known.mean()) if known.size else float("nan")

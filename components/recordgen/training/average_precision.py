@@ -1,11 +1,11 @@
 """Average precision (AP) of boxes, as COCO computes it at an overlap of 0.5.
 
-In each image, a model's boxes are matched from the best score down. Each finds the true box of its
-class that it overlaps most, among those not yet found, if their intersection is at least half of
-their union; else it is false. Over all images, again from the best score down, precision is the
-share of boxes that are not false, and recall the share of true boxes that were found. AP is the
-mean, over the recalls 0, 0.01, …, 1, of the best precision at that recall or a higher one; 0 beyond
-the highest recall.
+In each image, a model's boxes are matched in descending order of their scores. A box matches the
+true box of its class that it overlaps most, among the true boxes not yet matched, if their
+intersection is at least half of their union; else it is false. Over all images, again in descending
+order of scores, precision is the share of boxes that are not false, and recall the share of true
+boxes that are matched. AP is the mean, over the recalls 0, 0.01, …, 1, of the best precision at
+this recall or a higher one; 0 beyond the highest recall.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-#: Boxes of an image that count at most: COCO's number.
+#: Maximum number of boxes that count in an image, as in COCO.
 MOST_BOXES = 100
 
-#: Intersection over union (IoU) from which on a box counts as found.
+#: Lowest intersection over union (IoU) of a match.
 OVERLAP = 0.5
 
 Boxes = npt.NDArray[np.float32]
 
 
 class BoxMatches:
-    """Matches of found boxes with true ones; 9 bytes for each found box.
+    """Matches of found boxes with true boxes; 9 bytes for each found box.
 
     Attributes:
         true: the number of true boxes, by class.
-        overlap: the sum over true boxes of the IoU with the box that found them, 0 if none did.
+        overlap: the sum over true boxes of the IoU with their match, 0 without a match.
     """
 
     def __init__(self) -> None:
@@ -42,8 +42,8 @@ class BoxMatches:
         """Count an image.
 
         Args:
-            true: float32 [n, 5]: left, top, right, bottom, number of the class; -1: no box.
-            found: float32 [k, 6]: likewise, and the score, 0..1; -1: no box.
+            true: float32 [n, 5]: left, top, right, bottom, number of the class; -1 for padding.
+            found: float32 [k, 6]: the same, and the score, 0..1; -1 for padding.
         """
         true = true[true[:, 4] >= 0]
         found = found[found[:, 5] > 0]
@@ -51,24 +51,24 @@ class BoxMatches:
         overlaps = intersections_over_unions(found[:, :4], true[:, :4])
         overlaps[found[:, 4, None] != true[None, :, 4]] = 0
         are_right = np.zeros(len(found), np.bool_)
-        # Most boxes are nowhere near a true one.
+        # Skip most boxes: they do not overlap a true box enough.
         for number in np.flatnonzero((overlaps >= OVERLAP).any(axis=1)):
             best = overlaps[number].argmax()
             if overlaps[number, best] >= OVERLAP:
                 are_right[number] = True
                 self.overlap += float(overlaps[number, best])
-                overlaps[:, best] = 0  # found
+                overlaps[:, best] = 0  # matched
         self.true.update(true[:, 4].astype(int).tolist())
         self._found.append(_Found(found[:, 4].astype(np.int32), found[:, 5], are_right))
 
     def merge(self, other: BoxMatches) -> None:
-        """Add what another has counted."""
+        """Add the counts of another instance."""
         self.true += other.true
         self.overlap += other.overlap
         self._found += other._found
 
     def compact(self) -> None:
-        """Join many small arrays to a few large ones."""
+        """Join many small arrays into a few large ones."""
         if self._found:
             self._found = [_Found(*map(np.concatenate, zip(*self._found, strict=True)))]
 
@@ -87,7 +87,7 @@ class BoxMatches:
 
 
 class _Found(NamedTuple):
-    """Boxes that a model found, as columns."""
+    """A model's boxes, as columns."""
 
     labels: npt.NDArray[np.int32]
     scores: npt.NDArray[np.float32]
@@ -95,7 +95,7 @@ class _Found(NamedTuple):
 
 
 def intersections_over_unions(first: Boxes, second: Boxes) -> npt.NDArray[np.float32]:
-    """Return the IoU of all pairs of boxes (float32 [n, 4], [m, 4] → [n, m]), 0 without area."""
+    """Return the IoU of all pairs of boxes: float32 [n, 4], [m, 4] → [n, m]; 0 without area."""
     low = np.maximum(first[:, None, :2], second[None, :, :2])
     high = np.minimum(first[:, None, 2:], second[None, :, 2:])
     shared = np.maximum(high - low, 0).prod(axis=2)
@@ -105,10 +105,10 @@ def intersections_over_unions(first: Boxes, second: Boxes) -> npt.NDArray[np.flo
 
 
 def _average(are_right: npt.NDArray[np.bool_], true: int) -> float:
-    """Return the AP for boxes that are right or not, best score first."""
+    """Return the AP of boxes that are right or not, best score first."""
     right = are_right.cumsum()
     precision = right / np.arange(1, len(right) + 1)
-    # The best precision at this recall or a higher one.
+    # The best precision at each recall or a higher one.
     best = np.maximum.accumulate(precision[::-1])[::-1]
     reached = np.searchsorted(right * 100, np.arange(101) * true)  # whole numbers: no rounding
     return float(np.append(best, 0)[reached].mean())

@@ -1,9 +1,9 @@
-"""Boxes ↔ a model's answers for the cells of a grid over its images.
+"""Encode boxes as targets for the cells of a grid over the image; decode a model's output.
 
-Each cell has a score, near 1 at the centre of a box; the class of that box; its centre (x, y; from
-the cell's own, in cells); and the logarithms of its width and height (in cells). So there are no
-anchors to choose, and boxes of any size come back exactly. Of boxes with centres in the same cell,
-one remains.
+Each cell has a score, near 1 at the centre of a box; the class of that box; the offset of the box's
+centre from the cell's (x, y; in cells); and the logarithms of its width and height (in cells). So
+there are no anchors to choose, and boxes of any size are restored exactly. If several boxes have
+their centres in the same cell, one remains.
 
 As in CenterNet ("Objects as Points", 2019), scores fall off around a centre, and only peaks are
 boxes.
@@ -21,8 +21,8 @@ CELL = 4
 #: Numbers that describe a cell's box.
 BOX = 4
 
-# Half a box is three standard deviations of the scores, at least half a cell: a centre near the
-# edge of its cell belongs nearly as much to the neighbour.
+# Half a box is three standard deviations of the scores. A deviation is at least half a cell: a
+# centre near the edge of its cell belongs almost as much to the neighbouring cell.
 _DEVIATIONS = 6.0
 _LEAST_DEVIATION = 0.5
 
@@ -33,7 +33,7 @@ class Found(NamedTuple):
     Attributes:
         boxes: float32 [batch, k, 4]: left, top, right, bottom, in shares of the image, 0..1.
         labels: int64 [batch, k], their classes.
-        scores: float32 [batch, k], 0..1; 0 pads images with fewer peaks.
+        scores: float32 [batch, k], 0..1; padded with 0 if an image has fewer peaks.
     """
 
     boxes: tf.Tensor
@@ -42,13 +42,13 @@ class Found(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """The right answer for each cell.
+    """The targets of each cell.
 
     Attributes:
         scores: float32 [batch, rows, columns], 1 at centres, less around them.
         labels: int64 [batch, rows, columns], the class of the box with the highest score here; -1
             without boxes.
-        boxes: float32 [batch, rows, columns, 4], the place of that box.
+        boxes: float32 [batch, rows, columns, 4], the offset and size of that box.
     """
 
     scores: tf.Tensor
@@ -57,17 +57,17 @@ class Cells(NamedTuple):
 
 
 def grid_size(image_size: tuple[int, int]) -> tuple[int, int]:
-    """Return rows and columns over images of a height and width in pixels: (64, 30) → (16, 8)."""
+    """Return rows and columns for images of a height and width in pixels: (64, 30) → (16, 8)."""
     height, width = image_size
     return -(-height // CELL), -(-width // CELL)
 
 
 def encode(boxes: tf.Tensor, labels: tf.Tensor, image_size: tuple[int, int]) -> Cells:
-    """Lay boxes onto the grid.
+    """Encode boxes as targets of the grid's cells.
 
     Args:
         boxes: float32 [batch, n, 4]: left, top, right, bottom, in shares of the image.
-        labels: int64 [batch, n], their classes; -1: no box.
+        labels: int64 [batch, n], their classes; -1 for padding.
         image_size: height and width in pixels.
     """
     rows, columns = grid_size(image_size)
@@ -79,7 +79,7 @@ def encode(boxes: tf.Tensor, labels: tf.Tensor, image_size: tuple[int, int]) -> 
     deviations = tf.maximum(sizes / _DEVIATIONS, _LEAST_DEVIATION)
     across = _fall_off(own[..., 0], deviations[..., 0], columns)
     down = _fall_off(own[..., 1], deviations[..., 1], rows)
-    # [batch, n, rows, columns]: the grid of each box alone.
+    # [batch, n, rows, columns]: the scores of each box.
     each = down[..., :, None] * across[..., None, :] * tf.cast(is_box, tf.float32)[..., None, None]
 
     nearest = tf.argmax(each, 1)
@@ -97,14 +97,14 @@ def decode(
 ) -> Found:
     """Return the boxes of up to ``most`` peaks per image.
 
-    A peak is a cell whose score is no lower than those of the eight cells around it.
+    A peak is a cell whose score is no lower than the scores of the eight cells around it.
 
     Args:
         scores: float32 [batch, rows, columns], 0..1.
         classes: float32 [batch, rows, columns, classes], the probabilities of the classes.
         boxes: float32 [batch, rows, columns, 4].
         image_size: height and width in pixels.
-        most: the number of boxes.
+        most: the maximum number of boxes.
     """
     rows, columns = grid_size(image_size)
     is_peak = scores == tf.nn.max_pool2d(scores[..., None], 3, 1, "SAME")[..., 0]

@@ -1,4 +1,4 @@
-"""Checkpoints of a training: all that decides its next step, the reading's position included."""
+"""Checkpoints of a training: all state of its next step, including the position in the data."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from recordgen.training.replicas import Replicas
 
 
 class Progress(tf.Module):
-    """How far a training came.
+    """The progress of a training.
 
     Attributes:
         epoch: the current epoch, from 0.
-        step: the steps that are done in it.
-        waited: the epochs since the best one.
+        step: the number of finished steps in this epoch.
+        waited: the number of epochs since the best one.
         best_loss: the lowest loss on split eval.
-        best: the weights of that epoch; empty unless they are to be kept.
+        best: the weights of the best epoch; empty if they are not needed.
     """
 
     def __init__(self, kept: Iterable[keras.Variable]) -> None:
@@ -44,20 +44,20 @@ class Progress(tf.Module):
         else:
             self.waited.assign_add(1)
 
-    def take_best(self, weights: Sequence[keras.Variable]) -> None:
-        """Return to the best weights; without any, as no loss was a number, keep the last ones."""
+    def restore_best(self, weights: Sequence[keras.Variable]) -> None:
+        """Assign the best weights; keep the last ones if no loss was a number."""
         if float(self.best_loss) < float("inf"):
             for best, weight in zip(self.best, weights, strict=True):
                 weight.assign(best)
 
 
 class Checkpoints:
-    """The checkpoints of one phase of a training, in a folder of their own.
+    """The checkpoints of one phase of a training, in their own folder.
 
-    A checkpoint is complete before the one before it is removed, so a process may die at any time.
-    It holds the weights, the state of the optimizer and of all random numbers, the progress, and
-    for each worker the position of its ``batches`` with their shuffle buffer. So training goes on
-    with exactly the same batches and dropped features.
+    A new checkpoint is complete before the old one is removed, so a process may die at any time. A
+    checkpoint holds the weights, the state of the optimizer and of all random number generators,
+    the progress, and the position of each worker's ``batches`` with their shuffle buffer. So a
+    resumed training sees exactly the same batches and drops the same features.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class Checkpoints:
         progress: Progress,
         replicas: Replicas,
     ) -> None:
-        # Seeds are no weights, but layers draw random numbers from them.
+        # Variables, not only weights: they include the seeds of random layers.
         variables = [*model.variables, *model.optimizer.variables]
         state = list({id(variable): variable.value for variable in variables}.values())
         self._state = tf.train.CheckpointManager(
             tf.train.Checkpoint(state=state, progress=progress), folder, max_to_keep=1
         )
-        # Two: the chief may die before it has written the state that belongs to the second one.
+        # Keep two: the chief may die before it has written the state that belongs to the second.
         self._position = tf.train.CheckpointManager(
             tf.train.Checkpoint(batches=batches),
             storage.join(folder, f"worker-{replicas.worker}"),
@@ -87,19 +87,19 @@ class Checkpoints:
         self._saved_at = time.monotonic()
 
     def restore(self) -> bool:
-        """Go on from the last checkpoint; return whether there is one. Raises: StorageError."""
+        """Restore the last checkpoint; return whether there is one. Raises: StorageError."""
         path = self._state.latest_checkpoint
-        if self._replicas.chiefs_number(path is not None) != (path is not None):
+        if self._replicas.broadcast_number(path is not None) != (path is not None):
             raise StorageError(
-                f"{self._state.directory}: this worker does not see the chief's checkpoints; give "
-                f"a checkpoint_dir that all workers share"
+                f"{self._state.directory}: this worker does not see the chief's checkpoints; "
+                f"choose a checkpoint_dir that all workers share"
             )
         if path is None:
             return False
         self._number = int(path.rpartition("-")[2])
         position = storage.join(self._position.directory, f"ckpt-{self._number}")
         with _storage_errors(self._state.directory):
-            # assert_consumed: nothing may start anew without a word.
+            # assert_consumed: fail if any part of the state was not restored.
             self._state.checkpoint.restore(path).assert_consumed()
             self._position.checkpoint.restore(position).assert_consumed()
         return True
@@ -107,12 +107,12 @@ class Checkpoints:
     def save_if_due(self) -> None:
         """Save a checkpoint if the last one is old enough. Raises: StorageError."""
         is_due = time.monotonic() - self._saved_at >= self._seconds
-        if not self._replicas.chiefs_number(is_due):
+        if not self._replicas.broadcast_number(is_due):
             return
         self._number += 1
         with _storage_errors(self._state.directory):
             self._position.save(checkpoint_number=self._number)
-            self._replicas.chiefs_number(self._number)  # when all positions are written
+            self._replicas.broadcast_number(self._number)  # wait until all positions are written
             if self._replicas.is_chief:
                 self._state.save(checkpoint_number=self._number)
         self._saved_at = time.monotonic()
@@ -125,7 +125,7 @@ def has_checkpoint(folder: str) -> bool:
 
 
 def remove_checkpoints(folder: str) -> None:
-    """Remove the checkpoints of a training that ended. Raises: StorageError."""
+    """Remove the checkpoints of a finished training. Raises: StorageError."""
     with _storage_errors(folder):
         if tf.io.gfile.exists(folder):
             tf.io.gfile.rmtree(folder)
@@ -137,6 +137,6 @@ def _storage_errors(folder: str) -> Iterator[None]:
         yield
     except tf.errors.OpError as exc:
         raise StorageError(
-            f"{folder}: TensorFlow cannot keep checkpoints here ({exc.message}); give another "
+            f"{folder}: TensorFlow cannot keep checkpoints here ({exc.message}); choose another "
             f"checkpoint_dir"
         ) from exc

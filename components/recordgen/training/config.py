@@ -16,7 +16,7 @@ SMALL_CNN = "small_cnn"
 IMAGENET = "imagenet"
 FLOAT32 = "float32"
 BALANCED = "balanced"
-# The settings that do not change what a training ends with.
+# Settings that do not change the trained model.
 CHECKPOINT_SETTINGS = ("checkpoint_dir", "checkpoint_minutes")
 # The saved model's signatures and outputs for TFMA; see recordgen.training.run.
 EVALUATE = "evaluate"
@@ -26,7 +26,7 @@ LABEL = "label"
 WEIGHT = "weight"
 UNKNOWN = "unknown"  # labels that the model does not know
 KNOWN = "known"  # some that it knows, for an error
-# What models are measured by, as Keras's log and TFMA's results name it.
+# Names of metrics in Keras's logs and TFMA's results.
 ACCURACY = "accuracy"
 AUC = "auc"
 MEAN_PRECISION = "map"  # mean average precision
@@ -40,14 +40,14 @@ def check_task(task: str, root: object) -> None:
     """Check that there is a model for the task of the dataset in ``root``. Raises: DataError."""
     if task not in TASKS or TASKS[task].trainer is None:
         raise DataError(
-            f"{root}: there is no model for the task {task!r}; train one of your own on "
+            f"{root}: there is no model for the task {task!r}; train your own model with "
             f"recordgen.input_fn"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:
-    """How to train. Every field is a key of ``custom_config``."""
+    """The settings of a training. Every field is a key of ``custom_config``."""
 
     model: str = option(
         SMALL_CNN,
@@ -64,18 +64,18 @@ class TrainingConfig:
     )
     scale: str = option(
         AUTO,
-        "range of pixels that the model takes, such as `0..1`, which becomes part of the saved "
-        "model; `auto`: the one it was trained on",
+        "range of the model's input pixels, such as `0..1`; scaling is part of the saved model; "
+        "`auto`: the range that the model was trained on",
         metavar="RANGE",
     )
     image_size: tuple[int, int] = option(
         (96, 96), "height and width in pixels to which images are resized", metavar="H W"
     )
     batch_size: int = option(32, "examples per step", metavar="N")
-    epochs: int = option(10, "passes over split train; a number of steps overrules it", metavar="N")
+    epochs: int = option(10, "passes over split train; a number of steps overrides it", metavar="N")
     frozen_epochs: int = option(
         0,
-        "train only the last layer in this many of the epochs, then all layers, with "
+        "train only the last layer for this many of the epochs, then all layers with "
         "`fine_tune_rate`; needs `weights`",
         metavar="N",
     )
@@ -95,12 +95,12 @@ class TrainingConfig:
         metavar="N",
     )
     accumulate: int = option(
-        1, "batches whose gradients are averaged for one change of the weights", metavar="N"
+        1, "batches whose gradients are averaged for one update of the weights", metavar="N"
     )
     patience: int = option(
         0,
-        "stop after this many epochs without a lower loss on split eval, and take the weights of "
-        "the best epoch; 0: train all epochs and take the last weights",
+        "stop after this many epochs without a lower loss on split eval, and keep the weights of "
+        "the best epoch; 0: train all epochs and keep the last weights",
         metavar="N",
     )
     class_weights: str = option(
@@ -134,7 +134,7 @@ class TrainingConfig:
     colour: float = option(
         0.0,
         "change brightness, contrast and saturation of training images by up to this share, from "
-        "0 to below 1; 0: colours stay, because they may be the label",
+        "0 to below 1; 0: keep colours, because they may be the label",
         metavar="F",
     )
     seed: int = option(0, "decides weights, order, dropout and augmentation", metavar="N")
@@ -142,13 +142,13 @@ class TrainingConfig:
         5, "labels, or boxes, in an answer of the serving signature, best first", metavar="N"
     )
     frames: int = option(
-        8, "frames of a video's segment to look at, evenly over its time", metavar="N"
+        8, "frames used from each video segment, evenly spaced in time", metavar="N"
     )
     checkpoint_dir: str = option(
         "",
-        "folder or URL where a training that is killed and started again finds how far it came",
+        "folder or URL for checkpoints, from which a training that was killed resumes",
         metavar="DIR",
-        unset="`checkpoints` beside the logs",
+        unset="`checkpoints` next to the logs",
     )
     checkpoint_minutes: float = option(
         10.0, "minutes between two checkpoints; 0: after each step", metavar="N"
@@ -174,13 +174,13 @@ class TrainingConfig:
 
     def _check_weights(self) -> None:
         if self.weights == "":
-            raise UsageError("weights must name a file (got ''); leave it out for random weights")
+            raise UsageError("weights must name a file (got ''); omit it for random weights")
         if self.weights is not None and self.model == SMALL_CNN:
-            raise UsageError(f"model={SMALL_CNN} has no pretrained weights: leave weights unset")
+            raise UsageError(f"model={SMALL_CNN} has no pretrained weights: omit weights")
         if self.frozen_epochs and self.weights is None:
             raise UsageError(
-                f"frozen_epochs={self.frozen_epochs} needs weights: frozen at random, the layers "
-                f"below the last one would learn nothing"
+                f"frozen_epochs={self.frozen_epochs} needs weights: all layers but the last would "
+                f"be frozen at random values"
             )
         if self.frozen_epochs > self.epochs:
             raise UsageError(
@@ -194,12 +194,12 @@ class TrainingConfig:
 
     @property
     def drawing_share(self) -> float:
-        """The share by which training shifts, turns and zooms images; 0: not at all."""
+        """The share by which training shifts, turns and zooms images; 0 for no change."""
         return 0.0 if self.augments_photos or self.augment == "none" else self.augmentation
 
     @property
     def pixel_scale(self) -> PixelScale:
-        """The range of pixels that the model takes."""
+        """The range of the model's input pixels."""
         if self.scale == AUTO and self.model in BACKBONES:
             return BACKBONES[self.model]
         return scale_of(self.scale)
@@ -207,13 +207,13 @@ class TrainingConfig:
     def _check_scale(self) -> None:
         if self.pixel_scale != BACKBONES.get(self.model, self.pixel_scale):
             raise UsageError(
-                f"model={self.model} was trained on other pixels than scale={self.scale!r} gives: "
-                f"leave scale out, or say scale={self.model!r}"
+                f"scale={self.scale!r} is not the range of pixels that model={self.model} was "
+                f"trained on: omit scale, or set scale={self.model!r}"
             )
 
     @classmethod
     def from_custom_config(cls, values: Mapping[str, Any] | None) -> TrainingConfig:
-        """Build a config from ``fn_args.custom_config``; what is not given keeps its default.
+        """Build a config from ``fn_args.custom_config``; missing keys have their defaults.
 
         ``{"image_size": [32, 32], "epochs": 3}`` →
         ``TrainingConfig(image_size=(32, 32), epochs=3)``
@@ -231,12 +231,12 @@ class TrainingConfig:
         return cls(**given)
 
     def to_custom_config(self) -> dict[str, Any]:
-        """Return the config as a ``custom_config`` that JSON can carry."""
+        """Return the config as a ``custom_config`` of JSON values."""
         return {**asdict(self), "image_size": list(self.image_size)}
 
 
 def check_keys(what: str, given: Iterable[object], known: Sequence[str]) -> None:
-    """Check that a mapping has no other keys than the known ones. Raises: UsageError."""
+    """Check that all keys of a mapping are known. Raises: UsageError."""
     for name in given:
         if name not in known:
             hint = did_you_mean(str(name), known, "")
@@ -259,5 +259,5 @@ def _check_value(setting: Option, value: object) -> None:
         raise UsageError(f"{name} must be a text (got {value!r})")
 
 
-#: Every setting of a training, in the order in which it is shown.
+#: All settings of a training, in the order of documentation.
 TRAINING_OPTIONS = declared_options(TrainingConfig)

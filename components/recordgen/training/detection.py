@@ -22,7 +22,7 @@ from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.learner import Models, Root, TaskTrainer
 from recordgen.training.model import convolved
 
-# Nearly no cell is a centre, so start with low scores.
+# Almost no cell is a centre, so start with low scores.
 _FIRST_SCORE = 0.01
 
 # Filters of the layers before each halving; after the last one, a pixel is a cell.
@@ -38,7 +38,7 @@ class ObjectDetector(TaskTrainer):
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """The arguments of :func:`recordgen.eval_dataset`; images without boxes are read, too."""
+        """The arguments of :func:`recordgen.eval_dataset`; it also reads images without boxes."""
         return {**super().reading, "image_size": self.config.image_size}
 
     @property
@@ -46,21 +46,21 @@ class ObjectDetector(TaskTrainer):
         """Further arguments of :func:`recordgen.train_dataset`: how images are changed."""
         config = self.config
         colour = dict.fromkeys(("brightness", "contrast", "saturation"), config.colour)
-        # Boxes can follow a crop and a mirror, but not a turn.
+        # Boxes can be cropped and mirrored with the image, but not turned.
         crop = 0.0 if config.augment == "none" else config.augmentation
         changes = Augmentation(crop=crop, flip=config.augments_photos, **colour)
         return {**super().training, "augment": None if changes == Augmentation() else changes}
 
     def train_data(self, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """Return batches of images and the right answer for each cell."""
+        """Return batches of images and the targets of each cell."""
         return self._with_targets(super().train_data(worker, workers))
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
-        """Return batches of images and the right answer for each cell."""
+        """Return batches of images and the targets of each cell."""
         return self._with_targets(super().eval_data(root, split))
 
     def models(self) -> Models:
-        """Build the network; it is saved as it is trained."""
+        """Build the network; the trained model is also the saved one."""
         self.check_model()
         model = build_detector(self.config, len(self.dataset.labels))
         return Models(model, model)
@@ -102,8 +102,8 @@ class ObjectDetector(TaskTrainer):
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the boxes: float32 [batch, n, 5], padded with -1.
 
-        The columns are left, top, right, bottom, number of the class; -1: the model does not know
-        it. An image without boxes shows nothing, as in training.
+        The columns are left, top, right, bottom, number of the class (-1 if the model does not know
+        it). An image without boxes counts as labelled, as in training.
         """
         spec = {name: tf.io.RaggedFeature(tf.float32) for name in features.BBOX}
         spec[features.IMAGE_OBJECT_TEXT] = tf.io.RaggedFeature(tf.string)
@@ -112,7 +112,7 @@ class ObjectDetector(TaskTrainer):
         labels = self.numbers(texts)
         columns = [parsed[name].values for name in features.BBOX]
         rows = labels.with_values(tf.stack([*columns, tf.cast(labels.values, tf.float32)], 1))
-        # One row more than needed: a batch without boxes has a row, too.
+        # One row more than needed: even a batch without boxes needs a row.
         padded = tf.pad(rows.to_tensor(-1.0), ((0, 0), (0, 1), (0, 0)), constant_values=-1.0)
         return {
             LABEL: tf.ensure_shape(padded, (None, None, BOX + 1)),
@@ -127,7 +127,7 @@ class ObjectDetector(TaskTrainer):
     def _targets(
         self, images: tf.Tensor, found: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return images, and score, class and box of each cell, for :func:`cells_loss`."""
+        """Return images, and the score, class and box of each cell, for :func:`cells_loss`."""
         cells = encode(found["boxes"], found["labels"], self.config.image_size)
         first = tf.stack([cells.scores, tf.cast(cells.labels, tf.float32)], -1)
         return images, tf.concat([first, cells.boxes], -1)
@@ -142,8 +142,8 @@ class ObjectDetector(TaskTrainer):
 def build_detector(config: TrainingConfig, classes: int) -> keras.Model:
     """Build the network.
 
-    It halves the image down to about 4 pixels, goes back to cells of 4 pixels, and adds the layers
-    of the way down: each cell sees its surroundings and its own pixels.
+    It halves the image down to about 4 pixels, and upsamples again to cells of 4 pixels, with skip
+    connections: each cell sees its surroundings and its own pixels.
 
     Returns:
         float32 [batch, height, width, 3] in [0, 1] → float32 [batch, rows, columns, 5 + classes]:
@@ -179,11 +179,11 @@ def build_detector(config: TrainingConfig, classes: int) -> keras.Model:
 def cells_loss(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
     """Return the loss of all cells, divided by the number of boxes.
 
-    It is the focal cross-entropy of scores, in which nearly right scores hardly count, and the
-    cross-entropy of classes and Huber's distance of boxes, weighted by the right scores.
+    It is the sum of the focal cross-entropy of scores, in which nearly right scores hardly count,
+    and of the cross-entropy of classes and the Huber loss of boxes, both weighted by true scores.
 
     Args:
-        y_true: float32 [batch, rows, columns, 6]: score, class (-1: none) and box of each cell.
+        y_true: float32 [batch, rows, columns, 6]: score, class (-1 if none), box of each cell.
         y_pred: float32 [batch, rows, columns, 5 + classes], see :func:`build_detector`.
     """
     score, label, box = tf.split(y_true, (1, 1, BOX), -1)
@@ -200,12 +200,12 @@ def cells_loss(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
 
 
 def _parts(model: keras.Model) -> tuple[int, int, int]:
-    """Return the sizes of score, box and classes of a cell."""
+    """Return the number of values of a cell's score, box and classes."""
     return 1, BOX, model.output_shape[-1] - 1 - BOX
 
 
 def _halved(images: keras.KerasTensor) -> keras.KerasTensor:
-    # Sides that are not even are rounded up, as the grid's are.
+    # Odd sides are rounded up, as in the grid.
     return keras.layers.MaxPooling2D(padding="same")(images)
 
 

@@ -1,9 +1,9 @@
-"""``inputs.json``: what a saved model knows of its inputs, for a training that begins with it.
+"""``inputs.json``: facts about a saved model's inputs, for a training that begins with the model.
 
     MODEL/assets.extra/inputs.json   {"words": [["", "[UNK]", "good", …]], "columns": {…}, …}
 
-Weights mean nothing without it: another dataset numbers other words, and its numbers have another
-mean and deviation.
+Another dataset numbers words differently, and its numbers have another mean and deviation: weights
+cannot be reused without this file.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class EarlierModel:
 
     Attributes:
         path: its folder or URL.
-        labels: its labels, by number; (): it predicts numbers.
-        inputs: its ``inputs.json``: ``words``, and what its task's trainer has added; {}: an
-            earlier version, or another program, has saved it.
+        labels: its labels, by number; empty if it predicts numbers.
+        inputs: its ``inputs.json``: ``words``, and additions of the task's trainer; empty if an
+            earlier version, or another program, saved the model.
     """
 
     path: str
@@ -37,10 +37,10 @@ class EarlierModel:
 
     @classmethod
     def read(cls, path: str) -> EarlierModel:
-        """Read what a saved model knows.
+        """Read the labels and ``inputs.json`` of a saved model.
 
         Raises:
-            SourceError: it does not know its labels, or its ``inputs.json`` is no JSON.
+            SourceError: the labels are missing, or ``inputs.json`` is not JSON.
         """
         labels, file = read_model_labels(path), storage.join(path, INPUTS_FILE)
         try:
@@ -54,7 +54,7 @@ class EarlierModel:
 
 
 def write_inputs(model: str, inputs: Mapping[str, Any]) -> None:
-    """Write what a model knows of its inputs, if that is anything. Raises: StorageError."""
+    """Write ``inputs.json``, unless ``inputs`` is empty. Raises: StorageError."""
     if not inputs:
         return
     text = json.dumps(inputs, ensure_ascii=False) + "\n"

@@ -17,10 +17,7 @@ from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import OUTSIDE, tag_names
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT
 from recordgen.training.learner import Models, TaskTrainer
-from recordgen.training.words import UNKNOWN_WORD, WordVectors
-
-#: The input of a request.
-TEXT = tf.TensorSpec([None], tf.string, name="text")
+from recordgen.training.words import TEXT, UNKNOWN_WORD, WordVectors
 
 _PADDING = -1
 _WIDTH = 64
@@ -31,7 +28,7 @@ _HASHED = 512
 # The distances of the neighbours that each layer sees.
 _DILATIONS = (1, 2, 4)
 
-# "York-2" → "Xxxx-d": each is replaced in turn.
+# "York-2" → "Xxxx-d": the replacements are applied in this order.
 _SHAPES = ((r"\p{Lu}", "X"), (r"\p{Ll}", "x"), (r"\pN", "d"), (r"(xxx)x+", r"\1"))
 
 
@@ -40,11 +37,11 @@ class EntityTagger(TaskTrainer):
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """The arguments of :func:`recordgen.eval_dataset`: tokens and tags, without a mask."""
+        """The arguments of :func:`recordgen.eval_dataset`, for tokens and tags without a mask."""
         return {**super().reading, "map_batch": _without_mask}
 
     def models(self) -> Models:
-        """Build the tagger, for the tokens of the split to train on."""
+        """Build the tagger, with the vocabulary of the training split."""
         self.check_model()
         lookup = token_lookup(self.root, split=self.split)
         model = build_tagger(lookup, len(self._tags), self.config.dropout, self.config.seed)
@@ -59,7 +56,7 @@ class EntityTagger(TaskTrainer):
         return [TokenAccuracy()]
 
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
-        """``text`` → ``tokens``, ``tags`` and ``scores`` of these, padded with "" and 0."""
+        """``text`` → ``tokens``, their ``tags``, and the tags' ``scores``; padded with "" and 0."""
         names = tf.constant(self._tags)
 
         @tf.function(input_signature=[TEXT], autograph=False)
@@ -89,7 +86,7 @@ class EntityTagger(TaskTrainer):
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the number of each token's tag: int64 [batch, n], padded with -1.
 
-        Tags of a label that the model does not know are numbered as those of one label more. A text
+        All labels that the model does not know share the tags of one additional label. A text
         without entities counts as labelled, as in training.
         """
         spec = parsing_spec([features.TAGS_TEXT, features.ENTITY_TEXT], task=TextEntities.name)
@@ -126,20 +123,21 @@ class TokenAccuracy(keras.metrics.Mean):
 
 
 class TokenVectors(WordVectors):
-    """Vectors of tokens, of which an unknown one has zeros."""
+    """Vectors of tokens; the vector of unknown tokens is zero."""
 
-    def carried(self, before: npt.NDArray[Any], words: Sequence[str]) -> npt.NDArray[Any]:
-        """Return the vectors that an earlier model gives these tokens; new ones have zeros."""
+    def from_earlier(self, before: npt.NDArray[Any], words: Sequence[str]) -> npt.NDArray[Any]:
+        """Return an earlier model's vectors of these tokens; new tokens have zeros."""
         known = before.copy()
         known[UNKNOWN_WORD] = 0
-        return super().carried(known, words)
+        return super().from_earlier(known, words)
 
 
 class TokenEmbedding(keras.layers.Layer):
     """Tokens (string [batch, n]) → float32 [batch, n, width], zeros for padding, and a mask.
 
-    A token that training has seen has a vector; all have their shape (``Xxxx-d``) and their last
-    three characters. The mask is 1 where there is a token, else 0 (float32 [batch, n, 1]).
+    A token's features are its own vector, if training has seen it, and the vectors of its shape
+    (``Xxxx-d``) and of its last three characters. The mask (float32 [batch, n, 1]) is 0 for
+    padding, else 1.
     """
 
     def __init__(self, lookup: keras.layers.StringLookup, dropout: float, seed: int) -> None:
@@ -149,7 +147,7 @@ class TokenEmbedding(keras.layers.Layer):
         self.words = TokenVectors(lookup.get_vocabulary(), _WIDTH)
         self.shapes = keras.layers.Embedding(_HASHED, _WIDTH // 2)
         self.endings = keras.layers.Embedding(_HASHED, _WIDTH // 2)
-        # Drop whole words, so that the model learns to use shapes and neighbours for new ones.
+        # Drop whole words, so that the model learns to use shapes and neighbours for new words.
         self.dropout = keras.layers.Dropout(dropout, noise_shape=(None, None, 1), seed=seed)
 
     def call(self, tokens: tf.Tensor, training: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
@@ -177,8 +175,7 @@ def build_tagger(
 ) -> keras.Model:
     """Build the network: string [batch, n] → the score of each tag, float32 [batch, n, tags].
 
-    Convolutions see seven tokens to either side. A token's scores do not depend on the padding of
-    its text.
+    Convolutions see seven tokens on either side. A token's scores do not depend on padding.
     """
     inputs = keras.Input((None,), dtype="string", name="tokens_in")
     outputs, is_token = TokenEmbedding(lookup, dropout, seed)(inputs)

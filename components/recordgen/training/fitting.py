@@ -1,8 +1,8 @@
-"""Fit a model in one or two phases, and go on where an earlier process was killed.
+"""Fit a model in one or two phases, and resume after an earlier process was killed.
 
-Keras's ``fit`` keeps the iterator of its data to itself, so its position cannot be saved: after a
-kill, a training would see some examples twice and others never. This loop is ``fit``'s, with the
-iterator in hand; the training step is the model's own, and callbacks are called as by ``fit``.
+Keras's ``fit`` hides the iterator of its data, so the iterator's position cannot be saved: after a
+kill, a training would see some examples twice and others never. This loop does what ``fit`` does
+with an iterator that can be saved; it runs the model's own training step and calls the callbacks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EVAL_LOSS = "val_loss"
 
 
 class Phase(NamedTuple):
-    """Epochs that are trained in one way.
+    """A range of epochs with the same settings.
 
     Attributes:
         first: the first epoch, from 0.
@@ -64,9 +64,9 @@ def plan_phases(config: TrainingConfig, epochs: int) -> list[Phase]:
 
 
 def learning_rates(config: TrainingConfig, rate: float, epochs: int, steps: int) -> Any:
-    """Return the learning rate by step, as Keras's schedule; ``rate`` is the highest one.
+    """Return the schedule of the learning rate; ``rate`` is its highest value.
 
-    Keras counts every step, also where it averages the gradients of several.
+    Keras counts every step, even when it averages the gradients of several.
     """
     warmup = min(epochs * steps, round(config.warmup_epochs * steps))
     return keras.optimizers.schedules.CosineDecay(
@@ -80,17 +80,12 @@ def learning_rates(config: TrainingConfig, rate: float, epochs: int, steps: int)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitting:
-    """What a training consists of.
+    """A training: models, data and devices.
 
     Attributes:
-        trainer: the task's data, loss and metrics.
-        models: the models.
-        steps: the steps in an epoch.
-        epochs: the epochs in all.
-        validation: labelled batches that are not trained on; None: there are none.
-        callbacks: Keras's callbacks.
-        replicas: the devices to train on.
-        folder: the folder of the checkpoints, for this training alone.
+        steps: the number of steps in an epoch.
+        validation: labelled batches that are not trained on, or None.
+        folder: the folder of this training's checkpoints, shared with no other training.
     """
 
     trainer: TaskTrainer
@@ -103,7 +98,7 @@ class Fitting:
     folder: str
 
     def run(self) -> None:
-        """Train in all phases. Raises: StorageError: checkpoints cannot be written."""
+        """Train in all phases. Raises: StorageError if checkpoints cannot be written."""
         model, config = self.models.trained, self.trainer.config
         phases = plan_phases(config, self.epochs)
         folders = [storage.join(self.folder, f"phase-{number}") for number in range(len(phases))]
@@ -115,12 +110,13 @@ class Fitting:
         callbacks = keras.callbacks.CallbackList(
             list(self.callbacks), model=model, epochs=self.epochs, steps=self.steps
         )
-        judge = self._judge() if replicas.is_chief and self.validation is not None else None
+        validate = replicas.is_chief and self.validation is not None
+        evaluator = self._evaluator() if validate else None
         callbacks.on_train_begin()
         for phase, folder in list(zip(phases, folders, strict=True))[begun:]:
             with replicas.strategy.scope():
                 self._compile(phase)
-            learn = self._learning(batches)
+            train_step = self._train_step(batches)
             progress.epoch.assign(phase.first)
             progress.step.assign(0)
             progress.waited.assign(0)
@@ -133,18 +129,18 @@ class Fitting:
                     *(int(progress.epoch), self.epochs, int(progress.step), self.steps, folder),
                 )
             while int(progress.epoch) < phase.end and not self._is_over(progress):
-                self._epoch(learn, judge, progress, checkpoints, callbacks)
+                self._epoch(train_step, evaluator, progress, checkpoints, callbacks)
             if config.patience:
-                progress.take_best(model.weights)
+                progress.restore_best(model.weights)
         callbacks.on_train_end()
 
-    def forget(self) -> None:
-        """Remove the checkpoints of a training that ended. Raises: StorageError."""
+    def remove_checkpoints(self) -> None:
+        """Remove the checkpoints of a finished training. Raises: StorageError."""
         if self.replicas.is_chief:
             remove_checkpoints(self.folder)
 
     def _is_over(self, progress: Progress) -> bool:
-        """Return whether to stop early: no epoch was better for a while."""
+        """Return whether to stop early: the last ``patience`` epochs did not lower the loss."""
         patience = self.trainer.config.patience
         is_over = 0 < patience <= int(progress.waited)
         if is_over:
@@ -168,11 +164,11 @@ class Fitting:
         )
         model.optimizer.build(model.trainable_variables)
 
-    def _learning(self, batches: Iterator[Any]) -> Callable[[], None]:
+    def _train_step(self, batches: Iterator[Any]) -> Callable[[], None]:
         """Return a function that trains on the next batch.
 
-        Not Keras's train function: on several workers, it fails when it reduces the metrics
-        (tensorflow/tensorflow#72388), which :meth:`_epoch` reads at the end of an epoch.
+        Keras's own train function fails on several workers when it reduces the metrics
+        (tensorflow/tensorflow#72388); :meth:`_epoch` reads them at the end of an epoch instead.
         """
         model, replicas = self.models.trained, self.replicas
 
@@ -182,10 +178,10 @@ class Fitting:
 
         return lambda: step(replicas.divide(next(batches)))
 
-    def _judge(self) -> keras.Model:
-        """Return a model of the same weights that evaluates on one device.
+    def _evaluator(self) -> keras.Model:
+        """Return a model with the same weights that evaluates on one device.
 
-        Keras's ``evaluate`` fails on several workers as its train function does.
+        Keras's ``evaluate`` fails on several workers, as its train function does.
         """
         saved = self.models.saved
         model = keras.Model(saved.input, saved.output)
@@ -198,8 +194,8 @@ class Fitting:
 
     def _epoch(
         self,
-        learn: Callable[[], None],
-        judge: keras.Model | None,
+        train_step: Callable[[], None],
+        evaluator: keras.Model | None,
         progress: Progress,
         checkpoints: Checkpoints,
         callbacks: keras.callbacks.CallbackList,
@@ -210,20 +206,20 @@ class Fitting:
         callbacks.on_epoch_begin(epoch)
         for step in range(int(progress.step), self.steps):
             callbacks.on_train_batch_begin(step)
-            learn()
+            train_step()
             callbacks.on_train_batch_end(step)
             progress.step.assign(step + 1)
             if step + 1 < self.steps:
                 checkpoints.save_if_due()
-        self.replicas.take_first(model.non_trainable_variables)
+        self.replicas.copy_from_chief(model.non_trainable_variables)
         found = {name: float(value) for name, value in model.get_metrics_result().items()}
-        if judge is not None:
-            measured = judge.evaluate(self.validation, return_dict=True, verbose=0)
+        if evaluator is not None:
+            measured = evaluator.evaluate(self.validation, return_dict=True, verbose=0)
             found |= {f"val_{name}": float(value) for name, value in measured.items()}
         callbacks.on_epoch_end(epoch, found)
         if self.trainer.config.patience:
-            # The chief's in all workers, or they would not stop together.
-            loss = self.replicas.chiefs_number(found.get(_EVAL_LOSS, 0.0))
+            # All workers compare the chief's loss, so that they stop together.
+            loss = self.replicas.broadcast_number(found.get(_EVAL_LOSS, 0.0))
             progress.compare(model.weights, loss)
         progress.epoch.assign(epoch + 1)
         progress.step.assign(0)
@@ -231,13 +227,13 @@ class Fitting:
 
 
 def _jit_compile() -> bool | str:
-    """Return whether to compile by XLA: on a CPU this takes longer than short trainings do."""
+    """Return whether to use XLA: on a CPU, compiling takes longer than a short training."""
     return "auto" if tf.config.list_physical_devices("GPU") else False
 
 
 def _savable(data: tf.data.Dataset) -> tf.data.Dataset:
     """Return a dataset whose iterators can be saved."""
     settings = tf.data.Options()
-    # Tables of words and labels count as state, but they are made anew, and the same.
+    # TensorFlow counts tables of words and labels as state, but each process builds the same ones.
     settings.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE
     return data.with_options(settings)

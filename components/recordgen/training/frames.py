@@ -1,7 +1,7 @@
-"""Frames of a part of a video, decoded by TensorFlow in training and in saved models alike.
+"""Frames of a video segment, decoded by TensorFlow in training and in saved models.
 
-TensorFlow decodes no video but animated GIFs. Its decoder does not return the delays of frames, so
-they are read from the "graphic control extension" that GIF89a has before each frame.
+The only videos that TensorFlow decodes are animated GIFs. Its decoder does not return the delays of
+frames, so they are read from the "graphic control extension" that GIF89a has before each frame.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from recordgen.reading.decoding import resize_images
 
-#: What a GIF begins with, before its version's 7a or 9a.
+#: The first bytes of a GIF; the rest of its version follows, 7a or 9a.
 MAGIC = b"GIF8"
 
 # Delay of frames with a missing or near-zero delay, as in browsers and ffmpeg.
@@ -31,25 +31,25 @@ def segment_frames(
     frames: int,
     image_size: tuple[int, int],
 ) -> tf.Tensor:
-    """Decode a video, and return evenly spaced frames of a part of it.
+    """Decode a video, and return evenly spaced frames of a segment.
 
     Args:
         video: string [], a whole animated GIF.
         start: float32 [], in seconds.
-        end: float32 [], in seconds; clipped to the video's end, where the last frame remains.
+        end: float32 [], in seconds; clipped to the end of the last frame.
         name: the video's name for errors.
-        frames: the number of frames; short parts repeat them.
-        image_size: height and width to which they are resized, in pixels.
+        frames: the number of frames; in a short segment, frames repeat.
+        image_size: height and width to which frames are resized, in pixels.
 
     Returns:
         float32 [frames, height, width, 3] in [0, 1].
 
     Raises:
-        tf.errors.InvalidArgumentError: the video is no GIF, or it is damaged.
+        tf.errors.InvalidArgumentError: the video is not a GIF, or it is damaged.
     """
     is_gif = tf.strings.substr(video, 0, len(MAGIC)) == MAGIC
     # Do not show the first bytes: the signature evaluate would reveal a server's files.
-    message = ["TensorFlow decodes animated GIFs only, and this is none", name]
+    message = ["TensorFlow decodes only animated GIFs, and this video is not one", name]
     with tf.control_dependencies([tf.debugging.Assert(is_gif, message)]):
         video = tf.identity(video)
     decoded = tf.io.decode_gif(video)
@@ -62,19 +62,19 @@ def segment_frames(
 def shown_until(video: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
     """Return the end of each frame of a GIF.
 
-    Frames that are shown for 0.2 s and 0.05 s → ``[0.2, 0.25]``
+    Frames with delays of 0.2 s and 0.05 s → ``[0.2, 0.25]``
 
     Args:
         video: string [], the whole file.
         count: int32 [], the number of frames. Unless the file has a delay for each, all last 0.1 s.
 
     Returns:
-        float32 [count], growing, seconds from the video's beginning.
+        float32 [count], ascending, in seconds from the video's beginning.
     """
     data = tf.io.decode_raw(video, tf.uint8)
     starts = tf.where(data[: 1 - _CONTROL_BYTES] == _EXTENSION)
     blocks = tf.cast(tf.gather(data, starts + tf.range(_CONTROL_BYTES, dtype=tf.int64)), tf.int32)
-    # Compressed pixels match all of this once in 500 GB.
+    # By chance, compressed pixels match all of these bytes once in 500 GB.
     is_control = (
         (blocks[:, 1] == _CONTROL)
         & (blocks[:, 2] == _SIZE)
@@ -89,7 +89,7 @@ def shown_until(video: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
 
 
 def frames_between(ends: tf.Tensor, start: tf.Tensor, end: tf.Tensor, frames: int) -> tf.Tensor:
-    """Return the frames in the middles of equal parts of a time, int32 [frames].
+    """Return the frames shown in the middle of each of ``frames`` equal parts, int32 [frames].
 
     ``[0.5, 1.5, 4.0], 0.0, 4.0, 2`` → ``[1, 2]``, the frames at 1 s and at 3 s
 

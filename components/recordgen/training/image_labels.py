@@ -1,4 +1,4 @@
-"""Labels of whole images: one for each, or any number."""
+"""Labels of whole images: one label per image, or any number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recordgen.training.model import augmented, backbone_of, build_model
 
 
 class ImageLabels(LabelTrainer):
-    """The base of both trainers: images, and a network over them."""
+    """The base of both trainers of images."""
 
     feature = features.IMAGE_CLASS_TEXT
     changes_photos = True
@@ -40,7 +40,7 @@ class ImageLabels(LabelTrainer):
         }
 
     def models(self) -> Models:
-        """Build a classifier; drawings are trained behind random shifts, turns and zooms."""
+        """Build a classifier; training may shift, turn and zoom drawings at random."""
         model = build_model(self.config, len(self.dataset.labels), self.activation)
         pretrained = None if self.config.weights is None else backbone_of(model)
         return Models(augmented(model, self.config), model, pretrained)

@@ -1,4 +1,4 @@
-"""Images for models: encoded, from requests or from records."""
+"""Images for models, from requests or from records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMAGE_BYTES = tf.TensorSpec([None], tf.string, name="image_bytes")
 def stored_images(records: tf.Tensor, image_size: tuple[int, int]) -> tf.Tensor:
     """Return the images of serialised records (string [batch]) as in training, in [0, 1]."""
     spec = parsing_spec([features.IMAGE_ENCODED, features.IMAGE_HEIGHT, features.IMAGE_WIDTH])
-    # Records of other tools may leave out all but the image.
+    # Records of other tools may hold the image only.
     spec[features.IMAGE_FORMAT] = tf.io.FixedLenFeature((), tf.string, "")
     parsed = tf.io.parse_example(records, spec)
     sizes, is_raw = stored_sizes(

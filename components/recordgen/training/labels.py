@@ -1,4 +1,4 @@
-"""Trainers for labels of whole examples: one label each, or any number."""
+"""Trainers for labels of whole examples: one label per example, or any number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LabelTrainer(TaskTrainer):
     Attributes:
         activation: the activation of the last layer.
         label_mode: see :class:`recordgen.reading.LabelOptions`.
-        feature: the feature that holds the labels' texts.
+        feature: the feature with the texts of the labels.
     """
 
     activation: ClassVar[str]
@@ -51,7 +51,7 @@ class OneLabel(LabelTrainer):
         return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return the number of each label, int64 [batch]; -1: unknown; 0 without one."""
+        """Return the number of each label, int64 [batch]; -1 if unknown, 0 without a label."""
         return self.truth_of_labels(records, self.feature)
 
 
@@ -62,13 +62,13 @@ class ManyLabels(LabelTrainer):
     label_mode = "multi_hot"
 
     def loss(self) -> str:
-        """Return the mean over the labels of each one's cross-entropy."""
+        """Return the mean of the labels' binary cross-entropies."""
         return "binary_crossentropy"
 
     def metrics(self) -> Sequence[keras.metrics.Metric]:
         """Return the mean AUC of the labels."""
-        # With Keras's own thresholds: given ones fail in a graph together with multi_label.
-        # Told the number of labels, it makes its variables here, not in a step on several devices.
+        # Use Keras's default thresholds: in a graph, others fail together with multi_label.
+        # With num_labels, variables are created here, not in a step on several devices.
         classes = len(self.dataset.labels)
         return [keras.metrics.AUC(multi_label=True, num_labels=classes, name=AUC)]
 

@@ -30,15 +30,18 @@ from recordgen.training.config import (
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.words import word_vectors
 
+#: The input of signatures for serialised records.
+EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
+
 #: The values of one weight of a model.
 Weights = npt.NDArray[Any]
 
-#: Where a dataset lies, or several that are read as one.
+#: Folder or URL of a dataset, or of several that are read as one.
 Root = str | tuple[str, ...]
 
 
 def shard_files(root: Root, split: str) -> list[str]:
-    """Return the paths or URLs of a split's shards. Raises: SourceError: there is no dataset."""
+    """Return the paths or URLs of a split's shards. Raises: SourceError if no dataset exists."""
     return [
         storage.join(each, shard.file)
         for each in ([root] if isinstance(root, str) else root)
@@ -52,7 +55,7 @@ class Models(NamedTuple):
     Attributes:
         trained: the model to fit; may have further layers, such as augmentation.
         saved: the model to save.
-        backbone: the pretrained layers of both, which may be frozen; None: there are none.
+        backbone: the pretrained layers of both, which may be frozen; None without pretraining.
     """
 
     trained: keras.Model
@@ -62,14 +65,14 @@ class Models(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskTrainer(ABC):
-    """Data, model and answers of one task, for training on one split of a dataset.
+    """Data, model and outputs of one task, for training on one split of a dataset.
 
     Attributes:
         root: folder or URL of the dataset, or of several that are read as one.
         split: the split to train on.
         dataset: its ``dataset.json``.
         config: the settings of the training.
-        earlier: the model that the training begins with; None: there is none.
+        earlier: the model whose weights the training begins with, or None.
     """
 
     root: Root
@@ -91,21 +94,21 @@ class TaskTrainer(ABC):
         if self.config.model != SMALL_CNN:
             raise UsageError(
                 f"model must be {SMALL_CNN} for {self.dataset.task} (got {self.config.model!r}); "
-                f"leave it out"
+                f"omit it"
             )
         if self.config.scale != AUTO:
             raise UsageError(
                 f"scale is for labels of images, not for {self.dataset.task} (got "
-                f"{self.config.scale!r}); leave it out"
+                f"{self.config.scale!r}); omit it"
             )
 
     def check_settings(self) -> None:
-        """Check that every setting goes with the task. Raises: UsageError."""
+        """Check that every setting suits the task. Raises: UsageError."""
         config = self.config
         if config.class_weights == BALANCED and not self.has_one_class:
             raise UsageError(
-                f"class_weights={BALANCED} needs one label per example and no weights of its own, "
-                f"not {self.dataset.task}; leave class_weights out"
+                f"class_weights={BALANCED} needs examples with one label and no weights, which "
+                f"this dataset ({self.dataset.task}) does not have; omit class_weights"
             )
         if not self.changes_photos:
             for name, value, default in (
@@ -115,13 +118,13 @@ class TaskTrainer(ABC):
                 if value:
                     raise UsageError(
                         f"{name} is for labels of images and for boxes, not for "
-                        f"{self.dataset.task} (got {getattr(config, name)!r}); leave it out, or "
-                        f"say {default!r}"
+                        f"{self.dataset.task} (got {getattr(config, name)!r}); omit it, or set it "
+                        f"to {default!r}"
                     )
 
     @property
     def has_one_class(self) -> bool:
-        """Whether an example has one label and no weight, so that classes can be weighted."""
+        """Whether examples have one label and no weight, so that classes can be weighted."""
         return False
 
     def can_validate(self, split: str) -> bool:
@@ -146,9 +149,7 @@ class TaskTrainer(ABC):
     def train_data(self, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """Return endless, shuffled batches of inputs and targets, without unlabelled examples.
 
-        Args:
-            worker: the number of the worker whose share they are, from 0.
-            workers: the number of workers, among which each batch is divided.
+        Each batch is divided among the ``workers``, of which ``worker``, from 0, reads this share.
         """
         share = {"shard": (worker, workers), "batch_size": self.config.batch_size // workers}
         settings = {**self.reading, **self.training, **share}
@@ -156,7 +157,7 @@ class TaskTrainer(ABC):
         return train_dataset(self.root, split=self.split, seed=seed, epochs="endless", **settings)
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
-        """Return one pass over a split in such batches; see :meth:`can_validate`."""
+        """Return one pass over a split, in order; see :meth:`can_validate`."""
         return eval_dataset(root, split=split, **self.reading)
 
     @abstractmethod
@@ -164,11 +165,11 @@ class TaskTrainer(ABC):
         """Build the models; adapt their layers to the split.
 
         Raises:
-            UsageError: a setting does not go with the task or the data.
+            UsageError: a setting does not suit the task or the data.
         """
 
     def known_inputs(self, model: keras.Model) -> Mapping[str, Any]:
-        """Return what a later training must know of a model's inputs, as JSON values."""
+        """Return the facts about a model's inputs that a warm start needs, as JSON values."""
         words = [layer.vocabulary for layer in word_vectors(model)]
         return {"words": words} if words else {}
 
@@ -176,12 +177,12 @@ class TaskTrainer(ABC):
         """Return the names of the last layer's outputs, for the labels of a model."""
         return labels
 
-    def restated(
+    def rescaled(
         self, model: keras.Model, weights: list[Weights], earlier: EarlierModel
     ) -> list[Weights]:
-        """Return an earlier model's weights for inputs that are normalised as here.
+        """Return an earlier model's weights, rescaled to inputs normalised as in this training.
 
-        The ``weights`` of the earlier model are in the order of those of ``model``, the new one.
+        ``weights`` are in the order of the weights of ``model``, the new model.
         """
         del model, earlier
         return weights
@@ -198,7 +199,7 @@ class TaskTrainer(ABC):
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
         """Return the signature ``serving_default``: a ``tf.function`` with an input signature.
 
-        Tables that the function looks up must belong to ``model``, the one that is saved.
+        Lookup tables of the function must belong to ``model``, or they are not saved.
         """
 
     def best(self, scores: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -209,7 +210,7 @@ class TaskTrainer(ABC):
 
     @abstractmethod
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
-        """Return the model's ``scores`` of records (string [batch]), for ``evaluate``."""
+        """Return the model's ``scores`` for records (string [batch]), for ``evaluate``."""
 
     @abstractmethod
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -218,16 +219,16 @@ class TaskTrainer(ABC):
         Returns:
             ``label``: compared with the scores by the task's measure; ``weight``: float32 [batch],
             0 for an example without a label, whose ``label`` is ignored; ``unknown``: see
-            :meth:`unknown`, left out if the target is a number.
+            :meth:`unknown`, omitted if the target is a number.
         """
 
     def truth_of_labels(self, records: tf.Tensor, feature: str) -> dict[str, tf.Tensor]:
-        """Return the outputs of :meth:`truth` for one label each, whose text is in ``feature``."""
+        """Return the outputs of :meth:`truth` if ``feature`` holds the text of one label."""
         spec = {feature: tf.io.FixedLenFeature((), tf.string, "")}
         return self.truth_of_texts(tf.io.parse_example(records, spec)[feature])
 
     def truth_of_texts(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return the outputs of :meth:`truth` for one label each (string [batch]; "": none)."""
+        """Return the outputs of :meth:`truth` for one label each (string [batch], "" if none)."""
         is_labelled = texts != ""
         return {
             LABEL: tf.where(is_labelled, self.numbers(texts), 0),
@@ -238,7 +239,7 @@ class TaskTrainer(ABC):
     def numbers(self, texts: Any) -> Any:
         """Return the model's numbers of labels (int64, as ``texts``), -1 for unknown ones.
 
-        Never the numbers that records hold: another dataset may number its labels differently.
+        The numbers in records are not used: another dataset may number its labels differently.
         """
         return self.label_table.lookup(texts)
 
@@ -246,14 +247,14 @@ class TaskTrainer(ABC):
         """Return the labels that the model does not know: string [batch, k], padded with "".
 
         Args:
-            texts: the labels of each example, string [batch, n]; "": none.
+            texts: the labels of each example, string [batch, n]; "" if none.
         """
         is_unknown = (self.numbers(texts) < 0) & (texts != "")
-        # One column more than needed: TFMA takes no array without values.
+        # One column more than needed: TFMA does not accept an array without values.
         return tf.pad(tf.ragged.boolean_mask(texts, is_unknown).to_tensor(""), [[0, 0], [0, 1]])
 
     @cached_property
     def label_table(self) -> tf.lookup.StaticHashTable:
-        """The table of the labels' numbers; the saved model must track it."""
+        """The table from labels to numbers; the saved model must track it."""
         numbers = {label: number for number, label in enumerate(self.dataset.labels)}
         return lookup_table(numbers, default=-1)

@@ -1,4 +1,4 @@
-"""How good a model is: count its answers batch by batch, and return a score.
+"""Accumulators that count a model's answers batch by batch and return a score.
 
 Each task names one of these classes as its ``measure``. The step ``evaluate`` of Kubeflow pipelines
 uses it directly, the Evaluator of TFX pipelines through :mod:`recordgen.training.tfma_metrics`.
@@ -38,10 +38,10 @@ from recordgen.training.table_score import TableCounts
 
 Array = npt.NDArray[Any]
 
-#: What metrics and a confusion matrix call the labels that the model does not know.
+#: Name of the labels that the model does not know, in metrics and confusion matrices.
 UNKNOWN_LABELS = "unknown_labels"
 
-#: Consoles draw the numbers of each label, and metadata stores limit the size of an artifact.
+#: Consoles chart the scores of each label, and metadata stores limit the size of an artifact.
 MOST_LABELS = 100
 _SMALLEST = 1e-7  # probability, as in Keras
 
@@ -51,13 +51,12 @@ class Evaluation:
     """The result of an evaluation.
 
     Attributes:
-        measure: what the score is, such as ``accuracy`` or ``auc``.
+        measure: the name of the score, such as ``accuracy`` or ``auc``.
         score: 0..1; NaN if the examples do not determine it.
         loss: the mean loss.
         examples: number of labelled examples.
-        by_label: further numbers for the artifact ``metrics``.
-        unknown: how often the examples have each label that the model does not know, most often
-            first.
+        by_label: the scores of single labels, for the artifact ``metrics``.
+        unknown: counts of the labels that the model does not know, the most frequent first.
         confusion: metadata of the artifact ``confusion``, a ``system.ClassificationMetrics``.
     """
 
@@ -71,13 +70,7 @@ class Evaluation:
 
 
 class TfmaMetric(NamedTuple):
-    """The same measure in TensorFlow Model Analysis, for the Evaluator.
-
-    Attributes:
-        name: the metric's name in the results.
-        class_name: the metric's class.
-        module: the module of the class.
-    """
+    """The same measure in TensorFlow Model Analysis; ``name`` is its name in the results."""
 
     name: str
     class_name: str
@@ -87,10 +80,10 @@ class TfmaMetric(NamedTuple):
 def record_batches(
     paths: Iterable[str], size: int = 64, most: int | None = None
 ) -> Iterator[list[bytes]]:
-    """Yield the records of TFRecord files, ``most`` or all, in batches.
+    """Yield the records of TFRecord files in batches: at most ``most`` of them, or all.
 
     Raises:
-        RecordError: one is damaged.
+        RecordError: a record is damaged.
     """
     records = islice(chain.from_iterable(map(read_records, paths)), most)
     while batch := list(islice(records, size)):
@@ -98,19 +91,19 @@ def record_batches(
 
 
 class EvalAccumulator(ABC):
-    """Counts answers. Parts that were counted apart can be merged.
+    """Counts a model's answers. Accumulators of separate batches can be merged.
 
-    Numbers of labels are the model's. Labels that the model does not know count as wrong answers.
+    Labels have the model's numbers. A label that the model does not know counts as a wrong answer.
 
     Class attributes:
         needs: what a split must have for a score, for error messages.
         tfma: the same measure in TFX pipelines.
 
     Attributes:
-        classes: the number of labels that the model knows; 0 for a target of numbers.
-        examples: how many examples were counted.
-        counts: what the score is computed from.
-        unknown: how often the examples have each label that the model does not know.
+        classes: the number of labels that the model knows; 0 if the target is a number.
+        examples: the number of examples counted.
+        counts: the counts that the score is computed from.
+        unknown: counts of the labels that the model does not know.
         known_labels: the labels that it knows, as a text for errors.
     """
 
@@ -132,12 +125,12 @@ class EvalAccumulator(ABC):
 
         Args:
             y_true: ``label`` of the signature ``truth``.
-            y_pred: ``scores`` of the signature ``evaluate``; for labels float32 [batch, classes].
+            y_pred: ``scores`` of the signature ``evaluate``; float32 [batch, classes] for labels.
             weight: the weight of each example; only the AUC uses it.
         """
 
     def add_answers(self, scores: Array, truth: Mapping[str, Array]) -> None:
-        """Count a batch of a model's answers, without those to examples that have no label.
+        """Count a batch of a model's answers; skip examples without a label.
 
         Args:
             scores: ``scores`` of the signature ``evaluate``.
@@ -145,15 +138,15 @@ class EvalAccumulator(ABC):
         """
         is_labelled = truth[WEIGHT] > 0
         self.add(truth[LABEL][is_labelled], scores[is_labelled])
-        if UNKNOWN in truth:  # not of numbers
+        if UNKNOWN in truth:  # missing if the target is a number
             self.add_unknown(truth[UNKNOWN].ravel())
 
     def add_unknown(self, labels: Iterable[bytes]) -> None:
-        """Count ``unknown`` of the signature ``truth``, flat, for examples that were added."""
+        """Count ``unknown`` of the signature ``truth``, flattened, for examples already added."""
         self.unknown.update(label.decode(errors="replace") for label in labels if label)
 
     def merge(self, other: EvalAccumulator) -> None:
-        """Add what another accumulator has counted."""
+        """Add the counts of another accumulator."""
         self.examples += other.examples
         self.unknown += other.unknown
         self._loss_sum += other._loss_sum
@@ -164,14 +157,14 @@ class EvalAccumulator(ABC):
         self.counts.merge(counts)
 
     def compact(self) -> None:  # noqa: B027  (most are small)
-        """Make the accumulator small, before it travels to another process."""
+        """Make the accumulator smaller before it is sent to another process."""
 
     @abstractmethod
     def known(self) -> int:
-        """Return how many of the examples' labels the model knows; above 0: some."""
+        """Return the number of the examples' labels that the model knows."""
 
     def check_labels(self) -> None:
-        """Check that the model knows a label of the examples. Raises: DataError: it knows none."""
+        """Check that the model knows a label of the examples. Raises: DataError."""
         if self.unknown and not self.known():
             raise DataError(
                 f"the model knows none of the labels that the examples have: the model knows "
@@ -193,16 +186,16 @@ class EvalAccumulator(ABC):
         return self._loss_sum / self._losses if self._losses else math.nan
 
     def by_label(self) -> Mapping[int, float]:
-        """Return the scores of the labels that have one, by number."""
+        """Return the scores by the label's number; labels without a score are missing."""
         return {}
 
     def confusion(self, labels: Sequence[str]) -> Mapping[str, Any]:
-        """Return the metadata from which consoles draw a confusion matrix."""
+        """Return the metadata of a confusion matrix, for consoles."""
         del labels
         return {}
 
     def evaluation(self, labels: Sequence[str]) -> Evaluation:
-        """Return the result; numbers of single labels only for up to 100 labels."""
+        """Return the result, with scores of single labels if there are at most 100 labels."""
         are_few = len(labels) <= MOST_LABELS
         by_label = self.by_label() if are_few else {}
         return Evaluation(
@@ -216,7 +209,7 @@ class EvalAccumulator(ABC):
         )
 
     def _add_losses(self, probabilities: Array) -> None:
-        """Count the cross-entropies of right answers with these probabilities."""
+        """Add the cross-entropies of true labels with these probabilities."""
         self._loss_sum -= float(np.log(np.clip(probabilities, _SMALLEST, 1)).sum())
         self._losses += probabilities.size
 
@@ -229,21 +222,21 @@ class OneLabelAccumulator(EvalAccumulator):
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
-        self.counts: Counter[tuple[int, int]] = Counter()  # by label (-1: unknown) and answer
+        self.counts: Counter[tuple[int, int]] = Counter()  # (label, -1 if unknown; answer)
 
     def add(self, y_true: Array, y_pred: Array, weight: float = 1.0) -> None:
-        """Count a batch; ``y_true`` is int64 [batch], -1: unknown to the model."""
-        y_true = y_true.reshape(len(y_pred))  # TFMA has a dimension more
+        """Count a batch; ``y_true`` is int64 [batch], -1 if the model does not know the label."""
+        y_true = y_true.reshape(len(y_pred))  # TFMA adds a dimension
         self.counts.update(zip(y_true.tolist(), y_pred.argmax(axis=1).tolist(), strict=True))
         self.examples += len(y_true)
-        # The probability of an unknown label, the last one here, is 0.
+        # Index -1, an unknown label, gets the last column: probability 0.
         self._add_losses(np.pad(y_pred, ((0, 0), (0, 1)))[np.arange(len(y_true)), y_true])
 
     def _merge_counts(self, counts: Counter[tuple[int, int]]) -> None:
         self.counts += counts
 
     def known(self) -> int:
-        """Return how many examples have a label that the model knows."""
+        """Return the number of examples whose label the model knows."""
         return sum(count for (true, _), count in self.counts.items() if true >= 0)
 
     def score(self) -> float:
@@ -252,11 +245,11 @@ class OneLabelAccumulator(EvalAccumulator):
         return right / self.examples if self.examples else math.nan
 
     def confusion(self, labels: Sequence[str]) -> Mapping[str, Any]:
-        """Return the metadata from which consoles draw the confusion matrix."""
+        """Return the counts of each pair of label and answer."""
         names = [*labels, *([UNKNOWN_LABELS] if self.unknown else [])]
         counts = np.zeros((len(names), len(names)), int)
-        for place, count in self.counts.items():  # -1 is the last row
-            counts[place] = count
+        for pair, count in self.counts.items():  # label -1 is the last row
+            counts[pair] = count
         return {
             "confusionMatrix": {
                 "annotationSpecs": [{"displayName": name} for name in names],
@@ -282,14 +275,14 @@ class ManyLabelsAccumulator(EvalAccumulator):
         self._add_losses(np.where(y_true > 0, y_pred, 1 - y_pred))
 
     def known(self) -> int:
-        """Return how many labels of examples the model knows."""
+        """Return the number of labels that the model knows and some example has."""
         return int((self.counts.positive > 0).any(axis=1).sum())
 
     def score(self) -> float:
         """Return the mean AUC of the labels that have one.
 
-        A label that the model does not know has an AUC of 0.5, as guesses have: the model scores
-        it the same for all examples.
+        A label that the model does not know has an AUC of 0.5, the AUC of guesses: the model gives
+        all examples the same score for it.
         """
         guessed = [count for count in self.unknown.values() if 0 < count < self.examples]
         return mean_area(np.append(self.counts.areas(), np.full(len(guessed), 0.5)))
@@ -321,20 +314,19 @@ class BoxAccumulator(EvalAccumulator):
         self.counts.compact()
 
     def known(self) -> int:
-        """Return how many boxes have a label that the model knows."""
+        """Return the number of boxes whose label the model knows."""
         return int(self.counts.true.total())
 
     def score(self) -> float:
-        """Return the mean over the labels that have boxes; 0 for one that the model cannot find."""
+        """Return the mean over all labels with boxes; a label unknown to the model has 0."""
         found = self.by_label()
         labels = len(found) + len(self.unknown)
         return sum(found.values()) / labels if labels else math.nan
 
     def loss(self) -> float:
-        """Return the mean over true boxes of the part that was missed.
+        """Return the mean loss of the true boxes.
 
-        It is 1 less the intersection over union with the box that found it, 1 for a box that was
-        not found.
+        The loss of a box is 1 - IoU with the predicted box that matches it; 1 without a match.
         """
         true = self.counts.true.total() + self.unknown.total()
         return 1 - self.counts.overlap / true if true else math.nan
@@ -346,14 +338,14 @@ class BoxAccumulator(EvalAccumulator):
 
 
 class EntityAccumulator(EvalAccumulator):
-    """F1 of entities; the loss is that of the tokens' tags."""
+    """F1 of entities; the loss is the cross-entropy of the tokens' tags."""
 
     needs = "entity"
     tfma = TfmaMetric(F1, "EntityF1")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
-        # The last label stands for all that the model does not know.
+        # The last label represents all labels that the model does not know.
         self.counts = EntityCounts(classes + 1)
 
     def add(self, y_true: Array, y_pred: Array, weight: float = 1.0) -> None:
@@ -365,11 +357,11 @@ class EntityAccumulator(EvalAccumulator):
         self._add_losses(np.take_along_axis(y_pred[is_token], y_true[is_token, None], axis=1))
 
     def known(self) -> int:
-        """Return how many entities have a label that the model knows."""
+        """Return the number of entities whose label the model knows."""
         return int(self.counts.true[:-1].sum())
 
     def score(self) -> float:
-        """Return F1 over all entities, not the mean of the labels'."""
+        """Return F1 over all entities (micro-averaged)."""
         return float(self.counts.f1())
 
     def by_label(self) -> Mapping[int, float]:
@@ -399,7 +391,7 @@ class TableAccumulator(EvalAccumulator):
         self.examples += len(y_true)
 
     def known(self) -> int:
-        """Return how many rows have a class that the model knows; numbers are all known."""
+        """Return the number of rows whose class the model knows; all rows if numbers."""
         return self.examples - self.unknown.total()
 
     def score(self) -> float:

@@ -21,10 +21,10 @@ def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.
     ``activation`` is ``softmax``, or ``sigmoid`` for labels that do not exclude each other.
 
     Raises:
-        UsageError: the model's name is unknown, or it does not take this image size.
+        UsageError: the model's name is unknown, or it does not accept this image size.
     """
     inputs = keras.Input((*config.image_size, 3), name="image")
-    # In the model, so that training and serving cannot scale differently.
+    # Scale in the model, so that training and serving cannot differ.
     images = config.pixel_scale.apply(inputs, white=1)
     if config.model == SMALL_CNN:
         outputs = small_cnn(images, config.image_size)
@@ -36,16 +36,16 @@ def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.
 def answer(
     features: keras.KerasTensor, config: TrainingConfig, classes: int, activation: str
 ) -> keras.KerasTensor:
-    """Return what the last layer answers to features, some of which training drops."""
+    """Return the output of the last layer for features, after dropout."""
     kept = keras.layers.Dropout(config.dropout, seed=config.seed)(features)
-    # In 32 bits also where the precision is mixed: sums of probabilities are 1.
+    # Always compute in 32 bits, so that probabilities add up to 1.
     return keras.layers.Dense(classes, activation=activation, dtype=FLOAT32, name=SCORES)(kept)
 
 
 def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
-    """Return ``model`` behind random shifts, turns and zooms, which only happen in training.
+    """Return ``model`` behind random shifts, turns and zooms, for training.
 
-    The saved model then has no random number generators.
+    They are not part of ``model``, so the saved model has no random number generators.
     """
     if not config.drawing_share:
         return model
@@ -67,7 +67,7 @@ def augmentation(config: TrainingConfig) -> keras.Sequential:
 
 
 def small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.KerasTensor:
-    """Halve the image until about 4 pixels are left, then average: float32 [batch, filters]."""
+    """Halve images until sides are about 4 pixels, then average: float32 [batch, filters]."""
     outputs, filters, side = images, 32, min(image_size)
     while True:
         outputs = convolved(keras.layers.Conv2D, outputs, filters)
@@ -80,24 +80,24 @@ def small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.K
 def convolved(
     convolution: type[keras.layers.Layer], images: keras.KerasTensor, filters: int
 ) -> keras.KerasTensor:
-    """Return images (or clips) behind a convolution, a normalisation and a ReLU."""
+    """Apply a convolution, a normalisation and a ReLU to images or clips."""
     outputs = convolution(filters, 3, padding="same", use_bias=False)(images)
-    # Keras's momentum of 0.99 averages over more steps than a small dataset has in an epoch.
+    # Keras's default momentum, 0.99, averages over more steps than an epoch of a small dataset has.
     outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
     return keras.layers.ReLU()(outputs)
 
 
 def backbone_of(model: keras.Model) -> keras.Model | None:
-    """Return the ``keras.applications`` model inside :func:`build_model`'s; None: a small CNN."""
+    """Return the ``keras.applications`` model inside a model; None if it is a small CNN."""
     return next((layer for layer in model.layers if isinstance(layer, keras.Model)), None)
 
 
 def train_backbone(backbone: keras.Model, *, is_frozen: bool) -> None:
-    """Let pretrained layers learn, or freeze them; the next ``compile`` heeds it.
+    """Freeze or unfreeze pretrained layers; takes effect with the next ``compile``.
 
-    Normalisation stays frozen: means and variances of a few small batches of other images would
-    spoil the weights. (``backbone(images, training=False)`` does not do this: Keras 3 overrides it
-    in training.)
+    Batch normalisation stays frozen: statistics of a few small batches of other images would spoil
+    the weights. (``backbone(images, training=False)`` does not do this: Keras 3 overrides it in
+    training.)
     """
     backbone.trainable = not is_frozen
     for layer in backbone.layers:
@@ -137,7 +137,7 @@ def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasT
 
 @contextlib.contextmanager
 def _weights_file(weights: str | None) -> Iterator[str | None]:
-    """Yield a local path of a file of weights; a URL is copied to a temporary file.
+    """Yield the local path of a file of weights; copy a URL to a temporary file.
 
     Raises:
         SourceError, StorageError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Mean and variance of columns of numbers, found in one pass, and the layer that evens them out."""
+"""Mean and variance of columns of numbers, computed in one pass, and normalisation by them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Numbers = npt.NDArray[np.float64]
 
 
 class Scale(NamedTuple):
-    """What columns of numbers are normalised with.
+    """Mean and standard deviation with which columns of numbers are normalised.
 
     Attributes:
         mean: float64 [columns].
-        deviation: the standard deviations, float64 [columns]; 0: all numbers were equal.
+        deviation: float64 [columns]; 0 if all numbers of a column were equal.
     """
 
     mean: Numbers
@@ -25,7 +25,7 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, values: Mapping[str, Sequence[float]]) -> Scale:
-        """Return what :meth:`to_dict` gave."""
+        """Return the scale that :meth:`to_dict` stored."""
         return cls(np.array(values["mean"]), np.array(values["deviation"]))
 
     def to_dict(self) -> dict[str, list[float]]:
@@ -34,40 +34,40 @@ class Scale(NamedTuple):
 
     @property
     def divisor(self) -> Numbers:
-        """What numbers are divided by; 1 if all were equal."""
+        """The deviation; 1 if all numbers of a column were equal."""
         return np.where(self.deviation > 0, self.deviation, 1.0)
 
 
-def restate(
+def rescale(
     weights: npt.NDArray[Any], before: Scale, now: Scale
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return weights that see in numbers on one scale what they saw on another.
+    """Return weights that give the same output for numbers normalised with another scale.
 
-    A column whose numbers were all equal has taught nothing: its weights become 0, lest they answer
-    the first different number at random.
+    If all numbers of a column were equal, its weights were never trained: they become 0, so that
+    the first different number does not change the output at random.
 
     Args:
-        weights: of a layer, [columns, units].
-        before: the scale on which they were learnt.
-        now: the scale of the numbers to come.
+        weights: the weights of a layer, [columns, units].
+        before: the scale with which they were trained.
+        now: the new scale.
 
     Returns:
-        The new weights, and what to add to the layer's bias for each column, [columns, units] both.
+        The new weights, and each column's addition to the layer's bias, both [columns, units].
     """
-    least = keras.config.epsilon()  # which keras.layers.Normalization divides by, at least
+    least = keras.config.epsilon()  # keras.layers.Normalization never divides by less
     old, new = (np.maximum(scale.divisor, least)[:, None] for scale in (before, now))
     by_number = np.where(before.deviation[:, None] > 0, weights / old, 0)
     return by_number * new, by_number * (now.mean - before.mean)[:, None]
 
 
 class Moments:
-    """Mean and variance of each of some columns (Welford, Chan).
+    """Mean and variance of columns of numbers (algorithm of Welford and Chan).
 
     Attributes:
-        count: how many numbers there are, without missing ones, float64 [columns].
-        mean: theirs, float64 [columns].
-        spread: sums of the squares of what they differ from it, float64 [columns].
-        rows: how many there are, with missing numbers.
+        count: the number of present numbers, float64 [columns].
+        mean: their mean, float64 [columns].
+        spread: the sum of their squared differences from the mean, float64 [columns].
+        rows: the number of rows.
     """
 
     def __init__(self, columns: int = 1) -> None:
@@ -77,7 +77,7 @@ class Moments:
         self.rows = 0
 
     def add(self, numbers: npt.NDArray[Any]) -> None:
-        """Add rows (float [rows, columns]); NaN stands for a missing number."""
+        """Add rows (float [rows, columns]); NaN represents a missing number."""
         present = ~np.isnan(numbers)
         values = np.where(present, numbers, 0).astype(np.float64)
         count = present.sum(axis=0)
@@ -92,12 +92,12 @@ class Moments:
 
     @property
     def with_gaps(self) -> list[int]:
-        """The columns in which a number is missing."""
+        """The columns with missing numbers."""
         return [column for column, count in enumerate(self.count) if count < self.rows]
 
     @property
     def variance(self) -> npt.NDArray[np.float64]:
-        """The variances; 1 of a column of equal numbers, which then are all 0."""
+        """The variances; 1 if all numbers of a column are equal, so that they become 0."""
         found = self.spread / np.maximum(self.count, 1)
         return np.where(found > 0, found, 1.0)
 
@@ -107,5 +107,5 @@ class Moments:
         return Scale(self.mean, np.where(self.spread > 0, np.sqrt(self.variance), 0))
 
     def normalisation(self) -> keras.layers.Layer:
-        """Return the layer that gives such columns a mean of 0 and a variance of 1."""
+        """Return a layer that normalises these columns to mean 0 and variance 1."""
         return keras.layers.Normalization(mean=self.mean, variance=self.variance)

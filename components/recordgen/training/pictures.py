@@ -1,4 +1,4 @@
-"""Pictures for TensorBoard: which labels a model mistakes, its worst mistakes, and its boxes."""
+"""Pictures for TensorBoard: the confusion matrix, the worst mistakes, and predicted boxes."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _MATRIX_SIDE, _LEAST_CELL, _MOST_CELL = 640, 3, 40
 
 _MOST_MISTAKES = 16
 _MOST_IMAGES = 8
-_LEAST_SCORE = 0.3  # of a box that is shown
+_LEAST_SCORE = 0.3  # boxes below are not shown
 
 
 class Mistake(NamedTuple):
-    """A wrong answer.
+    """A wrong answer. The first field orders mistakes, the worst first.
 
     Attributes:
-        probability: of the true label, which the answer gives.
+        probability: the model's probability of the true label.
         place: the example's number in the split.
         record: the example.
-        true: the number of the true label; -1: the model does not know it.
-        answer: the number of the label that the model gives.
-        score: its probability.
+        true: the number of the true label; -1 if the model does not know it.
+        answer: the number of the model's answer.
+        score: the model's probability of its answer.
     """
 
     probability: float
@@ -62,15 +62,15 @@ class Pictures(keras.callbacks.Callback):
     def __init__(
         self,
         trainer: TaskTrainer,
-        judged: keras.Model,
+        model: keras.Model,
         root: Root,
         split: str,
         folder: str,
         most: int = 0,
     ) -> None:
-        """Prepare to look at a split of ``root``, at about ``most`` records of it (0: all).
+        """Prepare to evaluate ``model`` on a split of ``root``.
 
-        ``judged`` is in the state at the end of each epoch; ``folder`` gets the event files.
+        ``most`` is the approximate number of records, 0 for all. Event files go to ``folder``.
         """
         super().__init__()
         self._trainer = trainer
@@ -82,12 +82,12 @@ class Pictures(keras.callbacks.Callback):
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
         def answer(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
             truth = trainer.truth(records)
-            return trainer.scores(judged, records), truth[LABEL], truth[WEIGHT]
+            return trainer.scores(model, records), truth[LABEL], truth[WEIGHT]
 
         self._answer = answer
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Write what there is to see of this task."""
+        """Write the pictures of the task."""
         labels = self._trainer.dataset.labels
         accumulator = TASKS[self._trainer.dataset.task].declared("measure")(len(labels))
         with self._writer.as_default(step=epoch):
@@ -105,7 +105,7 @@ class Pictures(keras.callbacks.Callback):
         self._writer.flush()
 
     def _mistakes(self, accumulator: OneLabelAccumulator) -> list[Mistake]:
-        """Count the answers, and return the worst mistakes, the worst one first."""
+        """Count the answers, and return the worst mistakes, the worst first."""
         mistakes: list[Mistake] = []
         place = 0
         for records in record_batches(shard_files(self._root, self._split)):
@@ -131,7 +131,7 @@ class Pictures(keras.callbacks.Callback):
         return mistakes
 
     def _boxes(self, labels: Sequence[str]) -> Iterator[Pixels]:
-        """Yield the first images, each with its true boxes, and beside it with the found ones."""
+        """Yield the first images: on the left with true boxes, on the right with found ones."""
         records = next(record_batches(shard_files(self._root, self._split), _MOST_IMAGES))
         found, truth, _ = (tensor.numpy() for tensor in self._answer(tf.constant(records)))
         for record, rows, true in zip(records, found, truth, strict=True):
@@ -143,10 +143,10 @@ class Pictures(keras.callbacks.Callback):
 
 
 def draw_confusion(counts: npt.NDArray[np.int_], labels: Sequence[str]) -> Pixels:
-    """Draw a row for each true label and a column for each answer.
+    """Draw a confusion matrix: a row for each true label, a column for each answer.
 
-    A cell is the darker the larger its share of the row is. Names, and the counts in the cells, are
-    left out where cells are too small for them.
+    The larger a cell's share of its row, the darker it is. Names and counts are omitted if cells
+    are too small for them.
 
     Args:
         counts: the examples by true label and answer, int [labels, labels].
@@ -181,10 +181,10 @@ def draw_confusion(counts: npt.NDArray[np.int_], labels: Sequence[str]) -> Pixel
 
 
 def draw_mistakes(mistakes: Iterable[Mistake], labels: Sequence[str]) -> list[Pixels]:
-    """Draw the images of mistakes above ``true: cat`` and ``found: dog 93 %``, in one size.
+    """Draw the images of mistakes in one size, with ``true: cat`` and ``found: dog 93 %`` below.
 
     Returns:
-        uint8 [height, width, 3] each; none for examples without an image.
+        uint8 [height, width, 3] each; examples without an image are skipped.
     """
     pictures, font = [], ImageFont.load_default(_LINE - 4)
     for mistake in mistakes:
@@ -203,13 +203,13 @@ def draw_mistakes(mistakes: Iterable[Mistake], labels: Sequence[str]) -> list[Pi
 
 
 def _write(name: str, pictures: Sequence[Pixels]) -> None:
-    """Write pictures of one size under one name."""
+    """Write pictures of equal size under one name."""
     if pictures:
         tf.summary.image(name, np.stack(pictures), max_outputs=len(pictures))
 
 
 def _box(row: npt.NDArray[np.float32], labels: Sequence[str]) -> StoredBox:
-    """Return left, top, right, bottom, number of the label, and score, if any, as a box."""
+    """Return a box from left, top, right, bottom, number of the label and, if any, score."""
     number = int(row[4])
     name = labels[number] if number >= 0 else "unknown"
     score = "".join(f" {score:.0%}" for score in row[5:])
@@ -217,7 +217,7 @@ def _box(row: npt.NDArray[np.float32], labels: Sequence[str]) -> StoredBox:
 
 
 def _enlarged(record: bytes) -> bytes:
-    """Return the image of a record as a PNG whose longer side leaves room for labels."""
+    """Return the image of a record as a PNG that is large enough for labels of boxes."""
     stored = stored_image(parse_example(record))
     if stored is None:
         raise ValueError("a record of object_detection has an image")

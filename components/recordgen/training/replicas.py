@@ -1,7 +1,7 @@
 """Training on all GPUs of a machine, or on several machines that ``TF_CONFIG`` names.
 
-Each machine reads its own share of the examples with an iterator of its own, which checkpoints can
-hold; ``tf.distribute``'s own iterators cannot be saved. Each GPU of a machine gets its part of the
+Each machine reads its share of the examples with its own iterator, whose position checkpoints can
+save; the iterators of ``tf.distribute`` cannot be saved. Each GPU of a machine gets a part of the
 machine's batch.
 """
 
@@ -19,7 +19,7 @@ import tensorflow as tf
 from recordgen.errors import UsageError
 from recordgen.training.config import TrainingConfig
 
-# The tasks of TF_CONFIG that train, in the order of tf.distribute: the first one is the chief.
+# The tasks of TF_CONFIG that train, in the order of tf.distribute: the first is the chief.
 _TRAINING_TASKS = ("chief", "worker")
 
 
@@ -29,7 +29,7 @@ class Replicas:
 
     Attributes:
         strategy: keeps their weights equal.
-        worker: this process's number; 0: the chief, which writes what the training gives.
+        worker: the number of this process; 0 is the chief, which writes all files.
         workers: the number of processes.
     """
 
@@ -48,21 +48,21 @@ class Replicas:
         return int(self.strategy.num_replicas_in_sync)
 
     def check(self, config: TrainingConfig) -> None:
-        """Check that the settings go with several copies. Raises: UsageError."""
+        """Check that the settings allow this number of copies. Raises: UsageError."""
         if config.batch_size % self.count:
             raise UsageError(
-                f"batch_size must be a multiple of the {self.count} devices that train together "
-                f"(got {config.batch_size}); {-(-config.batch_size // self.count) * self.count} is "
-                f"one"
+                f"batch_size must be a multiple of {self.count}, the number of devices that train "
+                f"together (got {config.batch_size}), such as "
+                f"{-(-config.batch_size // self.count) * self.count}"
             )
         if self.count > 1 and config.accumulate > 1:
             raise UsageError(
                 f"accumulate must be 1 on several devices, where Keras cannot average the "
-                f"gradients of several batches (got {config.accumulate}); leave it out"
+                f"gradients of several batches (got {config.accumulate}); omit it"
             )
 
     def divide(self, batch: Any) -> Any:
-        """Return a batch of this process as one part for each of its devices."""
+        """Split a batch of this process into one part for each of its devices."""
         here = self.count // self.workers
         if here == 1:
             return batch
@@ -71,27 +71,28 @@ class Replicas:
         )
         return self.strategy.experimental_distribute_values_from_function(lambda _: next(parts))
 
-    def take_first(self, variables: Iterable[keras.Variable]) -> None:
-        """Set variables to the chief's first copy of them, when all processes have called this.
+    def copy_from_chief(self, variables: Iterable[keras.Variable]) -> None:
+        """Set variables to the chief's first copy; waits until all processes have called this.
 
         Keras lets each device keep its own means and variances of batch normalisation.
         """
         own = [each.value for each in variables if each.value.dtype.is_floating]
         if self.count > 1 and own:
-            for variable, value in zip(own, self._chiefs(list(map(tf.identity, own))), strict=True):
+            values = self._broadcast(list(map(tf.identity, own)))
+            for variable, value in zip(own, values, strict=True):
                 variable.assign(value)
 
-    def chiefs_number(self, number: float) -> float:
-        """Return the chief's number in all processes, when all have called this."""
-        [found] = self._chiefs([tf.constant(number, tf.float64)])
+    def broadcast_number(self, number: float) -> float:
+        """Return the chief's number in all processes; waits until all have called this."""
+        [found] = self._broadcast([tf.constant(number, tf.float64)])
         return float(found)
 
-    def _chiefs(self, values: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
-        """Return the chief's tensors in all processes, when all have called this."""
+    def _broadcast(self, values: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+        """Return the chief's tensors in all processes; waits until all have called this."""
         if self.workers == 1:
             return values
         own = values if self.is_chief else list(map(tf.zeros_like, values))
-        here = self.count // self.workers  # as often the chief's values are added
+        here = self.count // self.workers  # the chief adds its values once per device
         return [
             self.strategy.experimental_local_results(found)[0] / here
             for found in _summed(self.strategy, own)
@@ -100,17 +101,17 @@ class Replicas:
 
 @cache
 def _all_devices() -> tf.distribute.Strategy:
-    """Return one strategy for all trainings of a process: two number their operations alike."""
+    """Return the strategy of all trainings in this process; two would number operations alike."""
     return tf.distribute.MirroredStrategy()
 
 
-# Traced once for each kind of values: a new function for each step would be a new trace.
+# One function for all steps, so that it is traced once for each kind of values.
 @tf.function(autograph=False)
 def _summed(strategy: tf.distribute.Strategy, values: Sequence[tf.Tensor]) -> Any:
     """Return the sum of values over all devices, on each of them."""
 
     def summed(own: Sequence[tf.Tensor]) -> Any:
-        # Identities, as arguments of a function have no device yet.
+        # Arguments of a function have no device yet; tf.identity places them on one.
         placed = [tf.identity(value) for value in own]
         return tf.distribute.get_replica_context().all_reduce("SUM", placed)
 
@@ -118,25 +119,26 @@ def _summed(strategy: tf.distribute.Strategy, values: Sequence[tf.Tensor]) -> An
 
 
 def find_replicas() -> Replicas:
-    """Return the copies to train: on the workers of ``TF_CONFIG``, or on all GPUs, or just one.
+    """Return the copies to train: on the workers of ``TF_CONFIG``, on all GPUs, or on one device.
 
-    TensorFlow must not have run anything in this process if there are several workers.
+    With several workers, call this before TensorFlow runs anything in this process.
 
     Raises:
-        UsageError: ``TF_CONFIG`` cannot be read, or this process has no part in the training.
+        UsageError: ``TF_CONFIG`` cannot be read, or it gives this process a task that does not
+            train.
     """
     try:
         resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
         cluster = resolver.cluster_spec().as_dict()
         task = (resolver.task_type, resolver.task_id)
     except (ValueError, TypeError) as exc:
-        raise UsageError(f"TF_CONFIG is not JSON as TensorFlow needs it: {exc}") from exc
+        raise UsageError(f"TF_CONFIG is not the JSON that TensorFlow expects: {exc}") from exc
     tasks = [(kind, n) for kind in _TRAINING_TASKS for n in range(len(cluster.get(kind, ())))]
     if len(tasks) > 1:
         if task not in tasks:
             raise UsageError(
                 f"TF_CONFIG: the task must be one of {', '.join(f'{k} {n}' for k, n in tasks)} "
-                f"(got {task[0]} {task[1]}); do not start the training for it"
+                f"(got {task[0]} {task[1]}); do not start the training for this task"
             )
         strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
         return Replicas(strategy=strategy, worker=tasks.index(task), workers=len(tasks))

@@ -6,13 +6,13 @@ The saved model has three signatures:
 as ``labels`` (string [batch, k]) and ``scores`` (float32 [batch, k]), best first; see the task's
 trainer.
 
-``evaluate``: ``examples`` (string [batch], serialised records) → ``scores``, as TFMA needs them;
-for labels float32 [batch, classes], in the order of ``labels.txt``.
+``evaluate``: ``examples`` (string [batch], serialised records) → ``scores`` for TFMA; for labels
+float32 [batch, classes], in the order of ``labels.txt``.
 
 ``truth``: ``examples`` → ``label``, which TFMA compares with the scores, and ``weight`` (float32
-[batch]), 0 for an example without a label: TFMA fails on examples that have none. Labels are
-compared by their texts: ``unknown`` (string [batch, k], padded with "") are those that the model
-does not know, and ``known`` (string [batch]) shows some that it knows.
+[batch]), 0 for an example without a label, on which TFMA would fail. Labels are compared by their
+texts: ``unknown`` (string [batch, k], padded with "") holds the labels that the model does not
+know, and ``known`` (string [batch]) some that it knows.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from recordgen.training.detection import ObjectDetector
 from recordgen.training.earlier import EarlierModel, write_inputs
 from recordgen.training.fitting import Fitting
 from recordgen.training.labels import OneLabel
-from recordgen.training.learner import Root, TaskTrainer
+from recordgen.training.learner import EXAMPLES, Root, TaskTrainer
 from recordgen.training.pictures import Pictures
 from recordgen.training.replicas import Replicas, find_replicas
 from recordgen.training.search import shown_settings, tuned_settings
@@ -62,18 +62,16 @@ from recordgen.training.warm_start import warm_start
 
 _log = logging.getLogger(__name__)
 
-_EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
-
 
 def examples_root(patterns: Sequence[str]) -> tuple[Root, str]:
-    """Return the Examples uri, or several of them, and the split that TFX's file patterns name.
+    """Return the Examples uri, or several, and the split that TFX's file patterns name.
 
     ``["/p/examples/7/Split-train/*"]`` → ``("/p/examples/7", "train")``
     ``["/p/examples/7/Split-train/*", "/p/examples/8/Split-train/*"]`` →
     ``(("/p/examples/7", "/p/examples/8"), "train")``
 
     Raises:
-        UsageError: they name no split, or several ones.
+        UsageError: they name no split, or several.
     """
     folders = [posixpath.dirname(pattern) for pattern in patterns]
     splits = {posixpath.basename(folder).removeprefix("Split-") for folder in folders}
@@ -84,13 +82,13 @@ def examples_root(patterns: Sequence[str]) -> tuple[Root, str]:
 
 
 def read_examples(root: Root) -> Dataset:
-    """Return what ``dataset.json`` says, of several datasets together. Raises: as ``run``."""
+    """Read ``dataset.json`` of one dataset, or of several joined. Raises: as ``run``."""
     roots = [root] if isinstance(root, str) else root
     return join_datasets([(each, read_dataset(each)) for each in roots])
 
 
 def trainer_of(fn_args: Any, config: TrainingConfig) -> TaskTrainer:
-    """Return the trainer of the examples of ``train_files``, checked. Raises: as ``run``."""
+    """Return a checked trainer for the examples of ``train_files``. Raises: as ``run``."""
     root, split = examples_root(fn_args.train_files)
     dataset = read_examples(root)
     check_task(dataset.task, root)
@@ -107,22 +105,22 @@ def trainer_of(fn_args: Any, config: TrainingConfig) -> TaskTrainer:
 def run(fn_args: Any) -> None:
     """Train a model and save it to ``fn_args.serving_model_dir``, with its lineage.
 
-    ``dataset.json`` beside the splits names task, labels and counts; the task's
+    ``dataset.json`` next to the splits names task, labels and counts; the task's
     :class:`recordgen.training.learner.TaskTrainer` builds the model. TensorBoard logs go to
-    ``fn_args.model_run_dir``. The same seed and data give the same training, as far as the
-    machine's kernels add in the same order; also if it is killed and started again, which goes on
-    from its last checkpoint.
+    ``fn_args.model_run_dir``. The same seed and data give the same training if the machine's
+    kernels add in the same order. A training that was killed and started again resumes from its
+    last checkpoint, with the same result.
 
     Args:
-        fn_args: TFX's ``FnArgs``: ``train_files``, ``eval_files``, ``train_steps``, ``eval_steps``,
-            ``custom_config``, ``serving_model_dir`` and ``model_run_dir`` are used;
+        fn_args: TFX's ``FnArgs``, of which ``train_files``, ``eval_files``, ``train_steps``,
+            ``eval_steps``, ``custom_config``, ``serving_model_dir`` and ``model_run_dir`` are used;
             ``hyperparameters``, which replace settings of ``custom_config``; and ``base_model``,
-            with whose weights the training begins (:mod:`recordgen.training.warm_start`).
+            whose weights the training begins with (:mod:`recordgen.training.warm_start`).
 
     Raises:
-        UsageError: a setting is not allowed, or does not go with the data.
-        SourceError, DataError: the examples are not Recordgen's, there is no model for their task,
-            or there are none to train on.
+        UsageError: a setting is not allowed, or does not suit the data.
+        SourceError, DataError: Recordgen did not write the examples, their task has no model, or
+            there are no examples to train on.
         StorageError: checkpoints cannot be written.
         RecordError: a record cannot be read; names its file, its number and its source id.
     """
@@ -135,22 +133,22 @@ def run(fn_args: Any) -> None:
     if replicas.is_chief:
         saved = models.saved
         if config.precision != FLOAT32 or replicas.count > 1:
-            # Servers and other machines may be slow with 16 bits, or lack them, and have one copy.
+            # Save one copy in 32 bits: other machines may compute slowly in 16 bits, or not at all.
             saved = trainer.models().saved
             saved.set_weights(models.saved.get_weights())
         save_for_serving(saved, fn_args.serving_model_dir, trainer)
         dataset = DatasetLineage.of(trainer.root, trainer.dataset)
         lineage = ModelLineage(dataset, trainer.split, config.to_custom_config())
         write_lineage(fn_args.serving_model_dir, lineage)
-    fitting.forget()
-    replicas.chiefs_number(0)  # TFX looks for the model when any worker ends: wait for the chief
+    fitting.remove_checkpoints()
+    replicas.broadcast_number(0)  # wait: TFX needs the chief's model when the first worker ends
 
 
 def fit(fn_args: Any, config: TrainingConfig) -> Fitting:
-    """Train a model; return the training that ended, whose checkpoints are still there.
+    """Train a model; return the finished training, which still has its checkpoints.
 
-    ``fn_args`` and errors are as for :func:`run`; without a ``model_run_dir``, nothing is written
-    for TensorBoard, and checkpoints go to ``working_dir``.
+    ``fn_args`` and errors are as for :func:`run`. Without ``model_run_dir``, there are no logs for
+    TensorBoard, and checkpoints go to ``working_dir``.
     """
     try:
         return _fit(fn_args, config)
@@ -190,7 +188,7 @@ def _fit(fn_args: Any, config: TrainingConfig) -> Fitting:
         if config.patience and fitting.validation is None:
             raise UsageError(
                 f"patience={config.patience} needs a split eval with labelled examples, whose loss "
-                f"says when to stop; leave patience out, or convert with eval_from='train:10'"
+                f"decides when to stop; omit patience, or convert with eval_from='train:10'"
             )
         fitting.run()
     return fitting
@@ -199,7 +197,7 @@ def _fit(fn_args: Any, config: TrainingConfig) -> Fitting:
 def _callbacks(
     fn_args: Any, trainer: TaskTrainer, model: keras.Model, epochs: int
 ) -> list[keras.callbacks.Callback]:
-    """Return what logs an epoch: numbers, and pictures of the evaluation split."""
+    """Return the callbacks that log each epoch: metrics, and pictures of the evaluation split."""
     folder = fn_args.model_run_dir
     callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=partial(_log_epoch, epochs))]
     if folder is None:
@@ -216,7 +214,7 @@ def _callbacks(
 
 @contextlib.contextmanager
 def _precision(policy: str) -> Iterator[None]:
-    """Build and train with one of Keras's dtype policies; restore the process's own one."""
+    """Use one of Keras's dtype policies, then restore the process's own."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:
@@ -234,13 +232,10 @@ def _log_epoch(epochs: int, epoch: int, logs: dict[str, float]) -> None:
 def checkpoint_folder(
     fn_args: Any, trainer: TaskTrainer, replicas: Replicas, steps: int, epochs: int
 ) -> str:
-    """Return the folder for this training's checkpoints.
-
-    Other settings, data or numbers of devices have another.
-    """
+    """Return the folder for the checkpoints of these settings, data and numbers of devices."""
     config = trainer.config
-    beside = fn_args.model_run_dir or fn_args.working_dir
-    folder = config.checkpoint_dir or storage.join(beside, "checkpoints")
+    parent = fn_args.model_run_dir or fn_args.working_dir
+    folder = config.checkpoint_dir or storage.join(parent, "checkpoints")
     settings = config.to_custom_config()
     for name in CHECKPOINT_SETTINGS:
         del settings[name]
@@ -258,10 +253,10 @@ def checkpoint_folder(
 
 
 def plan_epochs(steps_per_pass: int, epochs: int, train_steps: int | None) -> tuple[int, int]:
-    """Return steps per epoch and epochs; ``train_steps``, if given, are the steps in all.
+    """Return steps per epoch and epochs; ``train_steps``, if given, is the total of steps.
 
-    ``(100, 5, None)`` → ``(100, 5)``; ``(100, 5, 250)`` → ``(84, 3)``: three epochs, at least 250
-    steps together.
+    ``(100, 5, None)`` → ``(100, 5)``; ``(100, 5, 250)`` → ``(84, 3)``: three epochs with at least
+    250 steps in total.
     """
     if not train_steps:
         return steps_per_pass, epochs
@@ -276,8 +271,8 @@ def validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | Non
     root, split = examples_root(fn_args.eval_files)
     if read_examples(root).labels != trainer.dataset.labels:
         raise UsageError(
-            f"eval_files must be of the datasets of train_files, or of ones with their labels "
-            f"(got {list(fn_args.eval_files)})"
+            f"eval_files must belong to the datasets of train_files, or to datasets with the same "
+            f"labels (got {list(fn_args.eval_files)})"
         )
     if not trainer.can_validate(split):
         return None
@@ -288,21 +283,21 @@ def validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | Non
 def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
     """Save a model with the three signatures, for TensorFlow's C++ loader, which servers use.
 
-    Beside them lie its labels, and what a later training must know of its inputs.
+    The model's labels, and facts about its inputs for a later training, are saved with it.
     """
 
-    @tf.function(input_signature=[_EXAMPLES], autograph=False)
+    @tf.function(input_signature=[EXAMPLES], autograph=False)
     def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return {SCORES: trainer.scores(model, examples)}
 
-    @tf.function(input_signature=[_EXAMPLES], autograph=False)
+    @tf.function(input_signature=[EXAMPLES], autograph=False)
     def truth(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         known = shown_labels(trainer.dataset.labels)
         return {**trainer.truth(examples), KNOWN: tf.fill(tf.shape(examples), known)}
 
     signatures = {"serving_default": trainer.serving(model), EVALUATE: evaluate, TRUTH: truth}
-    # Not the Keras model itself: the C++ loader does not find the variables that Keras 3 wraps. A
-    # variable of the optimizer, which no signature uses, is not saved.
+    # Do not save the Keras model itself: the C++ loader does not find the variables that Keras 3
+    # wraps. Variables of the optimizer, which no signature uses, are not saved.
     saved = tf.Module()
     functions = [signature.get_concrete_function() for signature in signatures.values()]
     found = [variable for function in functions for variable in function.graph.variables]

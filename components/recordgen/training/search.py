@@ -1,4 +1,4 @@
-"""What a search for hyperparameters tries, decoded once from the Tuner's ``custom_config``."""
+"""The settings of a hyperparameter search, decoded once from the Tuner's ``custom_config``."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ BAYESIAN = "bayesian"
 LINEAR = "linear"
 LOG = "log"
 
-# What these are decides no model, or the search would choose the luckiest seed.
+# Settings that do not improve a model; searching the seed would only find the luckiest one.
 _NOT_SEARCHED = ("seed", "top_k", "checkpoint_dir", "checkpoint_minutes")
 
-# Hyperband, in a tuner_fn of one's own, marks its values so.
-_TUNERS_OWN = "tuner/"
+# Prefix of the values that KerasTuner's Hyperband adds, in a user's own tuner_fn.
+_HYPERBAND = "tuner/"
 
 _SIZE = "H W"
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Values of a setting, one of which a trial takes.
+    """Values of a setting, of which each trial uses one.
 
     Attributes:
-        values: text or numbers of one type; heights and widths are JSON, as KerasTuner has no
-            lists: ``"[96, 96]"``.
+        values: text or numbers of one type; height and width as JSON, ``"[96, 96]"``, because
+            KerasTuner has no lists.
     """
 
     values: tuple[str | int | float, ...]
@@ -39,12 +39,9 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers from which a trial draws one: whole ones if both ends are ``int``.
+    """A range from which each trial samples a number: a whole number if both ends are ``int``.
 
-    Attributes:
-        low: the lowest.
-        high: the highest.
-        scale: ``linear``: all are equally likely; ``log``: all orders of magnitude are.
+    ``scale`` is ``linear`` if all numbers are equally likely, ``log`` if all orders of magnitude.
     """
 
     low: float
@@ -62,25 +59,25 @@ Space = Mapping[str, Choices | Range]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConfig:
-    """How to search. Every field is a key of the Tuner's ``custom_config``, beside the settings.
+    """The settings of a search. Every field but ``training`` is a key of ``custom_config``.
 
-    ``training`` is no key: it holds the settings of all trials, which have keys of their own.
+    ``training`` holds the settings of all trials, whose keys are in the same ``custom_config``.
     """
 
     training: TrainingConfig = field(default_factory=TrainingConfig)
     search: Mapping[str, Any] | None = option(
         None,
-        "settings to search, each with a list of its values, `[16, 32, 64]`, or with a range of "
-        'numbers: `[0.0001, 0.01, "log"]`, `[0, 0.5, "linear"]`',
+        "settings to search, each with a list of values, `[16, 32, 64]`, or a range of numbers: "
+        '`[0.0001, 0.01, "log"]`, `[0, 0.5, "linear"]`',
         metavar="SPACE",
-        unset="`learning_rate`, and `fine_tune_rate` after `frozen_epochs`, from a tenth to ten "
-        "times the value that is set; `dropout` from 0 to 0.5",
+        unset="`learning_rate`, and `fine_tune_rate` with `frozen_epochs`, from a tenth to ten "
+        "times their values; `dropout` from 0 to 0.5",
     )
-    trials: int = option(10, "trainings, each with other values", metavar="N")
+    trials: int = option(10, "number of trainings, each with different values", metavar="N")
     algorithm: str = option(
         RANDOM,
-        "`random`: draw the values of each trial anew; `bayesian`: infer them from the trials "
-        "before, after three random ones for each setting that is searched",
+        "`random`: sample the values of each trial independently; `bayesian`: infer them from "
+        "earlier trials, after three random trials for each setting that is searched",
         choices=(RANDOM, BAYESIAN),
     )
 
@@ -94,14 +91,14 @@ class SearchConfig:
         if self.search is not None and not (isinstance(self.search, Mapping) and self.search):
             raise UsageError(
                 f"search must map settings to their values, such as "
-                f'{{"batch_size": [16, 32]}} (got {self.search!r}); leave it out for the default'
+                f'{{"batch_size": [16, 32]}} (got {self.search!r}); omit it for the default'
             )
         for _ in self.variations():  # raises
             pass
 
     @classmethod
     def from_custom_config(cls, values: Mapping[str, Any] | None) -> SearchConfig:
-        """Build a config from ``fn_args.custom_config``; what is not given keeps its default.
+        """Build a config from ``fn_args.custom_config``; missing keys have their defaults.
 
         ``{"search": {"batch_size": [16, 32]}, "trials": 2, "epochs": 3}`` →
         ``SearchConfig(training=TrainingConfig(epochs=3), search={…}, trials=2)``
@@ -116,7 +113,7 @@ class SearchConfig:
 
     @property
     def space(self) -> Space:
-        """The values to try, by setting. Raises: UsageError: some are not allowed."""
+        """The values to try, by setting. Raises: UsageError if a value is not allowed."""
         searched = default_search(self.training) if self.search is None else self.search
         check_keys(
             "search", searched, [name for name in TRAINING_OPTIONS if name not in _NOT_SEARCHED]
@@ -124,7 +121,7 @@ class SearchConfig:
         return {name: _dimension(name, values) for name, values in searched.items()}
 
     def variations(self) -> Iterator[TrainingConfig]:
-        """Yield the settings with each single value that is searched, and each end of a range.
+        """Yield the settings with each searched value, one at a time; of ranges, with both ends.
 
         Raises:
             UsageError: a value is not allowed.
@@ -137,17 +134,17 @@ class SearchConfig:
                     raise UsageError(f"search: {exc}") from exc
 
     def of_trial(self, values: Mapping[str, Any]) -> TrainingConfig:
-        """Return the settings of a trial. Raises: UsageError: values do not go together."""
+        """Return the settings of a trial. Raises: UsageError if values contradict each other."""
         settings = {**self.training.to_custom_config(), **decoded(values)}
         return TrainingConfig.from_custom_config(settings)
 
 
-#: Every key of a search beside the settings, in the order in which it is shown.
+#: All keys of a search apart from the trainings' settings, in the order of documentation.
 SEARCH_OPTIONS = declared_options(SearchConfig)
 
 
 def default_search(config: TrainingConfig) -> dict[str, list[Any]]:
-    """Return what is searched unless ``search`` says it: what matters for every task."""
+    """Return the default of ``search``: settings that matter for every task."""
     rates = {"learning_rate": config.learning_rate}
     if config.frozen_epochs:
         rates["fine_tune_rate"] = config.fine_tune_rate
@@ -156,17 +153,17 @@ def default_search(config: TrainingConfig) -> dict[str, list[Any]]:
 
 
 def tuned_settings(hyperparameters: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the settings that a Tuner found, as ``custom_config`` has them.
+    """Return the settings that a Tuner found, as values of ``custom_config``.
 
     ``{"space": […], "values": {"batch_size": 16, "image_size": "[32, 32]"}}`` →
     ``{"batch_size": 16, "image_size": [32, 32]}``
 
     Args:
         hyperparameters: ``fn_args.hyperparameters``, the config of KerasTuner's HyperParameters;
-            None: no Tuner ran.
+            None if no Tuner ran.
 
     Raises:
-        UsageError: they are not of a training by Recordgen.
+        UsageError: a value is not a setting of Recordgen's training.
     """
     values = {} if hyperparameters is None else hyperparameters.get("values")
     if not isinstance(values, Mapping):
@@ -174,13 +171,13 @@ def tuned_settings(hyperparameters: Mapping[str, Any] | None) -> dict[str, Any]:
             f"hyperparameters must be the config of KerasTuner's HyperParameters, with values (got "
             f"{hyperparameters!r})"
         )
-    values = {name: it for name, it in values.items() if not name.startswith(_TUNERS_OWN)}
+    values = {name: it for name, it in values.items() if not name.startswith(_HYPERBAND)}
     check_keys("hyperparameters", values, [*TRAINING_OPTIONS])
     return decoded(values)
 
 
 def decoded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of KerasTuner as ``custom_config`` has them; see :class:`Choices`."""
+    """Return KerasTuner's values as values of ``custom_config``; see :class:`Choices`."""
     return {
         name: json.loads(value)
         if TRAINING_OPTIONS[name].metavar == _SIZE and isinstance(value, str)
@@ -198,7 +195,7 @@ def shown_settings(values: Mapping[str, Any]) -> str:
 
 
 def _dimension(name: str, values: object) -> Choices | Range:
-    """Return what a list of values says; the values themselves are checked by the config."""
+    """Return the values or the range in a list; the config checks the values themselves."""
     declared = TRAINING_OPTIONS[name]
     if not isinstance(values, list | tuple) or len(values) < 2:
         raise UsageError(
@@ -212,7 +209,7 @@ def _dimension(name: str, values: object) -> Choices | Range:
     if declared.kind is not str and isinstance(values[-1], str):
         return _range(name, values)
     if declared.kind is float:
-        # KerasTuner takes values of one type, and 0 is one of 0, 0.1.
+        # KerasTuner needs values of one type; in [0, 0.1], the 0 is an int.
         return Choices(tuple(float(it) if type(it) is int else it for it in values))
     return Choices(tuple(values))
 

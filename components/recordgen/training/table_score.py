@@ -1,8 +1,8 @@
-"""How good predictions from a table are: one number from 0 to 1, of classes and of numbers.
+"""The score of predictions from a table, from 0 to 1: accuracy of classes, R² of numbers.
 
-Of classes it is the accuracy, the share of rows whose class has the best score. Of numbers it is
-R², the share of the target's variance that the predictions explain: 1 if all are right, and 0 if
-they are no better than the mean of all targets (below that, R² is negative; here it is 0).
+Accuracy is the share of rows whose class has the best score. R² is the share of the target's
+variance that the predictions explain: 1 if all are right, and 0 if they are no better than the mean
+of all targets (a negative R², for even worse predictions, becomes 0).
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import numpy.typing as npt
 
 
 class TableCounts:
-    """What the score is made of. Sums are kept as a mean and what differs from it, for precision.
+    """The counts of the score. For precision, squares are summed around the mean.
 
     Attributes:
-        examples: rows so far.
-        right: of classes, how many were right.
-        mean: of the targets, if they are numbers.
-        spread: sum of the squares of what targets differ from their mean.
-        error: of the squares of what predictions differ from targets; of classes the sum of the
-            cross-entropies.
+        examples: the number of rows.
+        right: the number of right classes.
+        mean: the mean of targets that are numbers.
+        spread: the sum of their squared differences from the mean.
+        error: the sum of the squared errors, or of the cross-entropies of classes.
     """
 
     def __init__(self) -> None:
@@ -37,15 +36,15 @@ class TableCounts:
         """Count rows.
 
         Args:
-            truth: the number of each class, int64 [batch], -1: none that scores are of; or a
-                number, float32 [batch].
-            scores: of each class, float32 [batch, classes] of at least two, or the prediction,
-                float32 [batch, 1].
+            truth: the number of each class, int64 [batch], -1 if the model does not know it; or
+                the target, float32 [batch].
+            scores: the score of each of at least two classes, float32 [batch, classes]; or the
+                prediction, float32 [batch, 1].
         """
         if scores.shape[1] > 1:
             classes = truth.astype(np.int64)
             self.right += int((scores.argmax(axis=1) == classes).sum())
-            padded = np.pad(scores, ((0, 0), (0, 1)))  # -1 is the last one, of probability 0
+            padded = np.pad(scores, ((0, 0), (0, 1)))  # class -1 has probability 0
             chosen = padded[np.arange(len(classes)), classes].astype(np.float64)
             self.error -= float(np.log(np.clip(chosen, _SMALLEST, 1)).sum())
             self.examples += len(classes)
@@ -59,7 +58,7 @@ class TableCounts:
         self.merge(new)
 
     def merge(self, other: TableCounts) -> None:
-        """Add what another has counted."""
+        """Add the counts of another instance."""
         examples = self.examples + other.examples
         if examples:
             apart = other.mean - self.mean
@@ -82,4 +81,4 @@ class TableCounts:
         return self.error / self.examples if self.examples else math.nan
 
 
-_SMALLEST = 1e-7  # of a probability, as Keras has it
+_SMALLEST = 1e-7  # probability, as in Keras

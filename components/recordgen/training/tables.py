@@ -1,8 +1,9 @@
-"""Tables: a network over images, texts, numbers and vectors of a row.
+"""Tables: a network over the images, texts, numbers and vectors of a row.
 
-Each image passes through a small CNN of its own, each text through the mean of its words' vectors;
-numbers and vectors are normalised. A missing number counts as the mean of its column, with a 1
-beside it if the column has gaps in training. What all columns say meets in two hidden layers.
+Each column of images has its own small CNN; a text becomes the mean of its words' vectors; numbers
+and vectors are normalised. A missing number is replaced by the mean of its column; a column with
+missing numbers in training gets a second input, 1 where the number is missing. The features of all
+columns are concatenated, and two hidden layers follow.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.earlier import EarlierModel
-from recordgen.training.learner import Models, TaskTrainer, Weights
+from recordgen.training.learner import EXAMPLES, Models, TaskTrainer, Weights
 from recordgen.training.model import augmentation, small_cnn
-from recordgen.training.moments import Moments, Scale, restate
+from recordgen.training.moments import Moments, Scale, rescale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
 NUMBERS = "numbers"
@@ -35,32 +36,30 @@ _UNITS = (64, 32)
 
 _ROWS_AT_ONCE = 1024
 
-_EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
-
-# No other whole number is rarer. It stands for a missing one until all of them are floats.
+# Represents a missing whole number until all are floats; no other whole number is rarer.
 _NO_WHOLE = -(1 << 63)
 
-# What Keras's vocabularies begin with: padding, and any other word.
+# The first entries of Keras's vocabularies: padding, and all unknown words.
 _NO_WORDS = ("", "[UNK]")
 
 
 class TableTrainer(TaskTrainer):
-    """Classes or numbers, from columns of any kinds."""
+    """Predicts a class or a number from columns of any kinds."""
 
     @cached_property
     def table(self) -> Table:
-        """The columns. Raises: DataError: nobody says."""
+        """The columns. Raises: DataError: dataset.json does not name them."""
         table = table_of(self.dataset.options)
         if table is None:
-            raise DataError(f"{self.root}: dataset.json does not say which columns there are")
+            raise DataError(f"{self.root}: dataset.json does not name the table's columns")
         return table
 
     @property
     def are_classes(self) -> bool:
-        """Whether the target is one of some classes, not a number."""
+        """Whether the target is a class, not a number."""
         return self.table.has_labels
 
-    # Names of columns may be any, those of a model's inputs not.
+    # Inputs have names of their own: not every column name is allowed as the name of an input.
 
     @property
     def _images(self) -> Mapping[str, str]:
@@ -77,7 +76,7 @@ class TableTrainer(TaskTrainer):
         return self.table.inputs_of("int", "float", "floats")
 
     def check(self) -> None:
-        """Check that there is a target, and something that it may be predicted from."""
+        """Check that there is a target, and another column to predict it from."""
         if self.table.target is None:
             raise DataError(
                 f"{self.root}: no column is the target, only {', '.join(self.table.names)}; "
@@ -87,10 +86,10 @@ class TableTrainer(TaskTrainer):
         self._check_classes()
         self._check_earlier()
         if not self.table.inputs:
-            raise DataError(f"{self.root}: there is no column beside the target")
+            raise DataError(f"{self.root}: there is no column other than the target")
 
     def _check_classes(self) -> None:
-        """Check that classes, if any, can be told apart. Raises: DataError: there is but one."""
+        """Check that a target of classes has at least two of them. Raises: DataError."""
         if not self.are_classes:
             return
         split = self.dataset.splits.get(self.split)
@@ -114,8 +113,8 @@ class TableTrainer(TaskTrainer):
         base, before, now = self.earlier.path, self.earlier.inputs.get("columns"), self._columns
         if before is None:
             raise UsageError(
-                f"base_model {base} does not say on which columns it was trained: an earlier "
-                f"version, or another program, has saved it; train without it once"
+                f"base_model {base} does not name the columns it was trained on: an earlier "
+                f"version, or another program, saved it; train without it once"
             )
         found = [f"{name!r} ({kind}) is gone" for name, kind in before.items() if name not in now]
         found += [f"{name!r} ({kind}) is new" for name, kind in now.items() if name not in before]
@@ -134,9 +133,9 @@ class TableTrainer(TaskTrainer):
 
     @property
     def _columns(self) -> Mapping[str, str]:
-        """What each column is to the model: the inputs in their order, then the target."""
+        """The kind of each column for the model: the inputs in order, then the target."""
         kinds = {column.name: str(column.type) for column in self.table.inputs}
-        # Whole numbers and others are the same to the model: a later span may bring the first 0.5.
+        # int and float are one kind here: the first 0.5 of a column may come with a later span.
         numbers = self.table.inputs_of("int", "float")
         target = "the target, a class" if self.are_classes else "the target, a number"
         return {**kinds, **dict.fromkeys(numbers, "number"), str(self.table.target): target}
@@ -147,14 +146,14 @@ class TableTrainer(TaskTrainer):
         return self.are_classes and self.table.weight is None
 
     def can_validate(self, split: str) -> bool:
-        """Say whether a split is there and, of classes, has a labelled example."""
+        """Return whether a split exists and, if the target is a class, has a labelled example."""
         if self.are_classes:
             return super().can_validate(split)
         return split in self.dataset.splits
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """How rows are read: as what the model takes, targets and, if there are any, weights."""
+        """Arguments that read rows as the model's inputs, targets and, if any, weights."""
         return {
             **super().reading,
             "columns": [column.name for column in self.table.inputs],
@@ -174,7 +173,7 @@ class TableTrainer(TaskTrainer):
         return TableReader(self.table, names, defaults, decoder, vectors="ragged", has_raw=has_raw)
 
     def _inputs(self, columns: Mapping[str, Any]) -> dict[str, tf.Tensor]:
-        """Return columns as the model takes them."""
+        """Return columns as the model's inputs."""
         found = {at: columns[name] for at, name in {**self._images, **self._texts}.items()}
         numbers = [_as_numbers(columns[name]) for name in self._numbers]
         if numbers:
@@ -182,7 +181,7 @@ class TableTrainer(TaskTrainer):
         return found
 
     def models(self) -> Models:
-        """Build the network; it is trained behind random shifts, turns and zooms of images."""
+        """Build the network; training shifts, turns and zooms images at random."""
         self.check_model()
         numbers, _ = self._moments
         inputs: dict[str, Any] = {}
@@ -204,7 +203,7 @@ class TableTrainer(TaskTrainer):
         return Models(self._augmented(model, inputs), model)
 
     def _augmented(self, model: keras.Model, inputs: Mapping[str, Any]) -> keras.Model:
-        """Return ``model`` behind changes of its images, as for one image."""
+        """Return ``model`` with the augmentation of image models before its images."""
         if not self.config.drawing_share or not self._images:
             return model
         again = {
@@ -216,7 +215,7 @@ class TableTrainer(TaskTrainer):
 
     @cached_property
     def _moments(self) -> tuple[Moments, Moments]:
-        """Look at the rows to train on: at their numbers, and at the target if it is one."""
+        """Moments of the training rows' numbers, and of the target if it is a number."""
         target, numbers = Moments(), None
         wanted = [] if self.are_classes else [str(self.table.target)]
         if not self._numbers and not wanted:
@@ -232,13 +231,13 @@ class TableTrainer(TaskTrainer):
 
     @property
     def _gaps(self) -> list[int]:
-        """The numbers that may be missing: here, or where an earlier model was trained."""
+        """The numbers that may be missing, in this split or in an earlier model's."""
         numbers, _ = self._moments
         before = self.earlier.inputs["gaps"] if self.earlier else []
         return sorted({*numbers.with_gaps, *before})
 
     def _rows(self, names: Sequence[str]) -> tf.data.Dataset:
-        """Return the rows to train on as they are stored, also those without a target."""
+        """Return the training rows as stored, including rows without a target."""
         spec = self._reader(names, self._defaults).spec
         return read(self.root, split=self.split, batch_size=_ROWS_AT_ONCE, feature_spec=spec)
 
@@ -247,13 +246,13 @@ class TableTrainer(TaskTrainer):
         texts = self._rows([column]).map(lambda rows: rows[column])
         layer = learn_words(texts, MOST_TOKENS, ngrams=NGRAMS)
         if layer.vocabulary_size() <= len(_NO_WORDS):
-            layer.set_vocabulary(["-"])  # one without words cannot be looked up in
+            layer.set_vocabulary(["-"])  # Keras cannot look words up in an empty vocabulary
         return layer
 
     def _answer(self, parts: Sequence[Any]) -> Any:
-        """Return what two hidden layers over parts (float32 [batch, n]) of a network answer.
+        """Return the output of two hidden layers over the columns' features (float32 [batch, n]).
 
-        These are probabilities (float32 [batch, classes]), or the number (float32 [batch, 1]).
+        Probabilities (float32 [batch, classes]), or the number (float32 [batch, 1]).
         """
         hidden = parts[0] if len(parts) == 1 else keras.layers.Concatenate()(parts)
         for at, units in enumerate(_UNITS):
@@ -263,7 +262,7 @@ class TableTrainer(TaskTrainer):
             return keras.layers.Dense(
                 len(self.dataset.labels), activation="softmax", dtype=FLOAT32, name=SCORES
             )(hidden)
-        # The network predicts how far a target is from the mean, in standard deviations.
+        # The network predicts the target's distance from the mean, in standard deviations.
         _, target = self._moments
         scale = float(target.scale.divisor[0])
         return keras.layers.Rescaling(scale, offset=float(target.mean[0]), dtype=FLOAT32)(
@@ -271,7 +270,7 @@ class TableTrainer(TaskTrainer):
         )
 
     def known_inputs(self, model: keras.Model) -> Mapping[str, Any]:
-        """Return the words, the columns, and how numbers and the target are normalised."""
+        """Return the words, the columns, and the scales of numbers and of the target."""
         numbers, target = self._moments
         return {
             **super().known_inputs(model),
@@ -281,10 +280,10 @@ class TableTrainer(TaskTrainer):
             **({} if self.are_classes else {"target": target.scale.to_dict()}),
         }
 
-    def restated(
+    def rescaled(
         self, model: keras.Model, weights: list[Weights], earlier: EarlierModel
     ) -> list[Weights]:
-        """Return an earlier model's weights for the mean and deviation of these rows."""
+        """Return an earlier model's weights, rescaled to the mean and deviation of these rows."""
         places = {id(weight): at for at, weight in enumerate(model.weights)}
 
         def places_of(layer: str) -> list[int]:
@@ -295,7 +294,7 @@ class TableTrainer(TaskTrainer):
             kernel, bias = places_of("hidden_0")
             end = len(weights[kernel]) - len(before["gaps"])
             first = end - count
-            scaled, moved = restate(
+            scaled, moved = rescale(
                 weights[kernel][first:end], Scale.of(before["numbers"]), numbers.scale
             )
             gaps = np.zeros_like(scaled)
@@ -321,12 +320,12 @@ class TableTrainer(TaskTrainer):
         return [keras.metrics.RootMeanSquaredError(name=RMSE)]
 
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
-        """``examples`` → ``labels`` and ``scores``, best first; of numbers ``predictions``.
+        """``examples`` → ``labels`` and ``scores``, best first; ``predictions`` if numbers.
 
-        Examples are serialised, as TFX has it for tables; they need no target.
+        Examples are serialised, as usual for tables in TFX; they need no target.
         """
 
-        @tf.function(input_signature=[_EXAMPLES], autograph=False)
+        @tf.function(input_signature=[EXAMPLES], autograph=False)
         def serve(examples: tf.Tensor) -> dict[str, tf.Tensor]:
             answers = self.scores(model, examples)
             return self.best(answers) if self.are_classes else {"predictions": answers[:, 0]}
@@ -334,7 +333,7 @@ class TableTrainer(TaskTrainer):
         return serve
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
-        """Return the score of each class, float32 [batch, classes]; of numbers, [batch, 1]."""
+        """Return the score of each class, float32 [batch, classes], or the number, [batch, 1]."""
         reader = self._reader([column.name for column in self.table.inputs], self._defaults)
         columns = reader.columns(tf.io.parse_example(records, reader.spec))
         return model(self._inputs(columns), training=False)
@@ -342,7 +341,7 @@ class TableTrainer(TaskTrainer):
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the number of each class, int64 [batch], or the target, float32 [batch].
 
-        All rows with a target weigh the same: weights say what training is to heed.
+        All rows with a target have weight 1: a column of weights only applies to training.
         """
         if self.table.label is not None:
             return self.truth_of_labels(records, self.table.label_features[0])
@@ -351,7 +350,7 @@ class TableTrainer(TaskTrainer):
         spec = {name: tf.io.RaggedFeature(dtype[self.table.column(name).dtype])}
         stored = tf.io.parse_example(records, spec)[name]
         is_there = stored.row_lengths() > 0
-        target = stored.to_tensor(shape=[None, 1])[:, 0]  # 0 or "" where there is none
+        target = stored.to_tensor(shape=[None, 1])[:, 0]  # 0 or "" if missing
         if self.are_classes:
             texts = target if target.dtype == tf.string else tf.strings.as_string(target)
             return self.truth_of_texts(tf.where(is_there, texts, ""))
@@ -361,8 +360,7 @@ class TableTrainer(TaskTrainer):
 def _as_numbers(values: Any) -> tf.Tensor:
     """Return a column as float32 [batch, n], NaN where a number is missing.
 
-    A list of any length is what it comes to: how many numbers there are, their mean, standard
-    deviation, least and greatest.
+    A list of any length becomes five numbers: count, mean, standard deviation, minimum, maximum.
     """
     if not isinstance(values, tf.RaggedTensor):
         floats = tf.cast(values, tf.float32)
@@ -370,7 +368,7 @@ def _as_numbers(values: Any) -> tf.Tensor:
             floats = tf.where(values == _NO_WHOLE, tf.constant(math.nan, tf.float32), floats)
         return floats[:, None] if len(floats.shape) == 1 else floats
     count = tf.cast(values.row_lengths(), tf.float32)
-    there = tf.maximum(count, 1.0)  # a list of no numbers is all 0
+    there = tf.maximum(count, 1.0)  # an empty list becomes five zeros
     mean = tf.reduce_sum(values, 1) / there
     apart = values.flat_values - tf.gather(mean, values.value_rowids())
     spread = tf.reduce_sum(values.with_flat_values(tf.square(apart)), 1)

@@ -1,4 +1,4 @@
-"""Labels of whole texts, and sentiments: an average of vectors of words, and of pairs of words."""
+"""Labels and sentiments of texts: a network over the mean vector of words and pairs of words."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from recordgen.reading import text_vectorization
 from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.learner import Models
 from recordgen.training.model import answer
-from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
-
-_TEXT = tf.TensorSpec([None], tf.string, name="text")
+from recordgen.training.words import MOST_TOKENS, NGRAMS, TEXT, mean_of_words
 
 
 class TextLabels(LabelTrainer):
-    """The base of both trainers: texts, and a network over them."""
+    """The base of both trainers of texts."""
 
     feature = features.CLASS_TEXT
 
     def models(self) -> Models:
-        """Build a classifier that knows the words of the split; it is saved as it is trained.
+        """Build a classifier with the vocabulary of the training split.
 
         string [batch] → float32 [batch, classes], the probabilities of the labels.
         """
@@ -38,7 +36,7 @@ class TextLabels(LabelTrainer):
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
         """``text`` → ``labels`` and ``scores``, best first."""
 
-        @tf.function(input_signature=[_TEXT], autograph=False)
+        @tf.function(input_signature=[TEXT], autograph=False)
         def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.best(model(text, training=False))
 

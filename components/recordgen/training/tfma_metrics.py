@@ -1,8 +1,8 @@
 """The measures of :mod:`recordgen.training.measures` as metrics of TensorFlow Model Analysis.
 
-Unlike TFMA's own metrics of single classes, they find the labels in the data: nobody has to know
-their numbers when a pipeline is defined. Numbers are those of each model. Beside its score, each
-metric has ``unknown_labels``, the number of labels that the model does not know, and
+Unlike TFMA's own metrics of single classes, they take the labels from the data: a pipeline's
+definition does not need their numbers, which differ between models. As well as its score, each
+metric returns ``unknown_labels``, the number of labels that the model does not know, and
 ``unknown_labels:LABEL`` for each of them.
 """
 
@@ -41,7 +41,7 @@ class _CountingMetric(metrics.Metric):
 
     @classmethod
     def start(cls, scores: npt.NDArray[np.float32]) -> EvalAccumulator:
-        """Return an empty accumulator for answers like ``scores``, to a single example."""
+        """Return an empty accumulator; ``scores`` are the scores of one example."""
         return cls.accumulator(scores.shape[-1])
 
 
@@ -55,29 +55,29 @@ class LabelAccuracy(_CountingMetric):
 
 
 class LabelAUC(_CountingMetric):
-    """``auc``: the mean over all labels; ``auc`` of class id N: that of the label N.
+    """``auc``: the mean over all labels; ``auc`` of class id N: the AUC of label N.
 
     Labels are 0 and 1 for each class (multi-hot). A label that all examples have, or none, has no
-    AUC and does not count for the mean.
+    AUC and is not part of the mean.
     """
 
     accumulator = ManyLabelsAccumulator
 
 
 class BoxPrecision(_CountingMetric):
-    """``map``: the mean over all labels; ``map`` of class id N: the precision of the label N.
+    """``map``: the mean over all labels; ``map`` of class id N: the precision of label N.
 
-    An example's label and prediction are boxes, as :mod:`recordgen.training.average_precision` and
-    TFMA's own metrics take them: float32 [n, 5] and [k, 6].
+    An example's label and prediction are boxes, float32 [n, 5] and [k, 6], in the format of
+    :mod:`recordgen.training.average_precision` and of TFMA's own metrics.
     """
 
     accumulator = BoxAccumulator
 
 
 class EntityF1(_CountingMetric):
-    """``f1``: over all entities; ``f1`` of class id N: over those with the label N.
+    """``f1``: over all entities; ``f1`` of class id N: over the entities with label N.
 
-    An example's label is the number of each token's tag (int64 [n], -1: no token), its prediction
+    An example's label is the number of each token's tag (int64 [n], -1 for padding), its prediction
     the score of each tag (float32 [n, tags]).
     """
 
@@ -85,7 +85,7 @@ class EntityF1(_CountingMetric):
 
     @classmethod
     def start(cls, scores: npt.NDArray[np.float32]) -> EvalAccumulator:
-        """Return an accumulator for half as many labels as there are tags: B- and I-."""
+        """Return an accumulator; each label has two tags, B- and I-."""
         return cls.accumulator(scores.shape[-1] // 2)
 
 
@@ -96,14 +96,14 @@ class TableScore(_CountingMetric):
 
     @classmethod
     def start(cls, scores: npt.NDArray[np.float32]) -> EvalAccumulator:
-        """Return an accumulator for classes, or for numbers if the answer is a single one."""
+        """Return an accumulator for classes, or for numbers if there is a single score."""
         return cls.accumulator(scores.size if scores.size > 1 else 0)
 
 
 class CountAnswers(beam.CombineFn):
     """Examples → the score, and, as metrics of class ids, the scores of single labels.
 
-    The accumulator is None until there was an example.
+    The accumulator is None before the first example.
     """
 
     def __init__(self, start: _Start, key: metrics.MetricKey, eval_config: Any) -> None:
@@ -112,11 +112,11 @@ class CountAnswers(beam.CombineFn):
         self._eval_config = eval_config or EvalConfig()
 
     def create_accumulator(self) -> EvalAccumulator | None:
-        """Start."""
+        """Return None."""
         return None
 
     def add_input(self, accumulator: EvalAccumulator | None, element: Any) -> EvalAccumulator:
-        """Count one of TFMA's inputs; an example of weight 0 has no label."""
+        """Count one of TFMA's inputs; an example with weight 0 has no label."""
         [(truth, scores, weight)] = metrics.to_label_prediction_example_weight(
             element,
             eval_config=self._eval_config,
@@ -131,7 +131,7 @@ class CountAnswers(beam.CombineFn):
         if weight.item() > 0:
             accumulator.add(truth[None], np.atleast_1d(scores)[None], float(weight.item()))
             features = element.get_transformed_features(self._key.model_name) or {}
-            # A SavedModel of another trainer may not have them.
+            # A SavedModel of another trainer may lack these outputs.
             if UNKNOWN in features:
                 accumulator.add_unknown(np.ravel(features[UNKNOWN]).tolist())
             if KNOWN in features:
@@ -141,7 +141,7 @@ class CountAnswers(beam.CombineFn):
     def merge_accumulators(
         self, accumulators: Iterable[EvalAccumulator | None]
     ) -> EvalAccumulator | None:
-        """Add up."""
+        """Add accumulators up."""
         merged = None
         for accumulator in accumulators:
             if merged is None:
@@ -151,7 +151,7 @@ class CountAnswers(beam.CombineFn):
         return merged
 
     def compact(self, accumulator: EvalAccumulator | None) -> EvalAccumulator | None:
-        """Make an accumulator small before it travels."""
+        """Make an accumulator smaller before it is sent."""
         if accumulator is not None:
             accumulator.compact()
         return accumulator
@@ -160,7 +160,7 @@ class CountAnswers(beam.CombineFn):
         """Return the scores by key; NaN without an example.
 
         Raises:
-            DataError: the model knows none of the labels. It may know none of a slice's.
+            DataError: the model knows none of the labels; not checked if there are slices.
         """
         if accumulator is None:
             return {self._key: float("nan")}
@@ -182,7 +182,7 @@ class CountAnswers(beam.CombineFn):
 
 
 def _computations(start: _Start) -> Any:
-    """Return the function that ``tfma.metrics.Metric`` calls: a combination per model output."""
+    """Return the function that ``tfma.metrics.Metric`` calls: one computation per model output."""
 
     def computations(
         name: str,
@@ -202,7 +202,7 @@ def _computations(start: _Start) -> Any:
                 preprocessors=[
                     metrics.CombinedFeaturePreprocessor(
                         [UNKNOWN, KNOWN],
-                        # With several models, each has features of its own.
+                        # With several models, each has its own features.
                         model_names=[key.model_name] if key.model_name else None,
                     )
                 ],

@@ -1,7 +1,7 @@
-"""The search for hyperparameters in TFX's Tuner: one training for each trial of KerasTuner.
+"""Hyperparameter search in TFX's Tuner: one training for each trial of KerasTuner.
 
-A trial is the training that the Trainer would run with the same settings, and its objective is the
-score that the Evaluator would give the model: the task's measure on split ``eval``.
+A trial runs the same training as the Trainer with these settings. Its objective is the Evaluator's
+score of the model: the task's measure on split ``eval``.
 """
 
 from __future__ import annotations
@@ -39,35 +39,30 @@ _log = logging.getLogger(__name__)
 
 
 class TunerResult(NamedTuple):
-    """What TFX's Tuner expects; TFX's own ``TunerFnResult`` would load TFX.
-
-    Attributes:
-        tuner: the search.
-        fit_kwargs: the arguments of ``tuner.search``.
-    """
+    """A result for TFX's Tuner, like TFX's own ``TunerFnResult``, which would load TFX."""
 
     tuner: TrainingTuner
     fit_kwargs: dict[str, Any]
 
 
 def make_tuner(fn_args: Any) -> TunerResult:
-    """Prepare a search, and check everything that a trial may stumble over.
+    """Prepare a search, and check all settings and values before the first trial.
 
     Args:
-        fn_args: TFX's ``FnArgs``, as for :func:`recordgen.training.run.run`; ``custom_config`` is
-            that of :class:`recordgen.training.search.SearchConfig`, and ``working_dir`` keeps the
-            trials unless there is a ``checkpoint_dir``.
+        fn_args: TFX's ``FnArgs``, as for :func:`recordgen.training.run.run`; ``custom_config``
+            holds the keys of :class:`recordgen.training.search.SearchConfig`, and trials are kept
+            in ``checkpoint_dir``, or else in ``working_dir``.
 
     Raises:
-        UsageError: a setting or a value to try is not allowed, or does not go with the data, or
-            there are no examples to measure on.
+        UsageError: a setting or a value to try is not allowed, or does not suit the data, or there
+            are no examples to evaluate on.
         SourceError, DataError: as for :func:`recordgen.training.run.run`.
     """
     config = SearchConfig.from_custom_config(fn_args.custom_config)
     replicas = find_replicas()
     if replicas.workers > 1:
         raise UsageError(
-            f"a search runs on one machine, and TF_CONFIG names {replicas.workers}; start it on "
+            f"a search runs on one machine, but TF_CONFIG names {replicas.workers}; start it on "
             f"one of them, without TF_CONFIG"
         )
     folders = []
@@ -78,10 +73,10 @@ def make_tuner(fn_args: Any) -> TunerResult:
         folders.append(checkpoint_folder(fn_args, trainer, replicas, *steps))
     if validation_data(fn_args, trainer) is None:
         raise UsageError(
-            "a search needs a split eval with labelled examples, on which it measures; convert "
-            "with eval_from='train:10'"
+            "a search needs a split eval with labelled examples to score models on; convert with "
+            "eval_from='train:10'"
         )
-    # The folders stand for settings and data, so a search never goes on with another's trials.
+    # The folders depend on settings and data, so a search never resumes another search's trials.
     mark = json.dumps([folders, repr(config.space), config.trials, config.algorithm])
     name = f"search-{hashlib.sha256(mark.encode()).hexdigest()[:16]}"
     measure = TASKS[trainer.dataset.task].declared("measure")(len(trainer.dataset.labels))
@@ -91,8 +86,8 @@ def make_tuner(fn_args: Any) -> TunerResult:
 class TrainingTuner(BaseTuner):
     """Trains once for each trial.
 
-    A search that is killed and started again keeps its finished trials, and goes on with the last
-    checkpoint of the one that was running, if ``checkpoint_dir`` outlives the process.
+    A search that was killed and started again keeps its finished trials, and resumes the unfinished
+    trial from its last checkpoint, if ``checkpoint_dir`` outlives the process.
     """
 
     def __init__(self, fn_args: Any, config: SearchConfig, measure: str, name: str) -> None:
@@ -114,20 +109,20 @@ class TrainingTuner(BaseTuner):
         try:
             super().search(*args, **kwargs)
         except keras_tuner.errors.FatalError as exc:
-            raise exc.__cause__ or exc  # noqa: B904  (it is the cause itself)
+            raise exc.__cause__ or exc  # noqa: B904  (this is the cause)
 
     def run_trial(self, trial: Trial, **_: Any) -> dict[str, float]:
         """Train with the values of a trial; return its score.
 
         Raises:
-            FailedTrialError: these values give no model; others may.
-            FatalError: no values would.
+            FailedTrialError: these values give no model, but others may.
+            FatalError: no values would give a model.
         """
         values = trial.hyperparameters.values
         try:
             fitting = fit(self._fn_args, self._config.of_trial(values))
             score = self._score(fitting)
-            fitting.forget()
+            fitting.remove_checkpoints()
         except (UsageError, tf.errors.ResourceExhaustedError) as exc:
             raise self._failed(trial, str(exc)) from exc
         except Exception as exc:  # KerasTuner would try the other values first
@@ -139,7 +134,7 @@ class TrainingTuner(BaseTuner):
         return {self._measure: score}
 
     def on_search_end(self) -> None:
-        """Check that there is a best trial, and remove what only a search that goes on needs."""
+        """Check that there is a best trial, and remove the files of the finished search."""
         best = self.oracle.get_best_trials(1)
         if not best or best[0].status != TrialStatus.COMPLETED:
             raise DataError(f"no trial of the search has a score; the last one: {self._failure}")
@@ -148,7 +143,7 @@ class TrainingTuner(BaseTuner):
         remove_checkpoints(self.project_dir)
 
     def _failed(self, trial: Trial, why: str) -> Exception:
-        """Return the error after which KerasTuner goes on with the next trial, and log it."""
+        """Log a failure; return the error after which KerasTuner runs the next trial."""
         self._failure = f"{shown_settings(trial.hyperparameters.values)}: {why}"
         _log.warning("trial %s failed with %s", trial.trial_id, self._failure)
         failed: Exception = keras_tuner.errors.FailedTrialError(why)
@@ -165,7 +160,7 @@ class TrainingTuner(BaseTuner):
         dataset = trainer.dataset
         found: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(dataset.labels))
         files = shard_files(*examples_root(self._fn_args.eval_files))
-        # The same examples in each trial, whatever its batch size.
+        # Use the same examples in each trial, whatever its batch size.
         most = (self._fn_args.eval_steps or 0) * self._config.training.batch_size
         for batch in record_batches(files, most=most or None):
             scores, truth = answer(tf.constant(batch))
@@ -174,7 +169,7 @@ class TrainingTuner(BaseTuner):
 
 
 def make_oracle(config: SearchConfig, measure: str) -> keras_tuner.Oracle:
-    """Return what chooses the values of each trial, for the highest score, named ``measure``.
+    """Return the oracle that chooses the values of trials to maximise the score ``measure``.
 
     Raises:
         MissingPackageError: the algorithm needs scikit-learn.
@@ -187,10 +182,10 @@ def make_oracle(config: SearchConfig, measure: str) -> keras_tuner.Oracle:
             objective=keras_tuner.Objective(measure, "max"),
             max_trials=config.trials,
             hyperparameters=to_hyperparameters(config.space),
-            # KerasTuner takes the seed 0 for none, and counts up from others: neighbours would
-            # try the same values.
+            # KerasTuner treats seed 0 as none, and counts up from any other: neighbouring seeds
+            # would try the same values.
             seed=random.Random(config.training.seed).randrange(1, 2**31),
-            # Never: TrainingTuner decides which failure ends a search.
+            # Never reached: TrainingTuner decides which failure ends a search.
             max_consecutive_failed_trials=config.trials + 1,
         )
     except ImportError as exc:
@@ -201,12 +196,12 @@ def make_oracle(config: SearchConfig, measure: str) -> keras_tuner.Oracle:
 
 
 def to_hyperparameters(space: Space) -> keras_tuner.HyperParameters:
-    """Return a space as KerasTuner has it."""
+    """Return a space as KerasTuner's HyperParameters."""
     found = keras_tuner.HyperParameters()
     for name, values in space.items():
         if isinstance(values, Choices):
             found.Choice(name, list(values.values))
         else:
-            draw = found.Int if isinstance(values.low, int) else found.Float
-            draw(name, values.low, values.high, sampling=values.scale)
+            add = found.Int if isinstance(values.low, int) else found.Float
+            add(name, values.low, values.high, sampling=values.scale)
     return found

@@ -1,4 +1,4 @@
-"""Labels of segments of videos: a small network over a few frames of each."""
+"""Labels of video segments: a small network over a few frames of each segment."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SEGMENTS_AT_ONCE = 4096
 _VIDEOS_AT_ONCE = 16
 _HEAD_BYTES = 512
 
-# Sides are halved to fewer pixels, time to fewer frames than this.
+# Sides are halved until they have fewer pixels than this, time until it has fewer frames.
 _FILTERS, _MOST_FILTERS = 16, 128
 _SIDE, _TIME = 8, 8
 
@@ -56,15 +56,15 @@ class VideoTrainer(OneLabel):
     @property
     def reading(self) -> Mapping[str, Any]:
         """The arguments of :func:`recordgen.eval_dataset`: segments as frames."""
-        return {**super().reading, "map_example": self._handed_over}
+        return {**super().reading, "map_example": self._map_example}
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return batches of frames and labels. Raises: DataError: a video cannot be decoded."""
-        # Unlabelled segments are not read here, but when the saved model is evaluated.
+        # Check unlabelled segments, too: the evaluation of the saved model reads them.
         _check_videos(root, split, None)
         return super().eval_data(root, split)
 
-    def _handed_over(self, segment: Mapping[str, tf.Tensor], *targets: tf.Tensor) -> Any:
+    def _map_example(self, segment: Mapping[str, tf.Tensor], *targets: tf.Tensor) -> Any:
         return self._read(segment["uri"], segment["start"], segment["end"]), *targets
 
     def _read(self, uri: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
@@ -80,7 +80,7 @@ class VideoTrainer(OneLabel):
         return tf.TensorSpec([self.config.frames, *self.config.image_size, 3])
 
     def models(self) -> Models:
-        """Build a classifier, and train it behind random shifts, turns and zooms."""
+        """Build a classifier; training shifts, turns and zooms clips at random."""
         self.check_model()
         model = build_classifier(self.config, len(self.dataset.labels), self.activation)
         return Models(_augmented(model, self.config), model)
@@ -120,7 +120,7 @@ def build_classifier(config: TrainingConfig, classes: int, activation: str) -> k
         outputs = convolved(keras.layers.Conv3D, outputs, filters)
         if side < _SIDE:
             break
-        # Neighbouring frames show the movements, so halve time late.
+        # Neighbouring frames show movements, so halve time late.
         shrink = 2 if time >= _TIME and filters > _FILTERS else 1
         outputs = keras.layers.MaxPooling3D((shrink, 2, 2))(outputs)
         filters, side, time = min(_MOST_FILTERS, 2 * filters), side // 2, time // shrink
@@ -130,7 +130,7 @@ def build_classifier(config: TrainingConfig, classes: int, activation: str) -> k
 
 
 def _augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
-    """Return ``model`` behind random changes, the same for all frames of a segment."""
+    """Return ``model`` behind augmentation that is the same for all frames of a segment."""
     if not config.drawing_share:
         return model
     height, width = config.image_size
@@ -152,7 +152,7 @@ def _check_videos(root: Root, split: str, label_mode: Literal["int", "multi_hot"
     names = [os.fsdecode(video) for video in videos]
     for name in names:
         if _OTHER.search(name):
-            raise _not_decoded(root, split, name, "is none by its name")
+            raise _not_decoded(root, split, name, "does not have the name of one")
     heads = map_in_order(_first_bytes, names, threads=_VIDEOS_AT_ONCE)
     for name, head in zip(names, heads, strict=True):
         if not head.startswith(MAGIC):
@@ -161,20 +161,20 @@ def _check_videos(root: Root, split: str, label_mode: Literal["int", "multi_hot"
 
 def _not_decoded(root: Root, split: str, video: str, what: str) -> DataError:
     return DataError(
-        f"{root}: TensorFlow decodes animated GIFs only, and of split {split!r} {video} {what}; "
-        f"make GIFs of the videos, or train a model of your own on recordgen.input_fn, whose "
-        f"map_example decodes with another library"
+        f"{root}: TensorFlow decodes only animated GIFs, and {video} in split {split!r} {what}; "
+        f"convert the videos to GIF, or train your own model with recordgen.input_fn, whose "
+        f"map_example can decode with another library"
     )
 
 
 def _first_bytes(name: str) -> bytes:
-    """Return what a video begins with. Raises: DataError: TensorFlow cannot read it."""
+    """Return the first bytes of a video. Raises: DataError if TensorFlow cannot read it."""
     try:
         with tf.io.gfile.GFile(name, "rb") as file:
             found: bytes = file.read(_HEAD_BYTES)
     except tf.errors.OpError as exc:
         raise DataError(
-            f"{name}: TensorFlow cannot read this video ({exc.message}); it must lie where "
-            f"training runs, or in gs://"
+            f"{name}: TensorFlow cannot read this video ({exc.message}); it must be on the machine "
+            f"that trains, or in gs://"
         ) from exc
     return found

@@ -2,13 +2,13 @@
 
 Datasets number labels, words and columns differently, so weights are matched by name:
 
-- A label takes the weights of the last layer that it had; a new label begins at random.
-- A word takes its vector; a new word begins with the vector of unknown words, as the earlier model
-  saw it. Words that the new data lack are forgotten.
-- Numbers are normalised with the mean and deviation of the new data. The weights behind them are
-  restated, so that the answers stay the same.
+- A label keeps its weights in the last layer; a new label begins with random weights.
+- A word keeps its vector; a new word begins with the vector of unknown words, which the earlier
+  model used for it. Words that are not in the new data are dropped.
+- Numbers are normalised with the mean and deviation of the new data. The weights of the next layer
+  are rescaled, so that the output stays the same.
 
-All other weights must fit.
+All other weights must have the same shapes.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ from recordgen.training.words import WordVectors, word_vectors
 
 _log = logging.getLogger(__name__)
 
-# What numbers words anew for each dataset.
+# Layers that number words differently for each dataset.
 _LOOKUPS = (keras.layers.StringLookup, keras.layers.IntegerLookup)
 
 
 def warm_start(model: keras.Model, trainer: TaskTrainer, earlier: EarlierModel) -> None:
-    """Set the weights of ``model`` to those of one that :func:`recordgen.training.run_fn` saved.
+    """Copy the weights of an earlier model, saved by ``run_fn``, to ``model``.
 
     The last layer of ``model``, which ``trainer`` has built, has outputs for each label.
 
     Raises:
-        UsageError: the earlier model has other layers, keeps no weights, or does not say which
-            words its vectors belong to.
+        UsageError: the earlier model has other layers, no weights, or no list of the words that
+            its vectors belong to.
     """
     base, labels = earlier.path, trainer.dataset.labels
     vectors, words = word_vectors(model), earlier.inputs.get("words", [])
     parts = tf.train.TrackableView(model).descendants()
     if len(vectors) != sum(isinstance(part, _LOOKUPS) for part in parts):
         raise UsageError(
-            f"base_model is for models whose vocabularies belong to layers {WordVectors.__name__}, "
-            f"and {model.name} has others, which number words anew; train without it"
+            f"base_model needs models whose vocabularies belong to {WordVectors.__name__} layers, "
+            f"but {model.name} has other lookups, which number words differently; train without it"
         )
     if len(vectors) != len(words):
         raise UsageError(
-            f"base_model {base} names the words of {len(words)} vocabularies, and this model has "
-            f"{len(vectors)}; if an earlier version has saved it, train without it once"
+            f"base_model {base} names the words of {len(words)} vocabularies, but this model has "
+            f"{len(vectors)}; if an earlier version saved it, train without it once"
         )
     saved = getattr(tf.saved_model.load(base), "weights", None)
     if saved is None:
         raise UsageError(
-            f"base_model {base} keeps no weights to begin with: an earlier version, or another "
-            f"program, has saved it; train without it once"
+            f"base_model {base} has no weights to begin with: an earlier version, or another "
+            f"program, saved it; train without it once"
         )
     if len(saved) != len(model.weights):
         raise UsageError(
-            f"base_model {base} has {len(saved)} weights, and this model has {len(model.weights)}; "
-            f"give the settings that it was trained with, or train without it"
+            f"base_model {base} has {len(saved)} weights, but this model has {len(model.weights)}; "
+            f"use the settings that it was trained with, or train without it"
         )
     last = next(layer for layer in reversed(model.layers) if layer.weights)
     outputs = {id(weight) for weight in last.weights}
@@ -71,14 +71,14 @@ def warm_start(model: keras.Model, trainer: TaskTrainer, earlier: EarlierModel) 
         id(layer.weights[0]): (layer, known_words)
         for layer, known_words in zip(vectors, words, strict=True)
     }
-    restated = trainer.restated(model, [weight.numpy() for weight in saved], earlier)
-    for weight, before in zip(model.weights, restated, strict=True):
+    rescaled = trainer.rescaled(model, [weight.numpy() for weight in saved], earlier)
+    for weight, before in zip(model.weights, rescaled, strict=True):
         values = weight.value.numpy().copy()
         ends = (values.shape[-1:], before.shape[-1:])
         is_output = id(weight) in outputs
         if id(weight) in layers and ends[0] == ends[1]:
             layer, known_words = layers[id(weight)]
-            values = layer.carried(before, known_words)
+            values = layer.from_earlier(before, known_words)
         elif is_output and ends == ((len(names),), (len(known),)):
             values[..., mine] = before[..., theirs]
         elif values.shape == before.shape and (not is_output or names == known):
@@ -86,7 +86,7 @@ def warm_start(model: keras.Model, trainer: TaskTrainer, earlier: EarlierModel) 
         elif not is_output:
             raise UsageError(
                 f"base_model {base} has a weight of shape {before.shape} where this model's "
-                f"{weight.path} has {values.shape}; give the settings that it was trained with, or "
+                f"{weight.path} has {values.shape}; use the settings that it was trained with, or "
                 f"train without it"
             )
         weight.assign(values)

@@ -9,20 +9,23 @@ import keras
 import numpy.typing as npt
 import tensorflow as tf
 
+#: The input of a request.
+TEXT = tf.TensorSpec([None], tf.string, name="text")
+
 # Words, and pairs of neighbours: "not good" differs from "not" and "good".
 MOST_TOKENS = 20_000
 NGRAMS = 2
 _WIDTH = 64
 
-# Larger steps for vectors of words, from first values in Keras's usual range. At the default rate,
-# accuracy after ten epochs rose from 0.58 to 0.68 (texts of docs/results.md, seed 0).
+# Vectors of words take larger steps, from initial values in Keras's usual range. At the default
+# rate, accuracy after ten epochs rose from 0.58 to 0.68 (texts of docs/results.md, seed 0).
 _RANGE = 0.05
 _STRETCH = 8.0
 
 # Limits the memory for long texts.
 _LONGEST = 1024
 
-#: The row of the words that a vocabulary lacks; row 0 is padding.
+#: The row of all words that are not in a vocabulary; row 0 is padding.
 UNKNOWN_WORD = 1
 
 
@@ -30,17 +33,17 @@ class WordVectors(keras.layers.Embedding):
     """Learnt vectors of a vocabulary: ids (int64 [...]) → float32 [..., width].
 
     Attributes:
-        vocabulary: the word of each row; begins with padding and ``[UNK]``, for any other word.
+        vocabulary: the word of each row; the first two are padding and ``[UNK]``.
     """
 
     def __init__(self, vocabulary: Sequence[str], width: int, initial: Any = "uniform") -> None:
         super().__init__(len(vocabulary), width, initial)
         self.vocabulary = tuple(vocabulary)
 
-    def carried(self, before: npt.NDArray[Any], words: Sequence[str]) -> npt.NDArray[Any]:
-        """Return the vectors, [vocabulary, width], that an earlier model gives these words.
+    def from_earlier(self, before: npt.NDArray[Any], words: Sequence[str]) -> npt.NDArray[Any]:
+        """Return an earlier model's vectors of these words, [vocabulary, width].
 
-        A new word has the vector of unknown words: the earlier model saw it as such.
+        A new word has the vector of unknown words, which the earlier model used for it.
 
         Args:
             before: the vectors of the earlier model, [words, width].
@@ -51,7 +54,7 @@ class WordVectors(keras.layers.Embedding):
 
 
 def word_vectors(model: keras.Model) -> list[WordVectors]:
-    """Return the layers of vectors in a model, in the order of its weights."""
+    """Return a model's layers of word vectors, in the order of its weights."""
     parts = tf.train.TrackableView(model).descendants()
     found = {id(part.weights[0]): part for part in parts if isinstance(part, WordVectors)}
     return [found[id(weight)] for weight in model.weights if id(weight) in found]
@@ -60,14 +63,14 @@ def word_vectors(model: keras.Model) -> list[WordVectors]:
 def mean_of_words(
     words: keras.layers.TextVectorization, texts: keras.KerasTensor
 ) -> keras.KerasTensor:
-    """Return the mean of learnt vectors (float32 [batch, width]) of texts (string [batch]).
+    """Return the mean vector (float32 [batch, width]) of the words of texts (string [batch]).
 
-    ``words`` turns texts into ids, 0 for padding. A text without words has a mean of 0.
+    ``words`` turns texts into ids, 0 for padding. The mean of a text without words is 0.
     """
     ids = words(texts)[:, :_LONGEST]
     small = keras.initializers.RandomUniform(-_RANGE / _STRETCH, _RANGE / _STRETCH)
     vectors = WordVectors(words.get_vocabulary(), _WIDTH, small)(ids) * _STRETCH
-    # Not GlobalAveragePooling1D: a text without any word would have a mean of 0 / 0.
+    # Not GlobalAveragePooling1D: the mean of a text without words would be 0 / 0.
     is_word = keras.ops.cast(keras.ops.not_equal(ids, 0), "float32")[..., None]
     count = keras.ops.maximum(keras.ops.sum(is_word, axis=1), 1.0)
     return keras.ops.sum(vectors * is_word, axis=1) / count
