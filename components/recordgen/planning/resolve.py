@@ -487,10 +487,8 @@ class _Settling:
             found = f"split {first.split!r}"
         else:
             return None
-        return code, (
-            f"{first.shard} already has it with {found}, and append never changes an example; convert "
-            f"all rows again"
-        )
+        message = f"{first.shard} already has it with {found}, and append never changes an example"
+        return code, f"{message}; convert all rows again"
 
 
 def _line(row: PlacedRow) -> tuple[str, int]:
