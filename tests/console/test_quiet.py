@@ -1,0 +1,250 @@
+"""stderr of commands: our own lines and the user's warnings, but no messages of libraries."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import run_python
+
+pytestmark = pytest.mark.inside
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+# Variables that a user may have set: remove them for these tests.
+ASKED = ("PYTHONWARNINGS", "TF_CPP_MIN_LOG_LEVEL", "GRPC_VERBOSITY")
+
+WARNING = """
+import os, sys, warnings, logging
+from recordgen.console.quiet import load_tensorflow, quiet_libraries
+quiet_libraries()
+def warn(module, category):
+    text = f"{module} {category.__name__}"
+    exec("warnings.warn(text, category)", {**globals(), **locals(), "__name__": module})
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ASKED:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
+    return make_csv(f"TRAIN,{path},cat" for path in make_images(12))
+
+
+COMMANDS = [
+    ("convert", "{source}", "{out}", "--log-format=json"),
+    ("check", "{source}"),
+    ("inspect", "{out}"),
+    ("report", "{out}"),
+]
+
+
+def test_commands_say_nothing_but_our_lines(source: str, tmp_path: Path) -> None:
+    """stderr of each command has only our own lines; with -q, none."""
+    for command in COMMANDS:
+        words = [word.format(source=source, out=tmp_path / "out") for word in command]
+        done = run_python("-m", "recordgen.cli", *words)
+        assert done.returncode == 0, done.stderr
+        start = '{"time": ' if "--log-format=json" in words else "recordgen: "
+        assert all(line.startswith(start) for line in done.stderr.splitlines()), done.stderr
+        assert '"logger": "recordgen' in done.stderr or start == "recordgen: "
+
+
+def test_workers_say_nothing(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Worker processes of Beam are quiet too. Each finds dead hosts by itself."""
+    monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
+    dead = [f"http://127.0.0.1:1/{number}.jpg" for number in range(100)]
+    source = make_csv(f"TRAIN,{path},cat" for path in [*make_images(12), *dead])
+    flags = ("--allow-scheme=http", "--max-reject-fraction=1", "-q", "--")
+    flags += ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
+    done = run_python("-m", "recordgen.cli", "convert", source, str(tmp_path / "out"), *flags)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\nNo answer  http://127.0.0.1:1 100\n" in done.stdout
+    assert "not requested" in (tmp_path / "out/rejects.jsonl").read_text()
+
+
+# module that warns, category, whether the warning is shown
+WARNINGS = [
+    ("google.api_core.something", "FutureWarning", False),
+    ("google", "UserWarning", False),
+    ("apache_beam.io", "DeprecationWarning", False),
+    ("tfx.dsl", "UserWarning", False),
+    ("keras.src.backend", "UserWarning", False),
+    ("googly", "UserWarning", True),
+    ("recordgen.conversion.api", "UserWarning", True),
+    ("recordgen.training.run", "FutureWarning", True),
+    ("my_trainer", "FutureWarning", True),
+    ("numpy.core", "RuntimeWarning", True),
+    ("PIL.Image", "RuntimeWarning", False),
+    ("__main__", "DeprecationWarning", True),
+]
+
+
+def test_only_libraries_are_silenced() -> None:
+    """A library's warning about itself is hidden; ours and the user's are shown."""
+    calls = "".join(f"warn({module!r}, {category})\n" for module, category, _ in WARNINGS)
+    done = run_python("-c", f"{WARNING}{calls}")
+    assert done.returncode == 0
+    for module, category, shown in WARNINGS:
+        assert (f"{module} {category}" in done.stderr) == shown, module
+
+
+@pytest.mark.parametrize("how", ["variable", "flag"])
+def test_who_asks_for_warnings_has_them(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PYTHONWARNINGS and -W take precedence."""
+    if how == "variable":
+        monkeypatch.setenv("PYTHONWARNINGS", "always")
+    flags = ("-W", "always") if how == "flag" else ()
+    code = f"{WARNING}warn('google.api_core', FutureWarning); print(os.getenv('PYTHONWARNINGS'))"
+    done = run_python(*flags, "-c", code)
+    assert "google.api_core FutureWarning" in done.stderr
+    assert done.stdout == ("always\n" if how == "variable" else "None\n")
+
+
+def test_other_variables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's settings for logs of TensorFlow and gRPC are kept."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
+    monkeypatch.setenv("GRPC_VERBOSITY", "DEBUG")
+    code = f"{WARNING}print(*map(os.getenv, ('TF_CPP_MIN_LOG_LEVEL', 'GRPC_VERBOSITY')))"
+    assert run_python("-c", code).stdout == "1 DEBUG\n"
+
+
+def test_importing_changes_nothing() -> None:
+    """Importing the package changes no filters, loggers or environment variables."""
+    code = (
+        "import logging, os, warnings\n"
+        "def state(): return (list(warnings.filters), dict(os.environ), logging.root.level,\n"
+        "    logging.getLogger('google').level, logging.getLogger('apache_beam').level)\n"
+        "before = state()\n"
+        "import recordgen, recordgen.cli, recordgen.console.quiet\n"
+        "print(state() == before)\n"
+    )
+    assert run_python("-c", code).stdout == "True\n"
+
+
+def test_logs_of_user_code_are_shown() -> None:
+    """Only loggers of libraries are silenced, by name."""
+    code = (
+        f"{WARNING}for name in ('my_trainer', 'recordgen', 'google.auth', 'tensorflow'):\n"
+        "    logging.getLogger(name).warning('%s warns', name)\n"
+        "logging.getLogger('tensorflow').error('broken')\n"
+    )
+    assert run_python("-c", code).stderr == "my_trainer warns\nrecordgen warns\nbroken\n"
+
+
+def test_tensorflow_is_loaded_in_silence() -> None:
+    """TensorFlow itself writes nothing to stderr while it loads, on any CPU."""
+    done = run_python("-c", f"{WARNING}load_tensorflow(); print('tensorflow' in sys.modules)")
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+# the user's level, the lines that remain
+LEVELS = {
+    None: ["something else", "F0000 00:00:1795266568.853320 8 fatal"],
+    "0": ["WARNING", "I0000", "W0000", "E0000", "something else", "F0000 00:00:"],
+    "1": ["W0000", "E0000", "something else", "F0000 00:00:1795266568.853320 8 fatal"],
+    "x": ["WARNING", "I0000", "W0000", "E0000", "something else", "F0000 00:00:"],
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_else_is_said_while_loading_is_shown(
+    level: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of a broken installation are shown, and its error is raised."""
+    if level:
+        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
+    lines = [
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+        *(f"{letter}0000 00:00:1795266568.853320 8 port.cc:153] text" for letter in "IWE"),
+        "something else",
+        "F0000 00:00:1795266568.853320 8 fatal",
+    ]
+    text = "".join(f"{line}\n" for line in lines)
+    broken = f"import os\nos.write(2, {text.encode()!r})\nraise ImportError('broken')\n"
+    (tmp_path / "tensorflow.py").write_text(broken)
+    code = f"{WARNING}sys.path.insert(0, {str(tmp_path)!r}); load_tensorflow()"
+    done = run_python("-c", code)
+    said, _, traceback = done.stderr.partition("Traceback")
+    assert "ImportError: broken" in traceback
+    found = said.splitlines()
+    assert len(found) == len(LEVELS[level])
+    assert all(map(str.startswith, found, LEVELS[level]))
+
+
+def test_last_words_of_an_aborting_import_are_shown(tmp_path: Path) -> None:
+    """If a TensorFlow for another CPU aborts the process, its message is shown."""
+    words = "This TensorFlow was compiled to use AVX instructions, but these aren't available."
+    (tmp_path / "tensorflow.py").write_text(
+        f"import os\nos.write(2, {words.encode()!r})\nos.abort()\n"
+    )
+    code = f"{WARNING}sys.path.insert(0, {str(tmp_path)!r}); load_tensorflow()"
+    done = run_python("-c", code)
+    assert (done.returncode, done.stderr) == (-signal.SIGABRT, words)
+
+
+def test_pipelines_show_what_user_code_says() -> None:
+    """The user's logs through absl, which TFX also uses, are shown; TFX's are hidden."""
+    code = (
+        f"{WARNING}from pipelines.terminal import show_progress\n"
+        "show_progress(1)\n"
+        "import absl.logging\n"
+        "absl.logging.warning('mine')\n"
+        "absl.logging.info('chatter')\n"
+        "exec(compile('absl.logging.warning(\"theirs\")', '/x/site-packages/tfx/a.py', 'exec'))\n"
+    )
+    done = run_python("-c", code, cwd=Path(__file__).parents[2])
+    assert done.stderr == "WARNING mine\n"
+
+
+DYING = """
+import os, signal, sys, threading
+from recordgen.console.quiet import quiet_after_interrupt
+{before}
+quiet_after_interrupt()
+class Unfinished:
+    def __del__(self):
+        raise ValueError("finalizer")
+def die():
+    Unfinished()
+    raise ValueError("thread")
+def die_in_thread():
+    thread = threading.Thread(target=die)
+    thread.start()
+    thread.join()
+try:
+    {first}
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted")
+die_in_thread()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "stdout", "raised"),
+    [
+        ("", "pass", "interrupted\n", 0),
+        ("", "die_in_thread()", "interrupted\n", 2),
+        ("signal.signal(signal.SIGINT, signal.SIG_IGN)", "pass", "", 2),
+    ],
+)
+def test_what_dies_after_an_interrupt_says_nothing(
+    before: str, first: str, stdout: str, raised: int
+) -> None:
+    """Exceptions of threads and finalizers are shown until Ctrl-C, then hidden."""
+    code = DYING.format(before=before, first=first)
+    # A background job of a shell, such as CI, starts with SIGINT ignored.
+    done = run_python("-c", code, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    assert (done.returncode, done.stdout) == (0, stdout)
+    assert done.stderr.count("\nValueError: ") == raised, done.stderr

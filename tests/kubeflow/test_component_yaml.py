@@ -1,0 +1,448 @@
+"""The steps' files as kfp loads them, and the steps convert and check as a backend runs them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+from gcsfs.core import GCSFileSystem
+from kfp import compiler, components, dsl
+
+from pipelines import component
+from pipelines.kubeflow_steps import STEPS
+from recordgen.conversion.api import make_options
+from recordgen.dataset.manifest import read_dataset
+from recordgen.errors import DataError, LintError, SourceError, UsageError
+from recordgen.kubeflow import check
+from recordgen.kubeflow.convert import run
+from recordgen.kubeflow.execution import StepInput
+from recordgen.options import OPTIONS, ConvertOptions, without_unset
+from recordgen.version import __version__
+from tests.clusters import emulated
+from tests.conftest import encoded, noise, run_python, tree_bytes
+from tests.preloaded import WITH_BEAM
+from tests.servers import emulated_gcs, serving
+from tests.steps import OTHER_VALUES, call, command_of, executor_input, specification
+
+pytestmark = pytest.mark.outside
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+ROOT = Path(__file__).parents[2]
+COMPONENT = ROOT / "component.yaml"
+FILES = {name: ROOT / f"steps/{name}.yaml" for name in STEPS}
+
+# Contradict split_by=content, labels=text or size, so other runs set them.
+ALONE = ("group_by", "stratify", "vocabulary", "max_side", "short_side")
+OF_TABLES = (
+    "columns",
+    "split_column",
+    "target_column",
+    "weight_column",
+    "prediction",
+    "tfmd_schema",
+)
+# Inputs of the step that are not options of the conversion.
+STEP_INPUTS = {"source": None, "beam_args": [], "transfer": "auto"}
+
+OUTPUT_PARAMETERS = {
+    "rows": "NUMBER_INTEGER",
+    "examples": "NUMBER_INTEGER",
+    "train_examples": "NUMBER_INTEGER",
+    "eval_examples": "NUMBER_INTEGER",
+    "test_examples": "NUMBER_INTEGER",
+    "rejects": "NUMBER_INTEGER",
+    "lint_errors": "NUMBER_INTEGER",
+    "lint_warnings": "NUMBER_INTEGER",
+    "label_count": "NUMBER_INTEGER",
+    "digest": "STRING",
+}
+
+
+@pytest.fixture(scope="module")
+def step() -> Any:
+    return components.load_component_from_file(str(COMPONENT))
+
+
+@pytest.fixture(scope="module")
+def artifact_step() -> Any:
+    return components.load_component_from_file(str(FILES["convert_artifact"]))
+
+
+@pytest.fixture
+def rows(make_images: MakeImages) -> list[str]:
+    """Lines of an import file of ten images: eight for train, one each for eval and test."""
+    names = ["TRAIN"] * 8 + ["VALIDATION", "TEST"]
+    return [
+        f"{name},{path},{path.stem[-1]}" for name, path in zip(names, make_images(10), strict=True)
+    ]
+
+
+# --- as kfp reads it --------------------------------------------------------------------------
+
+
+def test_defaults_are_those_of_convert(step: Any) -> None:
+    """Every option is an input with its default; the only other inputs are the step's own."""
+    defaults = {name: given.default for name, given in step.component_spec.inputs.items()}
+    for name, default in STEP_INPUTS.items():
+        assert defaults.pop(name) == default
+    assert set(defaults) == set(OTHER_VALUES) == set(OPTIONS)
+    assert make_options(without_unset(defaults, OPTIONS)) == ConvertOptions()
+
+
+def test_every_input_and_output_is_typed_and_described(step: Any) -> None:
+    """Inputs and outputs have types of KFP, and descriptions."""
+    written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
+    assert all(item["description"] for item in written["inputs"] + written["outputs"])
+    assert set(written["metadata"]["annotations"]) == {"author", "source"}
+    kinds = {bool: "Boolean", int: "Integer", float: "Float", str: "String", list: "List"}
+    values = {**OTHER_VALUES, "source": "", "beam_args": [], "transfer": ""}
+    types = {name: given.type for name, given in step.component_spec.inputs.items()}
+    assert types == {name: kinds[type(value)] for name, value in values.items()}
+    [definition] = specification(step)["components"].values()
+    outputs = definition["outputDefinitions"]
+    found = {name: item["parameterType"] for name, item in outputs["parameters"].items()}
+    assert found == OUTPUT_PARAMETERS
+    artifacts = outputs["artifacts"].items()
+    assert {name: item["artifactType"]["schemaTitle"] for name, item in artifacts} == {
+        "dataset": "system.Dataset",
+        "metrics": "system.Metrics",
+        "report": "system.HTML",
+    }
+
+
+def test_compiled_files_are_in_step(tmp_path: Path) -> None:
+    """steps/ holds the compiled steps, whichever version of kfp is installed."""
+    assert component.main(["--folder", str(tmp_path)]) == 0
+    there = {path.name: content(path) for path in component.FOLDER.iterdir()}
+    made = {path.name: content(path) for path in tmp_path.iterdir()}
+    assert set(made) == set(there) == {f"{name}.yaml" for name in STEPS}
+    for name in made:
+        # Compare only these: the rest names the version of kfp, and repeats them for a pipeline of
+        # one step, in which older versions of kfp repeat the metrics.
+        for part in ("components", "deploymentSpec", "pipelineInfo", "schemaVersion"):
+            assert made[name][part] == there[name][part], f"{name}: python -m pipelines.component"
+        inputs = (side["root"].get("inputDefinitions") for side in (made[name], there[name]))
+        assert next(inputs) == next(inputs)
+        assert made[name]["root"]["dag"]["tasks"] == there[name]["root"]["dag"]["tasks"]
+
+
+def content(path: Path) -> dict[str, Any]:
+    # libyaml's parser is ten times as fast as PyYAML's own.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    found: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+    return found
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_compiled_files_describe_every_input(name: str) -> None:
+    """Steps, inputs and outputs have descriptions, some of which kfp drops when it reads a file."""
+    loaded = components.load_component_from_file(str(FILES[name]))
+    assert loaded.description == STEPS[name].description
+    compiled = content(FILES[name])
+    for definition in (compiled["root"], *compiled["components"].values()):
+        for side in ("inputDefinitions", "outputDefinitions"):
+            for items in definition.get(side, {}).values():
+                assert all(item["description"] for item in items.values())
+    [executor] = compiled["deploymentSpec"]["executors"].values()
+    command = STEPS[name].command
+    assert executor["container"]["command"] == ["python", "-m", "recordgen.kubeflow", command]
+
+
+def test_image_can_be_named(tmp_path: Path) -> None:
+    """The image can be replaced without editing the file."""
+    assert component.main(["--folder", str(tmp_path), "--image", "registry/recordgen:7"]) == 0
+    for path in tmp_path.iterdir():
+        [executor] = content(path)["deploymentSpec"]["executors"].values()
+        assert executor["container"]["image"] == "registry/recordgen:7"
+
+
+@pytest.mark.parametrize("name", ["component.yaml", "steps/convert.yaml"])
+def test_loads_by_url(name: str) -> None:
+    """A step loaded from a web server is the same."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=(ROOT / request.path.lstrip("/")).read_bytes())
+
+    with serving(answer) as url:
+        loaded = components.load_component_from_url(f"{url}/{name}")
+    assert command_of(loaded)[:4] == ["python", "-m", "recordgen.kubeflow", "convert"]
+
+
+def test_a_pipeline_needs_the_files_alone(tmp_path: Path) -> None:
+    """A pipeline of all steps, outside the repository, compiles; inputs fit to outputs."""
+    steps = {name: components.load_component_from_file(str(path)) for name, path in FILES.items()}
+
+    def pipeline(source, serving_dir, epochs=3):
+        checked = steps["check"](source=source)
+        with dsl.If(checked.outputs["lint_errors"] == 0):
+            labels = dsl.importer(artifact_uri=source, artifact_class=dsl.Dataset)
+            steps["convert_artifact"](source=labels.output)
+            dataset = steps["convert"](source=source, max_side=64).outputs["dataset"]
+            steps["statistics"](dataset=dataset)
+            model = steps["train"](dataset=dataset, epochs=epochs).outputs["model"]
+            found = steps["evaluate"](dataset=dataset, model=model)
+            with dsl.If(found.outputs["score"] >= 0.9):
+                steps["push"](model=model, serving_dir=serving_dir)
+
+    # Evaluated, because kfp cannot read postponed annotations.
+    pipeline.__annotations__ = {"source": str, "serving_dir": str, "epochs": int}
+    path = tmp_path / "pipeline.yaml"
+    compiler.Compiler().compile(dsl.pipeline(name="outside")(pipeline), str(path))
+    executors = content(path)["deploymentSpec"]["executors"].values()
+    commands = {item["container"]["command"][3] for item in executors if "container" in item}
+    assert commands == {step.command for step in STEPS.values()}
+
+
+def test_counts_decide_what_a_pipeline_does(step: Any, tmp_path: Path) -> None:
+    """Output parameters are numbers that dsl.If can compare."""
+
+    @dsl.pipeline(name="counted")
+    def pipeline():  # no "-> None": kfp would consider the postponed annotation an output
+        records = step(source="labels.csv")
+        with dsl.If(records.outputs["eval_examples"] > 100):
+            step(source="more.csv")
+
+    path = tmp_path / "pipeline.yaml"
+    compiler.Compiler().compile(pipeline, str(path))
+    tasks = content(path)["root"]["dag"]["tasks"]
+    assert tasks["condition-1"]["triggerPolicy"]["condition"] == (
+        "int(inputs.parameter_values["
+        "'pipelinechannel--convert-images-to-tfrecords-eval_examples']) > 100"
+    )
+
+
+def test_image_is_of_this_version() -> None:
+    """The step's placeholder image is the one that `make image` builds."""
+    written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
+    assert written["implementation"]["container"]["image"] == f"recordgen:{__version__}"
+
+
+# --- as a backend runs it ---------------------------------------------------------------------
+
+converted = partial(call, run=WITH_BEAM.run)
+
+
+def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """dataset.json records the inputs, even if an earlier attempt left files."""
+    source = make_csv(row.replace("VALIDATION", "TRAIN") for row in rows)  # eval_from makes eval
+    without = {*OF_TABLES, *ALONE}
+    others = {name: value for name, value in OTHER_VALUES.items() if name not in without}
+    labels = tmp_path / "labels.txt"
+    labels.write_text("9\n")
+    given_alone = {"stratify": "label", "vocabulary": str(labels), "max_side": 8}
+    for given in (given_alone, others):
+        done = converted(step, tmp_path, source=source, **given)
+        assert done.done.returncode == 0, done.done.stderr
+        dataset = read_dataset(done.uris["dataset"])
+        decided = {"task": "image_classification", "input_format": "csv", **given}
+        assert (dataset.examples, dataset.options) == (10, make_options(decided).recorded())
+        assert (done.lines[0]["event"], done.lines[-1]["event"]) == ("started", "finished")
+
+
+def test_the_columns_of_a_table_arrive(step: Any, tmp_path: Path) -> None:
+    """Inputs for tables only reach the conversion of a table."""
+    (tmp_path / "prices.csv").write_text("split,price,weight\nTRAIN,1.5,2\nTEST,2.5,1\n")
+    names = ("group_by", "short_side", *OF_TABLES)
+    given = {name: OTHER_VALUES[name] for name in names if name != "tfmd_schema"}
+    done = call(step, tmp_path, source=str(tmp_path / "prices.csv"), task="tabular", **given)
+    dataset = read_dataset(done.uris["dataset"])
+    assert {name: dataset.options[name] for name in given} == given
+    assert {name: split.examples for name, split in dataset.splits.items()} == {
+        "train": 1,
+        "test": 1,
+    }
+
+
+def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Counts are parameters, artifacts have metadata, and the report is one HTML page."""
+    source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
+    done = call(step, tmp_path, source=source, max_reject_fraction=0.5)
+    assert done.lines[-1]["event"] == "finished"
+    dataset = read_dataset(done.uris["dataset"])
+    assert done.parameters == {
+        "rows": 11,
+        "examples": 10,
+        "train_examples": 8,
+        "eval_examples": 1,
+        "test_examples": 1,
+        "rejects": 1,
+        "lint_errors": 0,
+        "lint_warnings": sum(dataset.lint.values()),
+        "label_count": 10,
+        "digest": dataset.digest,
+    }
+    assert done.parameters["lint_warnings"]
+    assert set(done.parameters) == set(OUTPUT_PARAMETERS)
+    assert done.metadata("dataset") == {
+        "recordgen_version": __version__,
+        "task": "image_classification",
+        "digest": dataset.digest,
+        "seed": 0,
+        "rows": 11,
+        "examples": 10,
+        "rejects": 1,
+        "bytes": dataset.bytes,
+        "splits": {"train": 8, "eval": 1, "test": 1},
+        "label_count": 10,
+        "labels": list(dataset.labels),
+        "labels_digest": dataset.labels_digest,
+    }
+    metrics = done.metadata("metrics")
+    assert all(isinstance(value, int | float) for value in metrics.values())
+    assert (metrics["examples"], metrics["reject_fraction"]) == (10, 0.090909)
+    page = Path(done.uris["report"]).read_text(encoding="utf-8")
+    assert page.startswith("<!")
+    assert page == Path(done.uris["dataset"], "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["labels.csv", ""], ids=["file", "folder"])
+def test_source_as_artifact(
+    artifact_step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path, name: str
+) -> None:
+    """An artifact of an importer or another step is read: an import file, or a folder of them."""
+    make_csv(rows)
+    done = converted(artifact_step, tmp_path / "task", inputs={"source": f"{tmp_path}/{name}"})
+    assert done.done.returncode == 0, done.done.stderr
+    assert done.parameters["examples"] == 10
+
+
+def test_artifact_that_is_no_import_file(artifact_step: Any, tmp_path: Path) -> None:
+    """Other artifacts are refused."""
+    nothing = f"{tmp_path}/nothing"
+    invocation = executor_input(artifact_step, str(tmp_path), tmp_path, {"source": nothing}, {})
+    with pytest.raises(SourceError, match="the artifact is neither an import file nor a folder"):
+        run(StepInput.parse(json.dumps(invocation)))
+
+
+def test_a_bucket_is_written_directly(
+    step: Any, make_images: MakeImages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With source and pipeline root in gs://, shards are written there directly."""
+    with emulated_gcs() as url:
+        for name, value in emulated(url).items():
+            monkeypatch.setenv(name, value)
+        fs = GCSFileSystem(token="anon", endpoint_url=url, skip_instance_cache=True)
+        fs.mkdir("pipelines")
+        for path in make_images(3):
+            fs.put(str(path), f"pipelines/data/{path.name}")
+        fs.pipe("pipelines/data/labels.csv", b"0000.jpg,a\n0001.jpg,a\n0002.jpg,b\n")
+        source, root = "gs://pipelines/data/labels.csv", "gs://pipelines/root/task"
+        done = converted(step, tmp_path, root=root, source=source)
+        assert done.done.returncode == 0, done.done.stderr
+        assert done.parameters["examples"] == 3
+        there = {Path(name).name for name in fs.find("pipelines/root/task")}
+    assert {"dataset.json", "labels.txt", "report.html", "report"} <= there
+
+
+def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Too many rejects: exit code 1, reason and rows at the end of the log, no output."""
+    (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
+    (tmp_path / "cut.jpg").write_bytes(encoded(noise(), "JPEG")[:-40])
+    source = make_csv(["TRAIN,good.jpg,a", "TRAIN,cut.jpg,a"])
+    done = converted(step, tmp_path / "task", source=source)
+    assert done.done.returncode == 1
+    last = done.lines[-1]
+    assert (last["event"], last["error"]) == ("failed", "TooManyRejectsError")
+    reason, row = last["message"].splitlines()
+    assert reason.startswith("1 of 2 rows were rejected, more than the allowed 1.00%")
+    assert row.strip().startswith(f"{source}:2: ")
+    assert "traceback" not in last
+    assert not Path(done.uris["dataset"], "dataset.json").exists()
+    assert not done.output_file.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        # inputs; the error
+        ({"seed": 1.5}, "seed must be a whole number of 64 bits (got 1.5)"),
+        ({"check": "all"}, "check must be one of decode, header, none (got 'all')"),
+        ({"transfer": "fuse"}, "transfer must be one of auto, uri, path (got 'fuse')"),
+        ({"allow_scheme": [""]}, "allow_scheme must not be empty if it is given (got [''])"),
+        ({"beam_args": ["--runner=x"]}, "Beam does not accept --runner=x"),
+    ],
+)
+def test_wrong_inputs(
+    step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path, given: Any, message: str
+) -> None:
+    """The error of a wrong value names right ones."""
+    values = {"source": make_csv(rows), **given}
+    invocation = executor_input(step, str(tmp_path), tmp_path, {}, values)
+    with pytest.raises(UsageError, match=re.escape(message)):
+        run(StepInput.parse(json.dumps(invocation)))
+
+
+def test_same_call_same_bytes(
+    step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Tasks with the same inputs write the same dataset and report, so caching is safe."""
+    source = make_csv(rows)
+    first, second = (converted(step, tmp_path / name, source=source) for name in "ab")
+    assert tree_bytes(first.uris["dataset"]) == tree_bytes(second.uris["dataset"])
+    assert tree_bytes(tmp_path / "a")["report"] == tree_bytes(tmp_path / "b")["report"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("{{$}}", "JSONDecodeError"), ("[]", "AttributeError"), ("{}", "KeyError('outputs')")],
+)
+def test_not_called_by_a_backend(text: str, found: str) -> None:
+    """A step started by hand explains its input."""
+    done = WITH_BEAM.run("-m", "recordgen.kubeflow", "convert", "--executor-input", text)
+    assert done.returncode == 2
+    message = json.loads(done.stderr)["message"]
+    assert message.startswith("--executor-input must be KFP's ExecutorInput as JSON")
+    assert found in message
+
+
+# --- check ------------------------------------------------------------------------------------
+
+
+def check_input(folder: Path, **values: Any) -> StepInput:
+    """Return the input of the step ``check``."""
+    step = components.load_component_from_file(str(FILES["check"]))
+    return StepInput.parse(json.dumps(executor_input(step, str(folder), folder, {}, values)))
+
+
+def test_check_reports_what_it_finds(rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Counts are the same as of a conversion; findings and rejects are files; no dataset."""
+    source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
+    output = check.run(check_input(tmp_path / "task", source=source, max_reject_fraction=0.5))
+    assert (output.parameters["rows"], output.parameters["examples"]) == (11, 10)
+    assert (output.parameters["rejects"], output.parameters["lint_errors"]) == (1, 0)
+    assert output.metadata["metrics"]["reject_fraction"] == 0.090909
+    lines = (tmp_path / "task/findings/lint.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == output.parameters["lint_warnings"]
+    [reject] = (tmp_path / "task/findings/rejects.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(reject)["line"] == 11
+    assert not list(tmp_path.rglob("dataset.json"))
+
+
+def test_check_fails_where_a_conversion_would(
+    rows: list[str], make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Too many rejects, or a finding that fail_on names, make the step fail, with rows."""
+    source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
+    with pytest.raises(DataError, match=r"1 of 11 rows were rejected, .*\n  .*csv:11: "):
+        check.run(check_input(tmp_path / "task", source=source))
+    values = {"source": make_csv(rows), "fail_on": ["FEW_EXAMPLES"]}
+    with pytest.raises(LintError, match=r"fail_on names: FEW_EXAMPLES .*\n  .*FEW_EXAMPLES"):
+        check.run(check_input(tmp_path / "task", **values))
+
+
+def test_steps_load_no_kfp() -> None:
+    """The image needs no kfp to run a step."""
+    modules = ("__main__", "check", "convert", "evaluate", "push", "statistics", "train")
+    code = "import sys\n" + "".join(f"import recordgen.kubeflow.{name}\n" for name in modules)
+    code += "print({'kfp', 'tensorflow', 'tfx'} & set(sys.modules))"
+    done = run_python("-W", "ignore", "-c", code)
+    assert done.stdout == "set()\n", done.stderr

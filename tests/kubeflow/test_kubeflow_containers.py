@@ -1,0 +1,163 @@
+"""The Kubeflow steps in their container: in kfp's local runs, and with a launcher's folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker.errors import DockerException
+from kfp import dsl, local
+
+from pipelines.kubeflow import local_runner
+from pipelines.kubeflow_steps import load_step
+from pipelines.samples.digits import write_digits
+from recordgen.dataset.manifest import read_dataset
+from recordgen.errors import UsageError
+from tests.conftest import COMPONENTS
+from tests.containers import Engine
+from tests.steps import command_of, executor_input
+
+pytestmark = pytest.mark.container
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def local_root(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let calls of components run in containers; return the folder that containers see."""
+    try:
+        runner = local_runner()
+    except UsageError as exc:
+        pytest.skip(str(exc))
+    monkeypatch.setenv("DOCKER_HOST", engine.docker_host)
+    local.init(runner, pipeline_root=str(tmp_path))
+    return tmp_path
+
+
+def test_good_input(engine: Engine, local_root: Path) -> None:
+    """A single step gives a dataset with metadata, a report, and counts."""
+    source = write_digits(str(local_root / "data"), 100)
+    task = load_step("convert", engine.image)(source=source, seed=7)
+    dataset = read_dataset(task.outputs["dataset"].path)
+    assert (dataset.examples, dataset.seed) == (100, 7)
+    assert task.outputs["examples"] == 100
+    assert task.outputs["digest"] == task.outputs["dataset"].metadata["digest"] == dataset.digest
+    assert task.outputs["metrics"].metadata["rejects"] == 0
+    page = Path(task.outputs["report"].path).read_text(encoding="utf-8")
+    assert page.lstrip().lower().startswith("<!doctype html")
+    owners = {path.stat().st_uid for path in local_root.rglob("*")}
+    assert owners == {os.getuid()}
+
+
+def test_bad_input(engine: Engine, local_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The step fails with our message in the log, and has no outputs."""
+    source = local_root / "labels.csv"
+    source.write_text("TRAIN,nowhere.png,a\n")
+    outputs: dict[str, Any] = {}
+    # If the container is gone before kfp asks for its exit code, kfp reports success.
+    with suppress(RuntimeError, DockerException):
+        outputs = load_step("convert", engine.image)(source=str(source)).outputs
+    assert outputs == {}
+    assert not list(local_root.rglob("dataset.json"))
+    assert "1 of 1 rows were rejected" in capsys.readouterr().out
+
+
+def test_chained(engine: Engine, local_root: Path) -> None:
+    """An imported artifact is converted; counts of one step are parameters of the next."""
+    write_digits(str(local_root / "data"), 100)
+    data = str(local_root / "data")
+    convert = load_step("convert_artifact", engine.image)
+
+    @dsl.pipeline(name="chained")
+    def pipeline():
+        source = dsl.importer(artifact_uri=data, artifact_class=dsl.Dataset).output
+        first = convert(source=source, split_fractions="60,20,20")
+        convert(source=source, seed=first.outputs["train_examples"])
+
+    pipeline()
+    first, second = (
+        read_dataset(str(path.parent))
+        for path in sorted(local_root.rglob("dataset.json"), key=lambda path: len(str(path)))
+    )
+    assert second.seed == first.splits["train"].examples
+
+
+def test_through_a_launchers_folder(engine: Engine, tmp_path: Path) -> None:
+    """With a pipeline root in minio://, the step works in the folders of KFP's launcher."""
+    folder = tmp_path / "minio/bucket"
+    write_digits(str(folder / "made/data"), 100)
+    step = load_step("convert_artifact", engine.image)
+    invocation = executor_input(
+        step, "minio://bucket/root", tmp_path / "kfp", {"source": "minio://bucket/made/data"}, {}
+    )
+    *command, _ = command_of(step)
+    (tmp_path / "kfp/outputs").mkdir(parents=True)
+    done = engine.run(
+        command=[*command, json.dumps(invocation)],
+        mounts={tmp_path / "minio": "/minio", tmp_path / "kfp": tmp_path / "kfp"},
+        user=f"{os.getuid()}:{os.getgid()}",
+    )
+    assert done.returncode == 0, done.stderr
+    assert read_dataset(str(folder / "root/dataset")).examples == 100
+    assert (folder / "root/report").read_bytes() == (
+        folder / "root/dataset/report.html"
+    ).read_bytes()
+    written = json.loads((tmp_path / "kfp/outputs/executor_output.json").read_text())
+    [dataset] = written["artifacts"]["dataset"]["artifacts"]
+    assert dataset["uri"] == "minio://bucket/root/dataset"
+
+
+@pytest.mark.slow
+def test_the_pipeline(engine: Engine, local_root: Path) -> None:
+    """One command runs convert → statistics → train → evaluate on the digits, in containers."""
+    source = write_digits(str(local_root / "data"), 400)
+    done = run_pipeline(
+        engine,
+        *("--run-local", local_root, "--source", source, "--image", engine.image),
+        *("--image-size", 16, 16, "--epochs", 12, "--learning-rate", 0.003),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    *_, examples, score, _ = done.stdout.splitlines()
+    assert examples == "examples   400"
+    assert float(score.split()[1]) >= 0.9
+    [run] = local_root.glob("recordgen-*")
+    made = {path.relative_to(run).as_posix() for path in run.glob("*/*")}
+    assert {
+        "convert-images-to-tfrecords/dataset",
+        "convert-images-to-tfrecords/report",
+        "statistics/statistics",
+        "statistics/schema",
+        "train/model",
+        "evaluate/executor_output.json",
+    } <= made
+
+
+def test_the_pipeline_tells_why_it_failed(engine: Engine, local_root: Path) -> None:
+    """If a step fails, the command fails with code 1; the reason is above its last line."""
+    source = local_root / "labels.csv"
+    source.write_text("TRAIN,nowhere.png,a\n")
+    done = run_pipeline(
+        engine, "--run-local", local_root, "--source", source, "--image", engine.image
+    )
+    assert done.returncode == 1
+    assert "1 of 1 rows were rejected" in done.stdout
+    assert done.stderr.splitlines()[-1].startswith("error: a step failed; see its log above")
+
+
+def run_pipeline(engine: Engine, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m pipelines.kubeflow`` from the repository."""
+    path = os.pathsep.join([str(COMPONENTS), str(ROOT)])
+    return subprocess.run(
+        [sys.executable, "-m", "pipelines.kubeflow", *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path, "DOCKER_HOST": engine.docker_host},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )

@@ -1,0 +1,517 @@
+"""The image check: stored images decode in TensorFlow as a person sees them."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import numpy as np
+import pytest
+import simplejpeg
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
+
+from benchmarks.bombs import png_chunk as chunk
+from recordgen.errors import PayloadError
+from recordgen.options import ConvertOptions
+from recordgen.payloads.image import CheckedImage, check_image
+from tests.conftest import encoded, exif_of, noise
+from tests.payloads import test_gif as gif
+
+OPTIONS = ConvertOptions()
+BASE = noise(10, 6).resize((80, 48))
+TURNED = exif_of(6)  # needs a turn by 90° to be upright
+GLASS = BASE.convert("RGBA")
+GLASS.putalpha(noise(80, 48, seed=1).convert("L"))
+DEEP = Image.fromarray(np.random.default_rng(2).integers(0, 65536, (48, 80)).astype(np.uint16))
+
+# name: file, stored format, reason for the re-encoding, tolerance in levels of 255
+KINDS = {
+    "jpeg": (encoded(BASE, "JPEG"), "jpeg", None, 4),
+    "gray jpeg": (encoded(BASE.convert("L"), "JPEG"), "jpeg", None, 4),
+    "progressive jpeg": (encoded(BASE, "JPEG", progressive=True), "jpeg", None, 4),
+    "turned jpeg": (encoded(BASE, "JPEG", exif=TURNED), "jpeg", "exif_orientation", 80),
+    "cmyk jpeg": (encoded(BASE.convert("CMYK"), "JPEG", quality=95), "jpeg", "cmyk", 40),
+    "png": (encoded(BASE, "PNG"), "png", None, 0),
+    "palette png": (encoded(BASE.convert("P"), "PNG"), "png", None, 0),
+    "transparent palette png": (
+        encoded(BASE.convert("P"), "PNG", transparency=BASE.convert("P").getpixel((0, 0))),
+        "png",
+        "alpha",
+        0,
+    ),
+    "1 bit png": (encoded(BASE.convert("1"), "PNG"), "png", None, 0),
+    "opaque rgba png": (encoded(BASE.convert("RGBA"), "PNG"), "png", None, 0),
+    "transparent png": (encoded(GLASS, "PNG"), "png", "alpha", 0),
+    "gray transparent png": (encoded(GLASS.convert("LA"), "PNG"), "png", "alpha", 0),
+    "16 bit png": (encoded(DEEP, "PNG"), "png", "16_bit", 0),
+    "turned png": (encoded(BASE, "PNG", exif=TURNED), "png", "exif_orientation", 0),
+    "gif": (encoded(BASE, "GIF"), "gif", None, 0),
+    "gray gif": (encoded(BASE.convert("L"), "GIF"), "gif", None, 0),
+    "animated gif": (
+        encoded(BASE, "GIF", save_all=True, append_images=[noise(80, 48, seed=3)]),
+        "gif",
+        None,
+        0,
+    ),
+    "bmp": (encoded(BASE, "BMP"), "bmp", None, 0),
+    "palette bmp": (encoded(BASE.convert("P"), "BMP"), "png", "bmp", 0),
+    "gray bmp": (encoded(BASE.convert("L"), "BMP"), "png", "bmp", 0),
+    "32 bit bmp": (encoded(GLASS, "BMP"), "png", "bmp", 0),
+    "webp": (encoded(BASE, "WEBP"), "png", "format", 0),
+    "tiff": (encoded(BASE, "TIFF"), "png", "format", 0),
+    "lzw tiff": (encoded(BASE, "TIFF", compression="tiff_lzw"), "png", "format", 0),
+    "jpeg tiff": (encoded(BASE, "TIFF", compression="jpeg"), "png", "format", 0),
+    "group 3 tiff": (
+        encoded(BASE.convert("1"), "TIFF", compression="group3"),
+        "png",
+        "format",
+        0,
+    ),
+    "group 4 tiff": (
+        encoded(BASE.convert("1"), "TIFF", compression="group4"),
+        "png",
+        "format",
+        0,
+    ),
+    "16 bit tiff": (encoded(DEEP, "TIFF"), "png", "format", 0),
+    "ico": (encoded(BASE.resize((48, 48)), "ICO", sizes=[(48, 48)]), "png", "format", 0),
+}
+
+
+def as_seen(data: bytes) -> np.ndarray:
+    """Return uint8 [h, w, 3] as a viewer displays it: upright, on white, 8 bit."""
+    image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
+    if image.mode.startswith("I;16"):
+        return np.repeat((np.asarray(image) >> 8).astype(np.uint8)[:, :, None], 3, axis=2)
+    if "transparency" in image.info or "A" in image.getbands():
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return np.asarray(image.convert("RGB"))
+
+
+def as_trained(data: bytes) -> np.ndarray:
+    """Return uint8 [h, w, 3] as a trainer decodes it, inside tf.data."""
+    dataset = tf.data.Dataset.from_tensors(data).map(
+        lambda item: tf.io.decode_image(item, channels=3, expand_animations=False)
+    )
+    return next(iter(dataset)).numpy()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_trainer_sees_what_a_person_sees(name: str) -> None:
+    """The stored bytes decode to the picture; files keep their bytes unless a reason is given."""
+    data, kind, reason, tolerance = KINDS[name]
+    stored = check_image(data, OPTIONS)
+    assert (stored.format, stored.reencoded) == (kind, reason)
+    assert (stored.data == data) == (reason is None)
+    seen, trained = as_seen(data), as_trained(stored.data)
+    assert trained.shape == seen.shape == (stored.height, stored.width, 3)
+    assert np.abs(trained.astype(int) - seen).max() <= tolerance
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("check", ["decode", "header"])
+def test_max_side(name: str, check: str) -> None:
+    """For every format, the longer side is reduced and the shape is kept."""
+    data = KINDS[name][0]
+    stored = check_image(data, ConvertOptions(max_side=32, check=check))
+    height, width, _ = as_seen(data).shape
+    assert max(stored.height, stored.width) == 32
+    why = None if KINDS[name][0].startswith(b"\xff\xd8") and name != "cmyk jpeg" else KINDS[name][2]
+    assert stored.reencoded == (why or "max_side")
+    assert stored.height / stored.width == pytest.approx(height / width, rel=0.05)
+    small = Image.fromarray(as_seen(data)).resize((stored.width, stored.height), Image.LANCZOS)
+    difference = np.abs(as_trained(stored.data).astype(int) - np.asarray(small))
+    assert difference.mean() < 12
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP"])
+def test_images_of_just_max_side_keep_their_bytes(kind: str) -> None:
+    """Images within the limit are unchanged; one pixel more is too large."""
+    data = encoded(BASE, kind)
+    assert check_image(data, ConvertOptions(max_side=80)).data == data
+    smaller = check_image(data, ConvertOptions(max_side=79))
+    assert (smaller.width, smaller.reencoded) == (79, "max_side")
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+@pytest.mark.parametrize("size", [(200, 150), (150, 200), (31, 200)])
+def test_downscaling_takes_the_best_filter(mode: str, size: tuple[int, int]) -> None:
+    """JPEGs are decoded at a smaller scale, then resized by Lanczos; all others only by Lanczos."""
+    image, options = noise(*size).convert(mode), ConvertOptions(max_side=50)
+    scale = 50 / max(size)
+    target = tuple(max(1, round(side * scale)) for side in size)
+    jpeg = encoded(image, "JPEG", quality=92)
+    pixels = simplejpeg.decode_jpeg(
+        jpeg, "GRAY" if mode == "L" else "RGB", min_width=target[0], min_height=target[1]
+    )
+    small = Image.fromarray(pixels[:, :, 0] if mode == "L" else pixels).resize(
+        target, Image.LANCZOS
+    )
+    assert check_image(jpeg, options).data == encoded(small, "JPEG", quality=92)
+    image = image.resize(target, Image.LANCZOS, reducing_gap=2.0)
+    stored = check_image(encoded(noise(*size).convert(mode), "PNG"), options)
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(stored.data))), np.asarray(image))
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize("orientation", range(10))
+def test_each_orientation(kind: str, orientation: int) -> None:
+    """Orientations 2 to 8 are undone; 1 is upright, 0 and 9 are invalid (Exif 2.3, 4.6.4)."""
+    gradient = Image.linear_gradient("L").resize((64, 32)).convert("RGB")
+    data = encoded(gradient, kind, exif=exif_of(orientation), quality=95)
+    stored = check_image(data, OPTIONS)
+    small = check_image(data, ConvertOptions(max_side=32))
+    if orientation in (0, 1, 9):
+        assert (stored.data, stored.orientation) == (data, 1)
+        return
+    assert stored.reencoded == "exif_orientation"
+    assert stored.orientation == small.orientation == orientation
+    assert (stored.height, stored.width) == as_seen(data).shape[:2]
+    assert np.abs(as_trained(stored.data).astype(int) - as_seen(data)).max() <= 6
+    assert small.height / small.width == stored.height / stored.width
+
+
+def test_reencoded_images_have_no_exif_and_no_profile() -> None:
+    """A reader of the record must not turn the image again, nor change its colours."""
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    for image, kind in ((BASE, "WEBP"), (BASE, "TIFF"), (GLASS, "PNG"), (BASE, "JPEG")):
+        data = encoded(image, kind, exif=TURNED, icc_profile=profile)
+        found = Image.open(io.BytesIO(check_image(data, OPTIONS).data))
+        assert not found.getexif()
+        assert "icc_profile" not in found.info
+
+
+def test_an_unsupported_format() -> None:
+    """It is refused although Pillow could read it, and the message names the format."""
+    with pytest.raises(PayloadError) as caught:
+        check_image(encoded(BASE, "PPM"), OPTIONS)
+    assert caught.value.code == "not_an_image"
+    assert caught.value.message == (
+        "expected JPEG, PNG, GIF, BMP, ICO, WEBP or TIFF (got a PNM image)"
+    )
+
+
+def test_fill_bytes_before_exif() -> None:
+    """Any number of fill bytes 0xFF may precede a marker (ITU-T T.81, B.1.1.2)."""
+    data = KINDS["turned jpeg"][0]
+    at = data.index(b"\xff\xe1")
+    for count in (1, 2, 3):
+        filled = data[:at] + b"\xff" * count + data[at:]
+        assert check_image(filled, OPTIONS).reencoded == "exif_orientation"
+
+
+PHOTO = encoded(noise(200, 150), "JPEG", quality=92)
+CMYK = encoded(noise(200, 150).convert("CMYK"), "JPEG", quality=92)
+PNG = encoded(noise(200, 150), "PNG")
+
+
+def overwritten(data: bytes, with_bytes: bytes) -> bytes:
+    """Return data with its middle overwritten."""
+    start = len(data) // 2
+    return data[:start] + with_bytes + data[start + len(with_bytes) :]
+
+
+def tiff_of(compression: str) -> bytes:
+    """Return a TIFF; fax codes need one bit per pixel."""
+    image = noise(200, 150)
+    bits = image.convert("1") if compression.startswith("group") else image
+    return encoded(bits, "TIFF", compression=compression)
+
+
+# name: file, code, words of the message
+REFUSED = {
+    "empty": (b"", "empty_file", "the file is empty (0 bytes)"),
+    "text": (b"<html>404</html>", "not_an_image", "expected JPEG, PNG"),
+    "cut jpeg": (PHOTO[: len(PHOTO) // 2], "truncated", "Premature end of JPEG file"),
+    "jpeg with end markers in its scan": (
+        overwritten(PHOTO, b"\xff\xd9" * 300),
+        "corrupt",
+        "premature end of data segment",
+    ),
+    "jpeg with zeros in its scan": (overwritten(PHOTO, bytes(600)), "corrupt", "Corrupt JPEG"),
+    "cut png": (PNG[: len(PNG) // 2], "truncated", "truncated in its b'IDAT' chunk"),
+    "png with a flipped bit": (overwritten(PNG, b"\x00"), "corrupt", "wrong checksum"),
+    "png without its end": (PNG[:-12], "truncated", "no end chunk"),
+    "cmyk jpeg with zeros in its scan": (overwritten(CMYK, bytes(600)), "corrupt", "Corrupt JPEG"),
+    "cut cmyk jpeg": (CMYK[: len(CMYK) // 2], "truncated", "Premature end of JPEG file"),
+    "gif without its last two bytes": (
+        encoded(noise(200, 150), "GIF")[:-2],
+        "truncated",
+        "the GIF ends before its trailer",
+    ),
+    "group 4 tiff with ones in its codes": (
+        overwritten(tiff_of("group4"), b"\xff" * 9),
+        "corrupt",
+        "the TIFF does not decode to its end: Bad code word at line 76",
+    ),
+    "group 4 tiff with zeros in its codes": (
+        overwritten(tiff_of("group4"), bytes(9)),
+        "corrupt",
+        "the TIFF does not decode to its end: Premature EOL at line 75",
+    ),
+    "group 3 tiff with ones in its codes": (
+        overwritten(tiff_of("group3"), b"\xff" * 9),
+        "corrupt",
+        "the TIFF does not decode to its end: ",
+    ),
+    "jpeg tiff with zeros in its scan": (
+        overwritten(tiff_of("jpeg"), bytes(99)),
+        "corrupt",
+        "the TIFF does not decode to its end: Corrupt JPEG data",
+    ),
+    "lzw tiff with ones in its codes": (
+        overwritten(tiff_of("tiff_lzw"), b"\xff" * 99),
+        "corrupt",
+        "the TIFF does not decode to its end",
+    ),
+    "cut gif": (encoded(noise(200, 150), "GIF")[:9000], "truncated", "GIF"),
+    "cut bmp": (encoded(noise(200, 150), "BMP")[:9000], "truncated", "BMP"),
+    "cut webp": (encoded(noise(200, 150), "WEBP")[:900], "corrupt", "does not decode"),
+    "float tiff": (encoded(BASE.convert("F"), "TIFF"), "unsupported_pixels", "mode 'F'"),
+    "tiff of 32 bits": (encoded(BASE.convert("I"), "TIFF"), "unsupported_pixels", "mode 'I'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_damaged_images_are_refused(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each kind of damage is refused with its code and the decoder's message."""
+    data, code, words = REFUSED[name]
+    with pytest.raises(PayloadError) as caught:
+        check_image(data, OPTIONS)
+    assert capfd.readouterr() == ("", "")
+    assert caught.value.code == code
+    assert words in caught.value.message
+
+
+def damaged(data: bytes) -> bytes:
+    """Return the file without its second half."""
+    return data[: len(data) // 2]
+
+
+HALF = "the {} does not decode to its end: "
+HEADER_ONLY, SMALL = ConvertOptions(check="header"), ConvertOptions(check="header", max_side=32)
+
+# refused with check=headers, too, because the image must be re-encoded
+DECODED_ANYWAY = [
+    (b"\xff\xd8\xff\xe0" + bytes(30), OPTIONS, "JPEG"),
+    (damaged(PHOTO), OPTIONS, "JPEG"),
+    (damaged(PHOTO), SMALL, "JPEG"),
+    (overwritten(PHOTO, bytes(600)), SMALL, "JPEG"),
+    (damaged(encoded(noise(200, 150), "TIFF")), HEADER_ONLY, "TIFF"),
+    (damaged(encoded(noise(200, 150).convert("RGBA"), "PNG")), HEADER_ONLY, "PNG"),
+    (damaged(encoded(noise(200, 150), "GIF")), HEADER_ONLY, "GIF"),
+    (damaged(encoded(noise(200, 150), "BMP")), OPTIONS, "BMP"),
+    (damaged(encoded(noise(200, 150), "WEBP")), HEADER_ONLY, "image"),
+]
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "kind"),
+    DECODED_ANYWAY,
+    ids=[f"{n} {c[2]}" for n, c in enumerate(DECODED_ANYWAY)],
+)
+def test_messages_name_the_format(data: bytes, options: ConvertOptions, kind: str) -> None:
+    """The name of the format precedes the decoder's message."""
+    with pytest.raises(PayloadError) as caught:
+        check_image(data, options)
+    assert caught.value.message.startswith(HALF.format(kind))
+    assert len(caught.value.message) > len(HALF.format(kind))
+
+
+def test_damage_that_other_decoders_hide() -> None:
+    """Pillow and TensorFlow accept a scan that ends in the middle; the check does not."""
+    data = REFUSED["jpeg with end markers in its scan"][0]
+    Image.open(io.BytesIO(data)).load()
+    assert tf.io.decode_jpeg(data).shape == (150, 200, 3)
+
+
+def test_broken_exif_turns_nothing() -> None:
+    """A broken Exif block neither ends the run nor rejects the image."""
+    broken = chunk(b"eXIf", b"garbage, no TIFF header")
+    data = encoded(BASE, "PNG")
+    stored = check_image(data[:33] + broken + data[33:], OPTIONS)
+    assert (stored.format, stored.reencoded) == ("png", None)
+    cut = data[:-30]
+    assert check_image(cut, ConvertOptions(check="header")).data == cut
+
+
+@given(st.sampled_from(sorted(KINDS)), st.integers(0, 10**6), st.binary(min_size=1, max_size=8))
+@settings(max_examples=4 * settings().max_examples)
+def test_what_is_accepted_decodes(name: str, at: int, noise_bytes: bytes) -> None:
+    """With any damage, an image is refused, or TensorFlow decodes it."""
+    data = KINDS[name][0]
+    at %= len(data)
+    damaged = data[:at] + noise_bytes + data[at + len(noise_bytes) :]
+    try:
+        stored = check_image(damaged, OPTIONS)
+    except PayloadError:
+        return
+    decoded = tf.io.decode_image(stored.data, channels=3, expand_animations=False)
+    assert decoded.shape == (stored.height, stored.width, 3)
+
+
+def test_bmp_with_bytes_after_its_pixels() -> None:
+    """Some programs add two bytes, which TensorFlow refuses: they are removed."""
+    stored = check_image(encoded(BASE, "BMP") + b"\0\0", OPTIONS)
+    assert (stored.format, stored.reencoded) == ("png", "bmp")
+
+
+def test_limits() -> None:
+    """Too many bytes and pixels are refused before anything is decoded; the limit itself passes."""
+    most = ConvertOptions(max_image_mb=len(PHOTO) / 1e6, max_image_pixels=30_000)
+    assert check_image(PHOTO, most).data == PHOTO
+    assert check_image(PNG, ConvertOptions(max_image_pixels=30_000)).data == PNG
+    with pytest.raises(PayloadError) as caught:
+        check_image(PHOTO, ConvertOptions(max_image_mb=0.01))
+    assert (caught.value.code, caught.value.message) == (
+        "too_many_bytes",
+        f"a file must be at most 0.01 MB (got {len(PHOTO) / 1e6:.1f} MB); --max-image-mb allows "
+        f"more",
+    )
+    for data in (PHOTO, PNG):
+        with pytest.raises(PayloadError) as caught:
+            check_image(data, ConvertOptions(max_image_pixels=29_999))
+        assert (caught.value.code, caught.value.message) == (
+            "too_many_pixels",
+            "an image must have at most 29,999 pixels (got 200×150 = 30,000); --max-image-pixels "
+            "allows more",
+        )
+
+
+def test_pillows_own_limit() -> None:
+    """If the user allows any number of pixels, Pillow still has its own limit."""
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0))
+    data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT") + chunk(b"IEND")
+    with pytest.raises(
+        PayloadError, match=r"^Pillow refuses images with this many pixels: I"
+    ) as caught:
+        check_image(data, ConvertOptions(max_image_pixels=10**9))
+    assert caught.value.code == "too_many_pixels"
+    found = check_image(data, ConvertOptions(check="none"))
+    assert found == CheckedImage(data, "png", None, None)
+
+
+# file, format and size found with check=none
+UNREAD = [
+    (PHOTO, ("jpeg", 150, 200)),
+    (b"\xff\xd8\xff broken", ("jpeg", None, None)),
+    (b"\x89PNG\r\n\x1a\n broken", ("png", None, None)),
+    (encoded(BASE, "GIF"), ("gif", 48, 80)),
+    (encoded(BASE, "BMP"), ("bmp", 48, 80)),
+    (encoded(BASE, "WEBP"), ("", 48, 80)),
+    (encoded(BASE, "PNG", exif=TURNED), ("png", 48, 80)),
+    (encoded(BASE, "PPM"), ("", None, None)),  # unsupported, though Pillow could read it
+    (b"not an image", ("", None, None)),
+]
+
+
+@pytest.mark.parametrize(("data", "found"), UNREAD, ids=range(len(UNREAD)))
+def test_check_none_reads_headers(data: bytes, found: tuple[str, int | None, int | None]) -> None:
+    """The bytes are stored as they are, with format, size and channels from the header."""
+    is_gray = None if found[1] is None else False
+    stored = CheckedImage(data, *found, is_gray=is_gray)
+    assert check_image(data, ConvertOptions(check="none")) == stored
+
+
+def tables(data: bytes) -> tuple[object, object]:
+    """Return the quantisation tables and the sampling of a JPEG."""
+    image = Image.open(io.BytesIO(data))
+    return image.quantization, JpegImagePlugin.get_sampling(image)
+
+
+def test_how_jpegs_are_encoded_again() -> None:
+    """Turned images keep the file's tables and sampling; CMYK gets 95, downscaled images 92."""
+    for sampling in range(3):
+        turned = encoded(BASE, "JPEG", exif=TURNED, quality=77, subsampling=sampling)
+        assert tables(check_image(turned, OPTIONS).data) == tables(turned)
+    cmyk = encoded(BASE.convert("CMYK"), "JPEG", quality=50)
+    assert tables(check_image(cmyk, OPTIONS).data) == tables(
+        encoded(BASE, "JPEG", quality=95, subsampling=0)
+    )
+    small = check_image(encoded(BASE, "JPEG", quality=50), ConvertOptions(max_side=40))
+    assert (small.format, small.reencoded, small.height, small.width) == (
+        "jpeg",
+        "max_side",
+        24,
+        40,
+    )
+    assert tables(small.data) == tables(encoded(BASE, "JPEG", quality=92))
+    gray = check_image(encoded(BASE.convert("L"), "JPEG"), ConvertOptions(max_side=40))
+    assert Image.open(io.BytesIO(gray.data)).mode == "L"
+
+
+def test_thin_images_keep_a_pixel() -> None:
+    """The shorter side is rounded to at least one pixel."""
+    for kind in ("JPEG", "PNG"):
+        for width, height, expected in ((300, 1, (32, 1)), (1, 300, (1, 32)), (64, 35, (32, 18))):
+            stored = check_image(encoded(noise(width, height), kind), ConvertOptions(max_side=32))
+            assert (stored.width, stored.height) == expected
+
+
+def segment(marker: int, body: bytes) -> bytes:
+    """Return a JPEG segment."""
+    return struct.pack(">BBH", 0xFF, marker, len(body) + 2) + body
+
+
+# bytes after a JPEG's first marker, whether they turn the image
+EXIF = b"Exif\0\0" + TURNED.tobytes().removeprefix(b"Exif\0\0")
+SEGMENTS = [
+    (segment(0xE1, EXIF), True),
+    (segment(0xFE, b"comment") + segment(0xE1, EXIF), True),
+    (segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0") + segment(0xE1, EXIF), True),
+    (segment(0xE1, EXIF) + segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0"), True),
+    (b"\xff\xff" + segment(0xE1, EXIF), True),
+    (segment(0xFE, bytes(0x1234)) + segment(0xE1, EXIF), True),
+    (segment(0xFE, b"\xff\xe1\0\x40" + EXIF), False),
+    (segment(0xE2, EXIF), False),
+    (segment(0xE1, b"Exif"), False),
+    (segment(0xE1, b"Exif\0\0"), False),
+    (segment(0xE1, b"Exif\0\0garbage"), False),
+    (b"", False),
+]
+
+
+@pytest.mark.parametrize(("between", "turns"), SEGMENTS, ids=range(len(SEGMENTS)))
+def test_where_exif_stands(between: bytes, turns: bool) -> None:
+    """Pages run from the first to the last needed name; many names are split into ranges."""
+    data = encoded(BASE, "JPEG")
+    data = data[:2] + between + data[2:]
+    stored = check_image(data, OPTIONS)
+    assert (stored.reencoded, stored.orientation) == (
+        ("exif_orientation", 6) if turns else (None, 1)
+    )
+    assert Image.open(io.BytesIO(data)).getexif().get(0x0112, 1) == stored.orientation
+
+
+def test_gifs_that_are_reencoded() -> None:
+    """Frames smaller than their canvas, and colours outside the palette, are re-encoded."""
+    stream = gif.lzw([*gif.pixels(15), 3, gif.END])
+    whole = gif.header() + gif.frame(stream) + b";"
+    part = gif.header(8, 5) + gif.frame(stream) + b";"
+    two_colours = gif.header(flags=0x80, palette=bytes(6)) + gif.frame(stream) + b";"
+    assert check_image(whole, OPTIONS).reencoded is None
+    for data, size in ((part, (5, 8)), (two_colours, (4, 4))):
+        stored = check_image(data, OPTIONS)
+        assert (stored.format, stored.reencoded) == ("png", "gif")
+        assert (stored.height, stored.width) == size
+        assert as_trained(stored.data).shape == (*size, 3)
+
+
+def test_bmps_of_older_programs() -> None:
+    """Headers of 12 bytes and missing row ends are re-encoded; bottom-up rows are not."""
+    plain = encoded(noise(5, 3), "BMP")
+    assert check_image(plain, OPTIONS).data == plain
+    pixels = plain[54:]
+    old = b"BM" + struct.pack("<IHHI", 26 + len(pixels), 0, 0, 26)
+    old += struct.pack("<IHHHH", 12, 5, 3, 1, 24) + pixels
+    upside_down = plain[:22] + struct.pack("<i", -3) + plain[26:]
+    assert check_image(upside_down, OPTIONS).data == upside_down
+    np.testing.assert_array_equal(as_trained(upside_down), as_trained(plain)[::-1])
+    for data in (old, plain + b"\0"):
+        stored = check_image(data, OPTIONS)
+        assert (stored.format, stored.reencoded) == ("png", "bmp")
+        np.testing.assert_array_equal(as_trained(stored.data), as_trained(plain))

@@ -1,0 +1,160 @@
+"""The benchmarks run and print the expected figures; the figures are not judged here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import bombs, by_hand, labelled, lint_precision, mutants, results
+from benchmarks.convert import CONTENDERS
+from benchmarks.memory import PeakMemory, pss_bytes, tree
+from recordgen.options import ConvertOptions
+from tests.conftest import COMPONENTS, encoded, noise
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parents[2]
+
+
+def benchmark(name: str, *args: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", *map(str, args)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{COMPONENTS}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+
+
+def test_memory_of_all_processes() -> None:
+    """Memory of a grandchild counts; memory of processes that have ended does not."""
+    hold = "data = b'x' * 80_000_000; print(flush=True); input()"
+    start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}])"
+    with subprocess.Popen(
+        [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with PeakMemory(process.pid) as memory:
+            process.stdout.readline()
+            pids = list(tree(process.pid))
+        process.stdin.write(b"\n")
+    assert len(pids) == 2
+    assert 80 < memory.peak_mb < 160
+    assert pss_bytes(process.pid) == 0
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with four images."""
+    folder = tmp_path_factory.mktemp("photos")
+    for number in range(4):
+        (folder / f"{number}.jpg").write_bytes(encoded(noise(seed=number), "JPEG"))
+    return folder
+
+
+@pytest.mark.parametrize("name", CONTENDERS)
+def test_every_contender_converts(name: str, photos: Path, tmp_path: Path) -> None:
+    """Each returns its seconds and leaves its output; one contender only makes small JPEGs."""
+    paths = sorted(map(str, photos.iterdir()))
+    assert CONTENDERS[name](paths, str(tmp_path / "out")) > 0
+    assert any(tmp_path.iterdir()) == (name != "limit_short_side")
+
+
+def test_convert_measures_contenders(photos: Path) -> None:
+    """There is one number per contender and figure, and no other text on stdout."""
+    names = ["limit", "recordgen_none"]
+    done = benchmark(
+        "convert", "--images", photos, "--rows", 4, "--rounds", 1, "--json", "--only", *names
+    )
+    found = json.loads(done.stdout)
+    assert list(found) == ["examples_per_s", "peak_mb", "rounds"]
+    for figures in found.values():
+        assert list(figures) == names
+    assert all(rate > 0 for rate in found["examples_per_s"].values())
+    assert all(size > 10 for size in found["peak_mb"].values())
+
+
+@pytest.mark.parametrize("name", ["diff", "rows"])
+def test_growth_is_measured(name: str) -> None:
+    """Each size is measured; an unexpected number of differences or rows is an error."""
+    done = benchmark(name, "--rows", 200, 100, "--json")
+    found = json.loads(done.stdout)
+    assert [item["rows"] for item in found] == [100, 200]
+    assert all(item["peak_mb"] > 10 for item in found)
+    assert done.stderr == ""
+
+
+def test_lint_precision_plants_every_fault(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is a line for each fault; exact copies are always found."""
+    monkeypatch.setattr(sys, "argv", ["lint_precision", "--images", str(photos)])
+    lint_precision.main()
+    copies, looks, cost = capsys.readouterr().out.split("\n\n")
+    assert [line[:17].strip() for line in copies.splitlines()[1:]] == list(lint_precision.COPIES)
+    assert copies.splitlines()[1].split() == ["exact", "copy", "100%"]
+    assert len(looks.splitlines()) == 1 + len(lint_precision.LOOKS)
+    assert looks.splitlines()[-2].endswith("100%")
+    assert cost.count("of the decode at 1/8") == 2
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's warnings about metadata
+def test_no_mutant_is_judged_wrongly() -> None:
+    """Accepted files decode in TensorFlow, and sound files are accepted, for every format."""
+    wrong, kinds, seen = [], 0, 0
+    for name, change, counts in mutants.judge(1, seed=1):
+        kinds, seen = kinds + 1, seen + counts.accepted + counts.refused
+        if counts.false_accepts or counts.false_rejects:
+            wrong.append((name, change, counts))
+    assert (kinds >= 70, seen >= kinds, wrong) == (True, True, [])
+
+
+def test_the_judge_of_mutants() -> None:
+    """It counts accepted images that do not decode, and sound images that are refused."""
+    sound = encoded(noise(), "PNG")
+    cut, unread = sound[:-20], ConvertOptions(check="none")
+    accepts = mutants.judged([sound, cut], sound, unread, harmless=False)
+    assert accepts == mutants.Counts(accepted=2, false_accepts=1)
+    rejects = mutants.judged([sound], sound, ConvertOptions(max_image_pixels=5), harmless=True)
+    assert rejects == mutants.Counts(refused=1, false_rejects=1)
+    jpeg = encoded(noise(), "JPEG")
+    ignored = jpeg[:-2] + bytes(9) + jpeg[-2:]  # between its scan and its end
+    same = mutants.judged([ignored], jpeg, ConvertOptions(), harmless=False)
+    assert same == mutants.Counts(refused=1, same=1)
+
+
+def test_bombs_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    """There is a line for each file: its size, the cost of its check, and the result."""
+    name = "tiff of 3 million strips"
+    bombs.main(["--only", name])
+    _, line = capsys.readouterr().out.splitlines()
+    kilobytes, seconds, peak_mb, outcome = line.removeprefix(name).split(maxsplit=3)
+    assert (kilobytes, float(seconds) < 5, float(peak_mb) < 200) == ("24000", True, True)
+    assert outcome.startswith("too_many_parts: ")
+
+
+@pytest.mark.parametrize("name", ["boxes", "wine"])
+def test_every_contender_answers(name: str) -> None:
+    """All contenders return the same examples; images, boxes and tables are written and read."""
+    scores = list(results.run(name, seed=0, count=44, epochs=1))
+    assert [score.contender for score in scores] == ["recordgen", *results.CONTESTS[name].rivals]
+    assert all(0 <= score.score <= 1 and score.cpu_seconds > 0 for score in scores)
+
+
+def test_the_grid_by_hand_finds_its_own_targets() -> None:
+    """A network with perfect outputs finds nearly all boxes: two boxes may share a cell."""
+    examples = labelled.make_boxes(0, 40)
+    targets = by_hand.grid_targets(examples.answers, 12)
+    classes = np.eye(len(examples.labels))[targets[..., 5].astype(int)]
+    answers = np.concatenate([targets[..., :1] * 40 - 20, targets[..., 1:5], classes * 40], -1)
+    found = by_hand.grid_boxes(answers.astype(np.float32))
+    assert results.mean_precision(examples.answers, found) > 0.95

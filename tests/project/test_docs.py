@@ -1,0 +1,578 @@
+"""The documentation runs as written: every block of every page, from a clean import.
+
+The folder of a page has its data (DATA); blocks that cannot run here are listed with the reason
+(NOT_RUN). All other blocks must run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import yaml
+from aiohttp import web
+from PIL import Image
+
+import recordgen
+from pipelines.samples.digits import write_digits, write_scattered_digits
+from recordgen import cli
+from recordgen.tasks import TASKS
+from tests.conftest import encoded
+from tests.pages import ROOT, bare_import, blocks, first_missing, pages, run_page
+from tests.servers import serving as serving_http
+
+pytestmark = pytest.mark.once
+
+WITH_TFX_HERE = find_spec("tfx") is not None
+# Pages about TFX: nothing on them runs without it.
+ABOUT_TFX = ("docs/dataflow.md", "docs/pipeline.md", "docs/tfx.md", "docs/vertex.md")
+
+_CLOUD = "needs an account of Google's cloud"
+_CONTAINERS = "needs a container engine; tests with the mark `container` run the image"
+_INSTALLS = "installs packages; test_extras looks for the extras in pyproject.toml"
+_CLUSTER = "starts servers; tests/beam/test_runners.py converts on all of these runners"
+_STORES = "needs buckets; tests/storage/test_storage_emulated.py converts from and to emulated ones"
+_PIPELINE = "runs for minutes; tests/pipelines/test_demo.py runs pipelines"
+
+# page: start of a command, or first line of a Python block → reason why it does not run here.
+NOT_RUN: dict[str, dict[str, str]] = {
+    "README.md": {
+        "git clone": "this is the clone",
+        "pip install": _INSTALLS,
+        "make demo": _PIPELINE,
+    },
+    "CONTRIBUTING.md": {"make ": "what runs this test"},
+    "docs/convert.md": {
+        "recordgen convert labels.csv out --resume": "needs a run that was killed; see test_resume",
+        "import pandas as pd": _CLOUD,
+    },
+    "docs/dataflow.md": {
+        "gcloud ": _CLOUD,
+        "docker ": _CONTAINERS,
+        "recordgen convert gs://": _CLOUD,
+    },
+    "docs/image.md": {
+        "make image": _CONTAINERS,
+        "scripts/image": _CONTAINERS,
+        "docker ": _CONTAINERS,
+        "RECORDGEN_IMAGE=": _CONTAINERS,
+    },
+    "docs/kubeflow.md": {
+        "python -m pipelines.kubeflow --run-local": _CONTAINERS,
+        "# digits.py": _CONTAINERS,
+    },
+    "docs/pipeline.md": {
+        "python -m pipelines.local": _PIPELINE,
+        "cp checked/schema.pbtxt": _PIPELINE,
+        "python -m pipelines.spans": _PIPELINE,
+        "python -m pipelines.lineage": "needs a pipeline that has run; see tests/pipelines",
+        "import tensorflow as tf": "needs a pushed model; tests/training/test_run_fn.py calls one",
+    },
+    "docs/reading.md": {
+        "strategy = tf.distribute.MultiWorkerMirroredStrategy()": (
+            "must be the first that a program does with TensorFlow; see test_distribution"
+        ),
+    },
+    "docs/runners.md": {
+        "pip install": _INSTALLS,
+        "dask ": _CLUSTER,
+        "python -m apache_beam.runners": _CLUSTER,
+        "recordgen convert labels.csv out -- --runner=": _CLUSTER,
+        "recordgen convert labels.csv out -- --direct_num_workers": _CLUSTER,
+        "recordgen convert gs://": _CLOUD,
+    },
+    "docs/storage.md": {"recordgen convert ": _STORES},
+    "docs/tasks/your-own.md": {"pip install": "the fixture text_pairs installs the package"},
+    "docs/vertex.md": {"gcloud ": _CLOUD},
+}
+
+# Optional imports: in environments without them, a block is only compiled.
+OPTIONAL = {"tfx": "the leg without TFX", "torch": "no package of the project asks for it"}
+
+Run = Callable[[str], Path]
+
+
+class Samples:
+    """Data that several pages use, made on first use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @cached_property
+    def digits(self) -> Path:
+        """The folder of 400 scanned digits, with ``digits.csv``."""
+        return Path(write_digits(str(self._folder / "digits"), 400)).parent
+
+    def converted(self, name: str, source: Path, **options: Any) -> Path:
+        """Return the output folder of a converted import file."""
+        output = self._folder / name
+        if not output.exists():
+            recordgen.convert(str(source), output, **options)
+        return output
+
+    @cached_property
+    def detections(self) -> Path:
+        """Sixty converted images of digits with boxes."""
+        source = write_scattered_digits(str(self._folder / "scenes"), 60)
+        return self.converted("detections", Path(source))
+
+    @cached_property
+    def photos(self) -> Path:
+        """A folder of 120 small photos by class."""
+        folder = self._folder / "photos"
+        for number in range(120):
+            kind, hue = (("daisy", (230, 230, 200)), ("rose", (190, 30, 60)))[number % 2]
+            noise = np.random.default_rng(number).integers(-25, 26, (48, 64, 3))
+            pixels = np.clip(np.asarray(hue) + noise, 0, 255).astype(np.uint8)
+            (folder / kind).mkdir(parents=True, exist_ok=True)
+            photo = encoded(Image.fromarray(pixels), "JPEG")
+            (folder / kind / f"{number:03d}.jpg").write_bytes(photo)
+        return folder
+
+
+def _labels(samples: Samples, folder: Path) -> None:
+    (folder / "images").symlink_to(samples.digits / "images")
+    shutil.copy(samples.digits / "digits.csv", folder / "labels.csv")
+
+
+def _readme(samples: Samples, folder: Path) -> None:
+    _labels(samples, folder)
+    (folder / "photos").symlink_to(samples.photos)
+
+
+def _convert(samples: Samples, folder: Path) -> None:
+    _labels(samples, folder)
+    lines = (folder / "labels.csv").read_text().splitlines(keepends=True)
+    (folder / "monday.csv").write_text("".join(lines[:50]))
+    (folder / "tuesday.csv").write_text("".join(lines[:80]))
+    splits = ("TRAIN", "TRAIN", "TRAIN", "TEST")
+    paths = [line.split(",", 1)[1] for line in lines[:200]]
+    cifar = "".join(f"{splits[number % 4]},{path}" for number, path in enumerate(paths))
+    (folder / "cifar.csv").write_text(cifar)
+    (folder / "detections").symlink_to(samples.detections)
+    scans = ["image_uri,label,patient_id\n"]
+    for number, line in enumerate(lines[:40]):
+        _, image, label = line.rstrip("\n").split(",")
+        patient = f"patient{number % 10}"
+        (folder / "scans" / patient).mkdir(parents=True, exist_ok=True)
+        name = f"scans/{patient}/{number}.png"
+        (folder / name).symlink_to(folder / image)
+        scans.append(f"{name},{label},{patient}\n")
+    (folder / "scans.csv").write_text("".join(scans))
+
+
+def _reading(samples: Samples, folder: Path) -> None:
+    (folder / "out").symlink_to(samples.converted("out", samples.digits / "digits.csv"))
+    (folder / "detections").symlink_to(samples.detections)
+    (folder / "others").mkdir()
+    for path in samples.detections.glob("Split-train/*"):
+        shutil.copy(path, folder / "others" / f"{path.name}.tfrecord")
+    reviews = ROOT / "examples/text_classification/reviews.csv"
+    (folder / "reviews").symlink_to(samples.converted("reviews", reviews))
+
+
+def _diff(samples: Samples, folder: Path) -> None:
+    """Fifty images on Monday; on Tuesday one is gone, three are new, and others have changed."""
+    (folder / "images").symlink_to(samples.digits / "images")
+    rows = {
+        f"images/{number:04d}.png": ["TRAIN" if number < 40 else "TEST", str(number % 10)]
+        for number in range(50)
+    }
+    lines = [",".join((split, uri, label)) for uri, (split, label) in rows.items()]
+    (folder / "monday.csv").write_text("\n".join(lines))
+    shutil.copy(samples.digits / "images/0017.png", folder / "scan.png")
+    del rows["images/0005.png"]
+    rows["images/0008.png"][1] = "3"
+    rows["images/0041.png"][0] = "TRAIN"
+    rows |= {"images/0060.png": ["TRAIN", "0"], "images/0061.png": ["TEST", "1"]}
+    rows["scan.png"] = ["TEST", "7"]
+    lines = [",".join((split, uri, label)) for uri, (split, label) in rows.items()]
+    (folder / "tuesday.csv").write_text("\n".join(lines))
+
+
+def _declared(samples: Samples, folder: Path) -> None:
+    for number in range(3):
+        shutil.copy(samples.digits / f"images/{number:04d}.png", folder / f"{number}.png")
+    rows = ("TRAIN,0.png,3,siamese", "TRAIN,1.png,2,persian", "TEST,2.png,7,siamese")
+    (folder / "pets.csv").write_text("\n".join(["split,front,age,breed", *rows]))
+    columns = {"split": "split", "front": "image", "age": "int", "breed": "label"}
+    (folder / "columns.json").write_text(json.dumps(columns))
+
+
+def _pipeline(_: Samples, folder: Path) -> None:
+    (folder / "data").mkdir()
+    (folder / "data/import.csv").write_text("TRAIN,a.png,a\n")
+    columns = {"use": "split", "photo": "image", "kind": "label"}
+    (folder / "columns.json").write_text(json.dumps(columns))
+
+
+def _tfrecorder(samples: Samples, folder: Path) -> None:
+    """A clone of TFRecorder: a folder of images, and CSVs with paths from two different folders."""
+    photos = sorted(samples.photos.rglob("*.jpg"))
+    paths = []
+    for split in ("TRAIN", "VALIDATION", "TEST"):
+        for label in ("cat", "goat"):
+            path = Path("tfrecorder/test_data/images", split, label, f"{label}-640x480.jpg")
+            (folder / path).parent.mkdir(parents=True)
+            shutil.copy(photos.pop(), folder / path)
+            paths.append((split, path, label))
+    (folder / "samples").mkdir()
+    for csv, top in (("samples/data.csv", "../"), ("tfrecorder/test_data/data.csv", "")):
+        rows = "".join(f"{split},{top}{path},{label}\n" for split, path, label in paths)
+        (folder / csv).write_text(f"split,image_uri,label\n{rows}")
+    header = "Survived,Pclass,Name,Sex,Age,Siblings/Spouses Aboard,Fare"
+    rows = '0,3,"Braund, Mr. Owen",male,22,1,7.25\n1,1,Mrs. Cumings,female,38,1,71.3\n'
+    (folder / "titanic.csv").write_text(f"{header}\n{rows}")
+
+
+# In addition to examples/, which every page has as in a clone.
+DATA: dict[str, Callable[[Samples, Path], None]] = {
+    "README.md": _readme,
+    "docs/convert.md": _convert,
+    "docs/diff.md": _diff,
+    "docs/pipeline.md": _pipeline,
+    "docs/reading.md": _reading,
+    "docs/runners.md": _labels,
+    "docs/tasks/tables.md": _declared,
+    "docs/tfrecorder.md": _tfrecorder,
+}
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
+    return Samples(tmp_path_factory.mktemp("samples"))
+
+
+@pytest.fixture(scope="module")
+def folders() -> dict[str, Path]:
+    """The folders in which pages have run."""
+    return {}
+
+
+@pytest.fixture
+def run(
+    samples: Samples,
+    folders: dict[str, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    as_loud_as_before: None,
+) -> Run:
+    """Return a function that runs a page once and returns its folder."""
+
+    def run(page: str, replaced: dict[str, str] | None = None, **variables: str) -> Path:
+        if page not in folders:
+            folder = tmp_path_factory.mktemp("page")
+            (folder / "examples").symlink_to(ROOT / "examples")
+            DATA.get(page, lambda *_: None)(samples, folder)
+            skipped = {*NOT_RUN.get(page, {}), *_without_optional(page)}
+            monkeypatch.chdir(folder)
+            for name, value in variables.items():
+                monkeypatch.setenv(name, value)
+            # TensorFlow's own seed, as if unset: earlier trainings in this process have set one.
+            tf.random.set_seed(87654321)
+            with bare_import():
+                run_page(page, skipped, replaced or {})
+            folders[page] = folder
+        return folders[page]
+
+    return run
+
+
+def _without_optional(page: str) -> dict[str, str]:
+    missing = {name: why for name, why in OPTIONAL.items() if find_spec(name) is None}
+    return {
+        block.starts[0]: why
+        for block in blocks(page)
+        for name, why in missing.items()
+        if block.language == "python"
+        and re.search(rf"^(import|from) {name}\b", block.text, re.MULTILINE)
+    }
+
+
+# --- blocks -----------------------------------------------------------------------------------
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def has_blocks(page: str) -> bool:
+    return any(block.language in ("python", "console") for block in blocks(page))
+
+
+PLAIN = [page for page in pages() if has_blocks(page)]
+for _page in ("docs/kubeflow.md", "docs/vertex.md", "docs/dataflow.md", "docs/tasks/your-own.md"):
+    PLAIN.remove(_page)  # tested below, each with its own set-up
+
+
+@pytest.mark.parametrize("page", PLAIN)
+def test_page(page: str, run: Run) -> None:
+    """Every block of the page works as shown, in order."""
+    if page in ABOUT_TFX and not WITH_TFX_HERE:
+        pytest.skip("needs TFX")
+    run(page)
+
+
+def test_page_of_own_tasks(run: Run, text_pairs: None) -> None:
+    """The package on the page can be installed, and works as the page shows."""
+    run("docs/tasks/your-own.md")
+
+
+@pytest.mark.parametrize("page", ["docs/vertex.md", "docs/dataflow.md"])
+@pytest.mark.skipif(not WITH_TFX_HERE, reason="needs TFX")
+def test_page_of_a_cloud(page: str, run: Run, tmp_path: Path) -> None:
+    """Jobs are compiled, and a fake Vertex AI accepts them."""
+    from tests.vertex_service import serving, write_key
+
+    write_key(tmp_path / "key.json")
+    with serving() as service:
+        replaced = {
+            " --submit": f" --submit --endpoint {service.url}",
+            "pipelines.submit job.json": f"pipelines.submit job.json --endpoint {service.url}",
+        }
+        folder = run(page, replaced, GOOGLE_APPLICATION_CREDENTIALS=str(tmp_path / "key.json"))
+    starts = [command for command in commands(page) if command.startswith("python")]
+    asked = [line for line in starts if "--submit" in line or "pipelines.submit" in line]
+    assert len(service.requests) == len(asked)
+    assert json.loads((folder / "job.json").read_text())["runtimeConfig"]
+
+
+def commands(page: str) -> list[str]:
+    """Return all commands of a page."""
+    consoles = [block for block in blocks(page) if block.language == "console"]
+    return [command for block in consoles for command, _ in block.commands()]
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_block_is_run_or_listed(page: str) -> None:
+    """No command is hidden in a listing, all Python compiles, no listed block is obsolete."""
+    starts = []
+    for block in blocks(page):
+        where = f"{block.page}:{block.line}"
+        if block.language == "python":
+            if not block.text.startswith(">>>"):
+                compile(block.text, where, "exec")
+            starts += block.starts
+        elif block.language == "console":
+            starts += block.starts
+        elif block.language != "text":
+            hidden = r"(\$|make|pip|python3?|recordgen|docker|gcloud) "
+            lines = [line for line in block.text.splitlines() if re.match(hidden, line)]
+            assert not lines or block.language == "dockerfile", f"{where}: use ```console"
+    for listed in NOT_RUN.get(page, {}):
+        assert any(start.startswith(listed) for start in starts), f"{page}: {listed!r} is gone"
+
+
+def test_lines_that_are_shown() -> None:
+    """Shown lines appear in order; times, rates, sizes and the text at … may differ."""
+    output = "reading\nConverted 120 images (12 kB) in 0.3 s, 400 images/s\n  split  examples\n"
+    shown = ["Converted 120 images (98.5 kB) in 2.9 s, 1,619 images/s", "split examples"]
+    assert first_missing(shown, output) is None
+    assert first_missing(["…", "Converted 120 … images/s"], output) is None
+    assert first_missing(shown[::-1], output) == shown[0]
+    assert first_missing(["Converted 121 images (…"], output) == "Converted 121 images (…"
+
+
+def test_a_command_for_each_kind_of_data(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The README's table has a command for every task, and each detects its task."""
+    folder = run("README.md")
+    monkeypatch.chdir(folder)
+    found = re.findall(r"^\|.*\| `recordgen (convert .*)` \|$", text_of("README.md"), re.MULTILINE)
+    tasks = set()
+    for words in map(shlex.split, found):
+        assert cli.main(words) == 0, capsys.readouterr().err
+        tasks.add(recordgen.read_dataset(str(folder / words[2])).task)
+    assert tasks == set(TASKS)
+
+
+def test_claims_about_tfrecorder(run: Run) -> None:
+    """TFRecorder's CSV, folder and DataFrame give the same six examples, in the given splits."""
+    folder = run("docs/tfrecorder.md")
+    for name in ("from-csv", "from-folder", "from-df"):
+        dataset = recordgen.read_dataset(str(folder / name))
+        assert {name: split.examples for name, split in dataset.splits.items()} == {
+            "train": 2,
+            "eval": 2,
+            "test": 2,
+        }
+        assert dataset.labels == ("cat", "goat")
+    assert len(list((folder / "seen").iterdir())) == 2
+
+
+# --- commands that cannot run here are at least parsed ------------------------------------------
+
+
+def arguments_of(page: str, start: str) -> list[list[str]]:
+    """Return the arguments of all commands of a page that begin with ``start``."""
+    found = [shlex.split(line) for line in commands(page) if line.startswith(start)]
+    assert found
+    return found
+
+
+def test_dataflow_takes_the_flags() -> None:
+    """Recordgen and Beam accept the flags of the pages, and none is missing for Dataflow."""
+    from recordgen.beam import runners
+
+    for page in ("docs/dataflow.md", "docs/runners.md"):
+        for words in arguments_of(page, "recordgen convert gs://"):
+            split = words.index("--")
+            parsed = cli.build_parser().parse_args(words[1:split])
+            assert parsed.command == "convert"
+            runners._check_flags(words[split + 1 :])
+            runners._check_dataflow(words[split + 1 :])
+
+
+@pytest.mark.skipif(not WITH_TFX_HERE, reason="needs TFX")
+def test_the_local_pipeline_takes_its_arguments(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands of the page give a valid configuration."""
+    from pipelines import local
+
+    folder = run("docs/pipeline.md")
+    monkeypatch.chdir(folder)
+    for words in arguments_of("docs/pipeline.md", "python -m pipelines.local"):
+        config = local.to_config(local.build_parser().parse_args(words[3:]))
+        assert config.serving_dir == str(folder / "work/serving")
+
+
+def test_make_knows_its_targets() -> None:
+    """Every ``make TARGET`` on a page is in the Makefile."""
+    makefile = (ROOT / "Makefile").read_text()
+    for page in pages():
+        text = text_of(page)
+        named = set(re.findall(r"(?:^|`)(?:\w+=\S+ )*make ([a-z-]+)", text, re.MULTILINE))
+        for target in named:
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page}: make {target}"
+
+
+def test_extras() -> None:
+    """Every extra on a page can be installed."""
+    project = (ROOT / "pyproject.toml").read_text()
+    [section] = re.findall(r"^\[project\.optional-dependencies\]\n(.*?)^\[", project, re.M | re.S)
+    extras = set(re.findall(r"^(\w+) = \[", section, re.MULTILINE))
+    named = set()
+    for page in pages():
+        text = text_of(page)
+        named |= set(re.findall(r"`\[(\w+)\]`", text))
+        installs = re.findall(r"pip install (\S+)", text)
+        assert not [what for what in installs if what.startswith("'recordgen[")], page
+        named |= {extra for what in installs for extra in re.findall(r"\[(\w+)\]", what)}
+    assert {"dask", "gcs", "s3", "http", "tfx", "kfp", "vertex", "pandas"} <= named <= extras
+
+
+# --- Kubeflow ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kubeflow_runs() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Fake KFP's API: return its URL, and the runs that were created."""
+    runs: list[dict[str, Any]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        experiment = {"experiment_id": "1", "display_name": "Default", "namespace": ""}
+        what = request.path.rpartition("/")[2]
+        if request.method == "POST" and what == "runs":
+            runs.append(await request.json())
+            return web.json_response({"run_id": "7", "display_name": "run"})
+        if what == "experiments":
+            listed = {"experiments": [experiment], "total_size": 1}
+            return web.json_response(experiment if request.method == "POST" else listed)
+        return web.json_response({"multi_user": False} if what == "healthz" else experiment)
+
+    with serving_http(answer) as url:
+        yield url, runs
+
+
+@pytest.fixture(scope="module")
+def vertex_service() -> Iterator[Any]:
+    """Fake Vertex AI."""
+    from tests.vertex_service import serving
+
+    with serving() as service:
+        yield service
+
+
+@pytest.fixture
+def kubeflow(
+    run: Run,
+    kubeflow_runs: tuple[str, list[dict[str, Any]]],
+    vertex_service: Any,
+    tmp_path: Path,
+) -> Path:
+    """The folder in which the blocks of docs/kubeflow.md have run."""
+    from tests.vertex_service import write_key
+
+    write_key(tmp_path / "key.json")
+    submit = "pipelines.submit recordgen.yaml"
+    replaced = {
+        "http://localhost:8080": kubeflow_runs[0],
+        submit: f"{submit} --endpoint {vertex_service.url}",
+    }
+    key = str(tmp_path / "key.json")
+    return run("docs/kubeflow.md", replaced, GOOGLE_APPLICATION_CREDENTIALS=key)
+
+
+def test_kubeflow_page(
+    kubeflow: Path, kubeflow_runs: tuple[str, list[dict[str, Any]]], vertex_service: Any
+) -> None:
+    """Steps and pipelines are compiled, and the clients submit one with its parameters."""
+    for name in ("flowers.yaml", "flowers-imported.yaml", "recordgen.yaml"):
+        text = (kubeflow / name).read_text()
+        assert next(iter(yaml.safe_load_all(text)))["schemaVersion"] == "2.1.0"
+    assert (kubeflow / "work/data/digits.csv").exists()
+    [sent] = kubeflow_runs[1]
+    given = sent["runtime_config"]["parameters"]
+    assert given["source"] == "gs://bucket/flowers/labels.csv"
+    assert (given["model"], given["epochs"]) == ("MobileNetV2", 5)
+    assert json.dumps(sent["pipeline_spec"]).count("recordgen.kubeflow") == 5
+    [submitted] = vertex_service.requests
+    values = submitted["body"]["runtimeConfig"]["parameterValues"]
+    assert (values["epochs"], values["allow_scheme"]) == (5, ["https"])
+
+
+def test_kubeflow_run_in_containers() -> None:
+    """The command's options are valid; tests/kubeflow/test_kubeflow_containers.py runs it."""
+    from pipelines import kubeflow
+
+    [words] = arguments_of("docs/kubeflow.md", "python -m pipelines.kubeflow --run-local")
+    args = kubeflow.build_parser().parse_args(words[3:])
+    assert (args.run_local, args.source) == ("work", "work/data/digits.csv")
+
+
+def test_vertex_takes_the_kubeflow_pipeline(kubeflow: Path) -> None:
+    """Vertex AI's client reads the same file and its parameters."""
+    aiplatform = pytest.importorskip("google.cloud.aiplatform")
+    from google.auth.credentials import AnonymousCredentials
+
+    def job_of(path: Path) -> dict[str, Any]:
+        made: dict[str, Any] = aiplatform.PipelineJob(
+            display_name="flowers",
+            template_path=str(path),
+            parameter_values={"source": "gs://bucket/flowers/labels.csv", "epochs": 5},
+            project="project",
+            location="europe-west4",
+            credentials=AnonymousCredentials(),
+        ).to_dict()
+        return made
+
+    made = job_of(kubeflow / "recordgen.yaml")
+    tasks = made["pipelineSpec"]["root"]["dag"]["tasks"]
+    assert tasks["train"]["retryPolicy"]["maxRetryCount"] == 2
+    assert tasks["train"]["cachingOptions"]["enableCache"]
+    # It also accepts the specification of a whole job, and ignores everything else in it.
+    with_more = {**made, "labels": {"team": "vision"}, "serviceAccount": "a@b", "network": "n"}
+    (kubeflow / "job.json").write_text(json.dumps(with_more))
+    assert job_of(kubeflow / "job.json") == made
+    assert made["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/pipelines"
+    assert made["runtimeConfig"]["parameterValues"]["epochs"] == 5

@@ -1,0 +1,177 @@
+"""`scripts/image` on fake machines with a fake engine; nothing is built.
+
+Each machine is a directory with its own PATH, home and copy of the script. The fake engine records
+its calls, and the tests read this record.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from recordgen.version import __version__
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Programs that scripts/image calls besides the engine.
+TOOLS = ("bash", "sh", "dirname", "env", "grep", "id", "mkdir", "rm", "sed", "timeout")
+
+# {info}, {base} and {run} are exit codes; with our own settings, `run` succeeds.
+ENGINE = """\
+#!/bin/sh
+echo "{name} $*" >>"{record}"
+case "$1 $2" in
+"info "*) exit {info} ;;
+"image inspect") exit {base} ;;
+"pull "*) exit 1 ;;
+"run "*) [ -n "$CONTAINERS_CONF" ] && exit 0; exit {run} ;;
+esac
+"""
+
+
+@dataclasses.dataclass
+class Machine:
+    """A fake machine under `root`."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.repository = self.root / "repository"
+        self.bin = self.root / "bin"
+        self.record = self.root / "calls"
+        (self.repository / "scripts").mkdir(parents=True)
+        (self.repository / "components/recordgen").mkdir(parents=True)
+        for name in ("scripts/image", "components/recordgen/version.py"):
+            shutil.copy(ROOT / name, self.repository / name)
+        self.bin.mkdir()
+        for tool in TOOLS:
+            (self.bin / tool).symlink_to(str(shutil.which(tool)))
+
+    def add_engine(self, name: str, *, info: int = 0, base: int = 0, run: int = 0) -> None:
+        program = self.bin / name
+        program.write_text(
+            ENGINE.format(name=name, record=self.record, info=info, base=base, run=run)
+        )
+        program.chmod(0o755)
+
+    def image(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.repository / "scripts" / "image", *arguments],
+            env={"PATH": str(self.bin), "HOME": str(self.root / "home"), **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def called(self, beginning: str) -> list[str]:
+        calls = self.record.read_text().splitlines() if self.record.exists() else []
+        return [call for call in calls if call.startswith(beginning)]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_without_an_engine_it_names_the_remedies(machine: Machine) -> None:
+    done = machine.image()
+    assert done.returncode == 1
+    assert "no container engine works here (tried: docker, podman, buildah)" in done.stderr
+    assert "apt install podman" in done.stderr
+
+
+def test_a_client_without_its_engine_counts_as_missing(machine: Machine) -> None:
+    machine.add_engine("docker", info=1)
+    machine.add_engine("podman")
+    assert machine.image().returncode == 0
+    assert len(machine.called("podman build")) == 1
+    assert machine.called("docker build") == []
+
+
+def test_an_engine_can_be_asked_for(machine: Machine) -> None:
+    machine.add_engine("docker")
+    machine.add_engine("podman")
+    assert "export ENGINE=podman\n" in machine.image("env", ENGINE="podman").stdout
+    done = machine.image(ENGINE="buildah")
+    assert (done.returncode, "(tried: buildah)" in done.stderr) == (1, True)
+
+
+def test_the_name_holds_the_version(machine: Machine) -> None:
+    machine.add_engine("docker")
+    machine.image("--build-arg=ACCELERATOR=gpu")
+    (call,) = machine.called("docker build")
+    assert f"--target recordgen --tag recordgen:{__version__} " in call
+    assert call.endswith(" --build-arg=ACCELERATOR=gpu .")
+
+
+def test_the_image_for_conversions_has_a_name_of_its_own(machine: Machine) -> None:
+    machine.add_engine("docker")
+    assert machine.image("convert").returncode == 0
+    (call,) = machine.called("docker build")
+    assert f"--target recordgen --tag recordgen:{__version__}-convert " in call
+    assert "--build-arg=LEG=no-tfx --build-arg=EXTRAS=gcs,s3,http" in call
+
+
+def test_settings_of_pip_that_name_an_index_are_handed_over(machine: Machine) -> None:
+    machine.add_engine("docker")
+    settings = machine.root / "home/.config/pip/pip.conf"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[global]\nindex-url = https://mirror.example/simple\n")
+    machine.image()
+    assert f"--secret=id=pip,src={settings}" in machine.called("docker build")[0]
+
+
+def test_a_machine_that_allows_less_gets_settings_of_our_own(machine: Machine) -> None:
+    """The second call and `scripts/image env` use the settings that the first one wrote."""
+    machine.add_engine("podman", run=126)
+    assert machine.image().returncode == 0
+    settings = machine.repository / ".containers/containers.conf"
+    assert "default_ulimits = " in settings.read_text()
+    assert "--isolation=chroot" in machine.called("podman build")[0]
+    assert machine.image("env").stdout.splitlines() == [
+        "export ENGINE=podman",
+        f"export RECORDGEN_IMAGE=recordgen:{__version__}",
+        f"export CONTAINERS_CONF={settings}",
+    ]
+
+
+def test_settings_that_do_not_help_are_not_left_behind(machine: Machine) -> None:
+    machine.add_engine("docker", run=126)
+    done = machine.image()
+    assert (done.returncode, "docker cannot run a container here" in done.stderr) == (1, True)
+    assert not (machine.repository / ".containers").exists()
+
+
+def test_a_base_out_of_reach_needs_debootstrap(machine: Machine) -> None:
+    machine.add_engine("podman", base=1)
+    done = machine.image()
+    assert done.returncode == 1
+    assert "cannot be pulled" in done.stderr
+    assert "apt install debootstrap" in done.stderr
+
+
+def test_the_image_of_the_tests_is_built_after_the_image(machine: Machine) -> None:
+    machine.add_engine("docker")
+    assert machine.image("build-test").returncode == 0
+    tags = [call.split("--tag ")[1].split()[0] for call in machine.called("docker build")]
+    assert tags == [f"recordgen:{__version__}", f"recordgen:{__version__}-test"]
+
+
+def test_buildah_alone_builds_and_runs_no_tests(machine: Machine) -> None:
+    machine.add_engine("buildah")
+    assert machine.image().returncode == 0
+    done = machine.image("test")
+    assert (done.returncode, "install podman as well" in done.stderr) == (1, True)
+
+
+def test_an_unknown_argument_is_refused(machine: Machine) -> None:
+    machine.add_engine("podman")
+    done = machine.image("biuld")
+    assert (done.returncode, "unknown argument 'biuld'" in done.stderr) == (1, True)

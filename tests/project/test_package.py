@@ -1,0 +1,227 @@
+"""The package as a whole: public names, imports, installation."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import recordgen
+from tests.conftest import COMPONENTS, run_python
+
+HEAVY = ("tensorflow", "apache_beam", "tfx", "kfp", "pandas", "numpy", "PIL")
+
+# modules that a fresh process imports in order, modules that must not be loaded afterwards
+LIGHT = [
+    ("recordgen", HEAVY),
+    ("recordgen.cli", HEAVY),
+    ("recordgen.rows.row", HEAVY),
+    ("recordgen.dataset.splits", HEAVY),
+    ("recordgen.dataset.vocabulary", HEAVY),
+    ("recordgen.features", HEAVY),
+    ("recordgen.dataset.manifest", HEAVY),
+    ("recordgen.sources", HEAVY),
+    ("recordgen.tasks", (*HEAVY, "pyarrow")),
+    ("recordgen.planning.plan", HEAVY),
+    ("recordgen.kubeflow.__main__", HEAVY),
+    ("recordgen.training", (*HEAVY, "keras")),
+    ("recordgen.comparing.api", ("tensorflow", "apache_beam", "tfx", "kfp", "PIL")),
+    ("recordgen.report.inspection", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.shards.write", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.conversion.api", ("tensorflow", "apache_beam", "grpc", "tfx", "kfp")),
+    ("recordgen.reading", ("apache_beam", "tfx", "kfp")),
+    ("recordgen.training.run", ("apache_beam", "tfx", "kfp")),
+]
+
+IMPORTS = """
+import importlib, sys
+for module, heavy in eval(sys.argv[1]):
+    importlib.import_module(module)
+    assert not set(heavy) & set(sys.modules), (module, set(heavy) & set(sys.modules))
+"""
+
+
+def test_imports_stay_light() -> None:
+    """A fresh process shows that imports load no heavy modules."""
+    done = run_python("-W", "ignore", "-c", IMPORTS, repr(LIGHT))
+    assert done.returncode == 0, done.stderr
+
+
+# As if only the packages of `pip install recordgen` were installed.
+BASE_ALONE = """
+import sys
+
+EXTRAS = ("absl", "apache_beam", "gcsfs", "keras", "kfp", "pandas", "s3fs", "tensorflow", "tfx")
+CLOUD = ("google.api_core", "google.auth", "google.cloud")
+
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in EXTRAS or name.startswith(CLOUD):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Missing())
+import recordgen
+from recordgen.beam.runners import carrier_factory
+from recordgen.cli import main
+
+for command in sys.stdin.read().splitlines():
+    print(command, "->", main(command.split()), flush=True)
+for use in (
+    lambda: recordgen.train_dataset("out"),
+    lambda: recordgen.reading,
+    lambda: carrier_factory(["--runner=DirectRunner", "--direct_num_workers=2"]),
+):
+    try:
+        use()
+    except recordgen.RecordgenError as exc:
+        print(exc)
+found = {name for name in sys.modules if name.split(".")[0] in EXTRAS or name.startswith(CLOUD)}
+assert not found - {"google.cloud"}, found  # a namespace that .pth files make
+"""
+
+
+def test_the_base_needs_no_extra(make_images: Callable[[int], list[Path]], tmp_path: Path) -> None:
+    """Without extras it converts, checks, inspects and reports; other calls name the remedy."""
+    splits = ("TRAIN", "VALIDATION", "TEST")
+    rows = (f"{splits[n % 3]},{path},{n % 2}\n" for n, path in enumerate(make_images(6)))
+    (tmp_path / "labels.csv").write_text("".join(rows))
+    commands = (
+        *("convert labels.csv out", "check labels.csv", "inspect out", "report out"),
+        *("diff out out", "card out", "croissant out"),
+    )
+    remote = ("convert gs://bucket/a.csv b", "convert s3://bucket/a.csv b")
+    done = run_python(
+        *("-W", "ignore", "-c", BASE_ALONE), input="\n".join((*commands, *remote)), cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if " -> " in line] == [
+        *(f"{command} -> 0" for command in commands),
+        *(f"{command} -> 1" for command in remote),
+    ]
+    needs = "needs tensorflow, which is not installed: pip install 'recordgen[tensorflow]'"
+    assert lines[-3:] == [
+        f"recordgen.train_dataset {needs}",
+        f"recordgen.reading {needs}",
+        "--runner=DirectRunner --direct_num_workers=2 needs Beam, which is not installed: "
+        "pip install 'recordgen[beam]'",
+    ]
+    for extra in ("gcs", "s3"):
+        assert "needs a package: " in done.stderr
+        assert f"; pip install 'recordgen[{extra}]'" in done.stderr
+
+
+def test_the_import_is_small() -> None:
+    """`import recordgen` loads only two of its modules, and a few of Python's."""
+    code = "import sys; a = set(sys.modules); import recordgen; print(*set(sys.modules) - a)"
+    loaded = run_python("-c", code).stdout.split()
+    assert {name for name in loaded if name.startswith("recordgen")} == {
+        "recordgen",
+        "recordgen.version",
+    }
+    assert len(loaded) < 60
+
+
+def test_help_loads_next_to_nothing() -> None:
+    """`recordgen --help` is fast: it loads no module that reads or processes data."""
+    code = (
+        "import sys; before = set(sys.modules)\n"
+        "from recordgen.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print(*sorted(set(sys.modules) - before))\n"
+    )
+    loaded = run_python("-W", "ignore", "-c", code).stdout.splitlines()[-1].split()
+    others = {name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names)
+    assert others == {"recordgen"}
+    assert not {
+        "recordgen.conversion.api",
+        "recordgen.runs.staging",
+        "recordgen.storage.remote",
+    } & set(loaded)
+
+
+def test_public_names_exist() -> None:
+    """Every name in __all__ can be imported and is in dir(); others are an AttributeError."""
+    assert sorted(recordgen.__all__) == recordgen.__all__
+    for name in recordgen.__all__:
+        assert getattr(recordgen, name) is not None
+        assert name in dir(recordgen)
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = recordgen.nonsense
+
+
+# Public module, its real module.
+MODULES = {
+    "errors": "errors",
+    "features": "features",
+    "logs": "console.logs",
+    "progress": "runs.progress",
+    "quiet": "console.quiet",
+    "reading": "reading",
+    "training": "training",
+    "types": "types",
+}
+
+
+def test_public_modules_after_a_bare_import() -> None:
+    """``recordgen.features`` needs no import of its own, and is loaded on first use."""
+    code = (
+        "import sys, recordgen\n"
+        f"modules = {MODULES}\n"
+        "assert not {f'recordgen.{where}' for where in modules.values()} & set(sys.modules)\n"
+        "assert {*modules, 'examplegen'} <= set(dir(recordgen))\n"
+        "for name, where in modules.items():\n"
+        "    assert getattr(recordgen, name).__name__ == f'recordgen.{where}', name\n"
+        "print(recordgen.reading.decode_images.__name__)\n"
+        "print(len(recordgen.features.STATISTICS_ALLOWLIST) > 0)\n"
+    )
+    done = run_python("-W", "ignore", "-c", code)
+    assert done.stdout == "decode_images\nTrue\n", done.stderr
+
+
+def test_public_functions_are_not_hidden_by_modules() -> None:
+    """After the import of every module, recordgen.convert is still a function."""
+    code = (
+        "import importlib, pkgutil, recordgen\n"
+        "import recordgen.conversion.api, recordgen.planning.plan, recordgen.dataset.manifest\n"
+        "import recordgen.comparing.api, recordgen.writing.api\n"
+        "print(*(callable(getattr(recordgen, name)) for name in\n"
+        "    ('convert', 'plan', 'check', 'diff', 'write')))\n"
+    )
+    assert run_python("-W", "ignore", "-c", code).stdout == "True True True True True\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["import pandas as pd, recordgen", "import recordgen\nimport pandas as pd"],
+    ids=["pandas first", "recordgen first"],
+)
+def test_accessor_in_either_order(lines: str) -> None:
+    """df.tensorflow exists after both imports, in either order."""
+    code = f"{lines}\nprint(pd.DataFrame().tensorflow.to_tfr.__name__)"
+    done = run_python("-W", "ignore", "-c", code)
+    assert done.stdout == "to_tfrecord\n", done.stderr
+
+
+def test_every_module_has_a_docstring() -> None:
+    """Every module has a docstring."""
+    for path in (COMPONENTS / "recordgen").rglob("*.py"):
+        assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def test_repository_is_self_contained() -> None:
+    """No file contains a registry host or a path of a developer's machine."""
+    root = Path(__file__).parents[2]
+    words = ["pypi.org", "files.python" + "hosted", "/root/", "/home/"]
+    for folder in ("components", "pipelines", "scripts", "locks", "docs", "benchmarks", ".ci"):
+        for path in (root / folder).rglob("*"):
+            if path.is_file() and path.suffix != ".pyc":
+                text = path.read_text(encoding="utf-8", errors="replace")
+                assert not [word for word in words if word in text], path

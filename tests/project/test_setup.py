@@ -1,0 +1,577 @@
+"""`scripts/setup` on fake machines with fakes of Python, uv and libc; nothing is installed.
+
+Each machine is a directory with its own PATH, home and copy of the repository's set-up files. The
+fake uv records its calls, and the tests read this record.
+"""
+
+import dataclasses
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).resolve().parents[2]
+LEGS = ("tfx-1.21", "tfx-1.16", "no-tfx")
+
+# Programs that scripts/setup calls besides the fakes.
+TOOLS = (
+    "bash",
+    "sh",
+    "cat",
+    "cp",
+    "cut",
+    "dirname",
+    "head",
+    "mkdir",
+    "mv",
+    "rm",
+    "sha256sum",
+    "sort",
+)
+
+PYTHON = """\
+#!/bin/sh
+case "$1 $2" in
+*Python.h*) echo "{version} {headers} {behind}" ;;
+"-c "*) exit 0 ;;
+"-m pip") [ -n "{pip}" ] || exit 1
+    [ "$3" != install ] || { mkdir -p "$6/bin" && cp "{uv}" "$6/bin/uv"; } ;;
+*) exit 1 ;;
+esac
+"""
+
+BROKEN_SHIM = """\
+#!/bin/sh
+echo "pyenv: python3.10: command not found" >&2
+exit 127
+"""
+
+UV = """\
+#!/bin/sh
+[ "$1" = --version ] && exit 0
+[ "$1 $2" = "python dir" ] && { echo "{managed}"; exit 0; }
+echo "$* [index=$UV_DEFAULT_INDEX]" >>"{record}"
+case "$1 $2" in
+"venv "*) for folder; do :; done; mkdir -p "$folder/bin" && cp "{empty}" "$folder/bin/python" ;;
+"python install") sh "{download}" ;;
+"pip sync") [ ! -e "{sync_fails}" ] ;;
+esac
+"""
+
+
+def write_program(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@dataclasses.dataclass
+class Machine:
+    """A fake machine under `root`."""
+
+    root: Path
+
+    def __post_init__(self):
+        self.repository = self.root / "repository"
+        self.bin = self.root / "bin"
+        self.managed = self.root / "managed"  # Pythons that uv has installed
+        self.record = self.root / "uv-calls"
+        self.sync_fails = self.root / "sync-fails"
+        self.download = self.root / "download"  # the effect of `uv python install`
+        for name in ("scripts", "locks"):
+            shutil.copytree(ROOT / name, self.repository / name)
+        for name in ("pyproject.toml", "setup.py"):
+            shutil.copy(ROOT / name, self.repository)
+        self.bin.mkdir()
+        for tool in TOOLS:
+            (self.bin / tool).symlink_to(shutil.which(tool))
+        self.add_glibc("2.36")
+        self.add_program("uname", "#!/bin/sh\n[ $1 = -m ] && echo x86_64 || echo Linux\n")
+        self.add_program("c++", "#!/bin/sh\n")
+        self.empty = self.add_program("empty", "#!/bin/sh\n")
+        self.uv = self.add_program("uv", self.fill(UV))
+        self.download.write_text("exit 1\n")
+
+    def fill(self, template, **values):
+        names = ("managed", "record", "sync_fails", "download", "empty")
+        places = {name: getattr(self, name) for name in names}
+        for name, value in (places | values).items():
+            template = template.replace("{" + name + "}", str(value))
+        return template
+
+    def add_program(self, name, text):
+        return write_program(self.bin / name, text)
+
+    def add_glibc(self, version):
+        self.add_program("getconf", f"#!/bin/sh\necho glibc {version}\n")
+
+    def add_python(self, path, version, *, headers="headers", pip="", behind="$0"):
+        values = {"version": version, "headers": headers, "pip": pip, "behind": behind}
+        text = self.fill(PYTHON, **values, uv=self.root / "uv-kept")
+        return write_program(self.root / path, text)
+
+    def hide_uv(self):
+        """Remove uv: only the fake Python's pip can install it."""
+        self.uv.rename(self.root / "uv-kept")
+
+    def set_up(self, *, path=(), **variables):
+        environment = {
+            "PATH": os.pathsep.join([*(str(self.root / entry) for entry in path), str(self.bin)]),
+            "HOME": str(self.root / "home"),
+        }
+        script = self.repository / "scripts" / "setup"
+        return subprocess.run(
+            ["bash", script],
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def calls(self):
+        return self.record.read_text().splitlines() if self.record.exists() else []
+
+    def called(self, beginning):
+        return [call for call in self.calls() if call.startswith(beginning)]
+
+    def python_used(self):
+        (call,) = self.called("venv")
+        return call.split("--python ")[1].split(" .venv")[0]
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+# --- which leg
+
+
+@pytest.mark.parametrize(
+    ("glibc", "leg"),
+    # Debian 11, Ubuntu 22.04, Debian 12, just too old, Ubuntu 24.04, Debian 13, a later one
+    [
+        ("2.31", "tfx-1.16"),
+        ("2.35", "tfx-1.16"),
+        ("2.36", "tfx-1.16"),
+        ("2.38", "tfx-1.16"),
+        ("2.39", "tfx-1.21"),
+        ("2.41", "tfx-1.21"),
+        ("2.100", "tfx-1.21"),
+    ],
+)
+def test_glibc_decides_the_leg(machine, glibc, leg):
+    machine.add_glibc(glibc)
+    machine.add_python("bin/python3.10", "3.10")
+    result = machine.set_up()
+    assert result.returncode == 0, result.stderr
+    (sync,) = machine.called("pip sync")
+    assert f"locks/{leg}.txt" in sync
+
+
+def test_other_processors_get_the_leg_without_tfx(machine):
+    machine.add_program("uname", "#!/bin/sh\n[ $1 = -m ] && echo aarch64 || echo Linux\n")
+    machine.add_python("bin/python3", "3.12", headers="no-headers")
+    assert machine.set_up().returncode == 0
+    assert "locks/no-tfx.txt" in machine.called("pip sync")[0]
+
+
+def test_other_systems_are_refused(machine):
+    machine.add_program("uname", "#!/bin/sh\n[ $1 = -m ] && echo arm64 || echo Darwin\n")
+    result = machine.set_up()
+    assert result.returncode == 1
+    assert "locks are for Linux (this is Darwin)" in result.stderr
+
+
+@pytest.mark.parametrize("leg", LEGS)
+def test_the_user_can_choose_the_leg(machine, leg):
+    machine.add_python("bin/python3.10", "3.10")
+    assert machine.set_up(LEG=leg).returncode == 0
+    assert f"locks/{leg}.txt" in machine.called("pip sync")[0]
+
+
+def test_an_unknown_leg_is_refused(machine):
+    result = machine.set_up(LEG="tfx-2")
+    assert result.returncode == 1
+    assert "LEG must be tfx-1.21, tfx-1.16 or no-tfx (got 'tfx-2')" in result.stderr
+
+
+# --- which Python
+
+
+def test_a_broken_shim_is_skipped_for_the_next_on_path(machine):
+    write_program(machine.root / "shims/python3.10", BROKEN_SHIM)
+    good = machine.add_python("bin/python3.10", "3.10")
+    result = machine.set_up(path=["shims"])
+    assert result.returncode == 0, result.stderr
+    assert machine.python_used() == str(good)
+    assert "skipping" in result.stderr
+
+
+def test_behind_a_broken_shim_pyenv_is_searched(machine):
+    """The newest patch release wins, by number: 3.10.13 comes after 3.10.9."""
+    write_program(machine.root / "shims/python3.10", BROKEN_SHIM)
+    machine.add_python("home/.pyenv/versions/3.10.9/bin/python3", "3.10")
+    good = machine.add_python("home/.pyenv/versions/3.10.13/bin/python3", "3.10")
+    machine.add_python("home/.pyenv/versions/3.1.0/bin/python3", "3.1")
+    assert machine.set_up(path=["shims"]).returncode == 0
+    assert machine.python_used() == str(good)
+
+
+def test_pyenv_elsewhere_is_found_by_its_variable(machine):
+    good = machine.add_python("else where/versions/3.10.13/bin/python3", "3.10")
+    assert machine.set_up(PYENV_ROOT=str(machine.root / "else where")).returncode == 0
+    assert machine.python_used() == str(good)
+
+
+def test_a_python_of_uv_is_found(machine):
+    good = machine.add_python("managed/cpython-3.10.20-linux-x86_64-gnu/bin/python3", "3.10")
+    assert machine.set_up().returncode == 0
+    assert machine.python_used() == str(good)
+    assert not machine.called("python install")
+
+
+def test_an_unnumbered_python3_is_used_if_its_version_fits(machine):
+    machine.add_glibc("2.41")
+    good = machine.add_python("bin/python3", "3.13")
+    assert machine.set_up().returncode == 0
+    assert machine.python_used() == str(good)
+
+
+def test_the_newest_fitting_python_is_preferred(machine):
+    machine.add_glibc("2.41")
+    machine.add_python("bin/python3.14", "3.14")
+    machine.add_python("bin/python3.10", "3.10")
+    good = machine.add_python("bin/python3.12", "3.12")
+    assert machine.set_up().returncode == 0
+    assert machine.python_used() == str(good)
+
+
+def test_a_python_named_by_the_user_comes_first(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    good = machine.add_python("mine/python", "3.10")
+    assert machine.set_up(PYTHON=str(good)).returncode == 0
+    assert machine.python_used() == str(good)
+
+
+def test_a_python_named_by_the_user_comes_before_newer_ones(machine):
+    machine.add_python("bin/python3.13", "3.13")
+    mine = machine.add_python("mine/python", "3.11")
+    assert machine.set_up(LEG="no-tfx", PYTHON=str(mine)).returncode == 0
+    assert machine.python_used() == str(mine)
+
+
+def test_tfx_needs_the_headers_of_python(machine):
+    machine.add_glibc("2.41")
+    machine.add_python("bin/python3.13", "3.13", headers="no-headers")
+    good = machine.add_python("bin/python3.11", "3.11")
+    result = machine.set_up()
+    assert machine.python_used() == str(good)
+    assert "apt install python3.13-dev" in result.stderr
+
+
+def test_tfx_needs_a_compiler(machine):
+    (machine.bin / "c++").unlink()
+    machine.add_python("bin/python3.10", "3.10")
+    result = machine.set_up()
+    assert result.returncode == 1
+    assert "apt install g++" in result.stderr
+    assert machine.set_up(LEG="no-tfx").returncode == 0
+
+
+def test_the_last_resort_is_a_download(machine):
+    machine.add_python("kept", "3.10")
+    place = machine.managed / "cpython-3.10.20-linux-x86_64-gnu" / "bin"
+    machine.download.write_text(f"mkdir -p {place} && cp {machine.root}/kept {place}/python3\n")
+    assert machine.set_up().returncode == 0
+    assert [call.split(" [")[0] for call in machine.called("python")] == ["python install 3.10"]
+    assert machine.python_used() == str(place / "python3")
+
+
+@pytest.mark.parametrize(
+    ("glibc", "wanted"), [("2.36", "3.10"), ("2.41", "3.13 or 3.12 or 3.11 or 3.10")]
+)
+def test_without_a_fitting_python_one_message_tells_what_helps(machine, glibc, wanted):
+    machine.add_glibc(glibc)
+    machine.add_python("bin/python3", "3.14")
+    result = machine.set_up()
+    assert result.returncode == 1
+    assert machine.called("python install")
+    assert f"needs Python {wanted}. One of these helps:" in result.stderr
+    for remedy in ("apt install", "pyenv install", "uv python install", "LEG=no-tfx make setup"):
+        assert result.stderr.count(remedy) == 1
+    assert not (machine.repository / ".venv").exists()
+
+
+# --- where uv comes from
+
+
+def test_a_missing_uv_is_fetched_with_pip(machine):
+    machine.hide_uv()
+    machine.add_python("bin/python3.10", "3.10", pip="yes")
+    result = machine.set_up()
+    assert result.returncode == 0, result.stderr
+    assert (machine.repository / ".setup/bin/uv").exists()
+    assert machine.called("pip sync")
+
+
+def test_a_broken_uv_counts_as_missing(machine):
+    machine.hide_uv()
+    machine.add_program("uv", BROKEN_SHIM)
+    machine.add_python("bin/python3.10", "3.10", pip="yes")
+    assert machine.set_up().returncode == 0
+    assert (machine.repository / ".setup/bin/uv").exists()
+
+
+def test_without_pip_and_venv_the_message_names_the_package(machine):
+    machine.hide_uv()
+    machine.add_python("bin/python3.10", "3.10", pip="")
+    result = machine.set_up()
+    assert result.returncode == 1
+    assert "apt install python3-venv" in result.stderr
+    assert not list(machine.repository.glob(".setup*"))
+
+
+def test_settings_of_pip_reach_uv(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    machine.set_up(PIP_INDEX_URL="https://mirror.example/simple")
+    assert "[index=https://mirror.example/simple]" in machine.called("pip sync")[0]
+
+
+def test_settings_of_uv_win_over_those_of_pip(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    machine.set_up(
+        PIP_INDEX_URL="https://mirror.example/simple", UV_DEFAULT_INDEX="https://own.example/"
+    )
+    assert "[index=https://own.example/]" in machine.called("pip sync")[0]
+
+
+# --- once, again, and after a failure
+
+
+def test_the_second_call_does_nothing(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    machine.set_up()
+    before = machine.calls()
+    result = machine.set_up()
+    assert result.returncode == 0
+    assert result.stderr == "setup: .venv is ready (tfx-1.16)\n"
+    assert machine.calls() == before
+
+
+def test_a_changed_lock_renews_what_is_installed(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    machine.set_up()
+    with (machine.repository / "locks/tfx-1.16.txt").open("a") as lock:
+        lock.write("something==1.0\n")
+    assert machine.set_up().returncode == 0
+    assert len(machine.called("venv")) == 1
+    assert len(machine.called("pip sync")) == 2
+
+
+def test_a_chosen_leg_stays_chosen(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    machine.set_up(LEG="no-tfx")
+    before = machine.calls()
+    assert machine.set_up().returncode == 0
+    assert machine.calls() == before
+
+
+def test_another_leg_replaces_the_environment(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    machine.set_up(LEG="no-tfx")
+    machine.set_up(LEG="tfx-1.16")
+    assert len(machine.called("venv")) == 2
+    assert "locks/tfx-1.16.txt" in machine.called("pip sync")[1]
+
+
+def test_an_interrupted_set_up_is_redone(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    machine.sync_fails.touch()
+    assert machine.set_up().returncode != 0
+    machine.sync_fails.unlink()
+    result = machine.set_up()
+    assert result.returncode == 0
+    assert "replacing .venv" in result.stderr
+    assert len(machine.called("venv")) == 2
+
+
+def test_an_interrupted_renewal_is_redone(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    machine.set_up()
+    (machine.repository / "setup.py").write_text("# changed\n")
+    machine.sync_fails.touch()
+    assert machine.set_up().returncode != 0
+    machine.sync_fails.unlink()
+    assert machine.set_up().returncode == 0
+    assert len(machine.called("venv")) == 2
+
+
+def test_a_moved_repository_is_set_up_again(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    machine.set_up()
+    machine.repository = machine.repository.rename(machine.root / "moved")
+    assert machine.set_up().returncode == 0
+    assert len(machine.called("pip sync")) == 2
+
+
+def test_a_foreign_environment_is_replaced_and_its_python_kept(machine):
+    """It may contain anything: only the Python behind it is used."""
+    behind = machine.add_python("opt/python3.10", "3.10")
+    machine.add_python("bin/python3.10", "3.10")
+    theirs = machine.add_python("repository/.venv/bin/python", "3.10", behind=behind)
+    left = theirs.with_name("left-over")
+    left.touch()
+    result = machine.set_up()
+    assert result.returncode == 0
+    assert machine.python_used() == str(behind)
+    assert not left.exists()
+    assert "replacing .venv" in result.stderr
+
+
+def test_a_foreign_environment_with_another_python_is_replaced(machine):
+    good = machine.add_python("bin/python3.10", "3.10")
+    machine.add_python("repository/.venv/bin/python", "3.9")
+    result = machine.set_up()
+    assert result.returncode == 0
+    assert machine.python_used() == str(good)
+    assert "replacing .venv" in result.stderr
+
+
+# --- what is committed
+
+
+LOCKS = sorted(path.stem for path in (ROOT / "locks").glob("*.txt"))
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_pin_everything_and_name_no_place(lock):
+    """Each line is `name==version`, maybe with a condition, and hashes: no URL, no option."""
+    text = (ROOT / "locks" / f"{lock}.txt").read_text()
+    comment, *requirements = re.split(r"^(?=\S)", text, flags=re.MULTILINE)[1:]
+    assert comment.startswith("# Made by `make lock`")
+    assert requirements
+    pin = r"[a-z0-9-]+==[^\s;/@]+( ; [^\n\\]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+\n"
+    for requirement in requirements:
+        assert re.fullmatch(pin, requirement), requirement
+
+
+def test_what_is_installed_has_the_hashes_of_a_lock(machine):
+    """This includes parts for extras, packages that compile a source, and uv itself."""
+    machine.add_python("bin/python3.10", "3.10")
+    for extras in ("", "kfp"):
+        assert machine.set_up(EXTRAS=extras).returncode == 0
+    for sync in machine.called("pip sync"):
+        assert "--require-hashes" in sync
+        assert "--constraint locks/tfx-1.16.txt --build-constraints locks/tfx-1.16.txt" in sync
+    installed = [
+        line
+        for name in ("Dockerfile", "scripts/setup")
+        for line in re.sub(r" *\\\n *", " ", (ROOT / name).read_text()).splitlines()
+        if re.search(r"\bpip (install|sync) ", line) and "--editable ." not in line
+    ]
+    assert len(installed) == 5
+    assert [line for line in installed if "--require-hashes" not in line] == []
+
+
+@pytest.mark.parametrize("leg", LEGS)
+def test_locks_hold_every_dependency(leg):
+    """Dependencies in pyproject.toml that `make lock` has not added are found."""
+    text = (ROOT / "locks" / f"{leg}.txt").read_text()
+    locked = set(re.findall(r"^([a-z0-9-]+)==", text, flags=re.MULTILINE))
+    elsewhere = 'extra == "tfx"' if leg == "no-tfx" else 'extra == "fuzz"'
+    declared = {
+        re.match(r"[\w.-]+", requirement).group().lower().replace("_", "-")
+        for requirement in importlib.metadata.requires("recordgen")
+        if elsewhere not in requirement
+    }
+    assert declared - locked - {"recordgen"} == set()  # extras name other extras of the package
+
+
+# Packages on which the tests marked `outside` or `inside` depend.
+SHARED = ("apache-beam", "dask", "gcsfs", "keras", "kfp", "numpy", "pillow", "s3fs", "tensorflow")
+
+
+@pytest.mark.parametrize("package", SHARED)
+def test_two_legs_share_what_decides_tests_of_one_of_them(package):
+    """Both legs need the same versions, because these tests run on only one of the legs."""
+    newest = {
+        re.findall(rf"^{package}==(\S+)", (ROOT / f"locks/{leg}.txt").read_text(), re.MULTILINE)[-1]
+        for leg in ("no-tfx", "tfx-1.21")
+    }
+    assert len(newest) == 1
+
+
+def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
+    """Checked only with the image's TensorFlow: other versions need other libraries."""
+    locked = (ROOT / "locks" / "tfx-1.21.txt").read_text()
+    if f"\ntensorflow=={importlib.metadata.version('tensorflow')} " not in locked:
+        pytest.skip("another TensorFlow than the image's")
+    lines = (ROOT / "locks" / "cuda.txt").read_text()
+    pinned = dict(re.findall(r"^(\S+)==(\S+)", lines, flags=re.MULTILINE))
+    asked = [
+        requirement
+        for requirement in map(Requirement, importlib.metadata.requires("tensorflow"))
+        if requirement.marker and requirement.marker.evaluate({"extra": "and-cuda"})
+        if not requirement.marker.evaluate({"extra": ""})
+    ]
+    assert {requirement.name for requirement in asked} <= set(pinned)
+    for requirement in asked:
+        assert requirement.specifier.contains(pinned[requirement.name]), requirement
+
+
+def test_extras_install_a_part_of_the_lock(machine):
+    """The image has neither the tests' packages nor other versions."""
+    machine.add_python("bin/python3.10", "3.10")
+    assert machine.set_up(EXTRAS="kfp,gcs").returncode == 0
+    (compiled,) = machine.called("pip compile")
+    assert "--constraint locks/tfx-1.16.txt --extra kfp --extra gcs --extra tfx" in compiled
+    assert ".venv/requirements.txt" in machine.called("pip sync")[0]
+
+
+def test_another_folder_can_be_set_up(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    assert machine.set_up(VENV=".venv-other").returncode == 0
+    assert (machine.repository / ".venv-other/.recordgen-setup").exists()
+    assert not (machine.repository / ".venv").exists()
+
+
+def test_the_command_is_installed():
+    (command,) = importlib.metadata.entry_points(group="console_scripts", name="recordgen")
+    assert command.value == "recordgen.cli:exit_main"
+
+
+def test_setup_py_makes_the_archive_that_beam_sends_to_workers(tmp_path):
+    """`--setup_file` runs `setup.py sdist`; a worker then installs the archive."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(
+        ROOT / "components", source / "components", ignore=shutil.ignore_patterns("*.egg-info")
+    )
+    subprocess.run(
+        [sys.executable, "setup.py", "--quiet", "sdist", "--dist-dir", tmp_path],
+        cwd=source,
+        check=True,
+        capture_output=True,
+    )
+    version = importlib.metadata.version("recordgen")
+    listing = subprocess.run(
+        ["tar", "tzf", tmp_path / f"recordgen-{version}.tar.gz"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    package = ROOT / "components" / "recordgen"
+    for file in (*package.rglob("*.py"), *package.rglob("*.html")):
+        assert f"recordgen-{version}/{file.relative_to(ROOT)}\n" in listing

@@ -1,0 +1,453 @@
+"""Declared tables: types, rows, and examples with any number of images."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordgen
+from recordgen import Schema, types
+from recordgen.dataset.vocabulary import build_vocabulary
+from recordgen.errors import SourceError, TooManyRejectsError, UsageError
+from recordgen.options import ConvertOptions
+from recordgen.records.example import parse_example
+from recordgen.rows.planned import PlannedRow
+from recordgen.tasks import Declared
+from recordgen.types import ColumnType
+from tests.conftest import encoded, noise, stored_examples
+from tests.servers import serving
+
+PAGE = (Path(__file__).parents[2] / "docs/tasks/tables.md").read_text(encoding="utf-8")
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+PAIRS = {
+    "split": types.SplitKey,
+    "left": types.ImageUri,
+    "right": "image",
+    "age": int,
+    "price": "FloatInput",
+    "vector": "floats",
+    "breed": "label",
+    "note": "text",
+    "rest": "ignored",
+}
+
+
+def records(output: Path) -> list[dict[str, Any]]:
+    """Return the features of all records, and their splits."""
+    return [{"split": name, **values} for name, values in stored_examples(output)]
+
+
+# type, value, value in the annotation
+VALUES = [
+    ("int", "3", 3),
+    ("int", "-0042", -42),
+    ("int", 3.0, 3),
+    ("int", np.float32(3), 3),
+    ("int", np.int64(-3), -3),
+    ("float", ".5", 0.5),
+    ("float", "1e-3", 0.001),
+    ("float", np.float64(0.1), 0.1),
+    ("float", "0.30000000000000004", 0.3),
+    ("floats", "[0.1, 0.2]", [0.1, 0.2]),
+    ("floats", "(1 2\t3)", [1, 2, 3]),
+    ("floats", "1,2", [1, 2]),
+    ("floats", "[]", []),
+    ("floats", np.array([1, 2]), [1, 2]),
+    ("floats", ["1", 2], [1, 2]),
+    ("floats[1]", 7, [7]),
+    ("floats", "", None),
+    ("int", " ", None),
+    ("float", None, None),
+    ("image", " ", None),
+    ("text", "", None),
+    ("text", " a ", " a "),
+    ("label", " a ", "a"),
+    ("text", 3.0, "3"),
+    ("int_label", "007", "7"),
+    ("label", "a b", "a b"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "found"), VALUES)
+def test_values(kind: str, value: Any, found: Any) -> None:
+    """A text in a CSV and its value in pandas are the same value; None is a missing value."""
+    assert ColumnType.of(kind).parse(value) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("int", "1_000"),
+        ("int", True),
+        ("int", "٣"),
+        ("float", "inf"),
+        ("float", "nan"),
+        ("float", "1e99"),
+        ("floats", [1, None]),
+        ("floats", [[1], [2]]),
+        ("int_label", "-1"),
+        ("text", b"bytes"),
+    ],
+)
+def test_values_that_do_not_fit(kind: str, value: Any) -> None:
+    """Values that only Python accepts are refused."""
+    with pytest.raises(ValueError, match=r"^must be .* \(got "):
+        ColumnType.of(kind).parse(value)
+
+
+def test_names_of_types() -> None:
+    """TFRecorder's names, as objects or text, and the short names declare the same columns."""
+    short = [name for name, *_ in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
+    named = [name for _, name in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
+    assert len(short) == 11
+    for one, other in zip(short, named, strict=True):
+        assert ColumnType.of(one) == ColumnType.of(other) == getattr(types, other)
+    schema = Schema(PAIRS)
+    assert Schema.from_json(json.dumps(schema.to_json())) == schema
+    assert repr(Schema({"a": "floats[3]"})) == "Schema({'a': 'floats[3]'})"
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "number": st.integers(-(1 << 63), (1 << 63) - 1),
+            "share": st.floats(width=32, allow_nan=False, allow_infinity=False),
+            "vector": st.lists(st.floats(-1, 1, width=32), max_size=3),
+            "note": st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"])),
+            "label": st.sampled_from(["", "cat", "dog"]),
+        }
+    )
+)
+def test_an_example_says_what_its_row_said(values: dict[str, Any]) -> None:
+    """Row → annotation → record → annotation, so --append recognises existing rows."""
+    kinds = {"number": "int", "share": "float", "vector": "floats", "note": "text"}
+    task = Declared(Schema({"photo": "image", **kinds, "label": "label"}))
+    given = {**values, "photo": "a.png"}
+    as_text = {name: str(value) for name, value in given.items()}
+    [said] = task.from_record(given, Counter())
+    assert task.from_record(as_text, Counter()) == [said]
+    row = PlannedRow(0, "a.csv", 1, said.uri, said.annotation, 0, "v", False)
+    image = encoded(noise(), "PNG")
+    made = task.make(row, [image], build_vocabulary(["cat", "dog"]), ConvertOptions())
+    assert task.said(parse_example(b"".join(made.record))) == said
+
+
+@pytest.fixture
+def pairs(make_images: MakeImages) -> list[str]:
+    """Return a header and twelve rows with two images each."""
+    images = make_images(12)
+    lines = ["note,split,left,right,age,price,vector,breed,other,rest"]
+    for number, left in enumerate(images):
+        use = ("TRAIN", "TEST", "VALIDATION", "")[number % 4]
+        lines.append(
+            f'"hi, {number}",{use},{left},images/{images[-1 - number].name},{number},{number}.5,'
+            f'"[{number}, 2]",{"cat" if number % 2 else ""},x,y'
+        )
+    return lines
+
+
+def test_two_images_per_row(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Each column is a separate feature, the record has both images, and nothing is lost."""
+    source = make_csv(pairs)
+    output = tmp_path / "out"
+    dataset = recordgen.convert(source, output, schema=Schema(PAIRS), shard_mb=0.002).dataset
+    assert (dataset.task, dataset.labels, dataset.examples) == ("declared", ("cat",), 12)
+    assert len(dataset.splits["train"].shards) > 1
+    found = {item["age"][0]: item for item in records(output)}
+    assert sorted(found) == list(range(12))
+    third = found[3]
+    assert set(third) == {"split", *dataset.features}
+    for side, number in (("left", 3), ("right", 8)):
+        data = (tmp_path / f"images/{number:04d}.jpg").read_bytes()
+        assert third[f"{side}/encoded"] == [data]
+        assert (third[f"{side}/format"], third[f"{side}/height"]) == ([b"jpeg"], [12])
+    assert third["right/source_id"] == [b"images/0008.jpg"]
+    assert (third["price"], third["vector"], third["note"]) == ([3.5], [3, 2], [b"hi, 3"])
+    assert (third["breed/text"], third["breed/label"]) == ([b"cat"], [0])
+    assert "breed/text" not in found[2]
+    assert sum(split.unlabelled for split in dataset.splits.values()) == 6
+    again = recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, resume=True)
+    assert again.unchanged
+    other = recordgen.convert(
+        source, tmp_path / "b", schema=PAIRS, shard_mb=0.002, beam_args=["--direct_num_workers=2"]
+    )
+    assert other.dataset.digest == dataset.digest
+    with pytest.raises(UsageError, match="cannot be distinguished from existing ones"):
+        recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, append=True)
+    with pytest.raises(UsageError, match="the schema has 2 columns of images"):
+        recordgen.convert(source, tmp_path / "c", schema=PAIRS, split_by="content")
+
+
+def test_two_images_of_which_one_is_called_image(make_images: MakeImages, tmp_path: Path) -> None:
+    """The names of two columns of images do not merge their features."""
+    [one, two] = make_images(2)
+    frame = pd.DataFrame({"image": [str(one)], "mask": [str(two)], "kind": ["x"]})
+    schema = {"image": "image", "mask": "image", "kind": "label"}
+    dataset = recordgen.convert(frame, tmp_path / "out", schema=schema).dataset
+    assert {"image/encoded", "mask/encoded", "kind/label"} < set(dataset.features)
+    [split] = dataset.splits
+    columns, _ = next(iter(recordgen.eval_dataset(tmp_path / "out", split=split)))
+    assert list(columns) == ["image", "mask"]
+
+
+def test_a_bad_image_among_several(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A row is rejected because of any of its images, and the message names the image."""
+    (tmp_path / "images/bad.jpg").write_bytes(b"\xff\xd8\xff no image")
+    (tmp_path / "images/empty.jpg").touch()
+    wrong = [pairs[1].replace("images/0011.jpg", name) for name in ("images/bad.jpg", "gone.jpg")]
+    wrong.append(pairs[1].replace("images/0011.jpg", "images/empty.jpg"))
+    result = recordgen.check(make_csv([*pairs, *wrong]), schema=PAIRS)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (14, "corrupt"),
+        (15, "missing_file"),
+        (16, "empty_file"),
+    ]
+    bad, gone, empty = (item.message for item in result.rejects)
+    assert bad.startswith("column 'right', images/bad.jpg: ")
+    assert "gone.jpg" in gone
+    assert empty == "images/empty.jpg: the file is empty (0 bytes)"
+    assert result.dataset.examples == 12
+
+
+def test_images_from_afar(tmp_path: Path) -> None:
+    """Each image of a row is fetched by its own size."""
+    from aiohttp import web
+
+    images = {f"/{number}.png": encoded(noise(8 + number, 6, number), "PNG") for number in range(6)}
+    lines = "".join(f"{n}.png,{5 - n}.png,{n}\n" for n in range(6))
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=images.get(request.path) or lines.encode())
+
+    with serving(answer) as url:
+        recordgen.convert(
+            f"{url}/pairs.csv", tmp_path / "out", schema={"a": "image", "b": "image", "n": "int"}
+        )
+    for item in records(tmp_path / "out"):
+        [number] = item["n"]
+        assert item["a/encoded"] == [images[f"/{number}.png"]]
+        assert item["b/encoded"] == [images[f"/{5 - number}.png"]]
+
+
+def test_no_images(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Rows of numbers and text are examples, even equal rows; a header is optional."""
+    lines = [f"{number % 3},{number % 3}.5,a,TRAIN" for number in range(30)]
+    schema = {"x": "int", "y": "float", "z": "ignored", "use": "split"}
+    dataset = recordgen.convert(make_csv(lines), tmp_path / "out", schema=schema).dataset
+    assert (dataset.examples, dataset.label_kind, set(dataset.splits)) == (30, "text", {"train"})
+    found = recordgen.load(tmp_path / "out", batch_size=30)["train"]
+    [batch] = found
+    assert sorted(batch["x"].numpy()) == sorted([0, 1, 2] * 10)
+    assert next(iter(recordgen.input_fn(tmp_path / "out", batch_size=4)))["y"].shape == (4,)
+    with pytest.raises(UsageError, match="the schema has no label column"):
+        recordgen.plan(make_csv(lines), schema=schema, shard_by="label")
+
+
+GAPS = """split,a,b,e,y,pair,many,w
+TRAIN,1,0.5," x ","cat ",[1 2],[1],2
+TRAIN,,, ,dog,,,
+TRAIN,3,1.5,z,,[3 4],[],0.5
+"""
+INFERRED = {"task": "tabular", "target_column": "y", "weight_column": "w"}
+GIVEN = {
+    "schema": {
+        "split": "split", "a": "int", "b": "float", "e": "text", "y": "label",
+        "pair": "floats[2]", "many": "floats", "w": "weight",
+    }
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [INFERRED, GIVEN])
+def test_a_missing_value_is_a_feature_left_out(
+    options: dict[str, Any], make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Gaps mean the same in inferred and declared tables; a row without a class is an example."""
+    output = tmp_path / "out"
+    dataset = recordgen.convert(make_csv(GAPS.splitlines()), output, **options).dataset
+    assert (dataset.examples, dataset.labels) == (3, ("cat", "dog"))
+    assert sum(split.unlabelled for split in dataset.splits.values()) == 1
+    found = records(output)
+    by_a = {item.get("a", [0])[0]: item for item in found}
+    assert {name: by_a[1][name] for name in "abe"} == {"a": [1], "b": [0.5], "e": [b" x "]}
+    assert not {"a", "b", "e", "pair", "many"} & set(by_a[0])
+    assert not {"y", "y/text", "y/label"} & set(by_a[3])
+    [every] = recordgen.eval_dataset(output, split="train", batch_size=3, label_mode=None)
+    order = np.argsort(every["a"])
+    assert every["a"].numpy()[order].tolist() == [-1, 1, 3]
+    assert every["e"].numpy()[order].tolist() == [b"", b" x ", b"z"]
+    assert np.isnan(every["b"].numpy()[order[0]])
+    if options is GIVEN:
+        np.testing.assert_equal(every["pair"].numpy()[order], [[np.nan] * 2, [1, 2], [3, 4]])
+        assert every["many"].numpy()[order].tolist() == [[0], [1], [0]]
+    [(labelled, *rest)] = recordgen.eval_dataset(output, split="train", batch_size=3)
+    rows = zip(labelled["a"].numpy(), *(part.numpy() for part in rest), strict=True)
+    assert sorted(rows) == [(-1, 1, 1), (1, 0, 2)]
+    assert "w" not in labelled
+
+
+def test_rows_with_gaps_are_known_again(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """A value that is missing in a record is also missing in its row when it is appended again."""
+    [image, other] = make_images(2)
+    schema = {"photo": "image", "a": "int", "b": "floats", "c": "floats[2]", "e": "text"}
+    lines = ["photo,a,b,c,e", f"{image},,,,", f"{image},1,[],,x"]
+    first = recordgen.convert(make_csv(lines), tmp_path / "out", schema=schema).dataset
+    more = make_csv([*lines, f"{other},,,,"], "more.csv")
+    both = recordgen.convert(more, tmp_path / "out", schema=schema, append=True).dataset
+    assert (first.examples, both.examples, both.rows.existing) == (2, 3, 2)
+
+
+def test_one_image(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
+    """One image and a label are read like image classification; rows of one image share a split."""
+    images = make_images(20)
+    schema = Schema({"photo": "image", "age": "int", "breed": "int_label", "split": "split"})
+    lines = ["age,photo,breed,split"]
+    lines += [f"{number % 3},{images[number // 2]},{number % 4}," for number in range(40)]
+    lines += [lines[1], f"9,{images[0]},2,TEST", f"8,{images[0]},2,TRAIN"]
+    output = tmp_path / "out"
+    result = recordgen.convert(
+        make_csv(lines), output, schema=schema, max_reject_fraction=0.5, shard_mb=0.01
+    )
+    assert [(item.line, item.code) for item in result.rejects] == [(44, "conflicting_splits")]
+    assert (result.dataset.rows.duplicates, result.dataset.label_kind) == (1, "integer")
+    splits: dict[bytes, set[str]] = {}
+    for item in records(output):
+        splits.setdefault(item["image/source_id"][0], set()).add(item["split"])
+    assert {len(names) for names in splits.values()} == {1}
+    assert splits[str(images[0]).encode()] == {"test"}
+    pictures, labels, extras = next(
+        iter(
+            recordgen.input_fn(
+                output, batch_size=5, image_size=(12, 16), extras=["age"], label_mode="categorical"
+            )
+        )
+    )
+    assert (pictures.shape, labels.shape) == ((5, 12, 16, 3), (5, 4))
+    assert extras["age"].shape == (5,)
+    more = [*lines[:2], f"5,{images[0]},1,", f"6,{images[0]},1,TRAIN"]
+    appended = recordgen.convert(
+        make_csv(more, "more.csv"), output, append=True, shard_mb=0.01, max_reject_fraction=0.5
+    )
+    assert appended.dataset.rows.existing == 1
+    assert appended.dataset.examples == result.dataset.examples + 1
+    assert sorted(item.source[-8:] for item in appended.rejects) == ["bels.csv", "more.csv"]
+    assert appended.dataset.options["schema"] == json.dumps(schema.to_json())
+
+
+def test_a_dataframe_is_the_same(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A DataFrame gives the records of its CSV, with gaps in the label and lists as vectors."""
+    source = make_csv(pairs)
+    schema = {**PAIRS, "left": "image"}
+    first = recordgen.convert(source, tmp_path / "csv", schema=schema).dataset
+    frame = pd.read_csv(source)
+    frame["vector"] = [json.loads(text) for text in frame["vector"]]
+    frame["right"] = [str(tmp_path / name) for name in frame["right"]]
+    second = recordgen.convert(frame, tmp_path / "frame", schema=schema).dataset
+    assert (second.labels, second.examples) == (first.labels, first.examples)
+
+    def said(output: str) -> list[Any]:
+        found = records(tmp_path / output)
+        return sorted(
+            (item["age"], {k: v for k, v in item.items() if k not in ("right/source_id", "split")})
+            for item in found
+        )
+
+    assert said("frame") == said("csv")
+    with pytest.raises(UsageError, match="the DataFrame: there is no column 'left'"):
+        recordgen.convert(frame.drop(columns="left"), tmp_path / "c", schema=schema)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"task": "image_classification"},
+        {"schema": {"split": "split", "photo": "image", "breed": "label"}},
+    ],
+)
+def test_spellings_of_a_path_are_one_image(
+    options: dict[str, Any], make_images: MakeImages, make_csv: MakeCsv
+) -> None:
+    """In all tasks, ``./a.jpg`` and ``a.jpg`` are one example, in one split."""
+    make_images(1)
+    names = ["images/0000.jpg", "./images//0000.jpg", "././images/./0000.jpg"]
+    found = recordgen.check(make_csv([f",{name},x" for name in names]), **options).dataset
+    assert (found.examples, found.rows.duplicates) == (1, 2)
+    lines = [f"TRAIN,{names[0]},x", f"TEST,{names[1]},x"]
+    [item] = recordgen.check(make_csv(lines), **options, max_reject_fraction=0.5).rejects
+    assert (item.line, item.code) == (2, "conflicting_splits")
+
+
+def test_a_schema_and_a_task() -> None:
+    """A schema sets the task; another task is refused, and so is the task without a schema."""
+    assert ConvertOptions(schema='{"a":"int"}').task == "declared"
+    with pytest.raises(UsageError, match="the task object_detection knows that itself"):
+        ConvertOptions(schema='{"a": "int"}', task="object_detection")
+    with pytest.raises(UsageError, match="the task declared needs a schema"):
+        recordgen.plan(__file__, task="declared", input_format="csv")
+
+
+def section(title: str) -> str:
+    return PAGE[PAGE.index(f"\n## {title}") + 1 :].split("\n## ")[0]
+
+
+HEADER = "split,photo,age,embedding,breed,note"
+RIGHT = "TRAIN,1.png,3,[1 2],cat,"
+ALL = dict(
+    zip(HEADER.split(","), ["split", "image", "int", "floats[2]", "label", "text"], strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    re.findall(r"^\| `(.+?)` \| (.+) \|$", section("Wrong declarations"), re.MULTILINE),
+)
+def test_wrong_declarations(
+    schema: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each wrong declaration on the page fails with its message before anything is written."""
+    monkeypatch.chdir(tmp_path)
+    Path("pets.csv").write_text(f"{HEADER}\n{RIGHT}\n")
+    with pytest.raises((UsageError, SourceError), match=f"^{re.escape(message)}"):
+        recordgen.convert("pets.csv", "out", schema=schema)
+    assert not (tmp_path / "out/dataset.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    re.findall(r"^\| `(.+)` \| (\w+) \| (.+) \|$", section("Wrong values"), re.MULTILINE),
+)
+def test_wrong_values(line: str, code: str, message: str, tmp_path: Path) -> None:
+    """Each line in the page's table of wrong lines gets its code and message."""
+    (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
+    source = tmp_path / "pets.csv"
+    source.write_text(f"{HEADER}\n{RIGHT}\n{line}\n")
+    planned = recordgen.plan(str(source), schema=ALL)
+    [item] = planned.rejects
+    assert (item.line, item.code, planned.rows) == (3, code, 1)
+    assert item.message.startswith(message)
+
+
+def test_a_declaration_that_fits_nothing(tmp_path: Path) -> None:
+    """The error has the column and the first value with its file and line."""
+    (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
+    source = tmp_path / "pets.csv"
+    source.write_text(f"{HEADER}\n{RIGHT}\n{RIGHT}\n")
+    with pytest.raises(
+        TooManyRejectsError,
+        match=re.escape(f"such as {source}:2: column 'breed' must be a finite number"),
+    ):
+        recordgen.convert(str(source), tmp_path / "out", schema={**ALL, "breed": "float_label"})

@@ -1,0 +1,758 @@
+"""Inferred tables: their columns, rows and examples, as docs/tasks/tables.md describes them."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import recordgen
+from recordgen.console import summaries
+from recordgen.dataset.manifest import RowCounts, read_dataset
+from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.errors import (
+    NothingToConvertError,
+    SourceError,
+    TooManyRejectsError,
+    UsageError,
+)
+from recordgen.features import FeatureSpec
+from recordgen.options import ConvertOptions
+from recordgen.planning.bucket_files import cut, encode_bucket, planned_rows
+from recordgen.planning.plan import GroupPlan, Plan, SplitPlan
+from recordgen.records.example import parse_example, serialize_example
+from recordgen.records.float32 import as_float32
+from recordgen.records.tfrecord import frame
+from recordgen.rejects import Reject
+from recordgen.report import inspection
+from recordgen.rows.columns import Columns, by_bucket, placed, rows_of, shares_of
+from recordgen.rows.placing import placing
+from recordgen.rows.planned import PlacedRow, PlannedRow
+from recordgen.rows.row import RowBatch
+from recordgen.sources.detect import detect
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.table_columns import in_blocks
+from recordgen.tables.arrow import parse_column
+from recordgen.tables.columns import Column, Table
+from recordgen.tables.csv_fields import csv_line
+from recordgen.tables.examples import count_labels, framed, make_examples
+from recordgen.tasks import task_for
+from recordgen.types import ColumnType
+from tests.conftest import stored_examples, tree_bytes
+from tests.planned import bucket_of, chosen, resolve_bucket
+
+pytestmark = pytest.mark.outside
+
+PAGE = (Path(__file__).parents[2] / "docs/tasks/tables.md").read_text(encoding="utf-8")
+LINES = re.findall(r"```\n(split,.*?)```", PAGE, re.DOTALL)[0]
+TARGETS = {"task": "tabular", "target_column": "deposit", "weight_column": "weight"}
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8", newline="")
+    return str(path)
+
+
+def columns_of(*texts: str, tmp_path: Path, **options: Any) -> Table:
+    """Return the inferred table of files with these texts."""
+    files = [
+        ImportFile(write(tmp_path / f"{number}.csv", text)) for number, text in enumerate(texts)
+    ]
+    found = detect(files, ConvertOptions(task="tabular", **options)).options
+    return Table.from_json(found.table)
+
+
+def stored(output: Path) -> list[dict[str, list[Any]]]:
+    """Return the features of all examples."""
+    return [values for _, values in stored_examples(output)]
+
+
+# --- the page ---------------------------------------------------------------------------------
+
+
+def test_the_lines_of_the_page_give_its_examples(tmp_path: Path) -> None:
+    rows = re.findall(r"\| (\d) \| `(\{.*\})` \|", PAGE)
+    expected = [eval(shown) for _, shown in rows]
+    recordgen.convert(write(tmp_path / "a.csv", LINES), tmp_path / "out", **TARGETS)
+    found = stored(tmp_path / "out")
+    assert len(found) == len(expected) == 4
+    assert all(item in found for item in expected)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    re.findall(r"\| `(.+)` \| (\w+) \| (.+) \|", PAGE.split("\n## Rows that")[1].split("\n## ")[0]),
+)
+def test_each_wrong_line_says_that(line: str, code: str, message: str, tmp_path: Path) -> None:
+    """Each line, in place of the second line of the page's table, is the only rejected one."""
+    first, second, *rest = LINES.splitlines(keepends=True)
+    assert second.startswith("TRAIN,58")
+    source = write(tmp_path / "a.csv", f"{first}{line}\n{''.join(rest)}")
+    options: dict[str, Any] = dict(TARGETS)
+    if "must be a" in message:
+        options["tfmd_schema"] = schema(
+            tmp_path, age="INT", job="BYTES", balance="FLOAT", weight="FLOAT", deposit="BYTES"
+        )
+    result = recordgen.check(source, **options)
+    [found] = result.rejects
+    assert (found.line, found.code) == (2, code)
+    assert found.message.startswith(message)
+    assert result.dataset.examples == 3
+
+
+def schema(folder: Path, **types: str) -> str:
+    pytest.importorskip("tensorflow_metadata")
+    lines = [f'feature {{ name: "{name}" type: {kind} }}' for name, kind in types.items()]
+    return write(folder / "schema.pbtxt", "\n".join(lines))
+
+
+# --- columns ----------------------------------------------------------------------------------
+
+# values of a column, its type
+COLUMNS = [
+    (["1", "-7", "", "0"], "int64"),
+    ([" 1", "2 "], "int64"),
+    (["1", "9223372036854775807"], "int64"),
+    (["1", "9223372036854775808"], "bytes"),
+    (["1", "9223372036854775808.0"], "float32"),
+    (["1", "2.5", ""], "float32"),
+    ([".5", "1e-3", "-2."], "float32"),
+    (["1", "1e39"], "bytes"),
+    (["1", "007"], "bytes"),
+    (["1.5", "007"], "bytes"),
+    (["1", "+7"], "bytes"),
+    (["1", "0x10"], "bytes"),
+    (["1", "1_000"], "bytes"),
+    (["1.5", "nan"], "bytes"),
+    (["1.5", "inf"], "bytes"),
+    (["1", "NA"], "bytes"),
+    (["2026-11-21", "1"], "bytes"),
+    (["true", "false"], "bytes"),
+    (["", ""], "bytes"),
+]
+
+
+@pytest.mark.parametrize(("values", "dtype"), COLUMNS)
+def test_types_are_told_from_values(values: Sequence[str], dtype: str, tmp_path: Path) -> None:
+    text = "a,b\n" + "".join(f"{value},x\n" for value in values)
+    assert columns_of(text, tmp_path=tmp_path).column("a").dtype == dtype
+
+
+def test_all_rows_of_all_files_tell(tmp_path: Path) -> None:
+    """The last value of the last file, after thousands of whole numbers, makes a column text."""
+    many = "".join(f"{number},{number}\n" for number in range(25_000))
+    table = columns_of(f"a,b\n{many}", f"a,b\n{many}x,1.5\n", tmp_path=tmp_path)
+    assert [column.dtype for column in table.columns] == ["bytes", "float32"]
+
+
+# values of a column; the inferred type must not depend on their blocks and files
+SCATTERED = [
+    (["1.5", "2.5", "100000000000000000000"], "float32"),
+    (["1.5", "-0"], "float32"),
+    (["1", "-0"], "bytes"),
+    (["1", "007", "1.5"], "bytes"),
+    (["1", "", "2"], "int64"),
+    (["x", "1"], "bytes"),
+]
+
+
+@pytest.mark.parametrize(("values", "dtype"), SCATTERED)
+def test_types_are_the_same_in_one_file_and_in_several(
+    values: Sequence[str], dtype: str, tmp_path: Path
+) -> None:
+    for rows in (values, values[::-1]):
+        lines = [f"{value},x\n" for value in rows]
+        one = columns_of("a,b\n" + "".join(lines), tmp_path=tmp_path)
+        each = columns_of(*(f"a,b\n{line}" for line in lines), tmp_path=tmp_path)
+        assert one == each
+        assert one.column("a").dtype == dtype
+
+
+def test_lost_digits_are_said(tmp_path: Path) -> None:
+    """A note names whole numbers that float32 cannot represent, but no int64 and no fractions."""
+    for text, lost in [
+        ("16777217,1\n0.5,1\n", "16777217"),
+        ("0.5,1\n,2\n-16777219.0,1\n", "-16777219.0"),
+        ("16777217,1\n", ""),
+        ("16777216,1\n0.5,1\n16777217.25,1\n1e20,1\n", ""),
+    ]:
+        notes = columns_of("a,b\n" + text, tmp_path=tmp_path).notes
+        assert len(notes) == bool(lost)
+        assert all(f"loses digits of whole numbers such as {lost}:" in note for note in notes)
+    split = columns_of("a,b\n16777217,1\n", "a,b\n0.5,1\n", tmp_path=tmp_path)
+    assert len(split.notes) == 1
+
+
+def test_a_late_word_does_not_make_a_feature_of_the_split(tmp_path: Path) -> None:
+    text = "fold,a\n" + "TRAIN,1\n" * 100
+    assert columns_of(text, "fold,a\nTRIAN,1\n", tmp_path=tmp_path).split == "fold"
+
+
+def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
+    first = "id,job\n1,cook\n"
+    for second in ("id,job\n2,smith\n", "2,smith\n"):
+        folder = tmp_path / str(len(second))
+        folder.mkdir()
+        sources = [write(folder / "a.csv", first), write(folder / "b.csv", second)]
+        dataset = recordgen.convert(sources, folder / "out", task="tabular").dataset
+        assert dataset.rows.read == dataset.examples == 2
+        assert dataset.features["id"] == FeatureSpec("int64", -1)
+    for other in ("job,id\nsmith,2\n", "number,trade\n2,smith\n", "a,b,c\n1,2,3\n"):
+        with pytest.raises(SourceError, match=r"1\.csv:1: the first line is neither the header"):
+            columns_of(first, other, tmp_path=tmp_path)
+
+
+def test_only_the_first_line_is_a_header(tmp_path: Path) -> None:
+    """An unreadable header is an error: the next line does not replace it."""
+    bad = tmp_path / "bad.csv"
+    bad.write_bytes(b"a\xff,b\nx,y\n")
+    options = ConvertOptions(task="tabular")
+    with pytest.raises(SourceError, match=r"bad\.csv:1: cannot read the header: byte 2 of"):
+        detect([ImportFile(str(bad))], options)
+    bad.write_bytes(b"\xff,b\na,b\nx,y\n")
+    sources = [write(tmp_path / "a.csv", "a,b\n1,2\n"), str(bad)]
+    result = recordgen.check(sources, task="tabular", max_reject_fraction=1)
+    assert (result.dataset.examples, len(result.rejects)) == (2, 1)
+    assert result.dataset.features["a"].dtype == "bytes"
+
+
+@pytest.mark.parametrize("quoted", ["", '"5\n6",7\n'])
+def test_empty_lines_and_repeated_headers_are_no_rows(quoted: str, tmp_path: Path) -> None:
+    """Repeated headers change neither the types nor the number of rejects."""
+    text = f',\n\na,b\n1,2\na,b\n,\n \n, ,\n{quoted}3,4\n"a","b"\n\ta,b\nx\n,,,,\n'
+    result = recordgen.check(
+        write(tmp_path / "a.csv", text), task="tabular", max_reject_fraction=0.5
+    )
+    more = text[: text.index("\nx")].count("\n")
+    assert [item.line for item in result.rejects] == [more + 2]
+    assert result.dataset.rows.read == 4 + bool(quoted)
+    assert result.dataset.features["b"].dtype == "bytes"
+    clean = text.replace("\ta,b\nx\n", "")
+    dataset = recordgen.check(write(tmp_path / "b.csv", clean), task="tabular").dataset
+    assert (dataset.rows.read, dataset.features["b"].dtype) == (2 + bool(quoted), "int64")
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_a_header_alone_is_nothing_to_convert(frame: bool, tmp_path: Path) -> None:
+    """Some files may consist of a header only, but not all files."""
+    headed = write(tmp_path / "a.csv", "a,b\n")
+    source = pd.DataFrame({"a,b": [], "{": []}) if frame else headed
+    with pytest.raises(NothingToConvertError, match="0 rows read"):
+        recordgen.convert(source, tmp_path / "out", task="tabular")
+    row = write(tmp_path / "b.csv", "1,2\n")
+    assert recordgen.check([headed, row], task="tabular").dataset.examples == 1
+
+
+def test_many_rejects_are_all_told(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.csv", "a,b\n" + "1\n" * 4001 + "1,2\n")
+    result = recordgen.check(source, task="tabular", max_reject_fraction=1)
+    assert [item.line for item in result.rejects] == list(range(2, 4003))
+    assert (result.dataset.rows.read, result.dataset.examples) == (4002, 1)
+
+
+def test_another_header_is_no_row(tmp_path: Path) -> None:
+    """A line of texts with a known name is another header; with a number, it is a row."""
+    for other in ("a,d\nz,y\n", "b,a\nz,y\n"):
+        with pytest.raises(SourceError, match=r"1\.csv:1: .*repeat the header above a row"):
+            columns_of("a,b\nq,x\n", other, tmp_path=tmp_path)
+    assert columns_of("word,count\nx,1\n", "word,5\n", tmp_path=tmp_path).names
+
+
+# header, error message
+HEADERS = [
+    (",a\n0,1\n", r"column 1 has no name.*index=False"),
+    ("a,b,a\n", "two columns are named 'a'"),
+    ("1,2.5\n3,4\n", "begins with a header that names its columns"),
+    ("a;b\n1;2;3\n", "fields must be separated by commas"),
+    ("\n,,\n", "this table is empty"),
+    ('{"a": 1, "b": 2}\n', "1: this line is JSON, but the file is read as CSV"),
+    ("sep=|\na|b\n1|2\n", "1: .*in Excel's sep= line"),
+    ('"a,b"\n"1,2"\n', "remove the quotes around the lines"),
+    ("PK\x03\x04\x14\x00", "this looks like a ZIP archive"),
+    ("<!DOCTYPE html>\n<html>\n", "this looks like a web page"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), HEADERS)
+def test_a_header_names_features(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=message):
+        columns_of(text, tmp_path=tmp_path)
+
+
+def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
+    """The split's column may have any name and case; a misspelt word does not make it a feature."""
+    words = ["train", "VALIDATE", "", "Test", "UNASSIGNED"] * 20
+    table = columns_of(
+        "fold,a\n" + "".join(f"{word},1\n" for word in [*words, "TRIAN"]), tmp_path=tmp_path
+    )
+    assert table.split == "fold"
+    means = columns_of("by,a\n" + "train,1\nbus,2\n" * 20, tmp_path=tmp_path)
+    assert means.split is None
+    common = columns_of("fold,a\n" + "train,1\nval,2\n" * 20, tmp_path=tmp_path)
+    assert common.split == "fold"
+    # Without a word that Vertex AI publishes, a column of another name may well be a feature.
+    feature = columns_of("state,a\n" + "valid,1\n" * 20, tmp_path=tmp_path)
+    assert feature.split is None
+    assert columns_of("split,a\n" + "valid,1\n" * 20, tmp_path=tmp_path).split == "split"
+    with pytest.raises(UsageError, match="'a' and 'b' both hold"):
+        columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path)
+    chosen = columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path, split_column="b")
+    assert [column.name for column in chosen.stored] == ["a"]
+
+
+def test_a_stray_word_is_no_split(tmp_path: Path) -> None:
+    """A few words among empty fields are no split unless the name says so; a guess is noted."""
+    for name, split in (("note", None), ("ML use", "ML use")):
+        text = f"age,{name}\n1,\n2,test\n3,\n"
+        table = columns_of(text, tmp_path=tmp_path)
+        assert (table.split, table.notes) == (split, ())
+    guessed = columns_of("age,note\n1,\n2,test\n3,train\n", tmp_path=tmp_path)
+    assert guessed.split == "note"
+    assert guessed.notes[0].startswith("column 'note' is taken for the split,")
+    text = "age,note\n" + "1,test\n" * 9 + "2,best\n"
+    assert columns_of(text, tmp_path=tmp_path).split is None
+    assert columns_of(text, tmp_path=tmp_path, split_column="note").notes == ()
+
+
+# options, target's values, prediction or error message
+PREDICTIONS = [
+    ({}, ["yes", "no"], "classification"),
+    ({}, ["0", "1", "2"], "classification"),
+    ({}, [str(number) for number in range(10)], "classification"),
+    ({}, [str(number) for number in range(11)], "classification"),
+    ({}, [str(number) for number in range(20)], "classification"),
+    ({}, [str(number) for number in range(21)], "regression"),
+    ({}, [str(number) for number in range(40)], "regression"),
+    ({}, [str(number) for number in range(41)], "regression"),
+    ({}, ["0.5", "1"], "regression"),
+    ({"prediction": "classification"}, [str(number) for number in range(21)], "classification"),
+    ({"prediction": "regression"}, ["0", "1"], "regression"),
+    ({"prediction": "classification"}, ["0.5"], "the column 'y' holds fractions"),
+    ({"prediction": "regression"}, ["yes"], "the column 'y' holds text"),
+    ({"target_column": "z"}, ["1"], "target_column: there is no column 'z'"),
+    ({"weight_column": "a"}, ["1"], "weight_column 'a' must hold numbers"),
+    ({"weight_column": "y"}, ["1"], r"must be different columns \(got y, y\)"),
+    ({"target_column": "", "prediction": "regression"}, ["1"], "needs a target_column"),
+]
+
+
+@pytest.mark.parametrize(("options", "values", "result"), PREDICTIONS)
+def test_what_a_target_asks_for(
+    options: dict[str, Any], values: Sequence[str], result: str, tmp_path: Path
+) -> None:
+    text = "a,y\n" + "".join(f"x,{value}\n" for value in values)
+    options = {"target_column": "y", **options}
+    if result in ("classification", "regression"):
+        table = columns_of(text, tmp_path=tmp_path, **options)
+        assert table.prediction == result
+        # In case of doubt, the note has the choice and the option that settles it.
+        is_doubtful = "prediction" not in options and 11 <= len(values) <= 40
+        assert bool(table.target_kind) == is_doubtful
+        if is_doubtful:
+            other = "regression" if result == "classification" else "classification"
+            assert f"holds {len(values)} different whole numbers" in table.target_kind
+            assert f"set prediction={result} to confirm it" in table.target_kind
+            assert f"prediction={other} if" in table.target_kind
+        assert Table.from_json(table.to_json()) == table
+    else:
+        with pytest.raises(UsageError, match=result):
+            columns_of(text, tmp_path=tmp_path, **options)
+
+
+def test_a_schema_gives_the_types(tmp_path: Path) -> None:
+    """The schema's types replace the inferred ones; its columns must be those of the header."""
+    text = "ml_use,zip,n\nTRAIN,12345,1\nTEST,54321,2\n"
+    path = schema(tmp_path, zip="BYTES", n="FLOAT")
+    table = columns_of(text, tmp_path=tmp_path, tfmd_schema=path)
+    assert [column.dtype for column in table.stored] == ["bytes", "float32"]
+    with pytest.raises(UsageError, match="it has no 'ml_use', 'n'; the header has no 'x'"):
+        columns_of(text, tmp_path=tmp_path, tfmd_schema=schema(tmp_path, zip="INT", x="INT"))
+    with pytest.raises(SourceError, match="the type of 'n' must be INT, FLOAT or BYTES"):
+        columns_of(text, tmp_path=tmp_path, tfmd_schema=schema(tmp_path, n="STRUCT"))
+    with pytest.raises(SourceError, match="not a TensorFlow Metadata schema as text"):
+        columns_of(text, tmp_path=tmp_path, tfmd_schema=write(tmp_path / "s", "no schema"))
+    (tmp_path / "s").write_bytes(b"\xff\xfe")
+    with pytest.raises(SourceError, match=r"s: this schema is not UTF-8 \(byte 1\)"):
+        columns_of(text, tmp_path=tmp_path, tfmd_schema=str(tmp_path / "s"))
+
+
+# --- records ----------------------------------------------------------------------------------
+
+
+def test_one_limit_for_all_rows(tmp_path: Path) -> None:
+    """A row may have MAX_RECORD_BYTES, quoted or not; all longer rows have the same message."""
+    kept = ["x" * 200_000, f'"{"x" * 140_000}"', f'"{"x" * 140_000}\n{"y" * 100_000}"', '"q"']
+    long = ["x" * 300_000, f'"{"x" * 300_000}"', f'"{"x" * 200_000}\n,{"y" * 200_000}"']
+    source = write(tmp_path / "a.csv", "a,b\n" + "".join(f"{a},1\n" for a in kept + long))
+    frame = pd.DataFrame({"a": [field.strip('"') for field in kept + long], "b": 1})
+    for data in (source, frame):
+        result = recordgen.check(data, task="tabular", max_reject_fraction=1)
+        assert result.dataset.examples == len(kept)
+        limited = [item.line for item in result.rejects if "at most 262144 by" in item.message]
+        assert limited == ([7, 8, 9] if data is source else [5, 6, 7])
+
+
+# --- examples ---------------------------------------------------------------------------------
+
+NUMBER = st.integers(-(1 << 63), (1 << 63) - 1)
+FLOAT = st.floats(width=32, allow_nan=False, allow_infinity=False)
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=300)
+ROW = st.tuples(
+    st.none() | NUMBER, st.none() | FLOAT, st.none() | TEXT.filter(bool), NUMBER, FLOAT, TEXT
+)
+NAMES = ("n", "float", "ä text", "m", "b", "a" * 200)
+TABLE = Table(
+    tuple(
+        Column.of(name, dtype)
+        for name, dtype in zip(NAMES, ["int64", "float32", "bytes"] * 2, strict=True)
+    )
+)
+
+
+@settings(max_examples=50)
+@given(st.lists(ROW, min_size=1, max_size=8))
+@example([(None, None, None, 0, -0.0, "x" * 5000)])
+def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...]]) -> None:
+    """Records made from columns have the same bytes as from serialize_example row by row."""
+    lines = [csv_line(["" if value is None else str(value) for value in row]) for row in rows]
+    expected = [
+        b"".join(
+            serialize_example(
+                {
+                    name: (value.encode() or None) if isinstance(value, str) else value
+                    for name, value in zip(NAMES, row, strict=True)
+                }
+            )
+        )
+        for row in rows
+    ]
+    made = make_examples(pa.array(lines), TABLE)
+    assert (made.records.to_pylist(), made.errors) == (expected, {})
+    assert framed(made.records).to_pylist() == [b"".join(frame((record,))) for record in expected]
+
+
+# a column's type, a field, its number; None if it is refused
+FIELDS = [
+    ("int64", "007", 7),
+    ("int64", " +7 ", 7),
+    ("int64", "0x7", None),
+    ("int64", "1_0", None),
+    ("int64", "7.0", None),
+    ("int64", "9223372036854775808", None),
+    ("int64", "٣", None),
+    ("float32", "+1.5", 1.5),
+    ("float32", "1e39", None),
+    ("float32", "nan", None),
+    ("float32", "inf", None),
+    ("float32", "1_0", None),
+]
+
+
+@pytest.mark.parametrize(("dtype", "text", "number"), FIELDS)
+def test_numbers_of_given_types(dtype: str, text: str, number: float | None) -> None:
+    """A field that is not a number is refused, in its row only, alone and among numbers."""
+    table = Table((Column.of("a", dtype), Column.of("b", "bytes")))
+    for lines in ([f"{text},x"], ["1,x", f"{text},x", ",x"]):
+        at = len(lines) // 2
+        made = make_examples(pa.array(lines), table)
+        if number is None:
+            [(row, message)] = made.errors.items()
+            assert row == at
+            assert message.startswith("column 'a' must be a")
+            assert len(made.records) == len(lines) - 1
+        else:
+            assert parse_example(made.records[at].as_py())["a"] == [number]
+
+
+FIELD_TEXT = st.text(st.sampled_from(" +-.0123456789eExinfa_٣"), max_size=24) | st.one_of(
+    st.integers(-(1 << 64), 1 << 64).map(str),
+    st.floats().map(repr),
+    st.sampled_from(["3.4028235e38", "3.4028235677973366e38", "-3.5e38", "1e-50", "0" * 30]),
+)
+
+
+@given(st.lists(FIELD_TEXT, min_size=1, max_size=4), st.sampled_from(["int", "float", "weight"]))
+@example(["3.4028235677973366e38"], "float")
+@example(["3.4028235e38"], "float")
+@example(["0" * 30 + "7"], "int")
+@example(["10000.00001", "-0", "10001", "-1"], "weight")
+def test_columns_and_single_values_follow_one_rule(texts: list[str], kind: str) -> None:
+    """The values and errors of a column are those of ColumnType.parse for each field."""
+    column = Column("a", ColumnType(kind))
+    errors: dict[int, str] = {}
+    given = pa.array([text or None for text in texts], pa.string())
+    found = parse_column(given, column, errors).to_pylist()
+    expected, wrong = [], {}
+    for row, text in enumerate(texts):
+        try:
+            expected.append(column.type.parse(text))
+        except ValueError as exc:
+            expected.append(None)
+            wrong[row] = f"column 'a' {exc}"
+    assert errors == wrong
+    stored = found if kind == "int" else [v if v is None else as_float32(v) for v in found]
+    assert stored == expected
+
+
+def test_labels_are_those_of_the_examples() -> None:
+    """Counting reads only the target and finds the same labels; refused rows have none."""
+    for dtype, values in (("int64", ["1", "1", " 2", ""]), ("bytes", ["a", '"b\nc"', "", "a"])):
+        columns = Column.of("y", dtype), Column.of("x", "bytes")
+        table = Table(columns, target="y", prediction="classification", has_gaps=True)
+        lines = pa.array([f"{value},x" for value in values])
+        made = make_examples(lines, table)
+        assert count_labels(lines, table) == made.labels
+        # The row without a target is an example; the row whose target has two lines is refused.
+        assert len(made.records) == sum(made.labels.values()) + 1
+        assert len(made.errors) == (dtype == "bytes")
+
+
+def test_blocks_are_bounded_in_lines_and_in_characters() -> None:
+    long = ["x" * 200_000] * 100
+    assert [len(block) for block in in_blocks([text] for text in long)] == [84, 16]
+    assert [len(block) for block in in_blocks([["1"] * 900] * 23)] == [20_700]
+
+
+SHARES = st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any)
+
+
+@given(st.lists(st.integers(0, (1 << 64) - 1), max_size=20), SHARES, st.integers(1, 4096))
+@example([0, (1 << 63) - 1, 1 << 63, (1 << 64) - 1], [1, 0, 1], 2)
+def test_lines_are_placed_as_rows_are(numbers: list[int], weights: list[int], buckets: int) -> None:
+    """A share begins at its part of 2^64, rounded up; a share without weight has no numbers."""
+    many = np.array(numbers, np.uint64)
+    ends = list(accumulate(weights))
+    expected = [bisect_right(ends, number * ends[-1] >> 64) for number in numbers]
+    assert shares_of(many, weights).tolist() == expected
+    found = shares_of(many, [1] * buckets).tolist()
+    assert found == [bucket_of(number, buckets) for number in numbers]
+
+
+LINE = st.tuples(
+    st.sampled_from(["a.csv", "b/a.csv"]),
+    st.sampled_from(["train", "eval", None]),
+    st.sampled_from(["1,x", "2,y", "3,é", ",x", '"4","z\nz"']),
+)
+
+
+@given(st.lists(LINE, max_size=25), st.booleans(), st.integers(1, 3), st.integers(1, 4))
+def test_lines_keep_their_order_on_the_way_to_a_shard(
+    said: list[tuple[str, str | None, str]], drop: bool, buckets: int, shards: int
+) -> None:
+    """Each line is an example of its split, sorted by place, file and number, in one shard."""
+    table = Table(
+        (Column.of("n", "int64"), Column.of("y", "bytes")), None, "y", None, "classification"
+    )
+    options = ConvertOptions(task="tabular", table=table.to_json(), seed=3)
+    place = placing(options.seed)
+    batches = [
+        RowBatch(source, [line], [split], [""], [text])
+        for line, (source, split, text) in enumerate(said, start=1)
+    ]
+    rows: dict[int, list[PlacedRow]] = {}
+    for line, (source, split, text) in enumerate(said, start=1):
+        row = PlacedRow(*place(text), source, line, split, "", text)
+        rows.setdefault(bucket_of(row.sort_key, buckets), []).append(row)
+    read = dict(by_bucket(placed(batches, [text for *_, text in said], options.seed), buckets))
+    assert {bucket: sorted(rows_of(PlacedRow, found)) for bucket, found in read.items()} == {
+        bucket: sorted(found) for bucket, found in rows.items()
+    }
+    for bucket, columns in read.items():
+        found, summary = resolve_bucket(
+            columns,
+            options=options,
+            task=task_for(options),
+            drop_unnamed=drop,
+            infos=lambda uris, sources: [],
+            contents=lambda asked: [],
+        )
+        expected: dict[str, list[tuple[str, int, str | None, bool]]] = {}
+        for row in sorted(rows[bucket], key=lambda row: row[:4]):
+            if row.split or not drop:
+                split = row.split or chosen(options.split_fractions, row.split_hash)
+                kept = (row.source, row.line, row.annotation, row.split is None)
+                expected.setdefault(split, []).append(kept)
+        assert {group.split: kept_lines(lines) for group, lines in found.items()} == expected
+        assert summary.counts.dropped == (sum(not row.split for row in rows[bucket]) if drop else 0)
+        assert summary.rows == {group: len(expected[group.split]) for group in found}
+        for group, lines in found.items():
+            content, file = encode_bucket(bucket, "0", {group: lines})
+            cut_group = GroupPlan(summary.rows[group], summary.bytes[group], 0, shards)
+            splits = {group.split: SplitPlan(shards, {None: cut_group})}
+            plan = Plan(splits, Vocabulary("text", ()), RowCounts())
+            again: list[tuple[str, int, str | None, bool]] = []
+            before = 0
+            for outline in cut(plan, [file]):
+                ranges = [content[at.offset :][: at.length] for at in outline.byte_ranges]
+                mine = planned_rows(outline, ranges)
+                # A shard has the lines whose first byte is in its byte range.
+                ends = [cut_group.bytes * (outline.index + more) / shards for more in (0, 1)]
+                assert not len(mine) or ends[0] <= before < ends[1]
+                again += kept_lines(mine)
+                before += sum(mine["bytes"].to_pylist())
+            assert again == kept_lines(lines)
+
+
+def kept_lines(lines: Columns) -> list[tuple[str, int, str | None, bool]]:
+    return [
+        (row.source, row.line, row.annotation, row.assigned) for row in rows_of(PlannedRow, lines)
+    ]
+
+
+# --- conversions ------------------------------------------------------------------------------
+
+PLAIN = "ml_use,n,x,y\n" + "".join(
+    f"{('TRAIN', 'TEST', '')[number % 3]},{number % 7},{number / 8},{'ab'[number % 2]}\n"
+    for number in range(300)
+)
+
+
+def test_equal_rows_are_examples_of_their_own(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.csv", "x,y\n" + "1,a\n" * 50 + "2,b\n")
+    dataset = recordgen.convert(source, tmp_path / "out", task="tabular").dataset
+    assert dataset.examples == dataset.rows.read == 51
+    assert dataset.rows.duplicates == 0
+    assert sum(1 for split in dataset.splits.values() if split.examples >= 50) == 1
+
+
+def test_a_table_in_several_buckets_and_shards(tmp_path: Path) -> None:
+    """Many rows give the same features as few, in any order of files and lines."""
+    lines = [f"TRAIN,{number},{number / 4},{'ab'[number % 2]}\n" for number in range(12_000)]
+    first = write(tmp_path / "a.csv", "ml_use,n,x,y\n" + "".join(lines))
+    turned = write(tmp_path / "b.csv", "ml_use,n,x,y\n" + "".join(reversed(lines)))
+    options: dict[str, Any] = {"task": "tabular", "target_column": "y", "shard_mb": 0.3}
+    results = [
+        recordgen.convert(source, tmp_path / name, **options)
+        for source, name in ((first, "one"), (turned, "two"))
+    ]
+    assert len(results[0].dataset.splits["train"].shards) > 2
+    assert results[0].dataset.splits["train"].labels == {"a": 6000, "b": 6000}
+    assert results[0].dataset.digest == results[1].dataset.digest
+    numbers = sorted(item["n"][0] for item in stored(tmp_path / "one"))
+    assert numbers == list(range(12_000))
+
+
+def test_a_finished_table_is_known_again(tmp_path: Path) -> None:
+    """--resume does not change a finished dataset; --append is refused, as rows have no names."""
+    source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
+    options: dict[str, Any] = {"task": "tabular", "target_column": "y"}
+    recordgen.convert(source, output, **options)
+    before = tree_bytes(output)
+    assert recordgen.convert(source, output, resume=True, **options).unchanged
+    assert tree_bytes(output) == before
+    with pytest.raises(UsageError, match=r"a row of tabular has no name.*--overwrite"):
+        recordgen.convert(source, output, append=True, **options)
+    with pytest.raises(UsageError, match="choose another output or --overwrite"):
+        recordgen.convert(source, output, **options)
+    with pytest.raises(UsageError, match="shard_by=label is not for tabular"):
+        recordgen.convert(source, output, overwrite=True, shard_by="label", **options)
+    with pytest.raises(UsageError, match="unknown option 'table'"):
+        recordgen.convert(source, output, overwrite=True, table="", **options)
+
+
+def test_plan_check_and_what_is_shown(tmp_path: Path) -> None:
+    source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
+    options: dict[str, Any] = {"task": "tabular", "target_column": "y", "split_by": "content"}
+    planned = recordgen.plan(source, **options)
+    checked = recordgen.check(source, **options).dataset
+    dataset = recordgen.convert(source, output, **options).dataset
+    assert planned.rows == checked.examples == dataset.examples == 300
+    assert planned.vocabulary.names == checked.labels == dataset.labels == ("a", "b")
+    assert read_dataset(str(output)) == dataset == replace(checked, splits=dataset.splits)
+    shown = summaries.records_table(inspection.inspect(str(output), num=2))
+    assert shown.splitlines()[0].split() == ["#", "n", "x", "y"]
+    assert "No labels" not in (output / "report.html").read_text()
+    assert (output / "labels.txt").read_text() == "a\nb\n"
+
+
+def test_regression_has_no_labels(tmp_path: Path) -> None:
+    text = "x,y\n" + "".join(f"{number},{number / 4}\n" for number in range(40))
+    source = write(tmp_path / "a.csv", text)
+    result = recordgen.convert(source, tmp_path / "out", task="tabular", target_column="y")
+    assert result.dataset.labels == ()
+    assert not [item for item in result.dataset.warnings if "label" in item]
+
+
+def test_too_many_wrong_values_fail(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.csv", "x,w\n" + "1,1\n2,-1\n" * 10)
+    with pytest.raises(TooManyRejectsError) as caught:
+        recordgen.convert(source, tmp_path / "out", task="tabular", weight_column="w")
+    assert [item.line for item in caught.value.rejects] == list(range(3, 22, 2))
+    assert not any(isinstance(item, Reject) and item.uri for item in caught.value.rejects)
+
+
+def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
+    """The types of a DataFrame's columns are kept; its CSV gives the same rows."""
+    frame = pd.DataFrame(
+        {
+            "fold": ["TRAIN", "TEST", None],
+            "zip": ["00123", "12", None],
+            "digits": ["1", "2", "3"],
+            "n": [1, 2, 3],
+            "gaps": [1.0, None, 3.0],
+            "rare": pd.arrays.SparseArray([0, 0, 7]),
+            "whole": [1.0, 2.0, 3.0],
+            "x": [0.1, None, 1e-7],
+            "flag": [True, False, True],
+            "kind": pd.Categorical(["a", 'b "c"\nd', "a"]),
+            "y": [1, 0, 1],
+        }
+    )
+    result = recordgen.convert(frame, tmp_path / "out", task="tabular", target_column="y")
+    dtypes = {name: spec.dtype for name, spec in result.dataset.features.items()}
+    assert dtypes == {
+        "zip": "bytes", "digits": "bytes", "n": "int64", "gaps": "int64", "rare": "int64",
+        "whole": "float32", "x": "float32",
+        "flag": "bytes", "kind": "bytes", "y": "int64",
+    }  # fmt: skip
+    found = {item["n"][0]: item for item in stored(tmp_path / "out")}
+    assert found[1] == {
+        "zip": [b"00123"], "digits": [b"1"], "n": [1], "gaps": [1], "rare": [0], "whole": [1.0],
+        "x": [pytest.approx(0.1)],
+        "flag": [b"True"], "kind": [b"a"], "y": [1],
+    }  # fmt: skip
+    assert found[2].keys() == {"zip", "digits", "n", "rare", "whole", "flag", "kind", "y"}
+    assert found[2]["kind"] == [b'b "c"\nd']
+    with pytest.raises(UsageError, match="column 'a' must hold single values"):
+        recordgen.convert(pd.DataFrame({"a": [[1, 2]]}), tmp_path / "no", task="tabular")
+
+
+def test_a_frame_may_hold_any_text(tmp_path: Path) -> None:
+    """Line breaks and quotes are stored unchanged; a row with invalid text is rejected."""
+    texts = ["x\ny", 'q"r', "\r", "a\r\n,b", "\ud800", "n\0l", "\n", '"']
+    # pandas 3 accepts surrogates only as objects.
+    frame = pd.DataFrame({"a": pd.Series(texts, dtype=object), "b": range(len(texts))})
+    result = recordgen.convert(frame, tmp_path / "out", task="tabular", max_reject_fraction=0.5)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (5, "bad_encoding"),
+        (6, "bad_line"),
+    ]
+    found = {item["b"][0]: item["a"][0].decode() for item in stored(tmp_path / "out")}
+    assert found == {n: text for n, text in enumerate(texts) if n not in (4, 5)}
+    alone = pd.DataFrame({"a": ["x\ny", 'q"r']})
+    assert recordgen.convert(alone, tmp_path / "one", task="tabular").dataset.examples == 2
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from recordgen.cli import main
+
+    source = write(tmp_path / "a.csv", PLAIN)
+    code = main(
+        ["convert", source, str(tmp_path / "out"), "--task", "tabular", "--target-column", "y",
+         "--weight-column", "x", "--json", "-q"]
+    )  # fmt: skip
+    printed = json.loads(capsys.readouterr().out)
+    assert (code, printed["labels"]) == (0, ["a", "b"])
+    assert Table.from_json(printed["options"]["table"]).weight == "x"

@@ -1,0 +1,502 @@
+"""Segments of videos: lists, rows, splits, records and batches, as on the task's page."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import runpy
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+import recordgen
+from recordgen.dataset.vocabulary import build_vocabulary
+from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.options import ConvertOptions
+from recordgen.records.example import parse_example
+from recordgen.rejects import Reject
+from recordgen.rows.planned import PlannedRow
+from recordgen.rows.row import Row
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader, with_lists
+from recordgen.tasks import VideoClassification
+from recordgen.tasks.video_classification import Segment
+from tests.conftest import stored_examples
+from tests.servers import serving
+
+pytestmark = pytest.mark.outside
+
+PAGE = (Path(__file__).parents[2] / "docs/tasks/video_classification.md").read_text(
+    encoding="utf-8"
+)
+
+TASK = "video_classification"
+CSV = ConvertOptions(task=TASK, input_format="csv")
+
+MakeCsv = Callable[..., str]
+
+
+def segments(output: Path) -> list[tuple[str, ...]]:
+    """Return (split, source_id, label, start, end) of all records, sorted."""
+    found = []
+    for name, values in stored_examples(output):
+        said = VideoClassification().said(values)
+        label, start, end = Segment.decode(said.annotation)
+        assert values["video/uri"] == values["video/source_id"]
+        found.append((name, said.uri, label or "", f"{start:g}", f"{end:g}"))
+    return sorted(found)
+
+
+def read(path: str, options: ConvertOptions = CSV) -> list[Row | Reject]:
+    return list(RowReader(options).read_all(with_lists([ImportFile(path)], options)))
+
+
+# line, split, annotation
+LINES = [
+    ("TRAIN,gs://b/1.mp4,car,120,180.5", "train", '["car", 120.0, 180.5]'),
+    ("gs://b/1.mp4,car,.5,1e2", None, '["car", 0.5, 100.0]'),
+    ("1.mp4,car,1,inf", None, '["car", 1.0, null]'),
+    ("1.mp4,car,1,", None, '["car", 1.0, null]'),
+    ("1.mp4,car,,2", None, '["car", 0.0, 2.0]'),
+    ("TEST,1.mp4,car,,", "test", '["car", 0.0, null]'),
+    ("1.mp4,car", None, '["car", 0.0, null]'),
+    ("1.mp4,,1,2", None, "[null, 1.0, 2.0]"),
+    ("1.mp4,,0,inf", None, None),
+    ("1.mp4,,,", None, None),
+    ("1.mp4", None, None),
+]
+
+
+@pytest.mark.parametrize(("line", "split", "annotation"), LINES)
+def test_lines(line: str, split: str | None, annotation: str | None, make_csv: MakeCsv) -> None:
+    """Each published form of a line is a row; equivalent forms have equal annotations."""
+    source = make_csv([line])
+    [row] = read(source)
+    assert isinstance(row, Row)
+    assert (row.split, row.annotation) == (split, annotation)
+    assert row.uri == next(field for field in line.split(",") if field.endswith(".mp4"))
+
+
+@given(
+    label=st.none()
+    | st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1).filter(
+        lambda text: text.lower() != "nan"  # rejected
+    ),
+    start=st.floats(0, 1e6),
+    length=st.floats(0.001, 1e6) | st.just(math.inf),
+)
+def test_a_record_says_what_its_row_said(label: str | None, start: float, length: float) -> None:
+    """Annotation → record → annotation, for any times; appending relies on it."""
+    task = VideoClassification()
+    try:
+        annotation = task.from_fields([label or "", str(start), str(start + length)], None)
+    except ValueError:
+        assert np.float32(start) == np.float32(start + length)
+        return
+    row = PlannedRow(0, "/f/a.csv", 1, "1.mp4", annotation, 0, "row", False)
+    made = task.make(row, [], build_vocabulary([label] if label else []), CSV)
+    values = parse_example(b"".join(made.record))
+    assert task.said(values) == ("1.mp4", annotation)
+    assert values["video/uri"] == [b"1.mp4"]
+
+
+def test_lists(tmp_path: Path) -> None:
+    """Rows of a list have its path and lines, and the split of the line that names the list."""
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists/a.csv").write_text("uri,label,start,end\n1.mp4,x,0,1\n2.mp4,y,2,1\n")
+    (tmp_path / "lists/b.CSV").write_text("\n3.mp4,x\nlists/a.csv\n")
+    top = tmp_path / "top.csv"
+    top.write_text("TRAIN,lists/a.csv\n4.mp4,z,1,2\nlists/b.CSV,\nTEST,lists/a.csv,x\n")
+    a, b = f"{tmp_path}/lists/a.csv", f"{tmp_path}/lists/b.CSV"
+    found = [(item.source, item.line, item.uri, item[2]) for item in read(str(top))]
+    assert found[:3] == [
+        (str(top), 2, "4.mp4", None),
+        (str(top), 4, "lists/a.csv", "lists/a.csv"),  # a list with a label
+        (a, 2, "1.mp4", "train"),
+    ]
+    assert found[3:] == [
+        (a, 3, "2.mp4", "2.mp4"),
+        (b, 2, "3.mp4", None),
+        (b, 3, "lists/a.csv", "lists/a.csv"),  # a list in a list
+    ]
+    dataset = recordgen.convert(
+        str(top), tmp_path / "out", task=TASK, max_reject_fraction=0.9
+    ).dataset
+    assert dataset.source == (str(top), a, b)
+    assert (dataset.rows.read, dataset.examples, dataset.rows.rejects) == (6, 3, 3)
+    records = recordgen.read(tmp_path / "out", split="train")
+    assert dataset.folder == str(tmp_path)
+    assert "lists/1.mp4" in [item["video/uri"].numpy().decode() for item in records]
+
+
+def test_a_list_that_is_missing(make_csv: MakeCsv) -> None:
+    """The error has the line that names the list, and the list's path."""
+    source = make_csv(["1.mp4,x", "TRAIN,gone.csv"])
+    folder = source.rpartition("/")[0]
+    with pytest.raises(
+        SourceError, match=re.escape(f"{source}:2: there is no list of videos {folder}/gone.csv")
+    ):
+        recordgen.plan(source, task=TASK)
+
+
+def test_lists_are_gated_as_rows_are(tmp_path: Path) -> None:
+    """A remote import file cannot request a local list, or a list outside --allow-root."""
+    (tmp_path / "secret.csv").write_text("1.mp4,x\n")
+    asked = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        lines = {
+            "/top.csv": f"TRAIN,{tmp_path}/secret.csv\n",
+            "/far.csv": "TRAIN,lists/a.csv\n",
+            "/lists/a.csv": "1.mp4,x,0,1\n",
+        }
+        return web.Response(text=lines[request.path])
+
+    with serving(answer) as url:
+        with pytest.raises(SourceError, match=r"top.csv:1: .*reach no local files"):
+            recordgen.plan(f"{url}/top.csv", task=TASK)
+        rows = read(f"{url}/far.csv")
+        assert [(row.source, row.uri) for row in rows] == [(f"{url}/lists/a.csv", "1.mp4")]
+        options = ConvertOptions(task=TASK, input_format="csv", allow_root=(f"{url}/other",))
+        with pytest.raises(SourceError, match=r"far.csv:1: .*another --allow-root"):
+            read(f"{url}/far.csv", options)
+        asked.clear()
+        local = tmp_path / "local.csv"
+        local.write_text(f"TRAIN,{url}/lists/a.csv\n")
+        with pytest.raises(SourceError, match=r"local.csv:1: .*--allow-scheme http"):
+            recordgen.plan(str(local), task=TASK)
+        assert asked == []
+
+
+def test_videos_are_gated_as_payloads_are(tmp_path: Path, make_csv: MakeCsv) -> None:
+    """A payload that a row must not access does not become an example, even if never opened."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text="/etc/passwd.mp4,x\n1.mp4,x\ngs://b/1.mp4,x\n")
+
+    with serving(answer) as url:
+        result = recordgen.check(f"{url}/a.csv", task=TASK, max_reject_fraction=1)
+    assert [(item.line, item.uri, item.code) for item in result.rejects] == [
+        (1, "/etc/passwd.mp4", "not_allowed"),
+        (3, "gs://b/1.mp4", "not_allowed"),
+    ]
+    assert result.rejects[0].message.startswith(
+        "/etc/passwd.mp4: rows of an import file on http:// reach no local files"
+    )
+    lines = ["../1.mp4,x", "v/1.mp4,x", "gs://b/v/1.mp4,x", "gs://c/1.mp4,x", "https://h/1.mp4,x"]
+    roots = (f"{tmp_path}/v", "gs://b/v")
+    source = make_csv([*lines, "foo://h/1.mp4,x"])
+    result = recordgen.check(source, task=TASK, allow_root=roots, max_reject_fraction=1)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (1, "not_allowed"),
+        (4, "not_allowed"),
+        (5, "not_allowed"),
+        (6, "unknown_scheme"),
+    ]
+
+
+def test_a_video_is_in_one_split(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A split that one line names applies to all segments; a contradicting line is rejected."""
+    lines = [f"{number % 30}.mp4,x,{number},{number + 1}" for number in range(120)]
+    lines += ["TEST,0.mp4,x,500,501", "TRAIN,0.mp4,x,600,601", "0.mp4,x,500,501"]
+    lines += ["7.mp4,y,7,8", "7.mp4,x,7,8.0"]  # another label; a duplicate
+    result = recordgen.convert(
+        make_csv(lines), tmp_path / "out", task=TASK, max_reject_fraction=0.1
+    )
+    found = segments(tmp_path / "out")
+    splits: dict[str, set[str]] = {}
+    for split, uri, *_ in found:
+        splits.setdefault(Path(uri).name, set()).add(split)
+    assert {len(names) for names in splits.values()} == {1}
+    assert (splits["0.mp4"], len({*map(tuple, splits.values())}) > 1) == ({"test"}, True)
+    assert [(item.code, item.line) for item in result.rejects] == [("conflicting_splits", 122)]
+    assert (result.dataset.rows.duplicates, len(found)) == (2, 122)
+
+
+def test_a_video_is_in_one_split_however_it_is_spelled(tmp_path: Path) -> None:
+    """Different paths of one video are one video; a copy elsewhere gets the same splits."""
+    splits: list[dict[str, str]] = []
+    for folder in (tmp_path / "a", tmp_path / "far/off/b"):
+        (folder / "lists").mkdir(parents=True)
+        spellings = ("v/{}.mp4", "./v/{}.mp4", "v//x/../{}.mp4", f"{folder}/v/{{}}.mp4")
+        lines = [
+            spelling.format(number) + f",x,{start},99"
+            for number in range(20)
+            for start, spelling in enumerate(spellings)
+        ]
+        (folder / "top.csv").write_text("\n".join(["lists/a.csv", *lines, "./v/0.mp4,x,0,99"]))
+        lines = [f"../v/{number}.mp4,x,9,99" for number in range(20)]
+        (folder / "lists/a.csv").write_text("\n".join(lines))
+        output = folder / "out"
+        dataset = recordgen.convert(str(folder / "top.csv"), output, task=TASK).dataset
+        assert (dataset.examples, dataset.rows.duplicates) == (100, 1)
+        found = {(uri, split) for split, uri, *_ in segments(output)}
+        assert len(found) == 20
+        splits.append({uri.removeprefix(str(folder)): split for uri, split in found})
+        new = folder / "lists/new.csv"
+        new.write_text("../v/1.mp4,x,0,99\n../v/1.mp4,y,5,6\n")
+        dataset = recordgen.convert(str(new), output, append=True).dataset
+        assert (dataset.examples, dataset.rows.existing) == (101, 1)
+        assert {(uri, split) for split, uri, *_ in segments(output)} == found
+    assert splits[0] == splits[1]
+    assert len({*splits[0].values()}) > 1
+
+
+# address, folder, path below the last folder that they share
+SHARED = [
+    ("/d/v/1.mp4", "/d", "v/1.mp4"),
+    ("/d/v/1.mp4", "/d/lists", "v/1.mp4"),
+    ("/1.mp4", "/d", "1.mp4"),
+    ("/d/d", "/d/d", "d"),
+    ("gs://b/d/./x/../1.mp4", "gs://b/d", "1.mp4"),
+    ("gs://b/d/v/1.mp4", "gs://b/e", "d/v/1.mp4"),
+    ("gs://b/d/v/1.mp4", "gs://c/d", "d/v/1.mp4"),
+    ("https://h/v/1?id=2", "/d", "v/1?id=2"),
+]
+
+
+@pytest.mark.parametrize(("address", "folder", "below"), SHARED)
+def test_placed_by(address: str, folder: str, below: str) -> None:
+    """The common parent folder does not count."""
+    assert VideoClassification().placed_by(Row("a", 1, None, address, None), folder) == below
+
+
+def test_appending(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Known segments are skipped; new segments of a video get the split of its others."""
+    output = tmp_path / "out"
+    old = ["TEST,1.mp4,x,0,1", "TEST,1.mp4,,,", "TRAIN,2.mp4,x", "TRAIN,1.mp4,x,0.1,0.3"]
+    recordgen.convert(make_csv(old), output, task=TASK, max_reject_fraction=0.9)
+    new = ["1.mp4,x,0,1", "1.mp4", "1.mp4,y,5,6", "TRAIN,1.mp4,y,7,8", "2.mp4,a"]
+    result = recordgen.convert(
+        make_csv(new, "new.csv"), output, append=True, max_reject_fraction=0.9
+    )
+    assert result.dataset.rows.existing == 2
+    found = [(split, Path(uri).name, *rest) for split, uri, *rest in segments(output)]
+    assert found == [
+        ("test", "1.mp4", "", "0", "inf"),
+        ("test", "1.mp4", "x", "0", "1"),
+        ("test", "1.mp4", "y", "5", "6"),
+        ("train", "2.mp4", "a", "0", "inf"),
+        ("train", "2.mp4", "x", "0", "inf"),
+    ]
+    assert [(item.code, item.line) for item in result.rejects] == [
+        ("conflicting_splits", 4),
+        ("conflicting_splits", 4),
+    ]
+
+
+def test_all_ways_in_agree(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """CSV, JSONL and a DataFrame of the same segments give the same records; twice: unchanged."""
+    lines = ["TRAIN,/v/1.mp4,x,1.5,3", "TRAIN,/v/1.mp4,y,0,inf", "TEST,/v/2.mp4,y,0,2"]
+    objects: list[dict[str, Any]] = [
+        {
+            "videoGcsUri": "/v/1.mp4",
+            "timeSegmentAnnotations": [
+                {"displayName": "x", "startTime": "1.5s", "endTime": "3.000s"}
+            ],
+            "classificationAnnotation": {"displayName": "y"},
+            "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "training"},
+        },
+        {
+            "videoGcsUri": "/v/2.mp4",
+            "classificationAnnotation": {"displayName": "y", "timeSegment": {"endTime": 2}},
+            "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "test"},
+        },
+    ]
+    frame = pd.DataFrame(
+        {
+            "split": ["TRAIN", "TRAIN", "TEST"],
+            "video_uri": ["/v/1.mp4", "/v/1.mp4", "/v/2.mp4"],
+            "label": ["x", "y", "y"],
+            "start": [1.5, 0, 0],
+            "end": [3, np.inf, 2],
+        }
+    )
+    source = make_csv(lines)
+    sources = [source, make_csv(map(json.dumps, objects), "a.jsonl"), frame]
+    datasets = [
+        recordgen.convert(source, tmp_path / str(number), task=TASK).dataset
+        for number, source in enumerate(sources)
+    ]
+    assert len({dataset.digest for dataset in datasets}) == 1
+    assert len(segments(tmp_path / "0")) == 3
+    assert recordgen.convert(source, tmp_path / "0", task=TASK, resume=True).unchanged
+    by_label = recordgen.convert(source, tmp_path / "by", task=TASK, shard_by="label").dataset
+    assert [shard.label for shard in by_label.splits["train"].shards] == ["x", "y"]
+
+
+def test_one_wrong_segment_does_not_spoil_its_line(make_csv: MakeCsv) -> None:
+    """Good segments become rows, and each bad one is a reject of the line."""
+    segments = [
+        {"displayName": "x", "startTime": "1s", "endTime": "2s"},
+        {"displayName": "x", "startTime": "2s", "endTime": "1s"},
+        {"displayName": "", "startTime": "1s"},
+        "x",
+        {"displayName": "y", "startTime": "3s"},
+    ]
+    line = {
+        "videoGcsUri": "1.mp4",
+        "timeSegmentAnnotations": segments,
+        "classificationAnnotation": {"displayName": "z", "timeSegment": 5},
+    }
+    good = {"videoGcsUri": "2.mp4", "classificationAnnotation": {"displayName": "z"}}
+    source = make_csv(map(json.dumps, [line, good]), "a.jsonl")
+    found = read(source, ConvertOptions(task=TASK, input_format="jsonl"))
+    assert [item[1:4] if isinstance(item, Reject) else (item.line, item[4]) for item in found] == [
+        (1, '["x", 1.0, 2.0]'),
+        (1, "1.mp4", "bad_annotation"),
+        (1, "1.mp4", "bad_annotation"),
+        (1, "1.mp4", "bad_annotation"),
+        (1, '["y", 3.0, null]'),
+        (1, "1.mp4", "bad_annotation"),
+        (2, '["z", 0.0, null]'),
+    ]
+
+
+def test_split_by_content_is_refused(make_csv: MakeCsv) -> None:
+    """Videos are not read, so their content cannot decide splits."""
+    with pytest.raises(UsageError, match=r"split_by=content .* does not open videos"):
+        recordgen.plan(make_csv(["1.mp4,x"]), task=TASK, split_by="content")
+
+
+def test_the_sample_is_what_its_script_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script writes the same lists and frames."""
+    folder = Path(__file__).parents[2] / "examples/video_classification"
+    script = runpy.run_path(str(folder / "make_videos.py"))
+    monkeypatch.setitem(script["main"].__globals__, "FOLDER", tmp_path)
+    script["main"]()
+    names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
+    assert len(names) == 13
+    for name in names:
+        if name.endswith(".csv"):
+            assert (tmp_path / name).read_text() == (folder / name).read_text()
+            continue
+        with Image.open(tmp_path / name) as made, Image.open(folder / name) as there:
+            assert made.n_frames == there.n_frames == 8
+            for frame in range(8):
+                made.seek(frame)
+                there.seek(frame)
+                assert np.array_equal(np.asarray(made.convert("L")), there.convert("L"))
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten animated GIFs of four frames a second: one second black, then another white."""
+    folder = tmp_path_factory.mktemp("videos")
+    lines = []
+    for number in range(10):
+        frames = [
+            Image.fromarray(np.full((6, 8, 3), shade + number, np.uint8))
+            for shade in [0, 9, 18, 27, 200, 209, 218, 227]
+        ]
+        frames[0].save(
+            folder / f"{number}.gif", save_all=True, append_images=frames[1:], duration=250
+        )
+        lines += [f"{number}.gif,dark,0,1", f"{number}.gif,light,1,inf"]
+    (folder / "train.csv").write_text("\n".join([*lines, "9.gif"]))
+    (folder / "top.csv").write_text("TRAIN,train.csv\nTEST,8.avi\n")
+    recordgen.convert(str(folder / "top.csv"), folder / "out", task=TASK)
+    return folder / "out"
+
+
+def test_shards_are_about_as_large_as_asked(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Sizes are estimated for the whole record, not only for its line."""
+    lines = [f"TRAIN,gs://bucket/{number}.mp4,x,{number},inf" for number in range(3000)]
+    split = recordgen.convert(
+        make_csv(lines), tmp_path / "out", task=TASK, shard_mb=0.1
+    ).dataset.splits["train"]
+    assert len(split.shards) >= 5
+    for shard in split.shards:
+        assert shard.bytes == pytest.approx(100_000, rel=0.3)
+
+
+def test_batches(output: Path) -> None:
+    """Labelled segments are (uri, start, end) and the number; all are read without labels."""
+    for labels, shape in (("int", (20,)), ("categorical", (20, 2)), ("binary", (20, 1))):
+        data = recordgen.input_fn(output, batch_size=20, label_mode=labels, seed=1)
+        found, numbers = next(iter(data))
+        assert numbers.shape == shape
+        if labels == "int":
+            assert [math.isinf(end) for end in found["end"]] == [n == 1 for n in numbers]
+            assert {start.numpy() for start in found["start"]} == {0, 1}
+            assert str(output.parent / "3.gif").encode() in found["uri"].numpy()
+    assert recordgen.steps_per_epoch(output, 3, drop_remainder=True) == 6
+    assert recordgen.steps_per_epoch(output, 3, label_mode=None) == 7
+    everything = recordgen.eval_dataset(output, split="train", label_mode=None)
+    assert sum(len(batch["uri"]) for batch in everything) == 21
+    assert set(recordgen.load(output)) == {"train"}  # the other has no label
+    files = str(output / "Split-train/*")
+    data = recordgen.eval_dataset(
+        [files], predicate=lambda record: record["video/segment/start"] > 0
+    )
+    assert sum(len(numbers) for _, numbers in data) == 10
+    with pytest.raises(DataError, match="no labelled segment"):
+        recordgen.input_fn(output, split="test")
+    with pytest.raises(
+        UsageError, match="label_mode must be one of auto, int, categorical, binary, None"
+    ):
+        recordgen.input_fn(output, label_mode="multi_hot")
+
+
+def test_records_without_a_dataset(output: Path, tmp_path: Path) -> None:
+    """Files without a dataset.json are read as segments if the task is given."""
+    [shard] = (output / "Split-train").iterdir()
+    (tmp_path / "a.tfrecord").write_bytes(shard.read_bytes())
+    data = recordgen.eval_dataset(str(tmp_path / "a.tfrecord"), task=TASK)
+    assert sum(len(labels) for _, labels in data) == 20
+    with pytest.raises(UsageError, match="label_mode='categorical' needs the number of classes"):
+        recordgen.eval_dataset(str(tmp_path / "a.tfrecord"), task=TASK, label_mode="categorical")
+
+
+_REJECT = re.compile(r"\| `(.+)` \| (\w+) \| (.+) \|")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"), _REJECT.findall(PAGE[PAGE.index("## Wrong rows") :])
+)
+def test_each_wrong_row_says_that(line: str, code: str, message: str, tmp_path: Path) -> None:
+    """The table of wrong lines has the code and message of each line."""
+    kind = "jsonl" if line.startswith("{") else "csv"
+    path = tmp_path / f"a.{kind}"
+    path.write_text(f"{line}\n")
+    [item] = RowReader(ConvertOptions(task=TASK, input_format=kind)).read(ImportFile(str(path)))
+    assert isinstance(item, Reject)
+    assert (item.line, item.code) == (1, code)
+    assert item.message.startswith(message)
+
+
+def code_blocks(section: str) -> Sequence[str]:
+    return re.findall(r"^```\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+
+
+def test_the_page_converts(tmp_path: Path) -> None:
+    """The lists and lines on the page give the record on the page."""
+    top, train, lines, *_ = code_blocks(PAGE)
+    top = top.replace("gs://bucket/lists/", "")
+    (tmp_path / "top.csv").write_text(top)
+    (tmp_path / "train.csv").write_text(train)
+    (tmp_path / "validation.csv").write_text("gs://bucket/9.mp4,car\n")
+    recordgen.convert(str(tmp_path / "top.csv"), tmp_path / "out", task=TASK)
+    records = stored_examples(tmp_path / "out")
+    [first] = [item for _, item in records if item["video/segment/start"] == [120]]
+    shown = re.findall(r"^\| `(video/\S+)` \(\w+\) \| `([^`]+)`", PAGE, re.MULTILINE)
+    assert [(name, _text(values)) for name, [values] in first.items()] == sorted(shown)
+    (tmp_path / "a.jsonl").write_text(lines)
+    dataset = recordgen.convert(str(tmp_path / "a.jsonl"), tmp_path / "json", task=TASK).dataset
+    assert (dataset.examples, dataset.rows.rejects, dataset.labels) == (3, 0, ("bike", "car"))
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
