@@ -34,7 +34,7 @@ _COLUMNS = {
 _ML_USE = ("TRAIN",) * 8 + ("VALIDATION", "TEST")
 
 # Expected differences from the usual sum, and notes for them.
-_NOTES = (
+NOTES = (
     (4, ("Guests {}.", "The pump ran {}.", "We had a party {}.", "The heating was on {}.")),
     (0, ("Nothing new {}.", "Quiet {}.", "As ever {}.", "Nothing to report {}.")),
     (-4, ("Nobody at home {}.", "Away {}.", "The boiler was off {}.", "A power cut {}.")),
@@ -81,7 +81,7 @@ def _rows(
         while abs(apart) <= _CLOSE:
             day, night = map(int, random.choice(shuffled[part :: len(_ML_USE)], 2))
             usual = int(random.integers(19))
-            more, notes = _NOTES[random.integers(len(_NOTES))]
+            more, notes = NOTES[random.integers(len(NOTES))]
             apart = int(digits[day]) + int(digits[night]) - usual - more
         note = str(random.choice(notes)).format(random.choice(_TIMES))
         yield _ML_USE[part], (day, night), (usual, note, "more" if apart > 0 else "less")

@@ -237,7 +237,7 @@ def test_groups_show_their_labels(tmp_path):
 def test_readings_follow_from_their_columns(tmp_path):
     """The label depends on all columns, and no scan is in readings of two splits."""
     digits = load_digits().target
-    shifts = {note.split("{")[0]: more for more, notes in meters._NOTES for note in notes}
+    shifts = {note.split("{")[0]: more for more, notes in meters.NOTES for note in notes}
     splits: dict[str, set[str]] = defaultdict(set)
     with open(write_meters(str(tmp_path), 60), encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

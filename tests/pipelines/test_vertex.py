@@ -157,8 +157,8 @@ def test_beam_on_dataflow(compiled):
     for step in ("AutoMLExampleGen", "StatisticsGen", "Evaluator"):
         [start] = [n for n, word in enumerate(arguments(job, step)) if word.startswith("--runner")]
         flags = arguments(job, step)[start:]
-        runners._check_flags(flags)
-        runners._check_dataflow(flags)
+        runners.check_flags(flags)
+        runners.check_dataflow(flags)
         options = PipelineOptions(flags)
         assert options.view_as(StandardOptions).runner == "DataflowRunner"
         cloud = options.view_as(GoogleCloudOptions)

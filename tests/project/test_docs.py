@@ -430,8 +430,8 @@ def test_dataflow_takes_the_flags() -> None:
             split = words.index("--")
             parsed = cli.build_parser().parse_args(words[1:split])
             assert parsed.command == "convert"
-            runners._check_flags(words[split + 1 :])
-            runners._check_dataflow(words[split + 1 :])
+            runners.check_flags(words[split + 1 :])
+            runners.check_dataflow(words[split + 1 :])
 
 
 @pytest.mark.skipif(not WITH_TFX_HERE, reason="needs TFX")

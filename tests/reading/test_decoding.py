@@ -60,7 +60,7 @@ def difference(found, expected):
 def test_scale(resize, size, place):
     """The ratio is the largest at which the image covers the size; with ``fit``, one side of it."""
     decoder = ImageDecoder((10, 20), resize)
-    assert int(decoder._scale(tf.constant(size))) == place
+    assert int(decoder.ratio_index(tf.constant(size))) == place
 
 
 @pytest.mark.parametrize("times", [1, 1.5, 2, 3, 4, 6, 8, 12, 20])

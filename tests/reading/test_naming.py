@@ -149,7 +149,7 @@ def test_records_of_any_kind_are_skipped(tmp_path, options):
 @pytest.mark.parametrize("has_image", [False, True])
 def test_an_endless_reading_without_a_sound_record_ends(tmp_path, monkeypatch, has_image):
     """An endless reading without a sound record fails; with one sound record, it continues."""
-    monkeypatch.setattr("recordgen.reading.skipping._ASSUMED_EXAMPLES", 2)
+    monkeypatch.setattr("recordgen.reading.skipping.ASSUMED_EXAMPLES", 2)
 
     def reading(records):
         source = write_records(tmp_path / "a.rec", records)

@@ -317,7 +317,7 @@ def test_heartbeats_are_rare(tmp_path: Path) -> None:
         for _ in range(1000):
             heartbeat.add(10_000, 0, 1)
         assert folder.read_heartbeats({}, "planning") == (0, 0, 0)
-    assert (Heartbeat("/x")._seconds, Heartbeat("gs://x/y")._seconds) == (0.5, 10.0)
+    assert (Heartbeat("/x").seconds, Heartbeat("gs://x/y").seconds) == (0.5, 10.0)
 
 
 def test_heartbeats_never_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

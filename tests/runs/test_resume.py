@@ -587,7 +587,7 @@ def test_a_damaged_finished_dataset_is_refused(source: str, tmp_path: Path) -> N
 @pytest.fixture
 def short_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("BEAT", 0.02), ("WATCH", 0.5), ("POLL", 0.02)):
-        monkeypatch.setattr(lease, f"_{name}_SECONDS", seconds)
+        monkeypatch.setattr(lease, f"{name}_SECONDS", seconds)
 
 
 def test_two_runs_on_one_output(source: str, tmp_path: Path) -> None:
@@ -627,7 +627,7 @@ def test_a_run_in_another_process(
     process.wait()
 
 
-HERE = lease._this_process()
+HERE = lease.this_process()
 
 
 @pytest.mark.parametrize(
@@ -636,7 +636,7 @@ HERE = lease._this_process()
         (HERE, False),
         (replace(HERE, started="1"), True),  # another process has the number now
         (replace(HERE, pid=2**22 + 1), True),
-        (replace(HERE, pid=os.getppid(), started=lease._started(os.getppid()) or ""), False),
+        (replace(HERE, pid=os.getppid(), started=lease.start_of(os.getppid()) or ""), False),
     ],
 )
 def test_processes_of_this_system_are_judged_at_once(
@@ -645,7 +645,7 @@ def test_processes_of_this_system_are_judged_at_once(
     """A dead process is detected at once, even if its number is used again."""
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
     path = str(tmp_path / "run.json")
-    lease._write(path, holder)
+    lease.write_holder(path, holder)
     assert lease.living_holder(path) == (None if dead else holder)
 
 
@@ -662,12 +662,12 @@ def test_processes_elsewhere_are_watched(
     Its clock may be set back meanwhile.
     """
     path = str(tmp_path / "run.json")
-    lease._write(path, elsewhere)
+    lease.write_holder(path, elsewhere)
     assert lease.living_holder(path) is None
     clock = count(1_000_000, -1)
-    monkeypatch.setattr(lease, "_this_process", lambda: replace(elsewhere, seen=str(next(clock))))
+    monkeypatch.setattr(lease, "this_process", lambda: replace(elsewhere, seen=str(next(clock))))
     with lease.held(path):
-        monkeypatch.setattr(lease, "_is_running", lambda _: None)
+        monkeypatch.setattr(lease, "is_running", lambda _: None)
         found = lease.living_holder(path)
     assert found is not None
     assert found.pid == elsewhere.pid
@@ -703,7 +703,7 @@ def test_a_run_that_was_taken_for_dead_does_not_commit(
     """A run that was silent too long notices that another run took over, and does not commit."""
     output = tmp_path / "out"
     # No heartbeat: it would overwrite the holder that the test writes.
-    monkeypatch.setattr(lease, "_BEAT_SECONDS", 3600)
+    monkeypatch.setattr(lease, "BEAT_SECONDS", 3600)
 
     class Stalled:
         """Takes over its own run, as another machine would."""
@@ -712,9 +712,9 @@ def test_a_run_that_was_taken_for_dead_does_not_commit(
         def finished(self) -> None: ...
         def writing(self, snapshot: object) -> None:
             for path in output.glob(f"{STAGING}/*/run.json"):
-                holder = lease._read(str(path))
+                holder = lease.read_holder(str(path))
                 if holder is not None:
-                    lease._write(str(path), replace(holder, host="elsewhere", pid=1))
+                    lease.write_holder(str(path), replace(holder, host="elsewhere", pid=1))
                     with commit.open_run(str(output), overwrite=False, resume=resume):
                         pass
 

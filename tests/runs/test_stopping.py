@@ -14,7 +14,7 @@ STOPPED = """
 import os, signal, time
 from recordgen.console import stopping
 {before}
-stopping._STOP_SECONDS[signal.{by}] = {seconds}
+stopping.STOP_SECONDS[signal.{by}] = {seconds}
 with stopping.stopping():
     try:
         os.kill(os.getpid(), signal.{by})

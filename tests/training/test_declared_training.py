@@ -177,10 +177,10 @@ def test_a_number_and_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
 
 def test_a_list_of_any_length_is_summarised() -> None:
     """A list becomes count, mean, standard deviation, minimum and maximum; all 0 if empty."""
-    from recordgen.training.tables import _as_numbers
+    from recordgen.training.tables import to_numbers
 
     values = tf.ragged.constant([[3.0, 1.0], [], [-2.0]], row_splits_dtype=tf.int64)
-    assert _as_numbers(values).numpy().tolist() == [[2, 2, 1, 1, 3], [0] * 5, [1, -2, 0, -2, -2]]
+    assert to_numbers(values).numpy().tolist() == [[2, 2, 1, 1, 3], [0] * 5, [1, -2, 0, -2, -2]]
 
 
 # schema, settings, the error

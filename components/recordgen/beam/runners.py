@@ -115,7 +115,7 @@ def pipeline_factory(beam_args: Sequence[str]) -> Callable[[], Any]:
         from apache_beam.options.pipeline_options import PipelineOptions
 
         if runner == _DATAFLOW:
-            _check_dataflow(flags)
+            check_dataflow(flags)
         if runner == _DASK:
             _check_dask(flags)
         endpoint = _value(flags, "--job_endpoint")
@@ -123,7 +123,7 @@ def pipeline_factory(beam_args: Sequence[str]) -> Callable[[], Any]:
             _check_job_server(endpoint)
         try:
             if runner in _CLOSED_RUNNERS:
-                _check_flags(flags)
+                check_flags(flags)
             return beam.Pipeline(options=PipelineOptions(flags))
         except UsageError:
             raise
@@ -160,7 +160,7 @@ def need_reachable(beam_args: Sequence[str], paths: Iterable[str]) -> None:
         need_local_workers(beam_args, f"the local file {path}")
 
 
-def _check_dataflow(flags: Sequence[str]) -> None:
+def check_dataflow(flags: Sequence[str]) -> None:
     """Check the flags for Dataflow, whose client would fail much later or after cloud requests."""
     if not _google_errors():
         raise UsageError(
@@ -219,7 +219,7 @@ def _check_job_server(endpoint: str) -> None:
             ) from exc
 
 
-def _check_flags(flags: Sequence[str]) -> None:
+def check_flags(flags: Sequence[str]) -> None:
     """Raise UsageError for unknown flags, which Beam would ignore with at most a log line."""
     from apache_beam.options.pipeline_options import PipelineOptions
 

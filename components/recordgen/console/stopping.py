@@ -18,7 +18,7 @@ from typing import NoReturn
 from recordgen.console import logs
 
 # After Ctrl-C a user is waiting; `docker stop` kills after ten seconds.
-_STOP_SECONDS = {signal.SIGINT: 1.5, signal.SIGTERM: 8.0}
+STOP_SECONDS = {signal.SIGINT: 1.5, signal.SIGTERM: 8.0}
 
 _stopped_by: list[signal.Signals] = []
 
@@ -43,7 +43,7 @@ def stopping() -> Iterator[None]:
             return  # already stopping
         if not _stopped_by:
             _stopped_by.append(by)
-            deadlines.append(threading.Timer(_STOP_SECONDS[by], _end))
+            deadlines.append(threading.Timer(STOP_SECONDS[by], _end))
             deadlines[0].daemon = True
             deadlines[0].start()
         if callable(interrupt):

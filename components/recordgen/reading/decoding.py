@@ -266,7 +266,7 @@ class ImageDecoder:
             if is_raw is not None:
                 is_jpeg &= ~is_raw
             wanted = whole if window is None else window
-            ratio = tf.gather(_RATIOS, self._scale(wanted[:, 2:]))
+            ratio = tf.gather(_RATIOS, self.ratio_index(wanted[:, 2:]))
             ratio = tf.where(is_jpeg, ratio, 1)[:, None]
             # A scaled image's last row and column may represent fewer pixels than the others.
             pixels = -(-whole // ratio) if window is None else scaled_window(window, ratio)
@@ -300,7 +300,7 @@ class ImageDecoder:
             if self.decoder == "exact":
                 return self._jpeg(data, window, 1)
             return tf.switch_case(
-                self._scale(shape if window is None else window[2:]),
+                self.ratio_index(shape if window is None else window[2:]),
                 [lambda ratio=ratio: self._jpeg(data, window, ratio) for ratio in _RATIOS],
             )
 
@@ -334,7 +334,7 @@ class ImageDecoder:
         scaled = scaled_window(window, ratio)
         return tf.io.decode_and_crop_jpeg(data, scaled, channels=3, ratio=ratio, **_FAST)
 
-    def _scale(self, size: tf.Tensor) -> tf.Tensor:
+    def ratio_index(self, size: tf.Tensor) -> tf.Tensor:
         """Return the index in ``_RATIOS`` (int32 [...]) for sizes (int32 [..., 2])."""
         times = size // tf.constant(self.image_size)
         reduce = tf.reduce_max if self.resize == "fit" else tf.reduce_min

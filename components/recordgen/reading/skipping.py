@@ -38,7 +38,7 @@ _SELECTED_AT_ONCE = 64
 _NOTHING = "no record can be read, and on_error skips them all"
 
 # Assumed number of records in a pass if they were not counted.
-_ASSUMED_EXAMPLES = 2_000
+ASSUMED_EXAMPLES = 2_000
 
 # Time for finding the numbers of bad records; after it, records are reported without a number.
 _SECONDS = 60.0
@@ -207,7 +207,7 @@ def ending(
     if options.passes is not None:
         return batches
     # Between two sound records there may be all other records of two passes.
-    most = 2 * math.ceil((examples or _ASSUMED_EXAMPLES) / options.batch_size) + 1
+    most = 2 * math.ceil((examples or ASSUMED_EXAMPLES) / options.batch_size) + 1
 
     @as_written
     def count(empty: tf.Tensor, *parts: Any) -> Any:

@@ -131,10 +131,10 @@ class FrameWriter:
                 small = []
             waiting += pieces
             if len(waiting) >= _PIECES_PER_WRITE:
-                self._sink.bytes += _write_all(self._file, waiting)
+                self._sink.bytes += write_pieces(self._file, waiting)
                 waiting = []
         waiting.append(b"".join(small))
-        self._sink.bytes += _write_all(self._file, waiting)
+        self._sink.bytes += write_pieces(self._file, waiting)
 
     @property
     def bytes(self) -> int:
@@ -142,7 +142,7 @@ class FrameWriter:
         return self._sink.bytes
 
 
-def _write_all(file: IO[bytes], pieces: Sequence[bytes]) -> int:
+def write_pieces(file: IO[bytes], pieces: Sequence[bytes]) -> int:
     """Write pieces in order; to a local file in one call, without joining them."""
     size = sum(map(len, pieces))
     if isinstance(file, io.FileIO) and len(pieces) <= _MAX_PIECES_PER_CALL:

@@ -16,13 +16,17 @@ _REMOTE_HEARTBEAT_SECONDS = 10.0
 
 
 class Heartbeat:
-    """Writes a worker's counts into a file at intervals, which works on every runner."""
+    """Writes a worker's counts into a file at intervals, which works on every runner.
+
+    Attributes:
+        seconds: the shortest time between two reports.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
         local = storage.is_local(path)
-        self._seconds = LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
-        self._next = time.monotonic() + self._seconds
+        self.seconds = LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
+        self._next = time.monotonic() + self.seconds
         self._total = (0, 0, 0)
 
     def add(self, *counts: int) -> None:
@@ -34,7 +38,7 @@ class Heartbeat:
     def beat(self, examples: int, rejects: int, size: int) -> None:
         """Report counts if the last report is old enough."""
         if time.monotonic() >= self._next:
-            self._next = time.monotonic() + self._seconds
+            self._next = time.monotonic() + self.seconds
             self._write(examples, rejects, size, done=False)
 
     def finish(self, examples: int, rejects: int, size: int) -> None:

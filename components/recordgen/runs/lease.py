@@ -28,9 +28,10 @@ from recordgen.errors import RunnerError, StorageError
 from recordgen.masking import masked
 from recordgen.version import __version__
 
-_BEAT_SECONDS = 10.0
-_WATCH_SECONDS = 30.0
-_POLL_SECONDS = 1.0
+#: Seconds between heartbeats, without which a process is taken for dead, and between two looks.
+BEAT_SECONDS = 10.0
+WATCH_SECONDS = 30.0
+POLL_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ def held(path: str) -> Iterator[None]:
     Raises:
         StorageError: the file cannot be written.
     """
-    _write(path, _this_process())
+    write_holder(path, this_process())
     done = threading.Event()
     thread = threading.Thread(target=_beat, args=(path, done), daemon=True)
     thread.start()
@@ -74,13 +75,13 @@ def held(path: str) -> Iterator[None]:
         done.set()
         thread.join()
         with suppress(StorageError):  # the error that ended the block matters more
-            if _is_mine(_read(path)):
+            if _is_mine(read_holder(path)):
                 end(path)
 
 
 def end(path: str) -> None:
     """Write to the lease ``path`` that its run has ended. Raises: StorageError."""
-    _write(path, None)
+    write_holder(path, None)
 
 
 def check_held(path: str) -> None:
@@ -90,10 +91,10 @@ def check_held(path: str) -> None:
         RunnerError: another run took over.
         StorageError: storage failed.
     """
-    if not _is_mine(_read(path)):
+    if not _is_mine(read_holder(path)):
         raise RunnerError(
             f"{path}: another run took over, because this one sent no heartbeat for "
-            f"{_WATCH_SECONDS:.0f} s; nothing was committed"
+            f"{WATCH_SECONDS:.0f} s; nothing was committed"
         )
 
 
@@ -106,38 +107,39 @@ def living_holder(path: str) -> Holder | None:
     Raises:
         StorageError: storage failed.
     """
-    holder = _read(path)
+    holder = read_holder(path)
     if holder is None:
         return None
-    running = _is_running(holder)
+    running = is_running(holder)
     if running is not None:
         return holder if running else None
     _log.warning(
         "%s: an unfinished run (%s); waiting %.0f s for a heartbeat",
         masked(path),
         holder,
-        _WATCH_SECONDS,
+        WATCH_SECONDS,
     )
-    deadline = time.monotonic() + _WATCH_SECONDS
+    deadline = time.monotonic() + WATCH_SECONDS
     while time.monotonic() < deadline:
-        time.sleep(_POLL_SECONDS)
-        found = _read(path)
+        time.sleep(POLL_SECONDS)
+        found = read_holder(path)
         if found is None or found.seen != holder.seen:
             return found
     return None
 
 
 def _beat(path: str, done: threading.Event) -> None:
-    while not done.wait(_BEAT_SECONDS):
+    while not done.wait(BEAT_SECONDS):
         try:
-            if not _is_mine(_read(path)):
+            if not _is_mine(read_holder(path)):
                 return
-            _write(path, _this_process())
+            write_holder(path, this_process())
         except (OSError, StorageError):
             continue  # the next heartbeat may succeed
 
 
-def _read(path: str) -> Holder | None:
+def read_holder(path: str) -> Holder | None:
+    """Return the holder of the lease ``path``, or None. Raises: StorageError."""
     try:
         data = json.loads(storage.read_text(path))
         del data["recordgen"]
@@ -146,14 +148,16 @@ def _read(path: str) -> Holder | None:
         return None  # the file is missing, or damaged by a crash of the machine
 
 
-def _write(path: str, holder: Holder | None) -> None:
+def write_holder(path: str, holder: Holder | None) -> None:
+    """Write the holder of the lease ``path``; None ends its run. Raises: StorageError."""
     data = {"recordgen": __version__, **(asdict(holder) if holder else {})}
     storage.write_text(path, json.dumps(data) + "\n")
 
 
-def _this_process() -> Holder:
+def this_process() -> Holder:
+    """Return this process, seen now."""
     pid = os.getpid()
-    started = _started(pid)
+    started = start_of(pid)
     return Holder(
         host=socket.gethostname(),
         system=_system() if started else "",
@@ -164,14 +168,14 @@ def _this_process() -> Holder:
 
 
 def _is_mine(holder: Holder | None) -> bool:
-    return holder is not None and replace(_this_process(), seen=holder.seen) == holder
+    return holder is not None and replace(this_process(), seen=holder.seen) == holder
 
 
-def _is_running(holder: Holder) -> bool | None:
+def is_running(holder: Holder) -> bool | None:
     """Return whether a process is running, or None if this system cannot know."""
     if not holder.system or (holder.host, holder.system) != (socket.gethostname(), _system()):
         return None
-    started = _started(holder.pid)
+    started = start_of(holder.pid)
     return None if started is None else started == holder.started
 
 
@@ -184,7 +188,7 @@ def _system() -> str:
         return ""
 
 
-def _started(pid: int) -> str | None:
+def start_of(pid: int) -> str | None:
     """Return when a process started; empty if it does not exist, None if unknown."""
     try:
         os.kill(pid, 0)

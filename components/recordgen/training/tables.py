@@ -175,7 +175,7 @@ class TableTrainer(TaskTrainer):
     def _inputs(self, columns: Mapping[str, Any]) -> dict[str, tf.Tensor]:
         """Return columns as the model's inputs."""
         found = {at: columns[name] for at, name in {**self._images, **self._texts}.items()}
-        numbers = [_as_numbers(columns[name]) for name in self._numbers]
+        numbers = [to_numbers(columns[name]) for name in self._numbers]
         if numbers:
             found[NUMBERS] = tf.concat(numbers, axis=1)
         return found
@@ -222,9 +222,9 @@ class TableTrainer(TaskTrainer):
             return Moments(0), target
         for rows in self._rows([*self._numbers, *wanted]):
             for name in wanted:
-                target.add(_as_numbers(rows[name]).numpy())
+                target.add(to_numbers(rows[name]).numpy())
             if self._numbers:
-                found = tf.concat([_as_numbers(rows[name]) for name in self._numbers], axis=1)
+                found = tf.concat([to_numbers(rows[name]) for name in self._numbers], axis=1)
                 numbers = numbers or Moments(found.shape[1])
                 numbers.add(found.numpy())
         return numbers or Moments(0), target
@@ -357,7 +357,7 @@ class TableTrainer(TaskTrainer):
         return {LABEL: tf.cast(target, tf.float32), WEIGHT: tf.cast(is_there, tf.float32)}
 
 
-def _as_numbers(values: Any) -> tf.Tensor:
+def to_numbers(values: Any) -> tf.Tensor:
     """Return a column as float32 [batch, n], NaN where a number is missing.
 
     A list of any length becomes five numbers: count, mean, standard deviation, minimum, maximum.
