@@ -71,8 +71,8 @@ REJECTS = [
     ("TRAIN,,cat", "no_path", "[ML_USE],PATH,[LABEL]"),
     ("TRAIN", "no_path", "has no path"),
     ('"",""', "no_path", "has no path"),
-    ("TRAIN,a.jpg,cat,dog", "too_many_fields", "one label per image (got 2 behind"),
-    ("a.jpg,cat,dog", "too_many_fields", "one label per image (got 2 behind"),
+    ("TRAIN,a.jpg,cat,dog", "too_many_fields", "one label per image (got 2 after"),
+    ("a.jpg,cat,dog", "too_many_fields", "one label per image (got 2 after"),
     ('TRAIN,"a.jpg,cat', "bad_line", "quotes must be balanced"),
     ('TRAIN,"a"b.jpg,cat', "bad_line", "quotes must be balanced"),
 ]

@@ -394,7 +394,7 @@ def test_spellings_of_a_path_are_one_image(
 def test_a_schema_and_a_task() -> None:
     """A schema sets the task; another task is refused, and so is the task without a schema."""
     assert ConvertOptions(schema='{"a":"int"}').task == "declared"
-    with pytest.raises(UsageError, match="the task object_detection knows that itself"):
+    with pytest.raises(UsageError, match="the task object_detection has its own"):
         ConvertOptions(schema='{"a": "int"}', task="object_detection")
     with pytest.raises(UsageError, match="the task declared needs a schema"):
         recordgen.plan(__file__, task="declared", input_format="csv")
