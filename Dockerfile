@@ -106,7 +106,7 @@ COPY --chown=1000:1000 . .
 RUN chown 1000:1000 .
 USER 1000
 # The first process of a container has no parent and must look after orphans: better a shell.
-ENTRYPOINT ["sh", "-c", "python -m pytest -n $(($(nproc) < 4 ? $(nproc) + 1 : 4)) --dist loadfile \"$@\"; exit $?", "sh"]
+ENTRYPOINT ["sh", "-c", "python -m pytest -n auto --maxprocesses 4 --dist loadfile \"$@\"; exit $?", "sh"]
 CMD []
 
 FROM apache/beam_python3.13_sdk:${BEAM_VERSION} AS beam

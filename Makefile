@@ -8,10 +8,8 @@ TASK ?= image_classification
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test coverage check docs format options mutants lock release audit sbom image image-test tested clean
 
-# The tests of a module stay in one process, because they share fixtures. They also wait, for
-# processes and servers: so there is one worker more than cores.
-WORKERS ?= $(shell cores=$$(nproc); echo $$((cores < 4 ? cores + 1 : 4)))
-PYTEST := -m pytest -n $(WORKERS) --dist loadfile
+# The tests of a module stay in one process, because they share fixtures.
+PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +20,7 @@ setup: ## make .venv with versions that fit this machine (LEG=tfx-1.21|tfx-1.16|
 demo: setup ## run the demonstration from sample data to a trained model (TASK=object_detection, text_entities, tabular, …)
 	@$(PYTHON_OF_VENV) -m pipelines.demo --task $(TASK) $(ARGS)
 
-test: setup ## run the tests on all cores (WORKERS=N processes; ARGS="-m 'not slow'" passes options to pytest)
+test: setup ## run the tests on all cores, four at most (ARGS="-m 'not slow'" passes options to pytest)
 	@$(PYTHON_OF_VENV) $(PYTEST) $(ARGS)
 
 coverage: setup ## list the lines of the package that no test runs; includes processes that tests start
