@@ -189,7 +189,7 @@ def page_template(package: str, **filters: Callable[..., Any]) -> Template:
 class _CompiledTemplates(FileSystemBytecodeCache):
     """Compiled templates, in the folder where Python keeps compiled modules.
 
-    Compiling the templates would take a third of the fixed time of a conversion.
+    Compiling them anew would be a large part of the time of a small conversion.
     """
 
     def load_bytecode(self, bucket: Bucket) -> None:
