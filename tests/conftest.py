@@ -184,8 +184,6 @@ def interrupt_convert(
         env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
         stderr=subprocess.PIPE,
         text=True,
-        # A background job of a shell, such as CI, starts with SIGINT ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_for_first_shard(output)
     process.send_signal(by)

@@ -244,7 +244,6 @@ def test_what_dies_after_an_interrupt_says_nothing(
 ) -> None:
     """Exceptions of threads and finalizers are shown until Ctrl-C, then hidden."""
     code = DYING.format(before=before, first=first)
-    # A background job of a shell, such as CI, starts with SIGINT ignored.
-    done = run_python("-c", code, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    done = run_python("-c", code)
     assert (done.returncode, done.stdout) == (0, stdout)
     assert done.stderr.count("\nValueError: ") == raised, done.stderr
