@@ -17,6 +17,7 @@ converted once; then these contenders run in turn, in one process:
     recordgen_max_side  with --max-side PX: recordgen on records converted with that option
     recordgen_short_side  with --stored: recordgen on records of --short-side 256
     recordgen_raw     with --stored: recordgen on raw pixels of the image size
+    recordgen_uint8, recordgen_raw_uint8  recordgen and recordgen_raw with dtype="uint8"
     recordgen_memory  the second pass with cache="memory"
     recordgen_file    the second pass with a cache in a file
     recordgen_skip    with on_error="skip"
@@ -205,6 +206,8 @@ CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     "keras": keras,
     "recordgen_autotune": recordgen_autotune,
     **{name: partial(recordgen, stored=name) for name in STORED},
+    "recordgen_uint8": partial(recordgen, dtype="uint8"),
+    "recordgen_raw_uint8": partial(recordgen, stored="recordgen_raw", dtype="uint8"),
     "recordgen_memory": partial(recordgen, again=True, cache="memory"),
     "recordgen_file": recordgen_file,
     "recordgen_skip": partial(recordgen, on_error="skip"),
@@ -488,8 +491,9 @@ def main() -> None:
     parser.add_argument("--train", action="store_true", help="also train a small CNN")
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    needing = {*STORED} - {*storages(args)}
-    names = [name for name in args.only or CONTENDERS if name not in needing]
+    missing = {*STORED} - {*storages(args)}
+    needs = {**{name: name for name in STORED}, "recordgen_raw_uint8": "recordgen_raw"}
+    names = [name for name in args.only or CONTENDERS if needs.get(name) not in missing]
     with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as work:
         setting = prepare(args.data, Path(work), args)
         result = compare(setting, names, args.rounds, quiet=args.json)

@@ -130,6 +130,22 @@ def test_block_length(examples, size, expected):
     assert plan.block_length == expected
 
 
+@pytest.mark.parametrize(
+    ("file", "size", "expected"),
+    [
+        # the file of 1,000 records, its bytes; bytes that are read ahead
+        ("a", 1_000_000, 262_144),
+        ("a", 100_000_000, 0),
+        ("gs://bucket/a", 100_000_000, 262_144),
+        ("a", None, 262_144),
+    ],
+)
+def test_read_buffer(file, size, expected):
+    """Large records of local files are read without a buffer, which would be one more copy."""
+    plan = plan_records(ShardSet((ShardFile(file, 1000, size),)), RecordOptions())
+    assert plan.read_buffer == expected
+
+
 def test_workers_share_classes():
     """With one class per file, every worker reads a part of each, so that none misses a class."""
     plans = [

@@ -1,4 +1,4 @@
-"""Random changes of batches of images. All randomness comes from the given seed."""
+"""Random changes of images. All randomness comes from the given seed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TypedDict
 import numpy as np
 import tensorflow as tf
 
+from recordgen.reading.levels import between
 from recordgen.reading.options import Augmentation
 from recordgen.reading.windows import floats
 
@@ -60,24 +61,25 @@ def draw_changes(
     return changes
 
 
-def changed(images: tf.Tensor, changes: Changes) -> tf.Tensor:
-    """Apply the changes to a batch of images, or to a single image.
+def changed(image: tf.Tensor, changes: Changes) -> tf.Tensor:
+    """Apply its changes to an image.
+
+    Change image by image, not in batches: the processor's cache holds one image, but no batch.
 
     Args:
-        images: uint8 or float32 [batch, height, width, 3] from 0 to 255. A single image has no
-            batch dimension, and neither have its changes.
-        changes: see :func:`draw_changes`.
+        image: uint8 or float32 [height, width, 3] from 0 to 255.
+        changes: one image's part of what :func:`draw_changes` returns.
 
     Returns:
         float32 of the same shape, in [0, 1].
     """
     if "crop" in changes:
-        images = _cropped(tf.cast(images, tf.float32), changes["crop"])
+        image = _cropped(tf.cast(image, tf.float32), changes["crop"])
     if "is_mirrored" in changes:
-        images = _mirrored(images, changes["is_mirrored"])
+        image = _mirrored(image, changes["is_mirrored"])
     if "light" in changes:
-        return _recoloured(images, changes)
-    return tf.cast(images, tf.float32) * (1 / 255)
+        return _recoloured(image, changes)
+    return between(image, 0.0, 1.0)
 
 
 def shown_views(crop: tf.Tensor, size: tuple[int, int]) -> tf.Tensor:
@@ -89,57 +91,42 @@ def shown_views(crop: tf.Tensor, size: tuple[int, int]) -> tf.Tensor:
     return tf.concat([start, kept], 1)
 
 
-def _cropped(images: tf.Tensor, crop: tf.Tensor) -> tf.Tensor:
-    """Resize a part of each image to the image's size."""
-    if images.shape.rank == 3:
-        return _cropped(images[None], crop[None])[0]
-    start, kept = crop[:, :2], crop[:, 2:]
+def _cropped(image: tf.Tensor, crop: tf.Tensor) -> tf.Tensor:
+    """Resize a part of an image to the image's size."""
+    start, kept = crop[:2], crop[2:]
     # Boxes end at the centre of the last pixel: [0, 0, 1, 1] is the whole image.
-    cropped = tf.image.crop_and_resize(
-        images,
-        tf.concat([start, start + kept], 1),
-        tf.range(tf.shape(images)[0]),
-        images.shape[1:3],
-    )
-    return tf.ensure_shape(cropped, images.shape)
+    box = tf.concat([start, start + kept], 0)
+    cropped = tf.image.crop_and_resize(image[None], box[None], [0], image.shape[:2])
+    return tf.ensure_shape(cropped[0], image.shape)
 
 
-def _mirrored(images: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
-    """Mirror the chosen (bool [batch]) images left to right, and only copy the others."""
-    if images.shape.rank == 3:
-        return tf.cond(chosen, lambda: tf.reverse(images, [1]), lambda: images)
-    as_is, turned = tf.where(~chosen)[:, 0], tf.where(chosen)[:, 0]
-    # uint8 takes a fourth of float32's time; TensorFlow mirrors the middle of three axes faster.
-    rows = tf.reshape(tf.gather(images, turned), (-1, *images.shape[2:]))
-    parts = [tf.gather(images, as_is), tf.reshape(tf.reverse(rows, [1]), (-1, *images.shape[1:]))]
-    places = [tf.cast(as_is, tf.int32), tf.cast(turned, tf.int32)]
-    return tf.ensure_shape(tf.dynamic_stitch(places, parts), images.shape)
+def _mirrored(image: tf.Tensor, is_chosen: tf.Tensor) -> tf.Tensor:
+    return tf.cond(is_chosen, lambda: tf.reverse(image, [1]), lambda: image)
 
 
-def _recoloured(images: tf.Tensor, changes: Changes) -> tf.Tensor:
-    """Change light and colour of images, and scale them to float32 in [0, 1].
+def _recoloured(image: tf.Tensor, changes: Changes) -> tf.Tensor:
+    """Change light and colour of an image, and scale it to float32 in [0, 1].
 
     Each change is linear in a pixel's channels. Light needs one factor and one offset per image;
     colour needs a matrix, whose product takes several times as long.
     """
-    contrast, brightness = tf.unstack(changes["light"][..., None, None, None], 2, axis=-4)
-    offset = brightness + (1 - contrast) / 255 * _means(images)
-    # Once the means are computed, nothing else needs the old pixels: they are changed in place.
-    with tf.control_dependencies([offset]):
-        images = tf.cast(images, tf.float32) * (contrast / 255)
+    contrast, brightness = tf.unstack(changes["light"])
+    low = brightness + (1 - contrast) / 255 * _mean(image)
     if "colour" in changes:
-        images = _times(images, changes["colour"])
+        image = _times(between(image, 0.0, contrast), changes["colour"]) + low
+    else:
+        image = between(image, low, low + contrast)
     # A minimum and a maximum. The single kernel, tf.raw_ops.ClipByValue, takes longer than both.
-    return tf.clip_by_value(images + offset, 0.0, 1.0)
+    return tf.clip_by_value(image, 0.0, 1.0)
 
 
-def _means(images: tf.Tensor) -> tf.Tensor:
-    """Return the mean of each image's channels (float32 [..., 1, 1, 1]), from rows far apart."""
-    height = images.shape[-3]
+def _mean(image: tf.Tensor) -> tf.Tensor:
+    """Return the mean of an image's channels (float32 []), from rows far apart."""
+    height = image.shape[0]
     step = max(1, height // _ROWS_OF_MEAN)
     # Gathering copies whole rows; a slice with a step copies number by number.
-    rows = tf.gather(images, range(step // 2, height, step), axis=-3)
-    return tf.reduce_mean(tf.cast(rows, tf.float32), (-3, -2, -1), keepdims=True)
+    rows = tf.gather(image, range(step // 2, height, step))
+    return tf.reduce_mean(tf.cast(rows, tf.float32))
 
 
 def _of_several(matrices: tf.Tensor, pixels: int) -> tf.Tensor:
@@ -152,11 +139,9 @@ def _of_several(matrices: tf.Tensor, pixels: int) -> tf.Tensor:
     return tf.linalg.matrix_transpose(tf.reshape(diagonal, (-1, 3 * count, 3 * count)))
 
 
-def _times(images: tf.Tensor, matrices: tf.Tensor) -> tf.Tensor:
-    """Multiply pixels by the matrices of :func:`_of_several`."""
-    leading = () if images.shape.rank == 3 else (tf.shape(images)[0],)
-    rows = tf.reshape(images, (*leading, -1, matrices.shape[-1])) @ matrices
-    return tf.ensure_shape(tf.reshape(rows, tf.shape(images)), images.shape)
+def _times(image: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
+    """Multiply pixels by the matrix of :func:`_of_several`."""
+    return tf.reshape(tf.reshape(image, (-1, matrix.shape[-1])) @ matrix, image.shape)
 
 
 def _saturation(share: tf.Tensor) -> tf.Tensor:

@@ -3,7 +3,7 @@
     window   the part of the image to show, in pixels of the image   (crops only)
     scale    JPEG: the smallest of 1, 1/2, 1/4, 1/8 at which the window still covers the size
     decode   JPEG: only the window, at that scale; other formats: the whole image, then cut
-    resize   to the size: means of areas if it is smaller, bilinear if it is larger
+    resize   to the size: means of areas if it is smaller, bilinear if it is larger; to whole levels
 
 Images that already have the size are only decoded. A batch of raw pixels of that size is copied
 once and not decoded at all.
@@ -22,6 +22,7 @@ from recordgen.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
 from recordgen.features import RAW, RAW_CHANNELS
 from recordgen.reading.augmentation import Changes, changed
+from recordgen.reading.levels import scaled, to_uint8
 from recordgen.reading.options import ReadOptions, decode_options
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO, Tuning
@@ -101,32 +102,46 @@ class ImageDecoder:
             changes: the changes of each image, applied after resizing; None for no changes.
 
         Returns:
-            float32 [batch, height, width, 3], RGB from 0 to 255; with changes, in [0, 1]. Without
-            changes, uint8 if all images have the size already.
+            uint8 [batch, height, width, 3], RGB; float32 from 0 to 255 if the decoder is ``exact``
+            and resizes. With changes, float32 in [0, 1].
 
         Raises:
             tf.errors.InvalidArgumentError: bytes are not such an image.
         """
         # If all images are alike, decide once: each step takes a large share of a small image.
         if self._are_ready():
-            pixels = self._decode_ready(encoded)
-            return pixels if changes is None else changed(pixels, changes)
+            return self._ready(encoded, changes)
         ratio = self._common_ratio()
         decode = self._one if ratio is None else partial(self._at, ratio)
-        return self._each(lambda item: decode(*item), _items(encoded, sizes, seed, is_raw), changes)
+        items = _items(encoded, sizes, seed, is_raw)
+        return self._each(lambda item: decode(*item), items, changes, self._dtype)
 
     def _each(
-        self, make: Callable[[Any], tf.Tensor], items: Any, changes: Changes | None
+        self,
+        make: Callable[[Any], tf.Tensor],
+        items: Any,
+        changes: Changes | None,
+        dtype: tf.DType = tf.uint8,
     ) -> tf.Tensor:
         """Make the pixels of each item, and change them while the processor's cache holds them."""
-        spec = self._spec(tf.float32)
+        shape = (*self.image_size, 3)
         if changes is None:
-            return tf.map_fn(make, items, fn_output_signature=spec)
+            return tf.map_fn(make, items, fn_output_signature=tf.TensorSpec(shape, dtype))
 
         def one(item: tuple[Any, Changes]) -> tf.Tensor:
             return changed(make(item[0]), item[1])
 
+        spec = tf.TensorSpec(shape, tf.float32)
         return tf.map_fn(one, (items, changes), fn_output_signature=spec)
+
+    @property
+    def _dtype(self) -> tf.DType:
+        """The type of resized pixels."""
+        return tf.float32 if self.decoder == "exact" else tf.uint8
+
+    def changed(self, images: tf.Tensor, changes: Changes) -> tf.Tensor:
+        """Change images (uint8 [batch, height, width, 3]) of the decoder's size."""
+        return self._each(lambda image: image, images, changes)
 
     @property
     def are_raw(self) -> bool:
@@ -162,17 +177,18 @@ class ImageDecoder:
         tight = max(times) if self.resize == "fit" else min(times)
         return max(ratio for ratio in _RATIOS if ratio <= max(tight, 1))
 
-    def _decode_ready(self, encoded: tf.Tensor) -> tf.Tensor:
-        """Decode JPEGs and PNGs, or raw pixels, that already have the size, to uint8."""
+    def _ready(self, encoded: tf.Tensor, changes: Changes | None) -> tf.Tensor:
+        """Decode JPEGs and PNGs, or raw pixels, that already have the size."""
         if self.are_raw:
             pixels = tf.io.decode_raw(encoded, tf.uint8)
             pixels = tf.reshape(pixels, (-1, *self.image_size, RAW_CHANNELS))
-            return tf.ensure_shape(pixels, (*encoded.shape, None, None, None))
+            pixels = tf.ensure_shape(pixels, (*encoded.shape, None, None, None))
+            return pixels if changes is None else self.changed(pixels, changes)
 
         def decode(data: tf.Tensor) -> tf.Tensor:
             return tf.ensure_shape(self._jpeg(data, None, 1), (*self.image_size, 3))
 
-        return tf.map_fn(decode, encoded, fn_output_signature=self._spec(tf.uint8))
+        return self._each(decode, encoded, changes)
 
     def _at(self, ratio: int, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
         """Decode one JPEG of known size at a known scale."""
@@ -229,7 +245,7 @@ class ImageDecoder:
             changes: as in :meth:`decode`.
 
         Returns:
-            float32 [batch, height, width, 3], RGB from 0 to 255.
+            As :meth:`decode`.
         """
         windows = self.windows(sizes, seed)
 
@@ -238,7 +254,7 @@ class ImageDecoder:
             pixels = tf.ensure_shape(tf.io.parse_tensor(picture, tf.uint8), (None, None, 3))
             return self._resized(_cut(pixels, window))
 
-        return self._each(crop, (pictures, windows), changes)
+        return self._each(crop, (pictures, windows), changes, self._dtype)
 
     def windows(self, sizes: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         """Return the windows that :meth:`crops` cuts out, int32 [batch, 4]."""
@@ -273,9 +289,6 @@ class ImageDecoder:
             shown = pixels * ratio
         view = crop_view(shown, sizes)
         return fit_view(view, pixels[:, 2:], self.image_size) if self.resize == "fit" else view
-
-    def _spec(self, dtype: tf.DType) -> tf.TensorSpec:
-        return tf.TensorSpec((*self.image_size, 3), dtype)
 
     def _one(
         self,
@@ -350,9 +363,9 @@ class ImageDecoder:
         return None
 
     def _resized(self, pixels: tf.Tensor) -> tf.Tensor:
-        """Resize uint8 [*, *, 3] to float32 [height, width, 3] from 0 to 255."""
+        """Resize uint8 [*, *, 3] to [height, width, 3]."""
         if self.resize != "fit":
-            return self._resize(pixels, self.image_size)
+            return tf.ensure_shape(self._resize(pixels, self.image_size), (*self.image_size, 3))
         height, width = self.image_size
         start, inner = fitted_window(tf.shape(pixels)[:2], self.image_size)
         top, left = tf.unstack(start)
@@ -378,14 +391,13 @@ def resize_images(images: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Te
         size: int32 [2], the new height and width.
 
     Returns:
-        float32 [*size, channels] from 0 to 255, or a batch of these.
+        uint8 [*size, channels], or a batch of these.
     """
-    # With float32 both kernels take their vectorised path, which is faster even with the cast.
-    images = tf.cast(images, tf.float32)
     covered = tf.minimum(tf.shape(images)[-3:-1], size)
-    # The mean of white pixels may be a rounding error above white.
-    means = tf.minimum(tf.image.resize(images, covered, method="area"), 255.0)
-    return tf.image.resize(means, size)  # only a copy if the size is reached
+    # With float32 both kernels take their vectorised path, which is faster even with the cast.
+    means = tf.image.resize(tf.cast(images, tf.float32), covered, method="area")
+    is_reached = tf.reduce_all(covered == size)
+    return to_uint8(tf.cond(is_reached, lambda: means, lambda: tf.image.resize(means, size)))
 
 
 def stored_sizes(
@@ -431,11 +443,6 @@ def image_sizes(encoded: tf.Tensor, known: tf.Tensor | None = None) -> tf.Tensor
     if known is None:
         known = tf.zeros((tf.shape(encoded)[0], 2), tf.int64)
     return tf.map_fn(size, (encoded, known), fn_output_signature=tf.TensorSpec((2,), tf.int32))
-
-
-def to_uint8(pixels: tf.Tensor) -> tf.Tensor:
-    """Return pixels from 0 to 255, rounded to uint8."""
-    return pixels if pixels.dtype == tf.uint8 else tf.cast(tf.round(pixels), tf.uint8)
 
 
 def _are_jpegs(encoded: tf.Tensor) -> tf.Tensor:
@@ -500,4 +507,4 @@ def decode_images(
     tuning = Tuning(decoder=decoder)
     options: ReadOptions = decode_options(ReadOptions, {**given, "tuning": tuning})
     pixels = ImageDecoder(options.image_size, resize, decoder).decode(encoded)
-    return scale_of(scale).apply(pixels, white=255)
+    return scaled(pixels, scale_of(scale))

@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading.augmentation import Changes, changed, draw_changes, shown_views
+from recordgen.reading.augmentation import Changes, draw_changes, shown_views
 from recordgen.reading.caching import DECODED, picture_size
 from recordgen.reading.classes import BOX_MODE
 from recordgen.reading.decoding import (
@@ -22,10 +22,10 @@ from recordgen.reading.decoding import (
     as_written,
     image_sizes,
     stored_sizes,
-    to_uint8,
 )
 from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
+from recordgen.reading.levels import scaled, to_uint8
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
@@ -252,7 +252,7 @@ class ImageReading:
             if isinstance(boxes, Boxes):
                 boxes = boxes.seen_through(crop_view(self.decoder.windows(sizes, crop_seed), sizes))
         elif changes is not None:
-            images = changed(images, changes)
+            images = self.decoder.changed(images, changes)
         if not isinstance(boxes, Boxes):
             return {**kept, _IMAGE: images}
         return {**kept, _IMAGE: images, _LABEL: self._moved(boxes, changes)}
@@ -267,7 +267,7 @@ class ImageReading:
         if options.dtype != "uint8" or options.augment is not None:
             scale = scale_for(options.scale, options.dtype)
             white = 255 if options.augment is None else 1
-            images = scale.apply(tf.cast(images, tf.float32), white=white)
+            images = scaled(images, scale, white=white)
         if options.dtype == "uint8":
             images = to_uint8(images)
         images = tf.cast(images, options.dtype)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from recordgen import storage
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.reading.caching import DECODED, NOTHING, CachePlan, plan_cache
 from recordgen.reading.classes import (
@@ -44,6 +45,11 @@ _OPEN_SHARDS = 32
 _BLOCK_RECORDS = 16
 _BLOCK_BYTES = 2_000_000
 
+# Each open file has a buffer. A record of this size costs less without: it is copied once less, and
+# further calls of the system are few. Requests to object stores are never few enough.
+_READ_BUFFER_BYTES = 256 * 1024
+_UNBUFFERED_RECORD_BYTES = 64 * 1024
+
 # Assumed size of a record that was not measured.
 _UNKNOWN_RECORD_BYTES = 100_000
 
@@ -59,6 +65,7 @@ class ReadPlan:
         examples: examples of this worker in one pass; None if unknown.
         cycle_length: files that are read at the same time.
         block_length: consecutive records of one file.
+        read_buffer: bytes of a file that are read ahead of its records; 0: each record by itself.
         shuffle_buffer: records that are held for shuffling; 0: no shuffling.
         cache: what is cached; with ``parts``, the cache of the first part.
         task: the task; "" for records of any kind.
@@ -76,6 +83,7 @@ class ReadPlan:
     examples: int | None
     cycle_length: int
     block_length: int
+    read_buffer: int
     shuffle_buffer: int
     cache: CachePlan | None
     task: str
@@ -198,6 +206,7 @@ def _plan(
         examples=examples,
         cycle_length=_cycle_length(options, len(mine), by_label or turn is not None),
         block_length=1 if by_label else _block_length(record_bytes),
+        read_buffer=_read_buffer(mine, record_bytes),
         shuffle_buffer=_shuffle_buffer(options, examples, record_bytes, cache, is_mixed),
         cache=cache,
         task=task,
@@ -288,6 +297,12 @@ def _cycle_length(options: RecordOptions, files: int, is_fixed: bool) -> int:
 
 def _block_length(record_bytes: float | None) -> int:
     return max(1, min(_BLOCK_RECORDS, int(_BLOCK_BYTES / (record_bytes or _UNKNOWN_RECORD_BYTES))))
+
+
+def _read_buffer(files: Sequence[ShardFile], record_bytes: float | None) -> int:
+    is_large = record_bytes is not None and record_bytes >= _UNBUFFERED_RECORD_BYTES
+    is_local = all(storage.is_local(file.path) for file in files)
+    return 0 if is_large and is_local else _READ_BUFFER_BYTES
 
 
 def _shuffle_buffer(

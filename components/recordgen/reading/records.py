@@ -70,7 +70,7 @@ def read_records(
         # Shuffle files before interleaving: the buffer mixes only records that are read together.
         seed = _COMMON_SEED if takes_turns and options.seed is None else options.seed
         files = shuffled(files, len(plan.files), seed)
-    read_piece = partial(_read_piece, skipping)
+    read_piece = partial(_read_piece, skipping, plan.read_buffer)
     if plan.cycle_length == 1:
         records = files.flat_map(read_piece)
     else:
@@ -289,6 +289,7 @@ def _slices(plan: ReadPlan) -> tuple[Any, ...]:
 @as_written
 def _read_piece(
     skipping: Skipping | None,
+    read_buffer: int,
     path: tf.Tensor,
     start: tf.Tensor | None = None,
     count: tf.Tensor | None = None,
@@ -298,13 +299,15 @@ def _read_piece(
     With ``start`` and ``count`` (int64 []) only the records of a
     :class:`recordgen.reading.shares.Piece`, whose count includes damaged records.
     """
-    records = _read_file(path) if skipping is None else skipping.readable(_read_file, path)
+    read = partial(_read_file, read_buffer)
+    records = read(path) if skipping is None else skipping.readable(read, path)
     return records if start is None else records.skip(start).take(count)
 
 
-def _read_file(path: tf.Tensor) -> tf.data.Dataset:
+def _read_file(read_buffer: int, path: tf.Tensor) -> tf.data.Dataset:
     is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
-    return tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))
+    compression = tf.where(is_gzip, "GZIP", "")
+    return tf.data.TFRecordDataset(path, compression, read_buffer)
 
 
 def _check_schemes(files: tuple[str, ...]) -> None:

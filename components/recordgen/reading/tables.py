@@ -21,9 +21,9 @@ from recordgen.reading.decoding import (
     as_written,
     check_formats,
     stored_sizes,
-    to_uint8,
 )
 from recordgen.reading.images import ImageReading
+from recordgen.reading.levels import scaled, to_uint8
 from recordgen.reading.options import LabelOptions, ReadOptions
 from recordgen.reading.parsing import parsed_as
 from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
@@ -234,8 +234,7 @@ class TableReader:
         pixels = self.decoder.decode(part("encoded"), sizes, is_raw=is_raw)
         if self.dtype == "uint8":
             return to_uint8(pixels)
-        scale = scale_for(self.scale, self.dtype)
-        return tf.cast(scale.apply(tf.cast(pixels, tf.float32), white=255), self.dtype)
+        return tf.cast(scaled(pixels, scale_for(self.scale, self.dtype)), self.dtype)
 
 
 def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> BatchReading:

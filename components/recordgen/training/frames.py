@@ -9,6 +9,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from recordgen.reading.decoding import resize_images
+from recordgen.reading.levels import between
 
 #: The first bytes of a GIF; the rest of its version follows, 7a or 9a.
 MAGIC = b"GIF8"
@@ -55,7 +56,7 @@ def segment_frames(
     decoded = tf.io.decode_gif(video)
     ends = shown_until(video, tf.shape(decoded)[0])
     chosen = tf.gather(decoded, frames_between(ends, start, end, frames))
-    images = resize_images(chosen, image_size) / 255
+    images = between(resize_images(chosen, image_size), 0.0, 1.0)
     return tf.ensure_shape(images, [frames, *image_size, 3])
 
 

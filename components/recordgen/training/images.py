@@ -7,6 +7,7 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.reading import parsing_spec
 from recordgen.reading.decoding import ImageDecoder, stored_sizes
+from recordgen.reading.levels import scaled
 from recordgen.reading.tuning import AUTO
 from recordgen.scales import scale_of
 
@@ -24,4 +25,4 @@ def stored_images(records: tf.Tensor, image_size: tuple[int, int]) -> tf.Tensor:
         lambda part: parsed[f"image/{part}"], are_checked=False, has_raw=True
     )
     pixels = ImageDecoder(image_size).decode(parsed[features.IMAGE_ENCODED], sizes, is_raw=is_raw)
-    return scale_of(AUTO).apply(pixels, white=255)
+    return scaled(pixels, scale_of(AUTO))
