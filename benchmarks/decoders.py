@@ -2,7 +2,7 @@
 
     python -m benchmarks.decoders --data DIR [--limit 64]
 
-The JPEGs in DIR are decoded whole and at several sizes. The output has the difference of pixels
+The JPEGs in DIR are decoded at several sizes. The output has the difference of pixels
 (levels of 255) from ``decoder="exact"``, for ``decoder="fast"`` and for ``tf.io.decode_jpeg`` and
 ``tf.image.resize`` without options, as in tutorials. Times are CPU milliseconds per image in one
 thread.
@@ -43,12 +43,6 @@ def main() -> None:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
-    def plain(data: Any) -> Any:
-        return tf.io.decode_jpeg(data, 3)
-
-    def fast_whole(data: Any) -> Any:
-        return tf.io.decode_jpeg(data, 3, dct_method="INTEGER_FAST", fancy_upscaling=False)
-
     def resized(data: Any, side: int) -> Any:
         return tf.image.resize(tf.io.decode_jpeg(data, 3), (side, side))
 
@@ -56,15 +50,12 @@ def main() -> None:
         return decode_images(data[None], (side, side), decoder=decoder)[0] * 255
 
     print(f"{len(images)} JPEGs      fast                              without options       exact")
-    for side in (None, *SIDES):
-        if side is None:
-            ways = [fast_whole, plain, plain]
-        else:
-            ways = [
-                partial(ours, side=side, decoder="fast"),
-                partial(resized, side=side),
-                partial(ours, side=side, decoder="exact"),
-            ]
+    for side in SIDES:
+        ways = [
+            partial(ours, side=side, decoder="fast"),
+            partial(resized, side=side),
+            partial(ours, side=side, decoder="exact"),
+        ]
         run = [tf.function(way, input_signature=[tf.TensorSpec((), tf.string)]) for way in ways]
         errors, others = (
             np.concatenate([_difference(one(data), run[2](data)) for data in images])
@@ -72,7 +63,7 @@ def main() -> None:
         )
         times = [_milliseconds(way, images) for way in run]
         print(
-            f"{'whole' if side is None else f'{side}x{side}':8s} "
+            f"{f'{side}x{side}':8s} "
             f"mean {errors.mean():.2f}, 99 % within {np.percentile(errors, 99):3.0f}, "
             f"{times[0]:6.2f} ms    mean {others.mean():5.2f}, {times[1]:6.2f} ms    "
             f"{times[2]:6.2f} ms"

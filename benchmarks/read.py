@@ -6,7 +6,7 @@ DIR holds images (in one folder per class, or all in one), or is a Recordgen out
 converted once; then these contenders run in turn, in one process:
 
     limit      tf.io.decode_jpeg in Dataset.map on all cores, on the same bytes in memory, with the
-               flags and the scale of Recordgen's decoder, and nothing else
+               scale of Recordgen's decoder, and nothing else
     limit_batched  the same through tf.map_fn on batches: cheaper per call, for small images
     recordgen  recordgen.train_dataset, one shuffled pass without augmentation
     naive      the tutorials' pipeline: list_files, interleave, shuffle, map, batch
@@ -281,9 +281,7 @@ def _ratio(data: bytes, image_size: tuple[int, int]) -> int:
 def _decoded(data: Any, ratio: int) -> Any:
     import tensorflow as tf
 
-    return tf.io.decode_jpeg(
-        data, channels=3, ratio=ratio, dct_method="INTEGER_FAST", fancy_upscaling=False
-    )
+    return tf.io.decode_jpeg(data, channels=3, ratio=ratio)
 
 
 # --- measuring ----------------------------------------------------------------------------------

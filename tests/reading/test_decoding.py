@@ -89,7 +89,7 @@ def shares(old, new):
     ids=str,
 )
 def test_a_smaller_pixel_is_the_mean_of_what_it_covers(size):
-    """Sides that shrink are averaged, as by NumPy; sides that grow are interpolated; then rounded."""
+    """Sides that shrink are averaged, as by NumPy, sides that grow interpolated; then rounded."""
     pixels = np.asarray(noise(size[1], size[0]))
     rows, columns = (shares(old, min(old, new)) for old, new in zip(size, (24, 32), strict=True))
     means = np.einsum("ih,hwc,jw->ijc", rows, pixels, columns)

@@ -37,10 +37,6 @@ from recordgen.reading.windows import (
 )
 from recordgen.scales import scale_of
 
-# Faster than the default decoder; docs/reading.md has the difference in pixels
-# (python -m benchmarks.decoders).
-_FAST: dict[str, Any] = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
-
 #: For functions without Python branches or loops on tensors. AutoGraph searches the source of all
 #: called functions for these, which takes most of the time of building a dataset.
 as_written: Any = tf.autograph.experimental.do_not_convert
@@ -50,7 +46,7 @@ _RATIOS = (1, 2, 4, 8)
 
 #: Part of the names of files that cache decoded images. Change it whenever the same options begin
 #: to give different pixels.
-PIXELS_VERSION = 2
+PIXELS_VERSION = 3
 
 # Formats that the kernel of ``tf.io.decode_jpeg`` decodes.
 _ONE_KERNEL = {"jpeg", "png"}
@@ -342,10 +338,10 @@ class ImageDecoder:
             # Decode the whole image: chroma at the edge of a window needs its neighbours.
             return _cut(tf.io.decode_jpeg(data, channels=3), window)
         if window is None:
-            return tf.io.decode_jpeg(data, channels=3, ratio=ratio, **_FAST)
+            return tf.io.decode_jpeg(data, channels=3, ratio=ratio)
         # The decoder expects the window in pixels of the scaled image.
         scaled = scaled_window(window, ratio)
-        return tf.io.decode_and_crop_jpeg(data, scaled, channels=3, ratio=ratio, **_FAST)
+        return tf.io.decode_and_crop_jpeg(data, scaled, channels=3, ratio=ratio)
 
     def ratio_index(self, size: tf.Tensor) -> tf.Tensor:
         """Return the index in ``_RATIOS`` (int32 [...]) for sizes (int32 [..., 2])."""

@@ -30,9 +30,9 @@ class Tuning:
             it, they are tf.data's fixed defaults: one per core, at most 16.
         deterministic: return elements in an order that does not depend on timing; None: only with a
             seed or without shuffling.
-        decoder: how JPEGs are decoded. ``fast`` doubles chroma instead of interpolating it, at the
-            smallest scale that covers the image size; ``exact`` computes every pixel as
-            ``tf.io.decode_jpeg`` does by default and resizes with antialiasing.
+        decoder: how images are decoded. ``fast`` decodes JPEGs at the smallest scale that covers
+            the image size, and takes means of areas, rounded to whole levels; ``exact`` decodes
+            every pixel and resizes with antialiasing, in floats.
     """
 
     shuffle_buffer: int | str = AUTO
