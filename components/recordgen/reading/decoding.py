@@ -340,8 +340,8 @@ class ImageDecoder:
         if window is None:
             return tf.io.decode_jpeg(data, channels=3, ratio=ratio)
         # The decoder expects the window in pixels of the scaled image.
-        scaled = scaled_window(window, ratio)
-        return tf.io.decode_and_crop_jpeg(data, scaled, channels=3, ratio=ratio)
+        window = scaled_window(window, ratio)
+        return tf.io.decode_and_crop_jpeg(data, window, channels=3, ratio=ratio)
 
     def ratio_index(self, size: tf.Tensor) -> tf.Tensor:
         """Return the index in ``_RATIOS`` (int32 [...]) for sizes (int32 [..., 2])."""
