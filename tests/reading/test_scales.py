@@ -13,7 +13,8 @@ import tensorflow as tf
 from recordgen import eval_dataset, train_dataset
 from recordgen.errors import UsageError
 from recordgen.reading import decode_images
-from recordgen.scales import BACKBONES, scale_of
+from recordgen.reading.levels import scaled
+from recordgen.scales import BACKBONES, RANGES, scale_of
 from recordgen.training.config import TrainingConfig
 from recordgen.training.model import build_model
 from tests.conftest import encoded, noise
@@ -47,6 +48,14 @@ def test_ranges(name, black, white):
     """Black and white become the ends of the named range."""
     found = scale_of(name).apply(tf.constant([[0.0] * 3, [255.0] * 3]), white=255)
     np.testing.assert_allclose(found, [[black] * 3, [white] * 3], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [*RANGES, "ResNet50", "DenseNet121"])
+def test_levels_are_scaled_as_floats_are(name):
+    """The faster way from uint8 gives the same bits."""
+    levels = tf.constant(np.arange(256).repeat(3).reshape(256, 3), tf.uint8)
+    expected = scale_of(name).apply(tf.cast(levels, tf.float32), white=255)
+    np.testing.assert_array_equal(scaled(levels, scale_of(name)), expected)
 
 
 @pytest.fixture(scope="module")

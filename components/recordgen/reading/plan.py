@@ -45,8 +45,8 @@ _OPEN_SHARDS = 32
 _BLOCK_RECORDS = 16
 _BLOCK_BYTES = 2_000_000
 
-# Each open file has a buffer. A record of this size costs less without: it is copied once less, and
-# further calls of the system are few. Requests to object stores are never few enough.
+# Each open file has a buffer. Large records of local files cost less without it, because it is one
+# more copy. In object stores each read is a request.
 _READ_BUFFER_BYTES = 256 * 1024
 _UNBUFFERED_RECORD_BYTES = 64 * 1024
 
