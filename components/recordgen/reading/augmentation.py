@@ -8,7 +8,7 @@ from typing import TypedDict
 import numpy as np
 import tensorflow as tf
 
-from recordgen.reading.levels import between
+from recordgen.reading.levels import stretched, to_uint8
 from recordgen.reading.options import Augmentation
 from recordgen.reading.windows import floats
 
@@ -18,6 +18,9 @@ _YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523,
 
 # Contrast stretches around the mean of about this many rows: all rows would be one more pass.
 _ROWS_OF_MEAN = 32
+
+# With less contrast an image is a plain colour, and its range has no length.
+_LEAST_CONTRAST = 1e-3
 
 # 4 and 8 take the least time among 1, 2, 4, 8, 16 and 32.
 _PIXELS_A_ROW = 8
@@ -71,7 +74,7 @@ def changed(image: tf.Tensor, changes: Changes) -> tf.Tensor:
         changes: one image's part of what :func:`draw_changes` returns.
 
     Returns:
-        float32 of the same shape, in [0, 1].
+        uint8 of the same shape.
     """
     if "crop" in changes:
         image = _cropped(tf.cast(image, tf.float32), changes["crop"])
@@ -79,7 +82,7 @@ def changed(image: tf.Tensor, changes: Changes) -> tf.Tensor:
         image = _mirrored(image, changes["is_mirrored"])
     if "light" in changes:
         return _recoloured(image, changes)
-    return between(image, 0.0, 1.0)
+    return to_uint8(image)
 
 
 def shown_views(crop: tf.Tensor, size: tuple[int, int]) -> tf.Tensor:
@@ -105,19 +108,18 @@ def _mirrored(image: tf.Tensor, is_chosen: tf.Tensor) -> tf.Tensor:
 
 
 def _recoloured(image: tf.Tensor, changes: Changes) -> tf.Tensor:
-    """Change light and colour of an image, and scale it to float32 in [0, 1].
+    """Change light and colour of an image (uint8 or float32), and round it to uint8.
 
     Each change is linear in a pixel's channels. Light needs one factor and one offset per image;
     colour needs a matrix, whose product takes several times as long.
     """
     contrast, brightness = tf.unstack(changes["light"])
-    low = brightness + (1 - contrast) / 255 * _mean(image)
+    contrast = tf.maximum(contrast, _LEAST_CONTRAST)
+    mean = _mean(image)
+    black = mean - (mean + 255 * brightness) / contrast
     if "colour" in changes:
-        image = _times(between(image, 0.0, contrast), changes["colour"]) + low
-    else:
-        image = between(image, low, low + contrast)
-    # A minimum and a maximum. The single kernel, tf.raw_ops.ClipByValue, takes longer than both.
-    return tf.clip_by_value(image, 0.0, 1.0)
+        image = _times(tf.cast(image, tf.float32), changes["colour"])
+    return stretched(image, black, 255 / contrast)
 
 
 def _mean(image: tf.Tensor) -> tf.Tensor:

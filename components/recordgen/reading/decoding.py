@@ -99,7 +99,7 @@ class ImageDecoder:
 
         Returns:
             uint8 [batch, height, width, 3], RGB; float32 from 0 to 255 if the decoder is ``exact``
-            and resizes. With changes, float32 in [0, 1].
+            and resizes, without changes.
 
         Raises:
             tf.errors.InvalidArgumentError: bytes are not such an image.
@@ -119,20 +119,28 @@ class ImageDecoder:
         changes: Changes | None,
         dtype: tf.DType = tf.uint8,
     ) -> tf.Tensor:
-        """Make the pixels of each item, and change them while the processor's cache holds them."""
+        """Make the pixels of each item, and change them while the processor's cache holds them.
+
+        Changed pixels are uint8; others are rounded to it if that is ``dtype``.
+        """
         shape = (*self.image_size, 3)
         if changes is None:
-            return tf.map_fn(make, items, fn_output_signature=tf.TensorSpec(shape, dtype))
+
+            def rounded(item: Any) -> tf.Tensor:
+                pixels = make(item)
+                return to_uint8(pixels) if dtype == tf.uint8 else pixels
+
+            return tf.map_fn(rounded, items, fn_output_signature=tf.TensorSpec(shape, dtype))
 
         def one(item: tuple[Any, Changes]) -> tf.Tensor:
             return changed(make(item[0]), item[1])
 
-        spec = tf.TensorSpec(shape, tf.float32)
+        spec = tf.TensorSpec(shape, tf.uint8)
         return tf.map_fn(one, (items, changes), fn_output_signature=spec)
 
     @property
     def _dtype(self) -> tf.DType:
-        """The type of resized pixels."""
+        """The type of resized images that are not changed."""
         return tf.float32 if self.decoder == "exact" else tf.uint8
 
     def changed(self, images: tf.Tensor, changes: Changes) -> tf.Tensor:
@@ -359,20 +367,22 @@ class ImageDecoder:
         return None
 
     def _resized(self, pixels: tf.Tensor) -> tf.Tensor:
-        """Resize uint8 [*, *, 3] to [height, width, 3]."""
+        """Resize uint8 [*, *, 3] to [height, width, 3], uint8 or float32."""
         if self.resize != "fit":
             return tf.ensure_shape(self._resize(pixels, self.image_size), (*self.image_size, 3))
         height, width = self.image_size
         start, inner = fitted_window(tf.shape(pixels)[:2], self.image_size)
         top, left = tf.unstack(start)
         pixels = self._resize(pixels, inner)
+        if self.decoder != "exact":
+            pixels = to_uint8(pixels)  # a quarter of the bytes to pad
         padded = tf.image.pad_to_bounding_box(pixels, top, left, height, width)
         return tf.ensure_shape(padded, (height, width, 3))
 
     def _resize(self, pixels: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
         if self.decoder == "exact":
             return tf.image.resize(tf.cast(pixels, tf.float32), size, antialias=True)
-        return resize_images(pixels, size)
+        return _averaged(pixels, size)
 
 
 def resize_images(images: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
@@ -389,11 +399,16 @@ def resize_images(images: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Te
     Returns:
         uint8 [*size, channels], or a batch of these.
     """
+    return to_uint8(_averaged(images, size))
+
+
+def _averaged(images: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
+    """Resize images as :func:`resize_images` does, to float32."""
     covered = tf.minimum(tf.shape(images)[-3:-1], size)
     # With float32 both kernels take their vectorised path, which is faster even with the cast.
     means = tf.image.resize(tf.cast(images, tf.float32), covered, method="area")
     is_reached = tf.reduce_all(covered == size)
-    return to_uint8(tf.cond(is_reached, lambda: means, lambda: tf.image.resize(means, size)))
+    return tf.cond(is_reached, lambda: means, lambda: tf.image.resize(means, size))
 
 
 def stored_sizes(

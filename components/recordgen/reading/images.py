@@ -25,7 +25,7 @@ from recordgen.reading.decoding import (
 )
 from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
-from recordgen.reading.levels import scaled, to_uint8
+from recordgen.reading.levels import to_uint8, typed
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
@@ -43,7 +43,6 @@ from recordgen.reading.shards import ShardSet
 from recordgen.reading.skipping import ending, has_examples
 from recordgen.reading.targets import Targets
 from recordgen.reading.windows import crop_view
-from recordgen.scales import scale_for
 
 # The parts of a batch between the stages.
 _IMAGE, _LABEL, _EXTRAS = "image", "label", "extras"
@@ -102,7 +101,7 @@ class ImageReading:
     def to_batch(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into a batch, in one step."""
         seed = tf.constant(0, tf.int64)
-        return self._elements(self._decoded(records, seed), seed)
+        return self._elements(self._decoded(records, seed))
 
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
@@ -111,7 +110,9 @@ class ImageReading:
         if plan.cache is not None and plan.cache.stage in DECODED:
             images = repeated(self._decoded_once(), options)
             images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
-            images = self._seeded(images).map(self._elements, **parallel)
+            images = self._seeded(images).map(
+                as_written(lambda kept, seed: self._elements(self._changed(kept, seed))), **parallel
+            )
             return finished(images, plan, options)
         records = cached(self._records(plan), plan, options)
         records = repeated(mixed(records, plan, options), options)
@@ -121,12 +122,11 @@ class ImageReading:
             images = self._seeded(records.batch(options.batch_size)).map(decode, **parallel)
             images = ending(images, plan.examples, options).unbatch()
             images = images.batch(options.batch_size, drop_remainder=True)
-            images = self._seeded(images).map(self._elements, **parallel)
-            return finished(images, plan, options)
+            return finished(images.map(self._elements, **parallel), plan, options)
         # Batch before parse: one vectorised call for all records.
         records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
         batched = self._seeded(records).map(
-            as_written(lambda batch, seed: self._elements(decode(batch, seed), seed)), **parallel
+            as_written(lambda batch, seed: self._elements(decode(batch, seed))), **parallel
         )
         return finished(batched.filter(has_examples) if self._tries else batched, plan, options)
 
@@ -258,19 +258,9 @@ class ImageReading:
         return {**kept, _IMAGE: images, _LABEL: self._moved(boxes, changes)}
 
     @as_written
-    def _elements(self, decoded: dict[str, Any], seed: tf.Tensor) -> Any:
-        """Turn a batch of decoded or cached images into the batch that the user gets."""
-        options = self.options
-        if decoded[_IMAGE].dtype != tf.float32:
-            decoded = self._changed(decoded, seed)
-        images = decoded[_IMAGE]
-        if options.dtype != "uint8" or options.augment is not None:
-            scale = scale_for(options.scale, options.dtype)
-            white = 255 if options.augment is None else 1
-            images = scaled(images, scale, white=white)
-        if options.dtype == "uint8":
-            images = to_uint8(images)
-        images = tf.cast(images, options.dtype)
+    def _elements(self, decoded: dict[str, Any]) -> Any:
+        """Turn a batch of decoded and changed images into the batch that the user gets."""
+        images = typed(decoded[_IMAGE], self.options.scale, self.options.dtype)
         parts = [images]
         if isinstance(self.targets, BoxTargets):
             parts.append(self.targets.to_batch(decoded[_LABEL], images.shape[0]))

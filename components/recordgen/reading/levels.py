@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from recordgen.scales import PixelScale
+from recordgen.scales import PixelScale, scale_for
 
 
 def to_uint8(pixels: tf.Tensor) -> tf.Tensor:
@@ -16,26 +16,43 @@ def between(pixels: tf.Tensor, black: tf.Tensor | float, white: tf.Tensor | floa
     """Spread pixels from 0 to 255 linearly between two floats.
 
     Args:
-        pixels: uint8 or float32 [...].
+        pixels: uint8 [...].
         black: what 0 becomes, float32 [].
         white: what 255 becomes, float32 [].
 
     Returns:
         float32 [...].
     """
-    if pixels.dtype == tf.uint8:
-        # A cast, a product and a sum in one pass over the pixels, with the same result.
-        return tf.quantization.dequantize(tf.bitcast(pixels, tf.quint8), black, white)
-    return pixels * ((white - black) / 255) + black
+    # A cast, a product and a sum in one pass over the pixels, with the same result.
+    return tf.quantization.dequantize(tf.bitcast(pixels, tf.quint8), black, white)
 
 
-def scaled(pixels: tf.Tensor, scale: PixelScale, *, white: float = 255) -> tf.Tensor:
+def stretched(pixels: tf.Tensor, black: tf.Tensor, span: tf.Tensor) -> tf.Tensor:
+    """Stretch the range from ``black`` to ``black + span`` to all levels, and clip the rest.
+
+    Args:
+        pixels: uint8 or float32 [...].
+        black: what becomes 0, float32 [].
+        span: from what becomes 0 to what becomes 255, float32 [], at least 1.
+
+    Returns:
+        uint8 [...].
+    """
+    is_whole = pixels.dtype == tf.uint8
+    shifted = between(pixels, -black, 255 - black) if is_whole else pixels - black
+    # A minimum, a maximum, a product, the rounding and a cast in one pass over the pixels.
+    levels = tf.raw_ops.QuantizeV2(
+        input=shifted, min_range=0.0, max_range=span, T=tf.quint8, mode="MIN_COMBINED"
+    )
+    return tf.bitcast(levels.output, tf.uint8)
+
+
+def scaled(pixels: tf.Tensor, scale: PixelScale) -> tf.Tensor:
     """Return RGB pixels in the range of ``scale``.
 
     Args:
-        pixels: uint8 from 0 to 255, or float32 from 0 to ``white``: [..., 3].
+        pixels: uint8 or float32 from 0 to 255, [..., 3].
         scale: the range.
-        white: 1 or 255.
 
     Returns:
         float32 [..., 3].
@@ -43,4 +60,20 @@ def scaled(pixels: tf.Tensor, scale: PixelScale, *, white: float = 255) -> tf.Te
     factor, offset = scale.factor, scale.offset
     if pixels.dtype == tf.uint8 and isinstance(factor, float) and isinstance(offset, float):
         return between(pixels, offset, offset + factor)
-    return scale.apply(tf.cast(pixels, tf.float32), white=white)
+    return scale.apply(tf.cast(pixels, tf.float32), white=255)
+
+
+def typed(pixels: tf.Tensor, scale: str, dtype: str) -> tf.Tensor:
+    """Return RGB pixels of the type and in the range that a reader asks for.
+
+    Args:
+        pixels: uint8 or float32 from 0 to 255, [..., 3].
+        scale: the name of a range, see :func:`recordgen.scales.scale_for`.
+        dtype: ``uint8``, or the name of a type of floats.
+
+    Returns:
+        ``dtype`` [..., 3].
+    """
+    if dtype == "uint8":
+        return to_uint8(pixels)
+    return tf.cast(scaled(pixels, scale_for(scale, dtype)), dtype)

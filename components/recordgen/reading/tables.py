@@ -23,7 +23,7 @@ from recordgen.reading.decoding import (
     stored_sizes,
 )
 from recordgen.reading.images import ImageReading
-from recordgen.reading.levels import scaled, to_uint8
+from recordgen.reading.levels import typed
 from recordgen.reading.options import LabelOptions, ReadOptions
 from recordgen.reading.parsing import parsed_as
 from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
@@ -31,7 +31,6 @@ from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 from recordgen.reading.tuning import AUTO
-from recordgen.scales import scale_for
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.schema import Schema
 from recordgen.tasks import ImageClassification
@@ -232,9 +231,7 @@ class TableReader:
 
         sizes, is_raw = stored_sizes(part, are_checked=self.are_checked, has_raw=self.has_raw)
         pixels = self.decoder.decode(part("encoded"), sizes, is_raw=is_raw)
-        if self.dtype == "uint8":
-            return to_uint8(pixels)
-        return tf.cast(scaled(pixels, scale_for(self.scale, self.dtype)), self.dtype)
+        return typed(pixels, self.scale, self.dtype)
 
 
 def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> BatchReading:
