@@ -105,6 +105,7 @@ class Notes:
     """
 
     def __init__(self) -> None:
+        self._count = 0
         self._batches: list[_Batch] = []  # come before the rows of the lists below
         self._contents: list[int] = []
         self._refused: list[int] = []
@@ -133,6 +134,7 @@ class Notes:
             odd: indexes of the rows that checks of columns need.
         """
         notes = cls()
+        notes._count = len(contents)
         notes._refused = list(refused)
         notes._batches = [
             _Batch(contents, annotations, np.zeros(0, np.intp) if odd is None else odd)
@@ -141,8 +143,9 @@ class Notes:
 
     def refuse(self) -> None:
         """Note that the next row became no example."""
-        self._refused.append(len(self))
+        self._refused.append(self._count)
         self._contents.append(0)
+        self._count += 1
 
     def add(
         self,
@@ -163,7 +166,8 @@ class Notes:
             text: the text; None if no check needs it.
             is_gray: whether the image has one channel; None if unknown.
         """
-        row = len(self)
+        row = self._count
+        self._count += 1
         self._contents.append(sort_key if content is None else content_of(content))
         if image is not None:
             self._images[row] = (*image, is_gray)
@@ -176,7 +180,8 @@ class Notes:
 
     def extend(self, more: Notes) -> None:
         """Append notes that were not measured yet."""
-        start = len(self)
+        start = self._count
+        self._count += more._count
         if more._batches:
             self._batches += [*self._rest(), *more._batches]
             self._contents = []
@@ -199,7 +204,7 @@ class Notes:
             self._texts = []
 
     def __len__(self) -> int:
-        return sum(len(batch.contents) for batch in self._batches) + len(self._contents)
+        return self._count
 
     def _rest(self) -> Sequence[_Batch]:
         """Return the rows that were added one by one since the last batch."""

@@ -121,21 +121,16 @@ class ImageDecoder:
     ) -> tf.Tensor:
         """Make the pixels of each item, and change them while the processor's cache holds them.
 
-        Changed pixels are uint8; others are rounded to it if that is ``dtype``.
+        Changed pixels are uint8; others are of ``dtype``, uint8 or float32.
         """
-        shape = (*self.image_size, 3)
-        if changes is None:
-
-            def rounded(item: Any) -> tf.Tensor:
-                pixels = make(item)
-                return to_uint8(pixels) if dtype == tf.uint8 else pixels
-
-            return tf.map_fn(rounded, items, fn_output_signature=tf.TensorSpec(shape, dtype))
+        changes = changes or Changes()
+        is_whole = bool(changes) or dtype == tf.uint8
 
         def one(item: tuple[Any, Changes]) -> tf.Tensor:
-            return changed(make(item[0]), item[1])
+            pixels = make(item[0])
+            return changed(pixels, item[1]) if is_whole else pixels
 
-        spec = tf.TensorSpec(shape, tf.uint8)
+        spec = tf.TensorSpec((*self.image_size, 3), tf.uint8 if is_whole else dtype)
         return tf.map_fn(one, (items, changes), fn_output_signature=spec)
 
     @property
@@ -187,7 +182,7 @@ class ImageDecoder:
             pixels = tf.io.decode_raw(encoded, tf.uint8)
             pixels = tf.reshape(pixels, (-1, *self.image_size, RAW_CHANNELS))
             pixels = tf.ensure_shape(pixels, (*encoded.shape, None, None, None))
-            return pixels if changes is None else self.changed(pixels, changes)
+            return self.changed(pixels, changes) if changes else pixels
 
         def decode(data: tf.Tensor) -> tf.Tensor:
             return tf.ensure_shape(self._jpeg(data, None, 1), (*self.image_size, 3))

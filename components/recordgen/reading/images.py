@@ -251,7 +251,7 @@ class ImageReading:
             images = self.decoder.crops(images, sizes, crop_seed, changes)
             if isinstance(boxes, Boxes):
                 boxes = boxes.seen_through(crop_view(self.decoder.windows(sizes, crop_seed), sizes))
-        elif changes is not None:
+        elif changes:
             images = self.decoder.changed(images, changes)
         if not isinstance(boxes, Boxes):
             return {**kept, _IMAGE: images}

@@ -179,15 +179,16 @@ def in_planned_order(columns: Columns) -> Columns:
 
 
 class PlannedBatch:
-    """Planned rows, in order.
-
-    Attributes:
-        columns: see :class:`recordgen.rows.planned.PlannedRow`.
-    """
+    """Planned rows, in order. Columns, rows and sizes are made when they are needed."""
 
     def __init__(self, columns: Columns) -> None:
-        self.columns = columns
+        self._columns: Callable[[], Columns] = lambda: columns
         self._rows: Callable[[], Sequence[PlannedRow]] = lambda: [*rows_of(PlannedRow, columns)]
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The rows as columns, see :class:`recordgen.rows.planned.PlannedRow`."""
+        return self._columns()
 
     @cached_property
     def rows(self) -> Sequence[PlannedRow]:
@@ -201,7 +202,8 @@ class PlannedBatch:
 
     def slice(self, start: int, count: int) -> PlannedBatch:
         """Return some of the rows; slices share the tuples of :attr:`rows`."""
-        part = PlannedBatch(self.columns.slice(start, count))
+        part = PlannedBatch(self.columns)
+        part._columns = lambda: self.columns.slice(start, count)
         part._rows = lambda: self.rows[start : start + count]
         return part
 

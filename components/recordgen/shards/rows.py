@@ -160,8 +160,11 @@ class PlannedRows:
             while start < behind:
                 full = int(ends.searchsorted(done + _BATCH_BYTES, side="right"))
                 stop = max(start + 1, min(start + at_most(len(ends) - start), full, behind))
-                yield part.slice(start - first, stop - start)
-                start, done = stop, int(ends[stop - 1])
+                batch = part.slice(start - first, stop - start)
+                end = int(ends[stop - 1])
+                batch.payload_bytes = end - done
+                yield batch
+                start, done = stop, end
 
 
 def _are_versioned(columns: Columns, uris: Sequence[Sequence[str]]) -> bool:
