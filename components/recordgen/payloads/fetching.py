@@ -10,7 +10,6 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
 from threading import BoundedSemaphore, Event
@@ -105,26 +104,27 @@ class Fetcher:
         if self._stop.is_set():
             raise CancelledError
         check_reach(path, row.source, self._access)
-        with _requested(path, self._options):
-            data = _as_planned(row, path, ANY_REQUEST)
-            if len(data) < row.bytes:
-                raise _changed(row, len(data))
-            return data
+        data = _requested(lambda: _as_planned(row, path, ANY_REQUEST), path, self._options)
+        if len(data) < row.bytes:
+            raise _changed(row, len(data))
+        return data
 
     def _read_far(self, row: PlannedRow, path: str) -> bytes:
         check_reach(path, row.source, self._access)
-        with _requested(path, self._options):
+
+        def read(context: RequestContext) -> bytes:
+            data = _as_planned(row, path, context)
+            if len(data) < row.bytes:
+                if (size := storage.info(path, context).size) != row.bytes:
+                    raise _changed(row, size)
+                raise EOFError(f"got {len(data)} of {row.bytes} bytes")
+            return data
+
+        def retry() -> bytes:
             context = _context(self._access, row.source, self._stop)
+            return retried(lambda: read(context), path, context)
 
-            def read() -> bytes:
-                data = _as_planned(row, path, context)
-                if len(data) < row.bytes:
-                    if (size := storage.info(path, context).size) != row.bytes:
-                        raise _changed(row, size)
-                    raise EOFError(f"got {len(data)} of {row.bytes} bytes")
-                return data
-
-            return retried(read, path, context)
+        return _requested(retry, path, self._options)
 
 
 def _as_planned(row: PlannedRow, path: str, context: RequestContext) -> bytes:
@@ -252,8 +252,10 @@ def _payload_info(named: _Named, stop: Event, *, options: ConvertOptions, access
     try:
         if info is None:
             check_reach(path, source, access)
-            with _requested(path, options):
-                info = storage.info(path, _context(access, source, stop, options.max_image_bytes))
+            limit = options.max_image_bytes
+            info = _requested(
+                lambda: storage.info(path, _context(access, source, stop, limit)), path, options
+            )
         if info.size == 0:
             return _refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
         check_size(info.size, options)
@@ -275,9 +277,12 @@ def _content(
         return info
     path = _path(row)
     try:
-        with _requested(path, options):
-            context = _context(access, row.source, stop)
-            data = storage.read_bytes(path, options.max_image_bytes, context)
+        limit = options.max_image_bytes
+        data = _requested(
+            lambda: storage.read_bytes(path, limit, _context(access, row.source, stop)),
+            path,
+            options,
+        )
     except PayloadError as exc:
         return exc
     picture = None if looking is None else picture_in_small(data, looking)
@@ -309,9 +314,8 @@ def _context(
     return RequestContext(RowUrlPolicy(access, source), stop, at_most, deadline())
 
 
-@contextmanager
-def _requested(path: str, options: ConvertOptions) -> Iterator[None]:
-    """Wait for a free slot, run the block, and map errors.
+def _requested(request: Callable[[], _Answer], path: str, options: ConvertOptions) -> _Answer:
+    """Return the answer to a request, which waits for a free slot; map errors.
 
     Raises:
         PayloadError: the payload is refused.
@@ -319,10 +323,9 @@ def _requested(path: str, options: ConvertOptions) -> Iterator[None]:
     """
     try:
         if storage.is_local(path):
-            yield
-        else:
-            with _slot(), watched(path):
-                yield
+            return request()
+        with _slot(), watched(path):
+            return request()
     except _REFUSALS as exc:
         raise _refusal(exc, path, options) from exc
     except UnreachableError as exc:

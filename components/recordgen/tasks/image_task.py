@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -56,7 +56,9 @@ class ImageTask(Task):
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
         """
 
-    def as_stored(self, annotation: str, image: CheckedImage, changes: Counter[str]) -> str | None:
+    def as_stored(
+        self, annotation: str, image: CheckedImage, changes: defaultdict[str, int]
+    ) -> str | None:
         """Return the annotation of the stored image, which may be turned, cropped or padded.
 
         None if nothing of the annotation is left.
@@ -94,13 +96,14 @@ class ImageTask(Task):
         annotation = row.annotation
         labels: Sequence[str] = ()
         said: Mapping[str, FeatureValue] = {}
-        changes = Counter(psnr_changes(image.psnr))
+        changes = defaultdict(int, psnr_changes(image.psnr))
         if annotation is not None:
             annotation = self.as_stored(annotation, image, changes)
         if annotation is not None:
             labels = self.labels(annotation)
             said = self.to_features(annotation, vocabulary)
         sha256 = hashlib.sha256(image.data)
+        hexdigest = sha256.hexdigest()
         [source_id] = source_ids(row, [row.uri], options)
         is_raw = image.format == features.RAW
         record = serialize_example(
@@ -110,14 +113,14 @@ class ImageTask(Task):
                 features.IMAGE_HEIGHT: image.height,
                 features.IMAGE_WIDTH: image.width,
                 features.IMAGE_SOURCE_ID: source_id.encode(),
-                features.IMAGE_SHA256: sha256.hexdigest().encode(),
+                features.IMAGE_SHA256: hexdigest.encode(),
                 **({features.IMAGE_CHANNELS: features.RAW_CHANNELS} if is_raw else {}),
                 **said,
             }
         )
         return BuiltExample(
             record,
-            record_line(sha256.hexdigest(), annotation, row.uri),
+            record_line(hexdigest, annotation, row.uri),
             labels,
             image.reencoded,
             (image.format, image.height, image.width),

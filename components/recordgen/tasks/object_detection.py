@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -313,7 +313,9 @@ class ObjectDetection(ImageTask):
     def labels(self, annotation: str) -> Sequence[str]:
         return sorted({box.label for box in decode_boxes(annotation)})
 
-    def as_stored(self, annotation: str, image: CheckedImage, changes: Counter[str]) -> str | None:
+    def as_stored(
+        self, annotation: str, image: CheckedImage, changes: defaultdict[str, int]
+    ) -> str | None:
         size = _decode_size(annotation)
         if size is not None:
             self._check_size(size, image)
