@@ -8,11 +8,14 @@ converted once; then these contenders run in turn, in one process:
     limit      tf.io.decode_jpeg in Dataset.map on all cores, on the same bytes in memory, with the
                scale of Recordgen's decoder, and nothing else
     limit_batched  the same through tf.map_fn on batches: cheaper per call, for small images
+    limit_resized  recordgen.reading.decode_images in Dataset.map on batches of the same bytes
     recordgen  recordgen.train_dataset, one shuffled pass without augmentation
     naive      the tutorials' pipeline: list_files, interleave, shuffle, map, batch
     tuned      the same with AUTOTUNE wherever tf.data's guide has it, and prefetch
+    tfds       the tuned one as tensorflow_datasets reads: 16 blocks of files, decode, then resize
     records    the records, shuffled and batched: the part that is sequential on any number of cores
     keras      keras.utils.image_dataset_from_directory on the image files
+    torch, grain  with --others PYTHON, an interpreter that has these packages
     recordgen_autotune  recordgen with tf.data's autotuner, like the other pipelines
     recordgen_max_side  with --max-side PX: recordgen on records converted with that option
     recordgen_short_side  with --stored: recordgen on records of --short-side 256
@@ -46,10 +49,12 @@ import multiprocessing
 import os
 import resource
 import statistics
+import subprocess
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -60,6 +65,9 @@ WARM_UP_BATCHES = 2
 
 # Contenders that read images converted with other options.
 STORED = ("recordgen_max_side", "recordgen_short_side", "recordgen_raw")
+
+# Pipelines of ``benchmarks/others.py``.
+OTHERS = ("torch", "grain")
 
 # Layers of Keras, and their arguments for pixels from 0 to 1.
 KERAS_LAYERS: Mapping[str, Mapping[str, Any]] = {
@@ -119,6 +127,15 @@ def limit_batched(setting: Setting) -> list[Any]:
     ]
 
 
+def limit_resized(setting: Setting) -> list[Any]:
+    from recordgen.reading import decode_images
+
+    return [
+        data.batch(setting.batch_size).map(lambda b: decode_images(b, setting.image_size), -1)
+        for _, data in _in_memory(setting)
+    ]
+
+
 def recordgen(
     setting: Setting, stored: str = "", *, again: bool = False, **options: Any
 ) -> list[Any]:
@@ -154,6 +171,25 @@ def naive(setting: Setting, *, is_tuned: bool = False) -> list[Any]:
         .batch(setting.batch_size)
     )
     return [images.prefetch(auto) if is_tuned else images]
+
+
+def tfds(setting: Setting) -> list[Any]:
+    import tensorflow as tf
+
+    def decode(record: Any) -> tuple[Any, Any]:
+        encoded, label = _encoded(record)
+        return tf.io.decode_jpeg(encoded, channels=3), label
+
+    def resize(image: Any, label: Any) -> tuple[Any, Any]:
+        return tf.image.resize(image, setting.image_size) / 255.0, label
+
+    auto = tf.data.AUTOTUNE
+    files = tf.data.Dataset.list_files(f"{setting.records}/Split-train/*")
+    records = files.interleave(
+        tf.data.TFRecordDataset, 16, 16, num_parallel_calls=auto, deterministic=False
+    )
+    images = records.map(decode, auto).shuffle(1000).map(resize, auto)
+    return [images.batch(setting.batch_size).prefetch(auto)]
 
 
 def records(setting: Setting) -> list[Any]:
@@ -199,9 +235,11 @@ def keras_layer(setting: Setting, layer: str) -> list[Any]:
 CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     "limit": limit,
     "limit_batched": limit_batched,
+    "limit_resized": limit_resized,
     "recordgen": recordgen,
     "naive": naive,
     "tuned": partial(naive, is_tuned=True),
+    "tfds": tfds,
     "records": records,
     "keras": keras,
     "recordgen_autotune": recordgen_autotune,
@@ -243,15 +281,23 @@ def _parsed(setting: Setting) -> Callable[[Any], Any]:
     import tensorflow as tf
 
     def parse(record: Any) -> Any:
-        spec = {
-            "image/encoded": tf.io.FixedLenFeature((), tf.string),
-            "image/class/label": tf.io.FixedLenFeature((), tf.int64),
-        }
-        parsed = tf.io.parse_single_example(record, spec)
-        image = tf.io.decode_jpeg(parsed["image/encoded"], channels=3)
-        return tf.image.resize(image, setting.image_size) / 255.0, parsed["image/class/label"]
+        encoded, label = _encoded(record)
+        image = tf.io.decode_jpeg(encoded, channels=3)
+        return tf.image.resize(image, setting.image_size) / 255.0, label
 
     return parse
+
+
+def _encoded(record: Any) -> tuple[Any, Any]:
+    """Return the encoded image and the label of a record."""
+    import tensorflow as tf
+
+    spec = {
+        "image/encoded": tf.io.FixedLenFeature((), tf.string),
+        "image/class/label": tf.io.FixedLenFeature((), tf.int64),
+    }
+    parsed = tf.io.parse_single_example(record, spec)
+    return parsed["image/encoded"], parsed["image/class/label"]
 
 
 def _in_memory(setting: Setting) -> list[tuple[int, Any]]:
@@ -307,13 +353,52 @@ def _waits() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 
-def compare(setting: Setting, names: Iterable[str], rounds: int, *, quiet: bool) -> dict[str, Any]:
+def measure_other(process: subprocess.Popen[str]) -> tuple[float, float, float]:
+    """Return what :func:`measure` returns for a pass in a process of ``benchmarks/others.py``."""
+    print(file=process.stdin, flush=True)
+    rate, cpu_ms, waits = json.loads(process.stdout.readline())  # type: ignore[union-attr]
+    return rate, cpu_ms, waits
+
+
+@contextmanager
+def others(
+    python: str, names: Iterable[str], setting: Setting
+) -> Iterator[Mapping[str, subprocess.Popen[str]]]:
+    """Start the contenders that need another interpreter; the context ends them."""
+    script = str(Path(__file__).with_name("others.py"))
+    numbers = map(str, (*setting.image_size, setting.batch_size))
+    given = [setting.folder, *numbers]
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(
+                subprocess.Popen(
+                    [python, script, name, *given],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for name in names
+            if name in OTHERS
+        }
+
+
+def compare(
+    setting: Setting,
+    names: Iterable[str],
+    rounds: int,
+    running: Mapping[str, subprocess.Popen[str]],
+    *,
+    quiet: bool,
+) -> dict[str, Any]:
     rates: dict[str, list[float]] = {name: [] for name in names}
     cpu: dict[str, list[float]] = {name: [] for name in names}
     waits: dict[str, list[float]] = {name: [] for name in names}
     for number in range(1, rounds + 1):
         for name in rates:
-            rate, cpu_ms, waited = measure(name, setting)
+            rate, cpu_ms, waited = (
+                measure_other(running[name]) if name in running else measure(name, setting)
+            )
             rates[name].append(rate)
             cpu[name].append(cpu_ms)
             waits[name].append(waited)
@@ -477,7 +562,11 @@ def main() -> None:
     parser.add_argument(
         "--stored", action="store_true", help="also convert with --short-side 256, and raw"
     )
-    parser.add_argument("--only", nargs="+", choices=CONTENDERS, help="only these contenders")
+    parser.add_argument(
+        "--others", metavar="PYTHON", help="also measure the pipelines of benchmarks/others.py"
+    )
+    choices = [*CONTENDERS, *OTHERS]
+    parser.add_argument("--only", nargs="+", choices=choices, help="only these contenders")
     parser.add_argument(
         "--memory",
         type=int,
@@ -490,11 +579,14 @@ def main() -> None:
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     missing = {*STORED} - {*storages(args)}
-    needs = {**{name: name for name in STORED}, "recordgen_raw_uint8": "recordgen_raw"}
-    names = [name for name in args.only or CONTENDERS if needs.get(name) not in missing]
+    needs = {name: name for name in (*STORED, *OTHERS)} | {"recordgen_raw_uint8": "recordgen_raw"}
+    if not args.others:
+        missing |= {*OTHERS}
+    names = [name for name in args.only or choices if needs.get(name) not in missing]
     with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as work:
         setting = prepare(args.data, Path(work), args)
-        result = compare(setting, names, args.rounds, quiet=args.json)
+        with others(args.others, names, setting) as running:
+            result = compare(setting, names, args.rounds, running, quiet=args.json)
         if args.memory:
             result["memory_mb_after_epoch"] = memory(setting, args.memory)
         if args.train:

@@ -83,6 +83,21 @@ def test_convert_measures_contenders(photos: Path) -> None:
     assert all(size > 10 for size in found["peak_mb"].values())
 
 
+def test_read_measures_contenders(photos: Path, tmp_path: Path) -> None:
+    """Contenders run here; those of another interpreter answer once a round."""
+    other = tmp_path / "python"
+    other.write_text("#!/bin/sh\nwhile read -r _; do echo '[1.0, 2.0, 3.0]'; done\n")
+    other.chmod(0o755)
+    names = ["limit", "limit_resized", "recordgen", "naive", "tfds", "torch"]
+    size = ["--image-size", 8, 8, "--batch-size", 2]
+    given = ["--data", photos, "--rounds", 2, "--others", other, *size, "--json", "--only", *names]
+    found = json.loads(benchmark("read", *given).stdout)
+    assert found["rounds"].pop("torch") == [1.0, 1.0]
+    assert (found["cpu_ms_per_image"]["torch"], found["waits_per_image"]["torch"]) == (2.0, 3.0)
+    assert [len(rates) for rates in found["rounds"].values()] == [2] * 5
+    assert all(rate > 0 for rate in found["examples_per_s"].values())
+
+
 @pytest.mark.parametrize("name", ["diff", "rows"])
 def test_growth_is_measured(name: str) -> None:
     """Each size is measured; an unexpected number of differences or rows is an error."""

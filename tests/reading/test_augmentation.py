@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from recordgen import Augmentation, eval_dataset, train_dataset
 from recordgen.errors import UsageError
-from recordgen.reading.augmentation import changed, draw_changes, shown_views
+from recordgen.reading.augmentation import changed, draw_changes, light_of, shown_views
 
 SEED = (3, 4)
 
@@ -196,7 +196,9 @@ def test_light_is_linear_and_clipped(contrast, brightness):
     before[:] = before[:1]  # all rows are alike, so the mean of some rows is the mean of all
     mean = before.mean()
     expected = np.clip((before - mean) * contrast + mean + 255 * brightness, 0, 255)
-    light = {"light": tf.constant([contrast, brightness], tf.float32)}
+    light = {
+        "light": light_of(tf.constant(contrast, tf.float32), tf.constant(brightness, tf.float32))
+    }
     for dtype in (tf.uint8, tf.float32):
         found = changed(tf.constant(before, dtype), light).numpy()
         # half a level, and the least contrast

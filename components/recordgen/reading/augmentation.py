@@ -33,7 +33,7 @@ class Changes(TypedDict, total=False):
         crop: top, left, height and width of the shown part, in shares of the image's height and
             width: float32 [batch, 4].
         is_mirrored: whether an image is mirrored left to right after the crop: bool [batch].
-        light: the factor of contrast and the summand of brightness: float32 [batch, 2].
+        light: see :func:`light_of`: float32 [batch, 3].
         colour: matrices that multiply pixels, see :func:`_of_several`: float32 [batch, n, n].
     """
 
@@ -56,12 +56,28 @@ def draw_changes(
         changes["is_mirrored"] = draws[:, 8] < 0.5
     signed = 2 * draws[:, :4] - 1
     if how.brightness or how.contrast or how.saturation or how.hue:
-        light = [1 + how.contrast * signed[:, 1], how.brightness * signed[:, 0]]
-        changes["light"] = tf.stack(light, 1)
+        changes["light"] = light_of(1 + how.contrast * signed[:, 1], how.brightness * signed[:, 0])
     if how.saturation or how.hue:
         matrices = _hue(how.hue * signed[:, 3]) @ _saturation(1 + how.saturation * signed[:, 2])
         changes["colour"] = _of_several(matrices, math.prod(size))
     return changes
+
+
+def light_of(contrast: tf.Tensor, brightness: tf.Tensor) -> tf.Tensor:
+    """Return the levels that become black and white, as numbers to compute them for any image.
+
+    They are computed once for a batch, because each step on a single image counts.
+
+    Args:
+        contrast: the factor by which levels move away from the image's mean, float32 [...].
+        brightness: the share of the full range to add, float32 [...].
+
+    Returns:
+        float32 [..., 3]: black is the image's mean times the first number, plus the second; white
+        is the third number above black.
+    """
+    contrast = tf.maximum(contrast, _LEAST_CONTRAST)
+    return tf.stack([1 - 1 / contrast, -255 * brightness / contrast, 255 / contrast], -1)
 
 
 def changed(image: tf.Tensor, changes: Changes) -> tf.Tensor:
@@ -113,13 +129,11 @@ def _recoloured(image: tf.Tensor, changes: Changes) -> tf.Tensor:
     Each change is linear in a pixel's channels. Light needs one factor and one offset per image;
     colour needs a matrix, whose product takes several times as long.
     """
-    contrast, brightness = tf.unstack(changes["light"])
-    contrast = tf.maximum(contrast, _LEAST_CONTRAST)
-    mean = _mean(image)
-    black = mean - (mean + 255 * brightness) / contrast
+    factor, offset, span = tf.unstack(changes["light"])
+    black = _mean(image) * factor + offset
     if "colour" in changes:
         image = _times(tf.cast(image, tf.float32), changes["colour"])
-    return stretched(image, black, 255 / contrast)
+    return stretched(image, black, span)
 
 
 def _mean(image: tf.Tensor) -> tf.Tensor:
