@@ -54,7 +54,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -355,8 +355,12 @@ def _waits() -> int:
 
 def measure_other(process: subprocess.Popen[str]) -> tuple[float, float, float]:
     """Return what :func:`measure` returns for a pass in a process of ``benchmarks/others.py``."""
-    print(file=process.stdin, flush=True)
-    rate, cpu_ms, waits = json.loads(process.stdout.readline())  # type: ignore[union-attr]
+    with suppress(BrokenPipeError):
+        print(file=process.stdin, flush=True)
+    answer = process.stdout.readline()  # type: ignore[union-attr]
+    if not answer:
+        raise SystemExit(f"{' '.join(map(str, process.args))} failed; its error is above")  # type: ignore[arg-type]
+    rate, cpu_ms, waits = json.loads(answer)
     return rate, cpu_ms, waits
 
 
