@@ -44,7 +44,7 @@ _SIZES = ("short_side", "max_side", "size")
 _CHANGES = (*_SIZES, "resize", "encode", "quality", "pixels")
 
 # Recorded only if they differ from their default: older datasets do not have them.
-_LATER = frozenset({"url_secrets", "vocabulary", *_CHANGES} - {"max_side"})
+_LATER = frozenset({"url_secrets", "vocabulary", "split_from_name", *_CHANGES} - {"max_side"})
 
 #: An empty list, for callers that cannot omit an option.
 NO_NAMES = "none"
@@ -185,6 +185,12 @@ class ConvertOptions:
         "move a share of a split to eval, for data without eval rows: `train:10` moves 10 % of "
         "train",
         metavar="SPLIT:PERCENT",
+    )
+    split_from_name: str = option(
+        "yes",
+        "whether rows that name no split get the one in the name of their import file, or of its "
+        "folder: `train_labels.csv`, `test/metadata.jsonl`",
+        choices=("yes", "no"),
     )
     split_by: str = option(
         "uri",
@@ -688,6 +694,7 @@ class OptionValues(TypedDict, total=False):
     seed: int
     split_fractions: str | Sequence[int] | SplitFractions
     eval_from: str
+    split_from_name: str
     split_by: str
     group_by: str
     duplicates: str

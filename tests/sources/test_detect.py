@@ -18,6 +18,7 @@ from recordgen.options import ConvertOptions
 from recordgen.sources.detect import Detection, detect, detect_frame
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.preview import PreviewRow, preview_files
+from recordgen.sources.readers import RowReader
 from recordgen.sources.source import open_source
 
 pytestmark = pytest.mark.once
@@ -301,7 +302,7 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         WHEAT,
-        r":1: the columns bbox are boxes in an unknown form; .* --columns path=image_id,label=…",
+        r":1: these columns look like boxes.*: bbox; .* --columns 'path=image_id,label=…'",
         {"columns": "path=image_id,label=source"},
         "image_classification: (assigned) | b6ab77fd0 | 'usask_1'",
     ),
@@ -475,7 +476,7 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         "image,label,x,y,w,h\na.jpg,cat,1,2,3,4\n",
-        ":1: the columns x, y, w, h are boxes in an unknown form",
+        ":1: these columns look like boxes.*: x, y, w, h; ",
         {"columns": "path=image,label=label"},
         "image_classification: (assigned) | a.jpg | 'cat'",
     ),
@@ -884,7 +885,7 @@ def test_frames_stop_as_files_do() -> None:
     assert decided.task == "tabular"  # in a table, both possible labels are features
     with pytest.raises(UsageError, match=r"of texts \(text,label\), .* images or videos \(a.jpg\)"):
         recordgen.check(pd.DataFrame({"text": ["a b", None, "a.jpg"], "label": ["x"] * 3}))
-    with pytest.raises(UsageError, match=r"the columns BBox are boxes in an unknown form"):
+    with pytest.raises(UsageError, match=r"these columns look like boxes.*: BBox; "):
         recordgen.check(pd.DataFrame({"image": ["a"], "label": ["x"], "BBox": [[1, 2]]}))
     twice = pd.DataFrame([["1.jpg", "2.jpg", "a"]], columns=["path", "path", "label"])
     with pytest.raises(UsageError, match="two columns are named 'path'"):
@@ -892,3 +893,62 @@ def test_frames_stop_as_files_do() -> None:
     folds = pd.DataFrame({"image": ["1.jpg", "2.jpg"], "label": ["a", "b"], "fold": ["test", None]})
     with pytest.raises(UsageError, match=r"the column 'fold' holds words of ML_USE .* split=fold"):
         recordgen.check(folds, task="image_classification")
+
+
+REVIEWS = "review,stars\n" + "".join(f'"Good, and cheap {n}.",{n % 5 + 1}\n' for n in range(12))
+PHOTOS = "".join(f"{n}.jpg,{'cat' if n % 2 else 'dog'}\n" for n in range(12))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        (REVIEWS, "text=1,label=2"),
+        (REVIEWS, "text=review,label=stars"),
+        (f"image,breed\n{PHOTOS}", "path=1,label=2"),
+        (f"Filename,breed\n{PHOTOS}", "path=1,label=2"),
+        (f"name,label\n{PHOTOS}", "path=1,label=2"),
+    ],
+)
+@pytest.mark.parametrize("task", ["auto", "given"])
+def test_the_reader_obeys_the_header_that_was_detected(
+    text: str, columns: str, task: str, tmp_path: Path
+) -> None:
+    """A header with a known name is no example, also if columns are given by number."""
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    options = {"columns": columns}
+    if task == "given":
+        kind = "text" if "text" in columns else "image"
+        options["task"] = f"{kind}_classification"
+    source, decided = open_source(path, ConvertOptions(**options))
+    assert source.detection is not None
+    assert source.detection.header is True
+    rows = list(RowReader(decided).read_all(source.files))
+    assert [row.line for row in rows] == list(range(2, 14))
+    # A reader of a file that detection has not opened decides alike.
+    assert list(RowReader(decided).read(ImportFile(str(path)))) == rows
+
+
+def test_integer_classes_below_a_header_stay_integers(tmp_path: Path) -> None:
+    """The header adds no class, so labels keep their numbers."""
+    (tmp_path / "a.csv").write_text(REVIEWS)
+    result = recordgen.convert(
+        tmp_path / "a.csv", tmp_path / "out", columns="text=1,label=2", ignore="ALL"
+    )
+    assert result.dataset.examples == 12
+    assert "stars" not in (tmp_path / "out/labels.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0.jpg,cat,VALIDATION\n1.jpg,dog\n",
+        "0.jpg,train\n1.jpg,dog\n",
+        "a\nx,1.jpg\ny,2.jpg\nz,3.jpg\n",
+        "name\nx,1.jpg\ny,2.jpg\nz,3.jpg\n",
+    ],
+)
+def test_odd_files_stop_with_a_message(text: str, tmp_path: Path) -> None:
+    """Splits after the label, and a first line shorter than the column of paths, are no crash."""
+    with pytest.raises(UsageError, match=r"header|split"):
+        found(tmp_path, "a.csv", text)

@@ -132,9 +132,18 @@ def detection_lines(detection: Detection | None) -> list[str]:
         columns = [f"{name} = {role}" for name, role in detection.columns[:_COLUMNS_SHOWN]]
         more = len(detection.columns) - len(columns)
         lines.append(f"Columns    {', '.join(columns)}{f', and {more} more' if more else ''}")
+    if detection.named_splits:
+        lines.append(f"Splits     {_named_splits(detection.named_splits)}")
     for number, row in enumerate(detection.rows):
         lines.append(f"{'' if number else 'Read as':<10} {one_line(str(row))}")
     return lines
+
+
+def _named_splits(named: Sequence[tuple[str, str]]) -> str:
+    """Return the splits in names of files: ``train by the name of train.csv``."""
+    shown = [f"{split} by the name of {path}" for path, split in named[:_COLUMNS_SHOWN]]
+    more = f", and {len(named) - len(shown)} more" if len(named) > len(shown) else ""
+    return f"{', '.join(shown)}{more} (--split-from-name no: assigned)"
 
 
 def format_of(detection: Detection) -> str:

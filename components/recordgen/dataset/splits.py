@@ -14,6 +14,9 @@ TRAIN = "train"
 EVAL = "eval"
 TEST = "test"
 
+#: The word of ML_USE for a split that is to be assigned.
+UNASSIGNED = "unassigned"
+
 #: TFX's Trainer, Evaluator and Transform look for ``train`` and ``eval`` by name.
 SPLITS = (TRAIN, EVAL, TEST)
 
@@ -26,7 +29,7 @@ _PUBLISHED: Mapping[str, str | None] = {
     "validation": EVAL,
     "validate": EVAL,
     "test": TEST,
-    "unassigned": None,
+    UNASSIGNED: None,
 }
 _COMMON: Mapping[str, str | None] = {
     "val": EVAL,

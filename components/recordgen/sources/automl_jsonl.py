@@ -229,6 +229,12 @@ def _start(raw: bytes) -> str:
     return ascii(raw[:80].decode("utf-8", "replace"))
 
 
+def split_word(record: Mapping[str, Any]) -> str:
+    """Return the ML_USE of an object as written, or ""."""
+    labels = record.get(LABELS_KEY)
+    return str(labels.get(ML_USE_KEY, "")) if isinstance(labels, Mapping) else ""
+
+
 def _split(record: Mapping[str, Any]) -> str | None:
     labels = record.get(LABELS_KEY) or {}
     ml_use = labels.get(ML_USE_KEY, "") if isinstance(labels, Mapping) else labels

@@ -25,6 +25,7 @@ from recordgen.sources.header import (
     find_split,
 )
 from recordgen.sources.heads import LINES_AROUND_A_MISTAKE, Head, Line, odd_first_line
+from recordgen.sources.other_forms import of_bare_labels
 from recordgen.sources.row_parser import field_at
 from recordgen.tasks import TASKS, ObjectDetection, Tabular, VideoClassification
 from recordgen.tasks.image_classification import LABEL_COLUMNS
@@ -35,6 +36,9 @@ _BY_PLACE = (ObjectDetection, VideoClassification)
 
 # Fewer rows may have the same label by chance.
 _ROWS_ALIKE = 3
+
+# They join several labels in one field.
+_SEPARATORS = ("|", ";", ",")
 
 # A label with this many words is a sentence, or part of one.
 _WORDS_OF_A_SENTENCE = 6
@@ -54,14 +58,17 @@ def conflicts(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool)
             yield "" if given.roles else _unnamed_split(head)
             yield _two_label_columns(head)
             yield "" if is_given or "label" in given.roles else _odd_label_column(head, task.name)
+            yield "" if is_given else _joined_labels(_values_of_labels(head), task)
     bare = [line for head in heads if head.header is None for line in head.lines]
     if not bare:
         return
+    yield of_bare_labels(bare)
     yield _labels_first(bare)
     yield _split_among_labels(bare, task, subject, whole_column=is_given)
     if is_given or task in _BY_PLACE:
         return
     yield _unquoted_commas(bare) if task.kind == "text" else ""
+    yield _joined_labels([label for line in bare for label in line.labels], task)
     if odd := _odd_labels(bare, several=task.repeats is not None):
         yield (
             f"{odd}; use --task {task.name} if they are labels, or name the column of labels: "
@@ -79,18 +86,47 @@ def _unsure_header(head: Head, subject: str) -> str:
     names, rest = [*head.rows[0], "…"], head.lines[1:]
     at = _subject_column(rest)
     subject = "text" if kind_of((*rest[0].fields, "")[at]) == "text" else subject
+    shown = f"{head.where}: this line may be a header: {odd} ({','.join(head.rows[0]):.200}); "
+    if at >= len(head.rows[0]):
+        return (
+            f"{shown}use --header no if it is a row; if it is a header, complete it: it names no "
+            f"column {at + 1}, which holds the {subject}"
+        )
     example = shlex.quote(f"{subject}={names[at]},label={names[0 if at else 1]}")
     return (
-        f"{head.where}: this line may be a header: {odd} ({','.join(head.rows[0]):.200}); "
-        f"use --header no if it is a row; if it is a header, use --header yes and name the "
+        f"{shown}use --header no if it is a row; if it is a header, use --header yes and name the "
         f"columns, such as --columns {example}, or use --task {Tabular.name} for a table"
     )
+
+
+def _values_of_labels(head: Head) -> list[str]:
+    found = find_columns(head.header or (), LABEL_COLUMNS)[:1]
+    return [label for at in found for line in head.lines if (label := field_at(line.fields, at))]
+
+
+def _joined_labels(labels: Sequence[str], task: type[Task]) -> str:
+    """Return the message for labels that are several joined by one character: ``cat|dog``."""
+    single = [label for label in labels if not BRACKETED.fullmatch(label)]
+    for separator in _SEPARATORS:
+        parts = [set(map(str.strip, label.split(separator))) for label in single]
+        joined = Counter(frozenset(each) for each in parts if len(each) > 1)
+        times = Counter(part for each in {*map(frozenset, parts)} for part in each)
+        again = [part for each in joined for part in each if times[part] > 1]
+        if len(joined) > 1 and len(again) * 2 >= sum(map(len, joined)):
+            example = separator.join(sorted(next(iter(joined))))
+            return (
+                f"labels such as {example!r:.80} look like several labels joined by {separator!r}; "
+                f"write each in a column of its own, or use --task {task.name} if they are single "
+                f"labels"
+            )
+    return ""
 
 
 def _odd_label_column(head: Head, task: str) -> str:
     """Return the message for values that can hardly be labels, although the header says so."""
     header = head.header or ()
-    labels = set().union(*(_values(head.lines, n) for n in find_columns(header, LABEL_COLUMNS)))
+    found = [n for n in find_columns(header, LABEL_COLUMNS) if n not in head.lists]
+    labels = set().union(*(_values(head.lines, n) for n in found))
     odd = _bracketed(labels)
     if labels and all(map(is_ml_use, labels)):
         odd = f"all labels are words of ML_USE ({', '.join(sorted(labels)):.80})"

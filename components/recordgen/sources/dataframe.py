@@ -49,9 +49,12 @@ def frame_cells(frame: pd.DataFrame) -> Iterator[list[Any]]:
 
 
 def frame_records(frame: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield the first rows of a frame as fields, for detection; lists become empty fields."""
+    """Yield the first rows of a frame as fields, for detection; lists are written as in JSON."""
     for cells in frame_cells(frame.head(_SAMPLE_ROWS)):
-        yield ["" if is_list(cell) else str(as_before_gaps(cell)) for cell in cells]
+        yield [
+            f"[{', '.join(map(str, cell))}]" if is_list(cell) else str(as_before_gaps(cell))
+            for cell in cells
+        ]
 
 
 def list_columns(frame: pd.DataFrame) -> frozenset[int]:

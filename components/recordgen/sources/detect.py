@@ -19,7 +19,7 @@ from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows.row import Adjustments
-from recordgen.sources import foreign_formats
+from recordgen.sources import foreign_formats, other_forms
 from recordgen.sources.automl_jsonl import check_keys, row_parser
 from recordgen.sources.conflicts import conflicts
 from recordgen.sources.declared_rows import declared, has_header
@@ -45,9 +45,11 @@ from recordgen.sources.iob import names_sentences
 from recordgen.sources.lines import open_lines
 from recordgen.sources.preview import ROWS_SHOWN, PreviewRow, preview_files
 from recordgen.sources.readers import formats_of
+from recordgen.sources.row_parser import check_twice
+from recordgen.sources.split_names import split_in_path
 from recordgen.tables.columns import Column, Table
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, TextEntities, task_for
-from recordgen.tasks.task import printable
+from recordgen.tasks.task import Task, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,6 +68,8 @@ class Detection:
         columns: pairs of a column and its role; empty if position or AutoML's keys decide.
         rows: some rows as they were understood; empty before the source is opened.
         delimiter: the separator of the first CSV file; None for other formats.
+        files: the import files, with the split in their name and the header that was found.
+        named_splits: pairs of a file and the split in its name, for the files whose rows get it.
     """
 
     options: ConvertOptions
@@ -74,6 +78,8 @@ class Detection:
     columns: tuple[tuple[str, str], ...] = ()
     rows: tuple[PreviewRow, ...] = ()
     delimiter: str | None = None
+    files: tuple[ImportFile, ...] = ()
+    named_splits: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the detection as ``--json`` prints it."""
@@ -84,6 +90,7 @@ class Detection:
             "delimiter": self.delimiter,
             "header": self.header,
             "columns": dict(self.columns),
+            "splits": dict(self.named_splits),
             "rows": [row.to_json() for row in self.rows],
         }
 
@@ -102,11 +109,13 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         options = replace(options, input_format=_format_of_all(files, options.task))
     options, reason = _with_given_task(options)
     heads = read_heads(files, options)
+    for head in heads:
+        _check_form(head, options)
     if options.task == AUTO:
         reading = _one_of(_readings(files, heads, options), files, heads, options)
         options, reason = replace(options, task=reading.task), reading.reason
     _check_format(options)
-    _check_columns(heads, options)
+    _check_columns(heads, options, is_given=not reason)
     task, is_csv = TASKS[options.task], options.input_format == "csv"
     if is_csv and task.kind in ("image", "text", "video"):
         for problem in filter(None, conflicts(heads, options, is_given=not reason)):
@@ -124,7 +133,38 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
     elif options.task == Declared.name and is_csv:
         header = has_header(files[0].path, declared(task_for(options)).schema, options.header)
     columns = _columns(heads, options)
-    return Detection(options, masked(reason), header, columns, delimiter=delimiter)
+    found = _settled(files, heads, options)
+    named = (
+        (masked(file.path), file.split)
+        for file, given in zip(found, files, strict=True)
+        if file.split is not None and given.split is None
+    )
+    return Detection(
+        options,
+        masked(reason),
+        header,
+        columns,
+        delimiter=delimiter,
+        files=found,
+        named_splits=tuple(named),
+    )
+
+
+def _settled(
+    files: Sequence[ImportFile], heads: Sequence[Head], options: ConvertOptions
+) -> tuple[ImportFile, ...]:
+    """Return import files with what was detected of each: its header, and the split in its name."""
+    head_of = {head.path: head for head in heads}
+    found = []
+    for file in files:
+        head = head_of.get(file.path)
+        if head is not None:
+            file = file._replace(has_header=head.has_header)
+        if file.split is None and options.split_from_name == "yes":
+            is_against = head is not None and head.says_unassigned
+            file = file._replace(split=None if is_against else split_in_path(file.path))
+        found.append(file)
+    return tuple(found)
 
 
 def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
@@ -239,15 +279,16 @@ def _readings(
         if head.header is not None:
             with _first_lines_shown(head):
                 where = "--columns" if options.columns else head.where
-                yield read_header(head, where, is_given=bool(options.columns))
+                yield read_header(head, where)
         elif options.input_format == "jsonl":
             yield from _read_objects(head)
         elif options.header == AUTO and is_table(head.rows):
             reason = f"{head.where} names columns, and the lines below fill them"
             yield Reading(Tabular.name, reason, len(head.rows))
             return  # only the first file of a table must have a header
+        elif form := other_forms.of_table(head):
+            raise SourceError(form)
         else:
-            _check_list(head)
             bare += head.lines
     if bare:
         yield from read_lines(bare)
@@ -296,6 +337,15 @@ def _read_objects(head: Head) -> Iterator[Reading]:
 # --- stops ---------------------------------------------------------------------------------
 
 
+def _check_form(head: Head, options: ConvertOptions) -> None:
+    """Check that lines have a form that a reader takes. Raises: SourceError."""
+    form = other_forms.of_objects(head.objects, head.path) or other_forms.of_lines(head)
+    if form:
+        raise SourceError(form)
+    if options.task == AUTO and head.header is None:
+        _check_list(head)
+
+
 def _check_list(head: Head) -> None:
     """Check that a file is not a list of JSONL files. Raises: SourceError."""
     named = [line for line in head.lines if line.subject.lower().endswith(_JSON_SUFFIXES[:2])]
@@ -339,13 +389,17 @@ def _first_lines_shown(head: Head) -> Iterator[None]:
 # --- columns ----------------------------------------------------------------------------------
 
 
-def _check_columns(heads: Sequence[Head], options: ConvertOptions) -> None:
-    """Check given columns against the task and the files. Raises: UsageError, SourceError."""
+def _check_columns(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool) -> None:
+    """Check columns against the task and the files. Raises: UsageError, SourceError.
+
+    ``is_given``: the user has set the task.
+    """
     task = options.task
     if not heads or task in (Tabular.name, Declared.name):
         return
     given, made = Given.of(options), task_for(options)
     for head in heads:
+        _check_labels(head, given, made, is_given=is_given)
         if options.input_format == "csv":
             with _first_lines_shown(head):
                 row_parser(made, Adjustments()).begin(head.rows[0], given, head.where)
@@ -356,6 +410,18 @@ def _check_columns(heads: Sequence[Head], options: ConvertOptions) -> None:
         raise SourceError(
             f"{head.where}: this file has a header ({','.join(head.rows[0]):.200}) and no rows"
         )
+
+
+def _check_labels(head: Head, given: Given, task: Task, *, is_given: bool) -> None:
+    """Check the columns of labels, and those that nobody chose to ignore. Raises: UsageError."""
+    if head.header is None or not head.lines or [*task.columns] != ["label"]:
+        return
+    columns = row_parser(task, Adjustments()).columns_of(head.header)
+    is_chosen = is_given or not given.roles.keys().isdisjoint({"path", "text", "label"})
+    with _first_lines_shown(head):
+        check_twice(head.header, columns)
+        if form := other_forms.of_header(head, columns, type(task), is_chosen=is_chosen):
+            raise UsageError(form)
 
 
 def _columns(heads: Sequence[Head], options: ConvertOptions) -> tuple[tuple[str, str], ...]:
@@ -409,9 +475,10 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     given, is_given = Given.of(options), options.task != AUTO
     head = head_of_frame(frame, given)
     if not is_given:
-        reading = read_header(head, head.where, is_given=bool(given.roles))
+        reading = read_header(head, head.where)
         options, reason = replace(options, task=reading.task), reading.reason
     if options.task != Tabular.name:
+        _check_labels(head, given, task_for(options), is_given=is_given)
         for problem in filter(None, conflicts([head], options, is_given=is_given)):
             raise UsageError(problem.replace(f"--task {options.task}", f"task={options.task!r}"))
     return Detection(options, reason, columns=_columns([head], options))

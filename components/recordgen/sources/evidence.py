@@ -104,17 +104,15 @@ def settle(readings: Iterable[Reading]) -> list[Reading]:
 # --- a header -----------------------------------------------------------------------------------
 
 
-def read_header(head: Head, where: str, *, is_given: bool) -> Reading:
+def read_header(head: Head, where: str) -> Reading:
     """Return the task of rows whose columns have known names.
 
     Args:
         head: the header in known names, and the rows below it.
         where: the line of the header, or the option that names the columns.
-        is_given: the options name columns, so other columns are ignored on purpose.
 
     Raises:
-        UsageError: no known column holds paths or texts, boxes have an unknown form, or texts are
-            names of images.
+        UsageError: no known column holds paths or texts, or texts are names of images.
     """
     header, rows = head.header or (), [line.fields for line in head.lines]
     texts = find_columns(header, TEXT_COLUMNS)
@@ -144,12 +142,6 @@ def read_header(head: Head, where: str, *, is_given: bool) -> Reading:
             )
     elif (has_segments and not are_images) or kinds == {"video"}:
         task, names = VideoClassification, "the columns of a segment"
-    elif not is_given and (boxes := ObjectDetection.other_boxes(header)):
-        raise UsageError(
-            f"{where}: the columns {', '.join(boxes)} are boxes in an unknown form; write columns "
-            f"xmin, ymin, xmax and ymax, shares of the image, or ignore the boxes: --columns "
-            f"path={header[path]},label=…"
-        )
     elif kinds == {"text"} and not are_images:
         task, names = _task_of_texts(header, rows, several=several)
     return Reading(task.name, f"{where} names {names}", max(1, len(rows)))

@@ -14,19 +14,20 @@ from urllib.parse import urlsplit
 
 from recordgen import storage
 
-_IMAGES = "jpe?g|png|gif|bmp|ico|webp|tiff?"
+#: Suffixes of images, as a part of patterns.
+IMAGES = "jpe?g|png|gif|bmp|ico|webp|tiff?"
 _VIDEOS = "mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv"
 
 #: Suffix of lists of videos.
 LIST_SUFFIX = ".csv"
 #: Suffixes of payloads, as a part of patterns.
-FILE_SUFFIXES = f"{_IMAGES}|{_VIDEOS}|txt"
-IMAGE_SUFFIX = re.compile(rf"\.({_IMAGES})$", re.IGNORECASE)
+FILE_SUFFIXES = f"{IMAGES}|{_VIDEOS}|txt"
+IMAGE_SUFFIX = re.compile(rf"\.({IMAGES})$", re.IGNORECASE)
 VIDEO_SUFFIX = re.compile(rf"\.({_VIDEOS})$", re.IGNORECASE)
 #: Occurs in the names of columns of images.
 IMAGE_WORD = re.compile("image|img|photo|picture", re.IGNORECASE)
 
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 BRACKETED = re.compile(r"\[.*\]|\{.*\}|\(.*\)", re.DOTALL)
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*://|\.{0,2}/)", re.IGNORECASE)

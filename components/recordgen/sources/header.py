@@ -93,18 +93,21 @@ class Given:
         header: ``auto``, ``yes`` or ``no``, see :class:`recordgen.options.ConvertOptions`.
         roles: the given columns, by role.
         group: name, JSON key or number of the column of groups; empty if none is given.
+        names_splits: whether names of files and folders give splits.
     """
 
     header: str = AUTO
     roles: Roles = field(default_factory=dict)
     group: str = ""
+    names_splits: bool = True
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
         """Return the columns that options give, without the roles that only tables have."""
         roles = {role: names for role, names in options.roles.items() if role not in TABLE_ROLES}
         grouping = options.grouping
-        return cls(options.header, roles, grouping.column if grouping is not None else "")
+        group = grouping.column if grouping is not None else ""
+        return cls(options.header, roles, group, options.split_from_name == "yes")
 
     @property
     def settles_header(self) -> bool:
@@ -116,6 +119,18 @@ class Given:
         """Whether a column is given by name, which requires a header."""
         given = chain(self.group and (self.group,), *self.roles.values())
         return any(not name.isdecimal() for name in given)
+
+    def numbers_names(self, fields: Sequence[str]) -> bool:
+        """Return whether a line has the known name of a role in the column given for that role.
+
+        ``image,breed`` has one for ``path=1,label=2``.
+        """
+        return any(
+            column_name(fields[int(number) - 1]) in _ALSO.get(role, {role})
+            for role, numbers in self.roles.items()
+            for number in numbers
+            if number.isdecimal() and 0 < int(number) <= len(fields)
+        )
 
     def rename(self, header: Sequence[str], where: str) -> list[str]:
         """Return a header in which the given columns have the known names of their roles.

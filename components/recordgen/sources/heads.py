@@ -12,15 +12,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recordgen.dataset.splits import is_ml_use
+from recordgen.dataset.splits import UNASSIGNED, is_ml_use
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows.row import Adjustments
 from recordgen.sources import foreign_formats
 from recordgen.sources.automl_csv import names_path_column
-from recordgen.sources.automl_jsonl import check_names, parse_object, row_parser
+from recordgen.sources.automl_jsonl import check_names, parse_object, row_parser, split_word
 from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.dataframe import SOURCE, frame_records, list_columns
 from recordgen.sources.field_kinds import (
@@ -52,9 +52,9 @@ _MAX_FILES = 16
 _MAX_LINES = 10_000
 _MAX_BYTES = 4_000_000
 
-# The kinds of payloads whose CSV lines are ML_USE, the payload and its annotation; other kinds have
-# their own layout and readers.
-_KINDS_OF_LINES = ("image", "text", "video")
+#: The kinds of payloads whose CSV lines are ML_USE, the payload and its annotation; other kinds
+#: have their own layout and readers.
+KINDS_OF_LINES = ("image", "text", "video")
 
 # Usual last words of column names: "Review Text", "breed_id".
 _LAST_WORDS = frozenset(
@@ -117,6 +117,7 @@ class Head:
         lists: columns whose cells are lists.
         objects: the objects of a JSONL file, with their line numbers.
         delimiter: the separator of a CSV file.
+        keys: the given keys of a JSONL file, one for each column.
     """
 
     path: str
@@ -128,13 +129,23 @@ class Head:
     lists: Set[int] = frozenset()
     objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
     delimiter: str = ","
+    keys: Sequence[str] = ()
 
     @property
     def names(self) -> Sequence[str]:
-        """The columns as ``--columns`` takes them: by name, or by number without a header."""
+        """The columns as ``--columns`` takes them: by name, key, or number without a header."""
+        if self.keys:
+            return self.keys
         if self.has_header:
             return self.rows[0]
         return [str(number) for number, _ in enumerate(self.header or self.rows[0], start=1)]
+
+    @property
+    def says_unassigned(self) -> bool:
+        """Whether a row asks for an assigned split."""
+        fields = (field for row in self.rows for field in row)
+        named = (split_word(record) for _, record in self.objects)
+        return any(text.strip().lower() == UNASSIGNED for text in chain(fields, named))
 
 
 def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Head]:
@@ -142,7 +153,7 @@ def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Hea
     paths = [file.path for file in files[:_MAX_FILES]]
     if options.input_format == "jsonl":
         return [_read_jsonl(path, Given.of(options)) for path in paths]
-    has_lines = options.task == AUTO or TASKS[options.task].kind in _KINDS_OF_LINES
+    has_lines = options.task == AUTO or TASKS[options.task].kind in KINDS_OF_LINES
     if options.input_format != "csv" or not has_lines:
         return []
     heads = [_read_csv(path, Given.of(options), options.task) for path in paths]
@@ -172,7 +183,7 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
     if is_open and (foreign := foreign_formats.of_header(first)) is not None:
         raise foreign.error(where)
     header: Sequence[str] | None = None
-    has_header = given.header != "no" and (given.settles_header or _is_known(first, rows, task))
+    has_header = _has_header(rows, given, task)
     if has_header:
         header = given.rename(first, where)
     elif given.roles:
@@ -208,7 +219,9 @@ def _read_jsonl(path: str, given: Given) -> Head:
     texts = [["" if value is None else str(value) for value in row] for row in rows]
     lists = {at for row in rows for at, value in enumerate(row) if isinstance(value, list)}
     found = [Line.of(path, row) for row in texts]
-    return Head(path, f"{path}:1", texts, header, lines=found, lists=lists, objects=objects)
+    return Head(
+        path, f"{path}:1", texts, header, lines=found, lists=lists, objects=objects, keys=keys
+    )
 
 
 def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
@@ -228,6 +241,28 @@ def read_delimiter(path: str) -> str:
 
 
 # --- the first line -----------------------------------------------------------------------------
+
+
+def begins_with_header(path: str, given: Given, task: str) -> bool:
+    """Return whether the first line of a CSV file is a header. Raises: SourceError, StorageError.
+
+    Args:
+        path: the file.
+        given: the options about columns.
+        task: the name of its task.
+    """
+    with open_lines(path) as lines:
+        some = list(islice(lines, LINES_AROUND_A_MISTAKE))
+    records = read_records(some, path, strip=True)
+    rows = [item.fields for item in records if isinstance(item, Record)]
+    return bool(rows) and _has_header(rows, given, task)
+
+
+def _has_header(rows: Sequence[Sequence[str]], given: Given, task: str) -> bool:
+    """Return whether the first row is a header. The readers obey this decision."""
+    if given.settles_header:
+        return given.header != "no"
+    return _is_known(rows[0], rows, task) or given.numbers_names(rows[0])
 
 
 def _is_known(first: Sequence[str], rows: Sequence[Sequence[str]], task: str) -> bool:

@@ -18,12 +18,15 @@ class ImportFile(NamedTuple):
         split: split of the rows without one (a TFX input split); None if it is assigned by hash.
         named_by: the import file that names this list of videos; None for the user's own files.
         bytes: its size, or None if unknown.
+        has_header: whether detection found that its first line is a header; None if it has not read
+            the file.
     """
 
     path: str
     split: str | None = None
     named_by: str | None = None
     bytes: int | None = None
+    has_header: bool | None = None
 
 
 def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:

@@ -5,8 +5,8 @@
 
 Blanks separate tokens and tags; :mod:`recordgen.tasks.tags` describes the tags. The source is the
 file of sentences, or a folder with such files. The tags are in the file next to it whose name has
-``labels`` instead of ``sentences``. Names give the splits: ``train_sentences.txt``,
-``train/sentences.txt`` or ``Split-train/sentences.txt``.
+``labels`` instead of ``sentences``. Names give the splits
+(:mod:`recordgen.sources.split_names`): ``train_sentences.txt``, ``train/sentences.txt``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from itertools import chain, zip_longest
 
 from recordgen import storage
-from recordgen.dataset.manifest import SPLIT_PREFIX
-from recordgen.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.errors import SourceError
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
@@ -26,6 +24,7 @@ from recordgen.sources.header import Given
 from recordgen.sources.image_folder import files_below
 from recordgen.sources.lines import decode_line, open_lines, text_of_first
 from recordgen.sources.odd_lines import FIRST_MARK, MARK
+from recordgen.sources.split_names import split_in_path
 from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
 from recordgen.tasks.task import AnnotationError, Task, check_label
 from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens
@@ -55,16 +54,16 @@ def read_sentences(
         StorageError: storage failed.
     """
     if not path.endswith("/"):
-        yield from _read_file(path, adjusted)
+        yield from _read_file(path, adjusted, given)
         return
     names = sorted(filter(names_sentences, files_below(path)))
     if not names:
         raise SourceError(f"{path}: there is no file …{SENTENCES}….txt in this folder")
     for name in names:
-        yield from _read_file(storage.join(path, name), adjusted)
+        yield from _read_file(storage.join(path, name), adjusted, given)
 
 
-def _read_file(path: str, adjusted: Adjustments) -> Iterator[Row | Reject]:
+def _read_file(path: str, adjusted: Adjustments, given: Given) -> Iterator[Row | Reject]:
     folder, name = posixpath.split(path)
     found = _SENTENCES.fullmatch(name)
     if found is None:
@@ -75,7 +74,7 @@ def _read_file(path: str, adjusted: Adjustments) -> Iterator[Row | Reject]:
     before, word, after = found.groups()
     tags_name = before + _spelt_as(word, LABELS) + after
     tags_path = storage.join(folder, tags_name) if folder else tags_name
-    split = _split(folder, before, after)
+    split = split_in_path(path) if given.names_splits else None
     with open_lines(path) as sentences, open_lines(tags_path) as tags:
         both = _lines(sentences, path, adjusted), _lines(tags, tags_path, adjusted)
         pairs = enumerate(zip_longest(*both), start=1)
@@ -136,13 +135,3 @@ def _parts(raw: bytes, what: str) -> list[str]:
     """Return the parts of a line between blanks. Raises: AnnotationError."""
     text = decode_line(raw, what, "write one per line").strip(" \t\r\n")
     return _BLANKS.split(text) if text else []
-
-
-def _split(folder: str, before: str, after: str) -> str | None:
-    """Return the split in the file's name, else in the folder's; None if the split is assigned."""
-    stem = after.rpartition(".")[0]
-    for part in (before.strip("_-. "), stem.strip("_-. "), posixpath.basename(folder)):
-        name = part.removeprefix(SPLIT_PREFIX)
-        if name and is_ml_use(name):
-            return parse_ml_use(name)
-    return None

@@ -39,6 +39,9 @@ _ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*:/|\.{{0,2}})/.*\.({FILE_SUFFIXES})",
 # Excel's special first line, which names the separator.
 _EXCEL_HINT = re.compile(rb'\s*"?sep=([^\w"])\s*"?[,;\s]*', re.IGNORECASE)
 
+# A name that says the separator: commas are then parts of texts.
+_TAB_SUFFIXES = (".tsv", ".tab")
+
 _JSON = re.compile(rb'\s*(\[\s*)?\{\s*"')
 
 # A token and its tag: "York I-city". In tokens, commas occur only alone or in numbers.
@@ -101,6 +104,8 @@ def _delimiter_of(head: list[bytes], source: str) -> str:
         raise SourceError(
             f"{where}: each whole line is quoted as one field; remove the quotes around the lines"
         )
+    if source.lower().endswith(_TAB_SUFFIXES) and any("\t" in text for text in texts):
+        return "\t"
     return _delimiter(texts)
 
 

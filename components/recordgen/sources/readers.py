@@ -9,6 +9,7 @@ failed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TypeAlias
@@ -26,6 +27,7 @@ from recordgen.sources import (
 )
 from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.header import Given
+from recordgen.sources.heads import KINDS_OF_LINES, begins_with_header
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.lines import open_lines
 from recordgen.sources.secrets import without_url_secrets
@@ -85,11 +87,28 @@ def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[Imp
     found: dict[ImportFile, None] = {}
     for file in files:
         found[file] = None
-        given = Given.of(options)
+        given = given_for(file, options)
         for item in video_lists.find_lists(file.path, task, options.access, given):
             split = item.split or file.split
             found[ImportFile(item.path, split, file.path, item.bytes)] = None
     return list(found)
+
+
+def given_for(file: ImportFile, options: ConvertOptions) -> Given:
+    """Return the options about columns, with the header of a CSV file as detection decided it.
+
+    Raises:
+        SourceError: detection has not read the file, and it is missing or unreadable.
+        StorageError: storage failed.
+    """
+    given = Given.of(options)
+    has_parser = TASKS[options.task].kind in KINDS_OF_LINES and file.named_by is None
+    if options.input_format != "csv" or given.settles_header or not has_parser:
+        return given
+    has_header = file.has_header
+    if has_header is None:
+        has_header = begins_with_header(file.path, given, options.task)
+    return replace(given, header="yes") if has_header else given
 
 
 class RowReader:
@@ -99,7 +118,7 @@ class RowReader:
         self._task = task_for(options)
         self._format = options.input_format
         self._access = options.access
-        self._given = Given.of(options)
+        self._options = options
 
     def read_batches(self, file: ImportFile) -> Iterator[RowBatch | Reject | Finding]:
         """Read one import file like :meth:`read`, but yield its usable lines in batches."""
@@ -122,8 +141,8 @@ class RowReader:
         read_rows = self._task.reader(self._format)
         if file.named_by is not None:
             read_rows = partial(video_lists.read_list, named_by=file.named_by, access=self._access)
-        adjusted = Adjustments()
-        found = with_findings(read_rows(file.path, self._task, adjusted, self._given), adjusted)
+        given, adjusted = given_for(file, self._options), Adjustments()
+        found = with_findings(read_rows(file.path, self._task, adjusted, given), adjusted)
         rows = without_url_secrets(found, self._task)
         if file.split is None:
             yield from rows

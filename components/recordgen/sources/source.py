@@ -87,7 +87,7 @@ def open_files(
 ) -> tuple[Source, ConvertOptions]:
     """Return import files as a source, and the options with task and format decided."""
     detection = detect(files, options)
-    with_all = with_lists(files, detection.options)
+    with_all = with_lists(detection.files, detection.options)
     detection = replace(detection, rows=preview_files(with_all, detection.options))
     return replace(Source.of_files(with_all), detection=detection), detection.options
 

@@ -73,17 +73,6 @@ _ROUNDED = 1e-6
 _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
 
-# Columns of boxes in an unknown form: "[3, 4, 10, 11]", or a corner and a size.
-_BOX_COLUMNS = frozenset(
-    {"bbox", "bboxes", "box", "boxes", "bounding_box", "bounding_boxes", "boundingbox"}
-)
-_CORNER_AND_SIZE = (
-    frozenset({"x", "x_center", "xcenter", "cx"}),
-    frozenset({"y", "y_center", "ycenter", "cy"}),
-    frozenset({"w", "width", "bbox_width"}),
-    frozenset({"h", "height", "bbox_height"}),
-)
-
 # Also matches "10%" and "0,1": no coordinates, but no labels between gaps either.
 _BEGINS_NUMBER = re.compile(r"[+-]?([.,]?\d|inf|nan)", re.IGNORECASE)
 
@@ -115,12 +104,12 @@ class ObjectDetection(ImageTask):
     # The corners between the two opposite ones have no columns under a header.
     columns: ClassVar = {
         "label": LABEL_COLUMNS,
-        "xmin": frozenset({"xmin", "x_min", "left", "x1"}),
-        "ymin": frozenset({"ymin", "y_min", "top", "y1"}),
+        "xmin": frozenset({"xmin", "x_min", "left", "x1", "xtl", "topx"}),
+        "ymin": frozenset({"ymin", "y_min", "top", "y1", "ytl", "topy"}),
         "x2": frozenset(),
         "y2": frozenset(),
-        "xmax": frozenset({"xmax", "x_max", "right", "x2"}),
-        "ymax": frozenset({"ymax", "y_max", "bottom", "y2"}),
+        "xmax": frozenset({"xmax", "x_max", "right", "x2", "xbr", "bottomx"}),
+        "ymax": frozenset({"ymax", "y_max", "bottom", "y2", "ybr", "bottomy"}),
         "x4": frozenset(),
         "y4": frozenset(),
         "width": frozenset({"width", "image_width", "img_width"}),
@@ -156,16 +145,6 @@ class ObjectDetection(ImageTask):
     def has_header(cls, fields: Sequence[str]) -> bool:
         """Return whether a first line names the columns of a box."""
         return all(_columns_named(fields, cls.columns[role]) for role in BOX_ROLES)
-
-    @classmethod
-    def other_boxes(cls, fields: Sequence[str]) -> Sequence[str]:
-        """Return the columns of boxes in another form; none if the header has Recordgen's."""
-        if cls.has_header(fields):
-            return []
-        corner_and_size = [_columns_named(fields, names) for names in _CORNER_AND_SIZE]
-        if all(corner_and_size):
-            return [field for found in corner_and_size for field in found]
-        return _columns_named(fields, _BOX_COLUMNS)
 
     @classmethod
     def has_box(cls, fields: Sequence[str]) -> bool:
@@ -466,7 +445,7 @@ def _columns_named(fields: Sequence[str], names: frozenset[str]) -> list[str]:
 
 def _has_label_last(fields: Sequence[str]) -> bool:
     """Return whether fields are four numbers and a word, as Keras RetinaNet writes boxes."""
-    *corners, label = fields
+    *corners, label = fields or [""]
     return len(corners) == 4 and all(map(is_number, corners)) and not is_number(label)
 
 

@@ -1,0 +1,190 @@
+"""Forms of rows that no reader takes, although a line of them can be read as something else.
+
+    __label__praise Good, and cheap.     fastText: a text without a label, if it were read
+    images/1.jpg 0                       a path and its label, separated by a blank
+    Good, and cheap.|praise              separated by |
+    5.1,3.5,1.4,0.2,setosa               a table without a header: the "image" 5.1
+    image,cat,dog → 1.jpg,1,0            one-hot labels: the classes 0 and 1
+    {"text": "…", "label": [[0, 4, "PER"]]}   spans: the class 0,4,PER
+
+Each function returns the message that names the form and the remedy, or "".
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recordgen.sources.field_kinds import IMAGES, NUMBER, is_sentence
+from recordgen.sources.geometry import geometry_columns, mostly
+from recordgen.sources.header import column_name
+from recordgen.sources.heads import Head, Line
+from recordgen.sources.row_parser import field_at
+from recordgen.tables.csv_fields import DELIMITERS
+from recordgen.tasks import Tabular
+from recordgen.tasks.task import Task
+
+_FASTTEXT = re.compile(r"__label__\S")
+# Caffe's lists, and keras-yolo3's, whose boxes follow: "1.jpg 10,20,30,40,0".
+_PATH_AND_VALUES = re.compile(rf"\S+\.({IMAGES})[ \t]+\S.*", re.IGNORECASE | re.DOTALL)
+_FLAGS = frozenset({"0", "1", "0.0", "1.0"})
+
+_NUMBERS_AND_BLANKS = re.compile(rf"\s*({NUMBER.pattern}\s+){{3}}", re.ASCII)
+
+# Keys of objects with spans, and of the spans.
+_SPANS = ("label", "labels", "entities", "spans", "ents")
+_OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
+
+# Fewer lines may look like a table by chance, and a narrower table like labelled payloads.
+_LINES_OF_A_TABLE = 3
+_COLUMNS_OF_A_TABLE = 3
+
+
+def of_lines(head: Head) -> str:
+    """Return the form of lines without a header whose fields are not separated as in a CSV."""
+    lines = [head.delimiter.join(row) for row in head.rows]
+    if head.header is not None or not lines:
+        return ""
+    if mostly(_FASTTEXT.match, lines):
+        return (
+            f"{head.where}: the lines are fastText's (__label__LABEL TEXT); write a CSV with the "
+            f"header text,label"
+        )
+    if mostly(_PATH_AND_VALUES.fullmatch, lines):
+        return (
+            f"{head.where}: a blank separates the path from what follows ({lines[0]:.80}); "
+            f"separate the fields with commas or tabs, as PATH,LABEL; write each box on a line of "
+            f"its own"
+        )
+    are_files = any(line.kind in ("image", "video") for line in head.lines)
+    pipes = {line.count("|") for line in lines}
+    if len(lines) > 1 and len(pipes) == 1 and 0 not in pipes and not are_files:
+        return (
+            f"{head.where}: each line has as many | as the others ({lines[0]:.80}); separate "
+            f"fields with {', '.join(DELIMITERS.values())}, and quote fields that contain one"
+        )
+    are_blanks = head.delimiter == "\t" or all(len(row) == 1 for row in head.rows)
+    if are_blanks and (
+        mostly(_NUMBERS_AND_BLANKS.match, lines) or _are_records([line.split() for line in lines])
+    ):
+        return (
+            f"{head.where}: this looks like a table whose columns are separated by blanks; "
+            f"separate them with commas or tabs, and add a header that names the columns"
+        )
+    return ""
+
+
+def of_table(head: Head) -> str:
+    """Return the message for lines that look like a table without a header."""
+    rows = [line.fields for line in head.lines]
+    is_split = all(line.has_ml_use and line.fields[0] for line in head.lines)
+    if any(line.kind for line in head.lines) or not _are_records([row[is_split:] for row in rows]):
+        return ""
+    return (
+        f"{head.where}: this looks like a table without a header ({','.join(rows[0]):.80}); add a "
+        f"header that names the columns, or number them: --task {Tabular.name} --header no "
+        f"--target-column {len(rows[0])}; if a column holds paths, name it: --columns "
+        f"path=1,label=2"
+    )
+
+
+def _are_records(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether rows have the same columns, of numbers or of few words."""
+    width = max(map(len, rows), default=0)
+    whole = [row for row in rows if len(row) == width]
+    if width < 2 or len(whole) < _LINES_OF_A_TABLE or len(whole) * 10 < len(rows) * 9:
+        return False
+    columns = list(zip(*whole, strict=True))
+    numbers = [mostly(NUMBER.fullmatch, [text for text in column if text]) for column in columns]
+    if width < _COLUMNS_OF_A_TABLE:
+        return all(numbers)
+    if any(is_sentence(text) for text in columns[0]):
+        return False
+    repeat = [len(set(column)) * 2 <= len(column) for column in columns]
+    return any(numbers) or all(repeat)
+
+
+def of_header(
+    head: Head, columns: Mapping[str, Sequence[int]], task: type[Task], *, is_chosen: bool
+) -> str:
+    """Return the message for columns that a task of labels would read wrongly or not at all.
+
+    Args:
+        head: the rows below a header.
+        columns: the indices of the columns by role.
+        task: the task of the rows.
+        is_chosen: the user has set the task or named columns: others are ignored on purpose.
+    """
+    used = {at for found in columns.values() for at in found}
+    others = [at for at in range(len(head.names)) if at not in used and not is_chosen]
+    labels = columns["label"]
+    fields = [line.fields for line in head.lines]
+    values = {at: [f for row in fields if (f := field_at(row, at))] for at in (*labels, *others)}
+    flags = [at for at in labels or others if values[at] and _FLAGS.issuperset(values[at])]
+    lists = [at for at in labels if at in head.lists and mostly(_is_list_of_flags, values[at])]
+    if lists or (len(flags) > 1 and (not labels or len(flags) == len(labels))):
+        named = ", ".join(head.names[at] for at in lists or flags)
+        return (
+            f"{head.where}: {named:.200} hold 0 and 1, as one-hot labels do; write a column label "
+            f"with the names of the classes that are 1"
+        )
+    if task.kind == "image":
+        names, what = geometry_columns(head.names, fields, others), "boxes, masks or points"
+        remedy = (
+            "write boxes as columns xmin, ymin, xmax and ymax, with the width and height of the "
+            "image if they are in pixels"
+        )
+    else:
+        names = [head.names[at] for at in others if column_name(head.names[at]) in _OFFSETS]
+        names, what = names if len(names) > 1 else [], "parts of texts"
+        remedy = "write entities as JSONL"
+    if not names:
+        return ""
+    subject = "text" if columns["text"] else "path"
+    shown = [f"{role}={head.names[at]}" for role in (subject, "label") for at in columns[role][:1]]
+    example = shlex.quote(",".join(shown if len(shown) > 1 else [*shown, "label=…"]))
+    return (
+        f"{head.where}: these columns look like {what}, which {task.name} does not read: "
+        f"{', '.join(names):.200}; {remedy}; to ignore them, name the others: --columns {example}"
+    )
+
+
+def of_bare_labels(lines: Sequence[Line]) -> str:
+    """Return the message for lines without a header whose labels are flags."""
+    labels = [line.annotation for line in lines if line.labels]
+    widths = {len(row) for row in labels}
+    if len(widths) != 1 or min(widths) < 2 or not all(_FLAGS.issuperset(row) for row in labels):
+        return ""
+    return (
+        f"{lines[0].where}: the labels are 0 and 1, as one-hot labels are; write the name of each "
+        f"class that is 1, separated by commas"
+    )
+
+
+def of_objects(objects: Sequence[tuple[int, Mapping[str, Any]]], path: str) -> str:
+    """Return the message for JSON objects whose labels are spans of a text."""
+    for number, record in objects:
+        for key, value in record.items():
+            if key in _SPANS and isinstance(value, list) and value and _are_spans(value):
+                return (
+                    f"{path}:{number}: {key} holds spans, as doccano and spaCy write entities; "
+                    f'write {{"textContent": …, "textSegmentAnnotations": [{{"startOffset": 0, '
+                    f'"endOffset": 4, "displayName": "PER"}}]}}'
+                )
+    return ""
+
+
+def _are_spans(items: Sequence[Any]) -> bool:
+    return all(
+        len(item) > 2 and isinstance(item[0], int) and isinstance(item[1], int)
+        if isinstance(item, list)
+        else isinstance(item, dict) and len(_OFFSETS.intersection(item)) > 1
+        for item in items
+    )
+
+
+def _is_list_of_flags(text: str) -> bool:
+    parts = [part.strip() for part in text.strip("[]() ").split(",")]
+    return len(parts) > 1 and _FLAGS.issuperset(parts)

@@ -1,0 +1,129 @@
+"""Forms of rows that other tools write are refused by name, before a row is read wrongly."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from recordgen.errors import RecordgenError
+from recordgen.options import ConvertOptions
+from recordgen.sources.detect import detect, detect_frame
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader
+
+pytestmark = pytest.mark.once
+
+ROWS = 12
+
+# name of the file, header, a line of which {i} is the number, words of the message
+REFUSED = {
+    "fastText": ("a.txt", "", "__label__praise Good and cheap, in fact {i}.", "fastText"),
+    "Caffe": ("a.txt", "", "images/{i}.jpg {i}", "blank separates"),
+    "boxes after blanks": ("a.txt", "", "{i}.jpg 10,20,30,40,0 50,60,70,80,1", "blank separates"),
+    "pipes": ("a.csv", "", "Good, and cheap {i}.|praise", r"as many \|"),
+    "pipes below a header": ("a.csv", "text|label", "Good, and cheap {i}.|praise", r"as many \|"),
+    "blanks": ("a.data", "", " 0.0063{i}  18.00   2.31  0  0.538", "separated by blanks"),
+    "blanks and quotes": ("a.data", "", '18.{i}   8   307.0  130.0\t"ford f{i}"', "by blanks"),
+    "iris": ("a.csv", "", "5.{i},3.5,1.4,0.2,Iris-setosa", "table without a header"),
+    "adult": ("a.csv", "", "3{i}, State-gov, 7{i}, Male, <=50K", "table without a header"),
+    "zoo": ("a.csv", "", "animal{i}x,1,0,0,1,4", "table without a header"),
+    "words": ("a.csv", "", "b,x,o,negative", "table without a header"),
+    "two numbers": ("a.csv", "", "{i}.5,{i}.25", "table without a header"),
+    "a split and a table": ("a.csv", "", "TRAIN,5.{i},3.5,1.4,setosa", "table without a header"),
+    "one-hot, bare": ("a.csv", "", "{i}.jpg,1,0,0", "one-hot"),
+    "one-hot": ("a.csv", "filename,cat,dog", "{i}.jpg,1,0", "cat, dog hold 0 and 1"),
+    "one-hot, split": ("a.csv", "split,filename,cat,dog", "train,{i}.jpg,1,0", "cat, dog hold"),
+    "joined": ("a.csv", "", "{i}.jpg,cat|dog\nx{i}.jpg,dog|owl", r"joined by '\|'"),
+    "joined in quotes": ("a.csv", "", '{i}.jpg,"cat,dog"\nx{i}.jpg,"dog,owl"', "joined by ','"),
+    "doccano": (
+        "a.jsonl",
+        "",
+        '{{"text": "Anna flew {i}", "label": [[0, 4, "PER"]]}}',
+        "label holds spans",
+    ),
+    "spaCy": (
+        "a.jsonl",
+        "",
+        '{{"text": "Anna", "ents": [{{"start": 0, "end": 4, "label": "PER"}}]}}',
+        "ents holds spans",
+    ),
+    "offsets": ("a.csv", "text,start,end,label", "Anna flew there {i},0,4,PER", "start, end"),
+}
+
+
+def refusal(folder: Path, name: str, header: str, line: str, **options: str) -> str:
+    lines = [header] if header else []
+    lines += [line.format(i=number) for number in range(ROWS)]
+    (folder / name).write_text("\n".join(lines) + "\n")
+    with pytest.raises(RecordgenError) as caught:
+        detect([ImportFile(str(folder / name))], ConvertOptions(**options))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "header", "line", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_other_forms_are_refused_by_name(
+    name: str, header: str, line: str, words: str, tmp_path: Path
+) -> None:
+    """No row of another form becomes an example with exit 0."""
+    assert re.search(words, refusal(tmp_path, name, header, line))
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "line", "columns", "words"),
+    [
+        (
+            "a.csv",
+            "filename,cat,dog",
+            "{i}.jpg,1,0",
+            "path=filename,label=cat,label=dog",
+            "cat, dog",
+        ),
+        ("a.jsonl", "", '{{"f": "{i}.jpg", "y": [1, 0]}}', "path=f,label=y", "y hold 0 and 1"),
+        ("a.jsonl", "", '{{"t": "Anna", "label": [[0, 4, "A"]]}}', "text=t,label=label", "spans"),
+        ("a.csv", "f,l", "{i}.jpg,cat|dog\nx{i}.jpg,dog|owl", "path=f,label=l", "joined by"),
+    ],
+)
+def test_named_columns_are_checked_too(
+    name: str, header: str, line: str, columns: str, words: str, tmp_path: Path
+) -> None:
+    """Naming the column of labels does not make flags and spans classes."""
+    assert words in refusal(tmp_path, name, header, line, columns=columns)
+
+
+def test_one_hot_lists_of_a_frame_are_refused() -> None:
+    """A list of 0 and 1 in a column of labels is not the labels 0 and 1."""
+    frame = pd.DataFrame({"image_uri": ["a.jpg"] * 3, "label": [[1, 0], [0, 1], [1, 1]]})
+    with pytest.raises(RecordgenError, match="label hold 0 and 1"):
+        detect_frame(frame, ConvertOptions())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "1.jpg,0\n2.jpg,1\n3.jpg,1\n"),  # classes 0 and 1
+        ("a.csv", "image,label\n1.jpg,0\n2.jpg,1\n3.jpg,1\n"),
+        ("a.csv", "image,label,flag\n1.jpg,x,0\n2.jpg,y,1\n3.jpg,y,1\n"),  # one flag beside labels
+        ("a.csv", 'text,label\n"a | b, and so",x\n"c | d, and so",y\n'),
+        ("a.csv", "My photo 1.jpg,cat\nMy photo 2.jpg,dog\nMy photo 3.jpg,dog\n"),
+        ("a.csv", "TRAIN,Good,praise\nTEST,Bad,complaint\nTRAIN,So so,none\n"),
+        ("a.csv", 'a.jpg,"cat, domestic"\nb.jpg,"dog, wild"\nc.jpg,owl\n'),  # nothing recurs
+        ("a.csv", "a.jpg,salt/pepper\nb.jpg,salt/pepper\nc.jpg,sugar\n"),
+        ("a.tsv", "Good, and cheap indeed.\tpraise\nBad, and expensive too.\tblame\n"),
+    ],
+)
+def test_usual_rows_are_read(name: str, text: str, tmp_path: Path) -> None:
+    """Rows that resemble these forms are read."""
+    (tmp_path / name).write_text(text)
+    file = ImportFile(str(tmp_path / name))
+    found = detect([file], ConvertOptions())
+    rows = list(RowReader(found.options).read(found.files[0]))
+    assert len(rows) == text.count("\n") - bool(found.header)
+
+
+def test_tabs_separate_a_file_of_that_name(tmp_path: Path) -> None:
+    """A comma in each text of a .tsv does not divide it."""
+    (tmp_path / "a.tsv").write_text("Good, and cheap.\tpraise\nBad, and dear.\tblame\n")
+    assert detect([ImportFile(str(tmp_path / "a.tsv"))], ConvertOptions()).delimiter == "\t"
