@@ -14,6 +14,7 @@ from recordgen.options import AUTO
 from recordgen.report.units import megabytes, shortened
 from recordgen.rows.row import is_content_uri
 from recordgen.runs import counters
+from recordgen.sources.missing_files import missing_hint
 from recordgen.storage.hosts import unreachable_text
 from recordgen.tables.csv_fields import DELIMITERS
 
@@ -84,6 +85,7 @@ def check_summary(result: CheckResult, *, limit: int) -> str:
         *detection_lines(result.detection),
         *_row_lines(dataset, result.rejects),
         *_first_lines(result.rejects, limit, len(result.rejects), "--json lists all"),
+        *([f"Hint       {hint}"] if (hint := missing_hint(result.rejects)) else []),
         *_first_lines(
             result.findings,
             limit,

@@ -38,6 +38,7 @@ from recordgen.rejects import Finding, Reject, to_lines
 from recordgen.runs.commit import leave_failed
 from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.shards.task import ShardResult
+from recordgen.sources.missing_files import missing_hint
 from recordgen.sources.source import Source
 from recordgen.storage import RequestContext
 from recordgen.storage.access import RowUrlPolicy
@@ -129,13 +130,14 @@ def why_unusable(
         return TooManyRejectsError(
             f"{len(rejects)} of {read} rows were rejected, more than the allowed "
             f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}), such as "
-            f"{_shown(rejects[0])}; fix them or raise max_reject_fraction",
+            f"{_shown(rejects[0])}; {_hint(rejects)}fix them or raise max_reject_fraction",
             rejects=rejects,
         )
     if not examples:
         return NothingToConvertError(
             f"nothing to convert: {read} rows read, {len(rejects)} rejected "
-            f"({_by_reason(rejects)}), {dropped} dropped because they name no split",
+            f"({_by_reason(rejects)}), {dropped} dropped because they name no split"
+            + (f"; {hint}" if (hint := missing_hint(rejects)) else ""),
             rejects=rejects,
         )
     return None
@@ -146,6 +148,11 @@ def _by_reason(rejects: Sequence[Reject]) -> str:
     reasons = ", ".join(f"{code} {count}" for code, count in counts) or "none"
     hosts = unreachable_text(rejects)
     return f"{reasons}; unreachable: {hosts}" if hosts else reasons
+
+
+def _hint(rejects: Sequence[Reject]) -> str:
+    hint = missing_hint(rejects)
+    return f"{hint}; " if hint else ""
 
 
 def _shown(item: Reject) -> str:

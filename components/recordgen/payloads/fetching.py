@@ -353,7 +353,7 @@ def _refusal(exc: Exception, path: str, options: ConvertOptions) -> PayloadError
     if isinstance(exc, IsADirectoryError | NotADirectoryError):
         return _refused(RejectCode.NOT_A_FILE, f"expected a regular file: {path}")
     if isinstance(exc, OSError):
-        message = f"no such file: {path}{_detail(exc)}{storage.backslash_hint(path)}"
+        message = f"no such file: {path}{_detail(exc)}{storage.slip_hint(path)}"
         return _refused(RejectCode.MISSING_FILE, message)
     if isinstance(exc, ResponseError):
         return PayloadError(exc.code, f"{exc}; fix the URL or remove the row")

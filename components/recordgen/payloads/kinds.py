@@ -31,7 +31,12 @@ _BEGINNINGS = {
     "a ZIP archive": rb"PK\x03\x04",
     "a gzip file": rb"\x1f\x8b",
     "an SVG": rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml.{0,200})?<svg",
-    "an HTML page": rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html)",
+    "an HTML page: the address leads to a page, not to the file itself": (
+        rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html)"
+    ),
+    "a Git LFS pointer: git lfs pull fetches the file itself": (
+        rb"version https://git-lfs\.github\.com/spec/"
+    ),
     "an XML file": rb"(?:\xef\xbb\xbf)?\s*<\?xml",
 }
 _PATTERNS = {

@@ -31,6 +31,7 @@ from typing import NamedTuple, TypeAlias
 from recordgen.dataset.splits import ML_USE_WORDS
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments
+from recordgen.sources.encodings import not_utf8
 from recordgen.sources.field_kinds import FILE_SUFFIXES
 from recordgen.sources.layout import BLANKS, read_layout
 from recordgen.sources.odd_lines import FIRST_MARK, INNER_MARK, MARK
@@ -321,7 +322,7 @@ class _Reader:
             try:
                 text = raw.decode("utf-8")
             except UnicodeDecodeError as exc:
-                message = f"byte {exc.start + 1} of {where} is not UTF-8; save the file as UTF-8"
+                message = not_utf8(exc, where)
                 raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
             yield f"{text}\n"
 
@@ -356,6 +357,8 @@ def _not_csv(exc: csv.Error, first: bytes) -> AnnotationError:
         return AnnotationError(RejectCode.BAD_LINE, message)
     shown = ascii(first[:80].decode("utf-8", "replace"))
     message = f"quotes must be balanced, a quote inside doubled ({exc}): {shown}"
+    if b'\\"' in first:
+        message += '; a backslash does not escape a quote: write "" for \\"'
     error = _EndlessError if _NEVER_CLOSED in str(exc) else AnnotationError
     return error(RejectCode.BAD_LINE, message)
 

@@ -80,12 +80,13 @@ YOLO = ForeignFormat(
     f"center, width, height, so xmin is x center - width / 2; data.yaml or classes.txt has the "
     f"names of the classes",
 )
+_HUGGING_FACE_COLUMNS = (
+    "name its columns: --columns path=file_name,label=LABEL, where LABEL is the name of the label "
+    "column"
+)
 HUGGING_FACE = ForeignFormat(
     "a Hugging Face imagefolder",
-    "pass its metadata.csv or metadata.jsonl instead, one for each split, and name its columns: "
-    "--columns path=file_name,label=LABEL, where LABEL is the name of the label column",
-    keys=["file_name"],
-    per_line=True,
+    f"pass its files of metadata, such as 'DIR/*/metadata.jsonl', and {_HUGGING_FACE_COLUMNS}",
 )
 TFRECORD = ForeignFormat(
     "a TFRecord file",
@@ -171,7 +172,12 @@ _FORMATS: Sequence[ForeignFormat] = (
         keys=["file_name&objects.bbox"],
         per_line=True,
     ),
-    HUGGING_FACE,
+    ForeignFormat(
+        "the metadata of a Hugging Face imagefolder",
+        _HUGGING_FACE_COLUMNS,
+        keys=["file_name"],
+        per_line=True,
+    ),
     ForeignFormat("a Parquet file", _FRAME, begins=[b"PAR1\x15"], files=r"\.parquet$"),
     ForeignFormat(
         "an Arrow or Feather file",
@@ -191,6 +197,11 @@ _FORMATS: Sequence[ForeignFormat] = (
         "a web page",
         "a link to a shared file often leads to a web page; download the file itself",
         begins=[b"<!doctype html", b"<html"],
+    ),
+    ForeignFormat(
+        "a Git LFS pointer",
+        "fetch the file itself: git lfs pull",
+        begins=[b"version https://git-lfs.github.com/spec/"],
     ),
     ForeignFormat("a PDF", _REWRITE, begins=[b"%PDF-"]),
     ForeignFormat(

@@ -16,7 +16,9 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordgen.dataset.splits import UNASSIGNED, is_ml_use
+from recordgen.errors import SourceError
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments
 from recordgen.sources import foreign_formats
 from recordgen.sources.automl_csv import names_path_column
@@ -174,7 +176,11 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
     with open_lines(path) as lines:
         some = list(_first(lines))
     delimiter, _ = read_layout(some, path)
-    records = [item for item in read_records(some, path, strip=True) if isinstance(item, Record)]
+    items = list(read_records(some, path, strip=True))
+    records = [item for item in items if isinstance(item, Record)]
+    rejects = [item for item in items if isinstance(item, Reject)]
+    if rejects and not records:
+        raise _unreadable(rejects[0])
     if not records:
         return None
     rows = [record.fields for record in records]
@@ -197,7 +203,13 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
         for record in records
         if not has_header or record.fields != first
     ]
+    if rejects and not data:
+        raise _unreadable(rejects[0])
     return Head(path, where, rows, header, has_header, data, delimiter=delimiter)
+
+
+def _unreadable(first: Reject) -> SourceError:
+    return SourceError(f"{first.source}:{first.line}: no row is readable: {first.message}")
 
 
 def _read_jsonl(path: str, given: Given) -> Head:

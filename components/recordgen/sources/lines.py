@@ -11,6 +11,7 @@ from recordgen import storage
 from recordgen.errors import SourceError
 from recordgen.rejects import RejectCode
 from recordgen.sources import foreign_formats
+from recordgen.sources.encodings import not_utf8
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks.task import AnnotationError
 
@@ -44,7 +45,7 @@ def decode_line(raw: bytes, what: str, remedy: str) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as exc:
-        message = f"byte {exc.start + 1} of the {what} is not UTF-8; save the file as UTF-8"
+        message = not_utf8(exc, f"the {what}")
         raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
 
 

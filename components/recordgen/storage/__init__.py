@@ -22,7 +22,6 @@ from recordgen.storage import local
 from recordgen.storage.failures import only_storage_errors
 from recordgen.storage.paths import OBJECT_STORES
 from recordgen.storage.paths import address as address
-from recordgen.storage.paths import backslash_hint as backslash_hint
 from recordgen.storage.paths import below_shared as below_shared
 from recordgen.storage.paths import folder_of as folder_of
 from recordgen.storage.paths import from_folder as from_folder
@@ -34,6 +33,7 @@ from recordgen.storage.paths import local_path as local_path
 from recordgen.storage.paths import normal as normal
 from recordgen.storage.paths import parents as parents
 from recordgen.storage.paths import resolve as resolve
+from recordgen.storage.paths import slip_hint as slip_hint
 from recordgen.storage.terms import ANY_REQUEST as ANY_REQUEST
 from recordgen.storage.terms import FileInfo as FileInfo
 from recordgen.storage.terms import RequestContext as RequestContext

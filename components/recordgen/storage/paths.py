@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from urllib.parse import unquote
 
 #: Schemes of fsspec's object stores: buckets with objects, accessed with the user's credentials.
 OBJECT_STORES = ("gs", "gcs", "s3", "s3a", "az", "abfs", "abfss", "adl", "oci", "oss", "tos")
+
+_ONE_SLASH = re.compile(r"(?:\A|/)([a-z][a-z0-9+.-]+):/(?!/)")
 
 _SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 
@@ -56,14 +59,19 @@ def is_relative(uri: str) -> bool:
     return "://" not in uri and not uri.startswith("/")
 
 
-def backslash_hint(path: str) -> str:
-    r"""Return a hint for a Windows path such as ``images\a.jpg``; empty for other paths.
+def slip_hint(path: str) -> str:
+    r"""Return a hint for a path with a usual slip; empty for other paths.
 
-    Backslashes are not replaced: on other systems, they may be part of a name.
+    ``images\a.jpg`` of Windows, ``gs:/bucket/a.jpg`` with one slash, ``file:///my%20photo.jpg``
+    with a code for a blank. Nothing is replaced: each may be the name of a file.
     """
-    if "\\" not in path:
-        return ""
-    return "; only Windows separates folders with a backslash: write / instead"
+    if "\\" in path:
+        return "; only Windows separates folders with a backslash: write / instead"
+    if (scheme := _ONE_SLASH.search(path)) is not None:
+        return f"; a URL begins with two slashes: {scheme[1]}://"
+    if path.startswith("file://") and (name := unquote(path)) != path:
+        return f"; codes such as %20 are not decoded in file:// paths: write {local_path(name)}"
+    return ""
 
 
 def folder_of(source: str) -> str:

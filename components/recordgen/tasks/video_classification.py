@@ -174,7 +174,7 @@ class VideoClassification(Task):
 
     def check_uri(self, uri: str) -> str:
         # Videos are not opened, so a missing file would go unnoticed.
-        if storage.is_local(uri) and (hint := storage.backslash_hint(uri)):
+        if storage.is_local(uri) and (hint := storage.slip_hint(uri)):
             raise AnnotationError(
                 RejectCode.NO_PATH, f"the path of a video must not hold backslashes{hint}"
             )
