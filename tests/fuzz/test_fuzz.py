@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.fuzz.import_files import run
 from tests.fuzz.targets import CORPUS, TARGETS
 
 INPUTS = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*"))
@@ -35,3 +37,11 @@ def test_fuzzing_for_a_moment(target, tmp_path):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "stat::number_of_executed_units" in done.stderr
+
+
+@pytest.mark.once
+def test_import_files_are_read_like_an_independent_reader_reads_them():
+    """Some hundred random files: no traceback, the same rows, and no line is lost."""
+    ended = Counter(run(300, seed=1))
+    assert ended["compared"] > 75
+    assert ended["UsageError"] + ended["SourceError"] > 75

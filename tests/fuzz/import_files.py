@@ -1,0 +1,303 @@
+"""Import files made at random, and an independent reader of them.
+
+`python -m tests.fuzz.import_files --files 100000` makes files of every shape: headers, ML_USE,
+quotes, blanks, separators, odd labels, damaged bytes. None may raise anything but Recordgen's own
+errors. Each file that is accepted is read once more by :func:`read_independently`, which knows only
+the preview: every row must be the same, and no line may be lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import posixpath
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from recordgen.errors import RecordgenError
+from recordgen.options import ConvertOptions
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.row import Row, is_content_uri
+from recordgen.sources.detect import Detection
+from recordgen.sources.readers import RowReader
+from recordgen.sources.source import open_source
+from recordgen.tasks import TASKS
+from recordgen.tasks.text_task import TextContent
+
+WORDS = {"train": "train", "training": "train", "validation": "eval", "validate": "eval"}
+WORDS |= dict.fromkeys(("val", "valid", "dev", "eval", "evaluation"), "eval")
+WORDS |= {"test": "test", "testing": "test", "unassigned": None, "": None}
+
+
+class Read(NamedTuple):
+    """A row: its split, its path or text, and its labels."""
+
+    split: str | None
+    subject: str
+    labels: tuple[str, ...]
+
+
+# --- the independent reader ---------------------------------------------------------------------
+
+
+def read_independently(data: bytes, shown: Detection) -> dict[int, Read]:
+    """Return the rows of a CSV file by line, from the preview and with Python's csv module."""
+    text = io.StringIO(data.decode("utf-8-sig"), newline="")
+    reader = csv.reader(text, delimiter=shown.delimiter or ",", skipinitialspace=True)
+    rows: dict[int, Read] = {}
+    roles = dict(shown.columns)
+    given = shown.options.roles.items()
+    numbered = {name: role for role, names in given for name in names}  # only numbers are given
+    header: list[str] | None = None
+    line = 1
+    for fields in reader:
+        start, line = line, reader.line_num + 1
+        names = [field.strip() for field in fields]
+        if not any(names):
+            continue
+        if shown.header and header is None:
+            header = names
+            continue
+        if fields_equal(names, header):
+            continue
+        if header is not None or numbered:
+            role_of = [
+                numbered.get(str(at), None if role in numbered.values() else role)
+                for at, role in enumerate(map(roles.get, header or names), start=1)
+            ]
+        else:
+            has_split = len(names) > 1 and names[0].lower() in WORDS
+            role_of = (["split"] if has_split else []) + ["subject"] + ["label"] * len(fields)
+        found: dict[str, list[str]] = {"split": [], "subject": [], "label": []}
+        for role, field in zip(role_of, fields, strict=False):
+            if role is not None:
+                found["subject" if role in ("path", "text") else role].append(field)
+        word = "".join(found["split"]).strip().lower()
+        labels = [label.strip() for label in found["label"] if label.strip()]
+        subject = next((field for field in found["subject"] if field.strip()), "")
+        subject = _normal(subject.strip())
+        rows[start] = Read(WORDS.get(word, word), subject, tuple(sorted(set(labels))))
+    return rows
+
+
+def fields_equal(names: list[str], header: list[str] | None) -> bool:
+    """Return whether a line repeats the header."""
+    return header is not None and names == header
+
+
+def _normal(path: str) -> str:
+    """Return a relative path in its shortest spelling, as source ids have it."""
+    if "://" in path or "/" not in path or path.startswith("/"):
+        return path
+    return posixpath.normpath(path)
+
+
+# --- files at random -----------------------------------------------------------------------------
+
+PATHS = [
+    "{n}.jpg",
+    "images/{n}.png",
+    "gs://b/{n}.jpg",
+    "my photo {n}.jpg",
+    "a,b {n}.jpg",
+    "é{n}.gif",
+]
+PATHS += ["img{n}", "./{n}.JPG", "https://a.example/{n}.jpg", "/data/{n}.bmp", 'q"{n}.jpg']
+TEXTS = [
+    "Good and cheap number {n}.",
+    "Good, and cheap {n}.",
+    "Fine {n}",
+    "{n}",
+    "a.txt",
+    "two\nlines {n}",
+]
+TEXTS += ['She said "no" {n}.', "Très bien, {n} fois.", "多谢{n}多谢", "train", "text | pipe {n}"]
+LABELS = [
+    "cat",
+    "dog",
+    "owl",
+    "Baked goods",
+    "salt/pepper",
+    "chat, noir",
+    "été",
+    "0",
+    "1",
+    "2",
+    "7",
+]
+ODD_LABELS = ["train", "TEST", "[1, 2]", "cat|dog", "dog|owl", ".5", "label", "{}", "a.jpg", ""]
+SPLITS = ["TRAIN", "train", "TEST", "Validation", "val", "UNASSIGNED", "", "training", "dev"]
+ODD_SPLITS = ["TRIAN", "fold1", "x", "7"]
+PATH_NAMES = ["image_uri", "path", "Image URI", "filename", "image", "file_name", "picture", "id"]
+TEXT_NAMES = ["text", "review", "sentence", "content", "note"]
+LABEL_NAMES = ["label", "class", "category", "Label", "breed", "labels", "stars"]
+SPLIT_NAMES = ["split", "ml_use", "set", "subset", "fold"]
+OTHERS = ["id", "width", "height", "age", "xmin", "mask", "note", "", "x"]
+
+
+def random_file(rng: random.Random) -> tuple[str, bytes, dict[str, str]]:
+    """Return a name, the bytes of an import file, and options."""
+    is_text = rng.random() < 0.4
+    subjects = rng.sample(TEXTS if is_text else PATHS, rng.randint(1, 3))
+    labels = rng.sample(LABELS, rng.randint(1, 4)) + rng.sample(
+        ODD_LABELS, rng.choice([0, 0, 0, 1])
+    )
+    splits = rng.sample(SPLITS, rng.randint(1, 3)) + rng.sample(
+        ODD_SPLITS, rng.choice([0, 0, 0, 1])
+    )
+    most = rng.choice([0, 1, 1, 1, 2, 3])
+    has_split, per_row = rng.random() < 0.6, rng.random() < 0.2
+    rows = []
+    for number in range(rng.choice([0, 1, 2, 3, 5, 12, 30])):
+        row = [rng.choice(subjects).format(n=number)]
+        row += [
+            rng.choice(labels) for _ in range(most if rng.random() < 0.8 else rng.randint(0, 3))
+        ]
+        if has_split and not (per_row and rng.random() < 0.5):
+            row.insert(0, rng.choice(splits))
+        rows.append(row)
+    options: dict[str, str] = {}
+    if rng.random() < 0.5:
+        _add_header(rng, rows, has_split=has_split, is_text=is_text)
+    if rng.random() < 0.1:
+        subject = "text" if is_text else "path"
+        options["columns"] = f"{subject}={1 + has_split},label={2 + has_split}"
+    if rng.random() < 0.1:
+        options["header"] = rng.choice(["yes", "no"])
+    if rng.random() < 0.05:
+        options["task"] = rng.choice(["image_classification", "text_classification", "tabular"])
+    name = rng.choice(["a.csv", "a.csv", "a.txt", "a.tsv", "train.csv"])
+    return name, _written(rng, rows, name), options
+
+
+def _add_header(
+    rng: random.Random, rows: list[list[str]], *, has_split: bool, is_text: bool
+) -> None:
+    width = max(map(len, rows), default=1)
+    header = [rng.choice(SPLIT_NAMES)] if has_split else []
+    header.append(rng.choice(TEXT_NAMES if is_text else PATH_NAMES))
+    name = rng.choice(LABEL_NAMES)
+    header += [name] * max(0, width - len(header))
+    if rng.random() < 0.2:
+        header.append(rng.choice(OTHERS))
+        for row in rows:
+            row += [""] * (len(header) - 1 - len(row)) + [rng.choice(["3", "x", ""])]
+    if rng.random() < 0.2 and len(rows) > 1:
+        order = rng.sample(range(len(header)), len(header))
+        header[:] = [header[at] for at in order]
+        for row in rows:
+            row += [""] * (len(header) - len(row))
+            row[:] = [row[at] for at in order] + row[len(header) :]
+    rows.insert(0, header)
+    if rng.random() < 0.1:
+        rows.insert(rng.randint(1, len(rows)), list(header))
+
+
+def _written(rng: random.Random, rows: list[list[str]], name: str) -> bytes:
+    text = io.StringIO(newline="")
+    delimiter = "\t" if name.endswith("tsv") else rng.choice([",", ",", ",", ";", "\t"])
+    end = rng.choice(["\n", "\n", "\r\n"])
+    quoting = rng.choice([csv.QUOTE_MINIMAL, csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+    writer = csv.writer(text, delimiter=delimiter, lineterminator=end, quoting=quoting)
+    for row in rows:
+        pad = [""] * rng.choice([0, 0, 0, 0, 1, 3])
+        writer.writerow([*row, *pad])
+        if rng.random() < 0.03:
+            text.write(rng.choice([end, f" {end}", f",,{end}"]))
+    data = text.getvalue().encode(rng.choice(["utf-8"] * 18 + ["utf-8-sig", "utf-16"]))
+    if rng.random() < 0.15:  # damage
+        data = bytearray(data)
+        for _ in range(rng.randint(1, 4)):
+            at = rng.randrange(len(data) + 1)
+            data[at : at + rng.randint(0, 2)] = rng.choice(
+                [b'"', b"\0", b"\r", b"\xff", b",", b"\n", b"\xef\xbb\xbf", b"|", b";", b"\\"]
+            )
+        return bytes(data)
+    return data
+
+
+# --- the comparison ------------------------------------------------------------------------------
+
+
+def check_file(folder: Path, name: str, data: bytes, options: dict[str, str]) -> str:
+    """Read a file in both ways. Returns how it ended. Raises: AssertionError."""
+    path = folder / name
+    path.write_bytes(data)
+    try:
+        source, decided = open_source(path, ConvertOptions(**options))
+        items = list(RowReader(decided).read_all(source.files))
+    except RecordgenError as exc:
+        return type(exc).__name__
+    shown = source.detection
+    assert shown is not None
+    rows = {item.line: item for item in items if isinstance(item, Row)}
+    rejected = {item.line for item in items if isinstance(item, Reject)}
+    noted = {item.line for item in items if isinstance(item, Finding)}
+    if not _is_comparable(data, decided.task):
+        return "accepted"
+    expected = read_independently(data, shown)
+    by_name = dict(shown.named_splits).get(str(path))
+    for line, row in rows.items():
+        found = _read(row, TASKS[decided.task].name)
+        want = expected[line]._replace(split=expected[line].split or by_name)
+        assert found == want, (line, found, want)
+    lost = expected.keys() - rows.keys() - rejected - noted
+    assert not lost, f"lines {sorted(lost)} are lost"
+    return "compared"
+
+
+def _is_comparable(data: bytes, task: str) -> bool:
+    """Return whether Python's csv module reads the same records, and labels are all of a row."""
+    if b"\0" in data or b"\r" in data.replace(b"\r\n", b"") or b"\xef\xbb\xbf" in data[1:]:
+        return False
+    try:
+        text = data.decode("utf-8")
+        list(csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True))
+    except (UnicodeDecodeError, csv.Error):
+        return False
+    return task in ("image_classification", "image_multi_label", "text_classification") or (
+        task in ("text_multi_label", "text_sentiment")
+    )
+
+
+def _read(row: Row, name: str) -> Read:
+    task = TASKS[name]()
+    labels = () if row.annotation is None else tuple(task.labels(row.annotation))
+    if task.kind != "text":
+        return Read(row.split, row.uri, tuple(sorted(labels)))
+    content = TextContent.decode(row.annotation)
+    subject = content.text if is_content_uri(row.uri) else row.uri
+    return Read(row.split, (subject or "").strip(), tuple(sorted(map(str, labels))))
+
+
+def run(files: int, seed: int) -> Iterator[str]:
+    """Check so many files, and yield how each ended. Raises: AssertionError with the file."""
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        for number in range(files):
+            name, data, options = random_file(random.Random(seed + number))
+            try:
+                yield check_file(Path(folder), name, data, options)
+            except Exception as exc:
+                shown = f"seed {seed + number}: {name} {options}\n{data!r}"
+                raise AssertionError(shown) from exc
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    ended: Counter[str] = Counter()
+    for how in run(given.files, given.seed):
+        ended[how] += 1
+    print(dict(ended), file=sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
