@@ -95,6 +95,17 @@ def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
     )
 
 
+@pytest.mark.parametrize(("outputs", "from_name"), [(None, "yes"), (dict(train=1, eval=1), "no")])
+def test_hash_buckets_are_stronger_than_a_name(tmp_path, outputs, from_name):
+    """Shares that the user gives are for a file of any name; by default, its name counts."""
+    (tmp_path / "train.csv").touch()
+    given = properties(tmp_path, input_config(one="*.csv"))
+    if outputs is not None:
+        given["output_config"] = proto_utils.proto_to_json(output_config(**outputs))
+    decoded = ExampleGenParameters.from_exec_properties(given)
+    assert decoded.options.split_from_name == from_name
+
+
 def test_default_fractions():
     """Nothing configured: 80/10/10, not TFX's 2:1 without a test split."""
     assert split_fractions(None) == SplitFractions(("train", "eval", "test"), (80, 10, 10))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import posixpath
 import random
 import sys
 from collections import Counter
@@ -92,10 +91,10 @@ def fields_equal(names: list[str], header: list[str] | None) -> bool:
 
 
 def _normal(path: str) -> str:
-    """Return a relative path in its shortest spelling, as source ids have it."""
-    if "://" in path or "/" not in path or path.startswith("/"):
-        return path
-    return posixpath.normpath(path)
+    """Return a path without ``.`` and empty folders, as source ids have it."""
+    while "://" not in path and (shorter := path.replace("/./", "/").replace("//", "/")) != path:
+        path = shorter
+    return path if "://" in path else path.removeprefix("./")
 
 
 # --- files at random -----------------------------------------------------------------------------

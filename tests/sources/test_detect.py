@@ -952,3 +952,8 @@ def test_odd_files_stop_with_a_message(text: str, tmp_path: Path) -> None:
     """Splits after the label, and a first line shorter than the column of paths, are no crash."""
     with pytest.raises(UsageError, match=r"header|split"):
         found(tmp_path, "a.csv", text)
+
+
+def test_a_file_of_one_line_with_numbers(tmp_path: Path) -> None:
+    """A single line has no lines below it that could show that it is a header."""
+    assert found(tmp_path, "a.csv", "0,1,\n", task="image_classification").header is False

@@ -181,10 +181,13 @@ class ExampleGenParameters:
                         split.pattern, span, version
                     )
 
-        fractions = split_fractions(output_config)
+        options = replace(given_options(properties), split_fractions=split_fractions(output_config))
+        if output_config is not None and output_config.split_config.splits:
+            # Hash buckets are for rows without a split, whatever their file is called.
+            options = replace(options, split_from_name="no")
         return cls(
             files=import_files(input_base, input_config, output_config),
-            options=replace(given_options(properties), split_fractions=fractions),
+            options=options,
             span=int(span),
             version=None if version is None else int(version),
             fingerprint=fingerprint or "",

@@ -292,10 +292,12 @@ def _is_known(first: Sequence[str], rows: Sequence[Sequence[str]], task: str) ->
 def odd_first_line(rows: Sequence[Sequence[str]]) -> str:
     """Return why the first line of a file may be a header; "" if it reads as a row."""
     first, rest = without_padding(rows[0]), rows[1:]
+    if not rest:
+        return ""
     if len(first) > 1 and list(first) == [str(at) for at in range(len(first))]:
         return "its fields number the columns, as pandas does if they have no names"
     is_row = any(kind_of(field) or NUMBER.fullmatch(field) or is_ml_use(field) for field in first)
-    if is_row or not rest or _is_like(first[0], [row[0] for row in rest]):
+    if is_row or _is_like(first[0], [row[0] for row in rest]):
         return ""
     if named := next(filter(_is_name, first), None):
         return f"{named!r} reads as the name of a column"
