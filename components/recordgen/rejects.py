@@ -92,6 +92,14 @@ class OddLine(Finding):
     __slots__ = ()
 
 
+def place_of(source: str, line: int, uri: str) -> str:
+    """Return a row as messages name it: ``labels.csv:3``; a row of a folder is its file.
+
+    ``photos/``, 7, ``cat/1.jpg`` → ``photos/cat/1.jpg``
+    """
+    return f"{source}{uri}" if source.endswith("/") else f"{source}:{line}"
+
+
 def to_lines(items: Iterable[Reject | Finding]) -> Iterator[str]:
     """Yield a line of JSON for each item, for ``rejects.jsonl`` or ``findings.jsonl``."""
     for item in items:

@@ -285,13 +285,14 @@ def test_overwriting_with_another_task(
 def test_a_folder_of_images(
     make_images: MakeImages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """TFRecorder's folder layout converts unchanged, by path; other files are rejected."""
+    """TFRecorder's folder layout converts unchanged; other files are skipped or rejected."""
     root = tmp_path / "flowers"
     for number, image in enumerate(make_images(12)):
         split, label = ("TRAIN", "VALIDATION", "TEST")[number % 3], ("daisy", "rose")[number % 2]
         (root / split / label).mkdir(parents=True, exist_ok=True)
         image.rename(root / split / label / image.name)
     (root / "TRAIN/rose/notes.txt").write_text("no image")
+    (root / "TRAIN/rose/notes").write_text("no image")
     output = tmp_path / "out"
     assert main(["convert", str(root), str(output), "-q", "--max-reject-fraction=0.1"]) == 0
     assert "image_classification (" in capsys.readouterr().out

@@ -105,6 +105,7 @@ CHECKS: Mapping[str, Check] = {
     # import files
     "REPEATED_HEADER": Check(WARNING),
     "BYTE_ORDER_MARK": Check(WARNING),
+    "SKIPPED": Check(WARNING),
     # classes and splits
     "NOT_TRAINED": Check(WARNING),
     "NOT_EVALUATED": Check(WARNING),

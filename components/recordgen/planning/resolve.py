@@ -31,7 +31,7 @@ from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.planning.near import SeenImages
 from recordgen.planning.plan import BucketSummary
-from recordgen.rejects import Reject, RejectCode, reject
+from recordgen.rejects import Reject, RejectCode, place_of, reject
 from recordgen.rows.columns import (
     Columns,
     columns_of,
@@ -380,7 +380,7 @@ class _Settling:
             self.task.merge([row.annotation for row in ordered])  # a contradiction rejects all rows
             annotation, duplicates = self.task.merge([row.annotation for row in agreeing])
         except AnnotationError as exc:
-            lines = ", ".join(f"{row.source}:{row.line}" for row in ordered[:5])
+            lines = ", ".join(map(_place, ordered[:5]))
             for row in ordered:
                 self._reject(row, exc.code, f"{exc.message} in {lines}; keep one")
             return []
@@ -394,7 +394,7 @@ class _Settling:
             if row.split not in (None, named.split):
                 message = (
                     f"split {row.split!r} contradicts {named.split!r} of "
-                    f"{named.source}:{named.line}, which is kept"
+                    f"{_place(named)}, which is kept"
                 )
                 self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
 
@@ -493,6 +493,10 @@ class _Settling:
 
 def _line(row: PlacedRow) -> tuple[str, int]:
     return row.source, row.line
+
+
+def _place(row: PlacedRow) -> str:
+    return place_of(row.source, row.line, row.uri)
 
 
 def _one_split(ordered: Sequence[PlacedRow]) -> tuple[PlacedRow, list[PlacedRow]]:

@@ -19,7 +19,7 @@ from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows.row import Adjustments
-from recordgen.sources import foreign_formats
+from recordgen.sources import foreign_formats, image_folder
 from recordgen.sources.automl_jsonl import check_keys, row_parser
 from recordgen.sources.conflicts import conflicts
 from recordgen.sources.declared_rows import declared, has_header
@@ -63,7 +63,8 @@ class Detection:
         options: the given options, with task and format decided.
         reason: the line or option that decided the task; empty if ``--task`` did.
         header: whether the first line is a header; None if the format has no headers.
-        columns: pairs of a column and its role; empty if position or AutoML's keys decide.
+        columns: pairs of a column and its role, or of a folder and its role; empty if position or
+            AutoML's keys decide.
         rows: some rows as they were understood; empty before the source is opened.
         delimiter: the separator of the first CSV file; None for other formats.
     """
@@ -123,7 +124,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         header = True
     elif options.task == Declared.name and is_csv:
         header = has_header(files[0].path, declared(task_for(options)).schema, options.header)
-    columns = _columns(heads, options)
+    columns = _columns(heads, options, files)
     return Detection(options, masked(reason), header, columns, delimiter=delimiter)
 
 
@@ -358,10 +359,14 @@ def _check_columns(heads: Sequence[Head], options: ConvertOptions) -> None:
         )
 
 
-def _columns(heads: Sequence[Head], options: ConvertOptions) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a column and its role; none if position decides."""
+def _columns(
+    heads: Sequence[Head], options: ConvertOptions, files: Sequence[ImportFile] = ()
+) -> tuple[tuple[str, str], ...]:
+    """Return pairs of a column, or of a folder, and its role; none if position decides."""
     if options.task == Tabular.name:
         return columns_of_table(Table.from_json(options.table)) if options.table else ()
+    if options.input_format == "folder":
+        return tuple(item for file in files for item in image_folder.roles_in(file.path).items())
     if options.task == Declared.name:
         return columns_of_table(declared(task_for(options)).table)
     given = Given.of(options)
