@@ -195,6 +195,8 @@ def test_findings_of_a_folder_name_files(tmp_path: Path) -> None:
     [conflict] = found.lint.findings()
     assert str(conflict).startswith(f"{root}/dog/copy.jpg: CONFLICT ")
     assert f"{root}/cat/1.jpg (split train)" in conflict.message
+    with pytest.raises(DataError, match=f"{root}/dog/copy.jpg is a copy of {root}/cat/1.jpg"):
+        recordgen.plan(root, duplicates="fail", max_reject_fraction=1)
     [reject] = found.rejects
     assert (reject.source, reject.line, reject.uri) == (f"{root}/", 4, "dog/empty.jpg")
     assert f"\n{root}/dog/empty.jpg: " in check_summary(found, limit=9)
