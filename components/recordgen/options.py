@@ -309,7 +309,7 @@ class ConvertOptions:
     bad_boxes: str = option(
         "clip",
         "what to do with a box that is inverted or extends beyond the image: `clip` it or swap its "
-        "corners, `drop` it, or `reject` its row; an empty box is dropped or its row rejected",
+        "corners, `drop` it, or `reject` its image; an empty box is dropped or its image rejected",
         choices=("clip", "drop", "reject"),
         heading="boxes",
     )

@@ -19,6 +19,7 @@ class RejectCode(str, Enum):
     BAD_ANNOTATION = "bad_annotation"
     CONFLICTING_LABELS = "conflicting_labels"
     CONFLICTING_SPLITS = "conflicting_splits"
+    INCOMPLETE = "incomplete"
     AMBIGUOUS_PATH = "ambiguous_path"
     NO_GROUP = "no_group"
     MISSING_FILE = "missing_file"
@@ -83,13 +84,21 @@ class Finding(NamedTuple):
 
 
 class OddLine(Finding):
-    """A line that a check reports, whether its row was used or not; the uri is empty.
+    """A line that a check reports, whether its row was used or not.
 
-    It goes to ``lint.jsonl``, not to ``findings.jsonl``: the code is one of
-    :data:`recordgen.lint.codes.CHECKS`.
+    The uri is empty unless the line's payload is concerned. It goes to ``lint.jsonl``, not to
+    ``findings.jsonl``: the code is one of :data:`recordgen.lint.codes.CHECKS`.
     """
 
     __slots__ = ()
+
+
+def place_of(source: str, line: int, uri: str) -> str:
+    """Return a row as messages name it: ``labels.csv:3``; a row of a folder is its file.
+
+    ``photos/``, 7, ``cat/1.jpg`` → ``photos/cat/1.jpg``
+    """
+    return f"{source}{uri}" if source.endswith("/") else f"{source}:{line}"
 
 
 def to_lines(items: Iterable[Reject | Finding]) -> Iterator[str]:

@@ -204,6 +204,7 @@ def facts_of_copies(rows: Sequence[Copy]) -> pa.Table:
             "split_hash": pa.array([0] * len(rows), pa.uint64()),
             "source": pa.array(sources, pa.string()).dictionary_encode(),
             "line": pa.array(lines, pa.int64()),
+            "uri": pa.array([*map(str, lines)], pa.string()),
             "has_label": pa.array(labels, pa.bool_()),
             "content": pa.array(digests, pa.binary()),
             "payload": pa.array(payloads, pa.uint64()),

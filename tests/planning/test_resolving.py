@@ -120,7 +120,7 @@ CAT_AND_DOG = '[["cat",0.0,0.0,0.5,0.5],["dog",0.0,0.0,0.5,0.5]]'
 ADDING = [
     (ImageMultiLabel(), ['["a"]', '["b"]', None, '["a", "b"]'], "....", '["a", "b"]', 2, 1, 0),
     (ImageMultiLabel(), [None, None], "..", None, 1, 0, 0),
-    (ImageMultiLabel(), ['["a"]', '["b"]', '["c"]'], "te.", '["a", "c"]', 0, 1, 1),
+    (ImageMultiLabel(), ['["a"]', '["b"]', '["c"]'], "te.", '["a", "b", "c"]', 0, 2, 0),
     (ObjectDetection(), [CAT, CAT_AND_DOG, CAT, None], "...t", CAT_AND_DOG, 2, 1, 0),
     (ObjectDetection(), [None, CAT], "..", CAT, 0, 1, 0),
 ]
@@ -138,7 +138,7 @@ def test_rows_of_one_uri_add_up(
     merged: int,
     rejects: int,
 ) -> None:
-    """Labels and boxes of several rows make one example; rows of another split add nothing."""
+    """Labels and boxes of several rows make one example; an example is never incomplete."""
     names = {".": None, "t": "train", "e": "eval"}
     rows = [
         row(line, names[split], annotation)

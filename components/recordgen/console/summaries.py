@@ -11,6 +11,7 @@ from recordgen import features
 from recordgen.console.terminal import one_line
 from recordgen.lint.codes import CHECKS, ERROR, WARNING, only_level
 from recordgen.options import AUTO
+from recordgen.rejects import place_of
 from recordgen.report.units import megabytes, shortened
 from recordgen.rows.row import is_content_uri
 from recordgen.runs import counters
@@ -133,7 +134,8 @@ def detection_lines(detection: Detection | None) -> list[str]:
     if detection.columns:
         columns = [f"{name} = {role}" for name, role in detection.columns[:_COLUMNS_SHOWN]]
         more = len(detection.columns) - len(columns)
-        lines.append(f"Columns    {', '.join(columns)}{f', and {more} more' if more else ''}")
+        name = "Folders" if detection.options.input_format == "folder" else "Columns"
+        lines.append(f"{name:<10} {', '.join(columns)}{f', and {more} more' if more else ''}")
     if detection.named_splits:
         lines.append(f"Splits     {_named_splits(detection.named_splits)}")
     for number, row in enumerate(detection.rows):
@@ -194,7 +196,7 @@ def records_table(records: Sequence[Record]) -> str:
 def examples_table(examples: Sequence[ListedExample], count: int) -> str:
     """Return a table of the first of ``count`` examples, each followed by its findings."""
     rows = [
-        (f"{item.source}:{item.line}", item.split, _some(item.labels), item.uri)
+        (place_of(item.source, item.line, item.uri), item.split, _some(item.labels), item.uri)
         for item in examples
     ]
     lines = aligned(("row", "split", "labels", "uri"), rows, left=(0, 1, 2, 3)) if rows else []
@@ -269,7 +271,7 @@ def _first_lines(
     """Return the first of ``count`` rejects or findings as lines; ``where`` tells where all are."""
     lines = [
         one_line(
-            f"{item.source}:{item.line}: {item.code}: {item.message}"
+            f"{place_of(item.source, item.line, item.uri)}: {item.code}: {item.message}"
             + (f" [{item.uri}]" if _is_worth_naming(item) else "")
         )
         for item in items[:limit]
@@ -304,7 +306,8 @@ def lint_json(lint: Lint | None) -> list[dict[str, Any]]:
 
 def _is_worth_naming(item: Reject | Finding) -> bool:
     """Return whether a uri adds information to the message and the line."""
-    return bool(item.uri) and item.uri not in item.message and not is_content_uri(item.uri)
+    is_named = item.source.endswith("/") or item.uri in item.message
+    return not is_named and not is_content_uri(item.uri)
 
 
 def _split_table(dataset: Dataset) -> list[str]:

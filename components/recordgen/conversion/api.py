@@ -102,7 +102,8 @@ def convert(
             :class:`recordgen.Schema` that describes the columns of ``source``.
 
     Raises:
-        UsageError: an option is wrong, ``output`` holds a dataset, or another run writes there.
+        UsageError: an option is wrong, ``output`` holds a dataset or the source, or is in a source
+            folder, or another run writes there.
         SourceError: an import file is missing or cannot be read.
         NothingToConvertError: no row is left to convert.
         TooManyRejectsError: more than ``max_reject_fraction``; ``rejects.jsonl`` is written.
@@ -261,6 +262,7 @@ def _convert_source(
     progress: Progress | None,
 ) -> ConversionResult:
     started = time.monotonic()
+    source.check_apart(output)
     with run_events(source.names, output) as events:
         storage.check_writable(output)
         need_packages(task_for(options), options.lint)

@@ -34,7 +34,7 @@ from recordgen.lint.labels import find_odd_classes
 from recordgen.lint.run import Lint, run_checks
 from recordgen.options import ConvertOptions
 from recordgen.planning.plan import too_many
-from recordgen.rejects import Finding, Reject, to_lines
+from recordgen.rejects import Finding, Reject, place_of, to_lines
 from recordgen.runs.commit import leave_failed
 from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.shards.task import ShardResult
@@ -156,7 +156,7 @@ def _hint(rejects: Sequence[Reject]) -> str:
 
 
 def _shown(item: Reject) -> str:
-    return f"{item.source}:{item.line}: {item.message:.300}"
+    return f"{place_of(item.source, item.line, item.uri)}: {item.message:.300}"
 
 
 def to_dataset(

@@ -20,8 +20,10 @@ from recordgen.planning.appending import ExistingShard, known_rows
 from recordgen.planning.bucket_files import BucketFile, ShardOutline, cut
 from recordgen.planning.decide import decide, facts_of
 from recordgen.planning.groups import with_groups
+from recordgen.planning.incomplete import lost_by_bucket
 from recordgen.planning.messages import (
     KnownBlock,
+    LostRows,
     ReadSummary,
     RowBlock,
     SettledFile,
@@ -80,7 +82,10 @@ def summarised(summary: ReadSummary) -> tuple[int, ReadSummary]:
 
 @dataclass(eq=False)
 class ReadRows(PlanningStep):
-    """Read rows. In: ImportFile | DataFrame rows. Out: (bucket, RowBlock) | (0, ReadSummary)."""
+    """Read rows. In: ImportFile | DataFrame rows.
+
+    Out: (bucket, RowBlock | LostRows) | (0, ReadSummary).
+    """
 
     options: ConvertOptions
     buckets: int
@@ -145,8 +150,11 @@ class ReadRows(PlanningStep):
             batches = [batch for batch, _ in found]
             rejects = [*rejects, *chain.from_iterable(lost for _, lost in found)]
             groups = list(chain.from_iterable(batch.groups or () for batch in batches))
+        task = task_for(self.options)
+        lost = lost_by_bucket(rejects, task, self.options.seed, self.buckets)
+        for bucket, items in lost.items():
+            yield bucket, LostRows(tuple(items))
         if any(batch.lines for batch in batches):
-            task = task_for(self.options)
             names = chain.from_iterable(task.placing_names(batch, self.folder) for batch in batches)
             rows = placed(batches, names, self.options.seed, groups)
             for bucket, columns in by_bucket(rows, self.buckets):
@@ -198,7 +206,7 @@ class ReadExisting(Step):
 class SettleBuckets(PlanningStep):
     """Settle one bucket, and write its rows to the staging folder.
 
-    In: (bucket, [RowBlock | KnownBlock | ReadSummary | SplitsNamed]).
+    In: (bucket, [RowBlock | LostRows | KnownBlock | ReadSummary | SplitsNamed]).
     Out: (ALL, SettledFile | ReadSummary).
     """
 
@@ -230,6 +238,9 @@ def settled(parts: Sequence[Any], options: ConvertOptions, folders: frozenset[st
         contents=partial(contents, options=options),
         known=list(rows_of(KnownRow, together(KnownRow, chain.from_iterable(known)))),
         folders=folders,
+        lost=list(
+            chain.from_iterable(part.rejects for part in parts if isinstance(part, LostRows))
+        ),
     )
 
 
@@ -290,6 +301,8 @@ class ResolveBuckets(PlanningStep):
         self._count(summary)
         yield ALL, self.staging.write_bucket(bucket, planned)
         yield ALL, summary
+        if found.odd_lines:
+            yield ALL, ReadSummary(odd_lines=tuple(found.odd_lines))
         yield from summaries_in(parts)
 
     def _count(self, summary: BucketSummary) -> None:

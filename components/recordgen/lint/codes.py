@@ -105,6 +105,10 @@ CHECKS: Mapping[str, Check] = {
     # import files
     "REPEATED_HEADER": Check(WARNING),
     "BYTE_ORDER_MARK": Check(WARNING),
+    "SKIPPED": Check(WARNING),
+    "SEVERAL_SPLITS": Check(
+        WARNING, remedy="write the same split into all rows of the image or text"
+    ),
     # classes and splits
     "NOT_TRAINED": Check(WARNING),
     "NOT_EVALUATED": Check(WARNING),

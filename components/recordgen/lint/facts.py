@@ -23,6 +23,7 @@ from recordgen.lint.minhash import SIGNATURE_BYTES, Signatures, mixed, similarit
 from recordgen.lint.pictures import SIGNATURE_SIDE, PictureFacts, measured
 from recordgen.lint.seen_texts import SeenText, TextFacts
 from recordgen.lint.seen_texts import measured as measured_texts
+from recordgen.rejects import place_of
 from recordgen.rows.row import is_content_uri
 
 Columns = Any  # pa.Table; Arrow's stubs differ from version to version
@@ -481,9 +482,9 @@ class Facts:
     def place(self, row: int) -> str:
         """Return a row as messages name it: ``train.csv:7 (a.jpg, split train)``."""
         origin = self._origin(row)
-        name = "" if is_content_uri(origin["uri"]) else origin["uri"]
-        inside = ", ".join(filter(None, (name, f"split {self.split(row)}")))
-        return f"{origin['source']}:{origin['line']} ({inside})"
+        is_named = origin["source"].endswith("/") or is_content_uri(origin["uri"])
+        inside = ("" if is_named else origin["uri"], f"split {self.split(row)}")
+        return f"{place_of(**origin)} ({', '.join(filter(None, inside))})"
 
     def payload(self, row: int) -> tuple[str, str]:
         """Return the uri of an example's payload, and the import file that names it."""

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from recordgen.rejects import place_of
+
 #: Indices of examples, in the order of :class:`recordgen.lint.facts.Facts`.
 Rows = npt.NDArray[np.intp]
 
@@ -69,7 +71,7 @@ class LintFinding(NamedTuple):
     other_line: int = 0
 
     def __str__(self) -> str:
-        where = f"{self.source}:{self.line}" if self.source else "dataset"
+        where = place_of(self.source, self.line, self.uri) if self.source else "dataset"
         return f"{where}: {self.code} {self.message}"
 
     def to_line(self) -> str:

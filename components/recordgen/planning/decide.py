@@ -25,6 +25,7 @@ from recordgen.dataset.splits import EVAL, MOVE_BITS
 from recordgen.errors import DataError
 from recordgen.options import ConvertOptions
 from recordgen.planning.near import LOOKS, by_content, shared_hashes
+from recordgen.rejects import place_of
 from recordgen.rows.columns import Columns, values_of
 from recordgen.rows.placing import placing
 from recordgen.tasks.task import Task
@@ -49,7 +50,8 @@ def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
     if options.finds_alike:
         facts |= {name: rows[name] for name in LOOKS}
     if options.finds_copies:
-        facts |= {name: rows[name] for name in ("source", "line")}
+        names = ("source", "line", *(["uri"] if options.duplicates == "fail" else []))
+        facts |= {name: rows[name] for name in names}
         facts["has_label"] = pc.is_valid(rows["annotation"])
         named = zip(values_of(rows["uri"]), values_of(rows["source"]), strict=True)
         facts["payload"] = pa.array([_payload(uri, source) for uri, source in named], pa.uint64())
@@ -128,14 +130,13 @@ def _first_of_copies(facts: Columns) -> npt.NDArray[np.intp]:
 
 def _copies_found(facts: Columns, first: npt.NDArray[np.intp]) -> DataError:
     """Return the error that names the first copies, by import file and line."""
-    sources, lines = values_of(facts["source"]), values_of(facts["line"])
-    where = list(zip(sources, lines, strict=True))
+    where = list(zip(*(values_of(facts[name]) for name in ("source", "line", "uri")), strict=True))
     pairs = sorted(
         (where[row], where[head]) for row, head in enumerate(first.tolist()) if row != head
     )
     shown = "".join(
-        f"\n  {source}:{line} is a copy of {other}:{at}"
-        for (source, line), (other, at) in pairs[:_COPIES_SHOWN]
+        f"\n  {place_of(*row)} is a copy of {place_of(*head)}"
+        for row, head in pairs[:_COPIES_SHOWN]
     )
     more = len(pairs) - _COPIES_SHOWN
     return DataError(

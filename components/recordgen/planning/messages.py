@@ -27,6 +27,13 @@ class KnownBlock:
     data: bytes
 
 
+@dataclass(frozen=True)
+class LostRows:
+    """Rejected rows of payloads in one bucket, whose other rows would be incomplete examples."""
+
+    rejects: tuple[Reject, ...]
+
+
 class FindingsFile(NamedTuple):
     """A file of findings of one import file, in order; sorted, these files order all findings.
 

@@ -29,9 +29,10 @@ from recordgen.dataset.manifest import RowCounts
 from recordgen.dataset.splits import EVAL, MOVE_BITS, EvalFrom, SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
+from recordgen.planning.incomplete import without_incomplete
 from recordgen.planning.near import SeenImages
 from recordgen.planning.plan import BucketSummary
-from recordgen.rejects import Reject, RejectCode, reject
+from recordgen.rejects import OddLine, Reject, RejectCode, place_of, reject
 from recordgen.rows.columns import (
     Columns,
     columns_of,
@@ -67,6 +68,12 @@ AskInfos: TypeAlias = Callable[[Sequence[str], Sequence[str]], Iterable["FileInf
 # The version of a payload that is part of its row, and so never changes.
 _IN_THE_ROW = "row"
 
+#: The code of an example whose rows name several splits.
+SEVERAL_SPLITS = "SEVERAL_SPLITS"
+
+# Rows that a message names.
+_ROWS_SHOWN = 5
+
 
 def settle_bucket(
     placed: Columns,
@@ -78,6 +85,7 @@ def settle_bucket(
     contents: AskContents,
     known: Sequence[KnownRow] = (),
     folders: Collection[str] = (),
+    lost: Sequence[Reject] = (),
 ) -> Settled:
     """Decide which rows of a bucket are examples, unless their payload is refused later.
 
@@ -92,10 +100,13 @@ def settle_bucket(
             ``split_by`` or ``duplicates`` need it.
         known: examples of this bucket in the dataset that is appended to.
         folders: folders of the import files of that dataset.
+        lost: rejected rows, see :func:`recordgen.planning.incomplete.without_incomplete`.
     """
     share = options.eval_share
-    settled = _settle(in_order(placed), task, known, folders, share)
+    complete, incomplete = without_incomplete(in_order(placed), lost, task)
+    settled = _settle(complete, task, known, folders, share)
     rejects = settled.rejects
+    rejects += incomplete
     rows = settled.rows.filter(pc.is_valid(settled.rows["split"])) if drop_unnamed else settled.rows
     settled.counts["dropped"] += len(settled.rows) - len(rows)
     rows = _sized(rows, task, infos, rejects)
@@ -170,13 +181,15 @@ class Settled:
         rows: columns of PlacedRow; ``assigned``: true if the row got its split from a known part of
             its payload, false if it named the split of that part, null if neither; then ``bytes``
             and ``version`` of the payload and, if it was read, ``content``.
-        rejects: rows that contradict others.
+        rejects: rows that contradict others, or are incomplete without a rejected row.
+        odd_lines: rows of one example that name different splits.
         counts: duplicates, merged, dropped and existing rows, see
             :class:`recordgen.dataset.manifest.RowCounts`.
     """
 
     rows: Columns
     rejects: list[Reject] = field(default_factory=list)
+    odd_lines: list[OddLine] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -370,23 +383,40 @@ class _Settling:
         """Merge the rows of one example into one row, or none if all are rejected.
 
         The first row (by file, then line) wins. If it names no split, it gets the split of another
-        row, and the task merges the annotations. Contradictory annotations reject all rows; a
-        different split rejects only its row.
+        row, and the task merges the annotations. Contradictory annotations reject all rows. A
+        different split rejects only its row, or is a finding if the example needs all rows.
         """
         if len(ordered) == 1:
             return ordered
         named, agreeing = _one_split(ordered)
+        are_several = self.task.adds_up and len(agreeing) < len(ordered)
+        if are_several:
+            agreeing = [*ordered]
         try:
             self.task.merge([row.annotation for row in ordered])  # a contradiction rejects all rows
             annotation, duplicates = self.task.merge([row.annotation for row in agreeing])
         except AnnotationError as exc:
-            lines = ", ".join(f"{row.source}:{row.line}" for row in ordered[:5])
+            lines = ", ".join(map(_place, ordered[:5]))
             for row in ordered:
                 self._reject(row, exc.code, f"{exc.message} in {lines}; keep one")
             return []
-        self._reject_others(ordered, named)
+        if are_several:
+            self.found.odd_lines.append(self._several_splits(ordered, named))
+        else:
+            self._reject_others(ordered, named)
         self.found.counts.update(duplicates=duplicates, merged=len(agreeing) - 1 - duplicates)
         return [ordered[0]._replace(split=named.split, annotation=annotation)]
+
+    def _several_splits(self, rows: Sequence[PlacedRow], named: PlacedRow) -> OddLine:
+        """Return the finding about an example whose rows name other splits than ``named``."""
+        others = [row for row in rows if row.split not in (None, named.split)]
+        shown = ", ".join(f"{row.split!r} in {_place(row)}" for row in others[:_ROWS_SHOWN])
+        message = (
+            f"rows of one {self.task.noun} name several splits: {named.split!r} in "
+            f"{_place(named)}, {shown}{', …' if len(others) > _ROWS_SHOWN else ''}; all "
+            f"{len(rows):,} rows are in {named.split!r}, the first one"
+        )
+        return OddLine(named.source, named.line, named.uri, SEVERAL_SPLITS, message)
 
     def _reject_others(self, rows: Iterable[PlacedRow], named: PlacedRow) -> None:
         """Reject the rows that name another split than ``named`` does."""
@@ -394,7 +424,7 @@ class _Settling:
             if row.split not in (None, named.split):
                 message = (
                     f"split {row.split!r} contradicts {named.split!r} of "
-                    f"{named.source}:{named.line}, which is kept"
+                    f"{_place(named)}, which is kept"
                 )
                 self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
 
@@ -493,6 +523,10 @@ class _Settling:
 
 def _line(row: PlacedRow) -> tuple[str, int]:
     return row.source, row.line
+
+
+def _place(row: PlacedRow) -> str:
+    return place_of(row.source, row.line, row.uri)
 
 
 def _one_split(ordered: Sequence[PlacedRow]) -> tuple[PlacedRow, list[PlacedRow]]:

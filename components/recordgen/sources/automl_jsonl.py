@@ -195,8 +195,7 @@ def parse_line(
 def _reject(
     error: AnnotationError, record: Mapping[str, Any], source: str, line: int, task: Task
 ) -> Reject:
-    uri = record.get(task.uri_key)
-    return error.reject(source, line, uri.strip() if isinstance(uri, str) else "")
+    return error.reject(source, line, task.uri_of(record))
 
 
 def parse_object(raw: bytes) -> Mapping[str, Any]:

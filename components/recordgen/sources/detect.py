@@ -19,7 +19,7 @@ from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows.row import Adjustments
-from recordgen.sources import foreign_formats, other_forms
+from recordgen.sources import foreign_formats, image_folder, other_forms
 from recordgen.sources.automl_jsonl import check_keys, row_parser
 from recordgen.sources.conflicts import conflicts
 from recordgen.sources.declared_rows import declared, has_header
@@ -65,7 +65,8 @@ class Detection:
         options: the given options, with task and format decided.
         reason: the line or option that decided the task; empty if ``--task`` did.
         header: whether the first line is a header; None if the format has no headers.
-        columns: pairs of a column and its role; empty if position or AutoML's keys decide.
+        columns: pairs of a column and its role, or of a folder and its role; empty if position or
+            AutoML's keys decide.
         rows: some rows as they were understood; empty before the source is opened.
         delimiter: the separator of the first CSV file; None for other formats.
         files: the import files, with the split in their name and the header that was found.
@@ -132,7 +133,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         header = True
     elif options.task == Declared.name and is_csv:
         header = has_header(files[0].path, declared(task_for(options)).schema, options.header)
-    columns = _columns(heads, options)
+    columns = _columns(heads, options, files)
     found = _settled(files, heads, options)
     named = (
         (masked(file.path), file.split)
@@ -424,10 +425,14 @@ def _check_labels(head: Head, given: Given, task: Task, *, is_given: bool) -> No
             raise UsageError(form)
 
 
-def _columns(heads: Sequence[Head], options: ConvertOptions) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a column and its role; none if position decides."""
+def _columns(
+    heads: Sequence[Head], options: ConvertOptions, files: Sequence[ImportFile] = ()
+) -> tuple[tuple[str, str], ...]:
+    """Return pairs of a column, or of a folder, and its role; none if position decides."""
     if options.task == Tabular.name:
         return columns_of_table(Table.from_json(options.table)) if options.table else ()
+    if options.input_format == "folder":
+        return tuple(item for file in files for item in image_folder.roles_in(file.path).items())
     if options.task == Declared.name:
         return columns_of_table(declared(task_for(options)).table)
     given = Given.of(options)

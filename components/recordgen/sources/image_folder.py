@@ -4,52 +4,98 @@
     photos/cat/1.jpg         →  Row("photos/", 1, None, "cat/1.jpg", "cat")
 
 TFRecorder and ``keras.utils.image_dataset_from_directory`` read such folders. A file directly in
-the folder of a split has no label. The line of a row is the file's position in sorted order.
+the folder of a split has no label. :mod:`recordgen.sources.folder_names` decides which folders are
+splits or labels, and which files are skipped because they are no images. The line of a row is the
+file's position in sorted order.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from recordgen import storage
-from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
+from recordgen.dataset.manifest import DATASET_FILE
 from recordgen.errors import SourceError
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import foreign_formats
+from recordgen.sources.folder_names import Folders, holds_no_images, is_no_image
 from recordgen.sources.header import Given
+from recordgen.sources.odd_lines import SKIPPED
 from recordgen.tasks.task import AnnotationError, Task, check_label, check_text
 
 _IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
 
+# Skipped files or folders that a message names.
+_NAMES_SHOWN = 3
 
-def list_images(folder: str) -> list[str]:
-    """Return all files below a folder except hidden ones, relative to it, sorted.
+
+@dataclass
+class Listing:
+    """The files of a folder.
+
+    Attributes:
+        images: all files that may be images, relative to the folder, sorted.
+        others: files, and folders with ``/`` at their end, whose names show that they are no
+            images.
+        datasets: folders with converted datasets, which are not searched.
+    """
+
+    images: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    datasets: list[str] = field(default_factory=list)
+
+
+def list_images(folder: str) -> Listing:
+    """Return all files below a folder except hidden ones.
 
     Raises:
-        SourceError: the folder is empty, contains a dataset or an import file, or has a known
+        SourceError: the folder has no images, contains an import file, is a dataset, or has a known
             format of another tool.
         StorageError: storage failed.
     """
-    if storage.exists(storage.join(folder, "dataset.json")):
+    found = Listing()
+    for name in sorted(files_below(folder, found)):
+        (found.others if is_no_image(name) else found.images).append(name)
+    if "" in found.datasets:
         raise SourceError(
             f"{folder}: this folder contains a converted dataset; pass import files, or a folder "
             f"of images by label"
         )
-    found = sorted(files_below(folder))
-    if not found:
-        raise SourceError(f"{folder}: there is no file in this folder")
-    for name in found:
+    for name in (*found.images, *found.others):
         is_import_file = name.lower().endswith(_IMPORT_SUFFIXES)
         if "/" not in name and is_import_file and not foreign_formats.is_metadata(name):
             raise SourceError(
                 f"{folder}: this folder contains the import file {name}; pass that file, or "
                 f"{storage.join(folder, '*' + posixpath.splitext(name)[1])}"
             )
-    _check_format(folder, found)
+    files = [name for name in (*found.images, *found.others) if not name.endswith("/")]
+    _check_format(folder, sorted(files))
+    if not found.images:
+        raise SourceError(f"{folder}: {_without_images(found)}")
     return found
+
+
+def _without_images(found: Listing) -> str:
+    """Return the message about a folder without images."""
+    if found.datasets:
+        return (
+            f"there is no image in this folder, only a converted dataset in {found.datasets[0]}; "
+            f"pass import files, or a folder of images by label"
+        )
+    if not found.others:
+        return "there is no file in this folder"
+    shown = ", ".join(found.others[:_NAMES_SHOWN])
+    message = f"there is no image in this folder, only files such as {shown}"
+    if any(name.lower().endswith(".txt") for name in found.others):
+        message += (
+            "; to convert texts, write a CSV with the columns text_uri and label, and a row for "
+            "each file"
+        )
+    return message
 
 
 def _check_format(folder: str, names: Sequence[str]) -> None:
@@ -67,21 +113,30 @@ def _check_format(folder: str, names: Sequence[str]) -> None:
         raise format_.error(folder, evidence)
 
 
-def files_below(folder: str, path: str = "") -> Iterator[str]:
+def files_below(folder: str, found: Listing, path: str = "") -> Iterator[str]:
     """Yield all files below ``folder``/``path`` except hidden ones, relative to ``folder``.
+
+    Folders with a converted dataset, and folders in which programs keep files of their own, are not
+    searched, but added to ``found``.
 
     Raises:
         SourceError: a link leads back to a folder above it.
         StorageError: storage failed.
     """
-    for name, is_folder in storage.list_dir(storage.join(folder, path) if path else folder):
+    entries = storage.list_dir(storage.join(folder, path) if path else folder)
+    if (DATASET_FILE, False) in entries:
+        found.datasets.append(path)
+        return
+    for name, is_folder in entries:
         if name.startswith("."):
             continue
-        if is_folder:
-            _check_link(folder, f"{path}{name}")
-            yield from files_below(folder, f"{path}{name}/")
-        else:
+        if not is_folder:
             yield f"{path}{name}"
+        elif holds_no_images(name):
+            found.others.append(f"{path}{name}/")
+        else:
+            _check_link(folder, f"{path}{name}")
+            yield from files_below(folder, found, f"{path}{name}/")
 
 
 def _check_link(folder: str, path: str) -> None:
@@ -95,37 +150,47 @@ def _check_link(folder: str, path: str) -> None:
             )
 
 
+def roles_in(folder: str) -> Mapping[str, str]:
+    """Return what was understood about folders that are no classes, and what is skipped.
+
+    ``{"train_images": "split train"}``
+
+    Raises: as :func:`read_folder`.
+    """
+    names, found = Folders(folder), list_images(folder)
+    names.place(found.images)
+    return names.roles | dict.fromkeys(found.datasets, "skipped, a converted dataset")
+
+
 def read_folder(
     folder: str, task: Task, adjusted: Adjustments, given: Given
 ) -> Iterator[Row | Reject]:
     """Yield a row for each file below a folder, whose path ends with ``/``.
 
+    ``adjusted`` collects what is skipped.
+
     Raises:
-        SourceError: as :func:`list_images`; or only some folders have the names of splits.
+        SourceError: as :func:`list_images`; or folders are neither splits nor labels, as
+            :meth:`recordgen.sources.folder_names.Folders.place`.
         StorageError: storage failed.
     """
-    files = list_images(folder)
-    tops = sorted({name.split("/")[0] for name in files if "/" in name})
-    named = [top for top in tops if is_ml_use(top)]
-    others = [top for top in tops if not is_ml_use(top)]
-    if named and others:
-        meant = near_ml_use(others[0])
-        hint = f" (did you mean {meant.lower()}?)" if meant else ""
-        raise SourceError(
-            f"{folder}: {named[0]!r} is the name of a split and {others[0]!r} is not{hint}; "
-            f"expected folders of splits (<split>/<label>/<file>) or of labels (<label>/<file>)"
-        )
-    for line, name in enumerate(files, start=1):
-        parts = name.split("/")
-        folders = parts[:-1]
-        split = parse_ml_use(folders.pop(0)) if named and folders else None
+    found = list_images(folder)
+    for names, what in (
+        (sorted(found.others), "files or folders whose names show that they are no images"),
+        (found.datasets, "folders with a converted dataset"),
+    ):
+        if names:
+            more = ", …" if len(names) > _NAMES_SHOWN else ""
+            shown = f"{', '.join(names[:_NAMES_SHOWN])}{more}"
+            adjusted.add_line(folder, 0, SKIPPED, f"{len(names):,} {what} were skipped: {shown}")
+    for line, (name, split, labels) in enumerate(Folders(folder).place(found.images), start=1):
         try:
             check_text(name)
-            label = check_label(folders[0]) if folders else None
+            label = check_label(labels[0]) if labels else None
         except AnnotationError as exc:
             yield exc.reject(folder, line, name)
             continue
-        if len(folders) > 1:
+        if len(labels) > 1:
             message = (
                 f"expected <split>/<label>/<file> or <label>/<file> (got {name}, which is too deep)"
             )

@@ -21,7 +21,7 @@ from recordgen.errors import SourceError
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.header import Given
-from recordgen.sources.image_folder import files_below
+from recordgen.sources.image_folder import Listing, files_below
 from recordgen.sources.lines import decode_line, open_lines, text_of_first
 from recordgen.sources.odd_lines import FIRST_MARK, MARK
 from recordgen.sources.split_names import split_in_path
@@ -56,7 +56,7 @@ def read_sentences(
     if not path.endswith("/"):
         yield from _read_file(path, adjusted, given)
         return
-    names = sorted(filter(names_sentences, files_below(path)))
+    names = sorted(filter(names_sentences, files_below(path, Listing())))
     if not names:
         raise SourceError(f"{path}: there is no file …{SENTENCES}….txt in this folder")
     for name in names:

@@ -34,3 +34,6 @@ INNER_MARK = (
     "this line contains a byte order mark (U+FEFF), as if files without a final line break had "
     "been joined; the mark is invisible, but it is part of a field",
 )
+
+#: The code of files in a folder of images that are no images.
+SKIPPED = "SKIPPED"

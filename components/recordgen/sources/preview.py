@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 
 from recordgen.options import ConvertOptions
-from recordgen.rejects import Finding, Reject
+from recordgen.rejects import Finding, Reject, place_of
 from recordgen.rows.row import Row, is_content_uri
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader
@@ -73,7 +73,7 @@ def preview_rows(items: Iterable[Row | Reject | Finding], task: Task) -> tuple[P
 
 
 def _of_row(row: Row, task: Task) -> PreviewRow:
-    where, split = f"{row.source}:{row.line}", row.split or ASSIGNED
+    where, split = place_of(row.source, row.line, row.uri), row.split or ASSIGNED
     if task.kind == Tabular.kind:
         return PreviewRow(where, split, _cut(row.annotation or ""), None)
     text = None

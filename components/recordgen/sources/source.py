@@ -17,7 +17,7 @@ from recordgen.rejects import Finding, Reject
 from recordgen.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
 from recordgen.sources.detect import Detection, columns_of_table, detect, detect_frame
 from recordgen.sources.header import Given
-from recordgen.sources.image_folder import list_images
+from recordgen.sources.image_folder import Listing, files_below
 from recordgen.sources.import_file import ImportFile, find_import_files
 from recordgen.sources.preview import preview_files, preview_rows
 from recordgen.sources.readers import with_lists
@@ -141,6 +141,21 @@ class Source:
             if isinstance(row, Row) and row.uri:
                 yield storage.resolve(row.uri, row.source)
 
+    def check_apart(self, output: str) -> None:
+        """Check that a run would not write among its own import files. Raises: UsageError."""
+        for file in self.files:
+            if file.path.endswith("/") and storage.is_inside(output, file.path):
+                raise UsageError(
+                    f"the output {output} is inside the source {file.path}: the next run would "
+                    f"read its files as examples; give an output outside it"
+                )
+            if storage.is_inside(storage.folder_of(file.path), output):
+                raise UsageError(
+                    f"the source {file.path} is inside the output {output}: a run must not write "
+                    f"among the files that it reads; give another output, such as "
+                    f"{storage.join(output, 'out')}"
+                )
+
     def parts(self) -> list[Any]:
         """Return the independently readable parts, evenly spread among empty ones."""
         full: list[Any] = [*self.files, *self.rows]
@@ -160,7 +175,7 @@ def _size(file: ImportFile) -> int:
     if file.bytes is not None:
         return file.bytes
     if path.endswith("/"):
-        return len(list_images(path)) * ROW_BYTES
+        return sum(1 for _ in files_below(path, Listing())) * ROW_BYTES
     try:
         return storage.size(path)
     except OSError as exc:

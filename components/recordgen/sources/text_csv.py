@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Row
+from recordgen.rows.row import Row, content_uri
 from recordgen.sources.field_kinds import is_file, is_known_url, is_media
 from recordgen.sources.header import TEXT_COLUMNS, TEXT_FILE_COLUMNS, find_columns
 from recordgen.sources.row_parser import RowParser, without_padding
@@ -99,6 +99,8 @@ class TextParser(RowParser):
             annotation = TextContent.decode(self._task.from_fields(labels, self._adjusted)).said
             row = stored(check_uri(uri), annotation) if uri else inline(text, annotation)
         except AnnotationError as exc:
+            if stripped and not uri and self._task.adds_up:
+                uri = content_uri(text)  # which its other rows have
             return exc.reject(source, line, uri)
         return Row(source, line, split, *row)
 

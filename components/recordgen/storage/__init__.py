@@ -26,6 +26,7 @@ from recordgen.storage.paths import below_shared as below_shared
 from recordgen.storage.paths import folder_of as folder_of
 from recordgen.storage.paths import from_folder as from_folder
 from recordgen.storage.paths import is_http as is_http
+from recordgen.storage.paths import is_inside as is_inside
 from recordgen.storage.paths import is_local as is_local
 from recordgen.storage.paths import is_relative as is_relative
 from recordgen.storage.paths import join as join

@@ -88,6 +88,17 @@ def parents(folder: str) -> list[str]:
     return [root + "/".join(names[:end]) for end in reversed(range(len(names)))]
 
 
+def is_inside(path: str, folder: str) -> bool:
+    """Return whether a path or URL is a folder or below it; links of local paths are followed."""
+    if is_local(path) != is_local(folder):
+        return False
+    if is_local(path):
+        inner, outer = (os.path.realpath(local_path(name)) for name in (path, folder))
+        return os.path.commonpath([inner, outer]) == outer
+    inner, outer = (normal(name).rstrip("/") for name in (path, folder))
+    return f"{inner}/".startswith(f"{outer}/")
+
+
 def resolve(uri: str, source: str) -> str:
     """Return the path or URL of the payload ``uri`` in a row of the import file ``source``.
 

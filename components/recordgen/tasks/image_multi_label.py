@@ -36,6 +36,7 @@ class ImageMultiLabel(ImageTask):
     name = "image_multi_label"
     expected = "[ML_USE],PATH,[LABEL1,…,LABELn]"
     columns: ClassVar = {"label": LABEL_COLUMNS}
+    adds_up = True
     repeats = "label"
     json_keys = ("classificationAnnotations", "classificationAnnotation")
     features: ClassVar = features.IMAGE_MULTI_LABEL

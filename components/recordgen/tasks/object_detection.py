@@ -115,6 +115,7 @@ class ObjectDetection(ImageTask):
         "width": frozenset({"width", "image_width", "img_width"}),
         "height": frozenset({"height", "image_height", "img_height"}),
     }
+    adds_up = True
     json_keys = ("boundingBoxAnnotations",)
     checks = (*ImageTask.checks, ODD_BOXES)
     features: ClassVar = features.OBJECT_DETECTION

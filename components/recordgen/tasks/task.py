@@ -206,6 +206,8 @@ class Task(ABC):
         page: the page of the documentation, or its URL.
         names_payloads: whether a row has a uri that identifies it; else the row holds the whole
             example.
+        adds_up: whether several rows of one payload add labels, boxes or spans to one example,
+            which is incomplete if one of these rows is rejected.
         by_address: whether payloads are identified and placed by their resolved address, not by
             its spelling in a line, so that the parts of one payload share a split. Planned rows
             then have the uris of :func:`recordgen.flow.steps.located`.
@@ -232,6 +234,7 @@ class Task(ABC):
     sample: ClassVar[str | None] = None
     page: ClassVar[str] = ""
     names_payloads: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = False
     by_address: ClassVar[bool] = False
     checks: ClassVar[Sequence[str]] = ()
     batch_rows: ClassVar[int]
@@ -296,6 +299,11 @@ class Task(ABC):
             For each example its row, or the error that makes it unusable.
         """
         raise NotImplementedError
+
+    def uri_of(self, record: Mapping[str, Any]) -> str:
+        """Return the uri of the row in a line of a JSONL file that cannot be used, or ""."""
+        uri = record.get(self.uri_key)
+        return uri.strip() if isinstance(uri, str) else ""
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         """Merge the annotations of several rows of one payload.

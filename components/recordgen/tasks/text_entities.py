@@ -72,6 +72,7 @@ class TextEntities(TextTask):
     kind = "entities"
     expected = '{"textContent": TEXT, "textSegmentAnnotations": [SPAN, …]}'
     columns: ClassVar = {}
+    adds_up = True
     json_keys = (_SPANS_KEY,)
     features: ClassVar = features.TEXT_ENTITIES
     readers: ClassVar = {

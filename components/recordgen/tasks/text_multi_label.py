@@ -29,6 +29,7 @@ class TextMultiLabel(LabelledText):
 
     name = "text_multi_label"
     expected = "[ML_USE],TEXT,[LABEL1,…,LABELn]"
+    adds_up = True
     repeats = "label"
     json_keys = ("classificationAnnotations", "classificationAnnotation")
     features: ClassVar = features.TEXT_MULTI_LABEL

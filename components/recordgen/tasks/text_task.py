@@ -75,6 +75,12 @@ class TextTask(Task):
     reading = "recordgen.reading.kinds:TEXTS"
     checks = (ALIKE, ODD_TEXTS)
 
+    def uri_of(self, record: Mapping[str, Any]) -> str:
+        try:
+            return row_of(record, None).uri if self.adds_up else super().uri_of(record)
+        except AnnotationError:
+            return ""
+
     def is_stored(self, uri: str) -> bool:
         return not is_content_uri(uri)
 
