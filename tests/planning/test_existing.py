@@ -106,6 +106,7 @@ OF_WHOLE = {"duplicates": "drop", "stratify": "label"}
 MAY_DIFFER = {
     "input_format": "jsonl",
     "header": "yes",
+    "split_from_name": "no",
     "bad_boxes": "drop",
     "max_reject_fraction": 0.5,
     "allow_scheme": ("https",),

@@ -181,3 +181,8 @@ def test_a_target_tells_a_table(tmp_path: Path) -> None:
     frame = pd.DataFrame({"text": ["a", "b"], "label": ["x", "y"]})
     for options, task in (({}, "text_classification"), ({"target_column": "label"}, "tabular")):
         assert recordgen.convert(frame, tmp_path / task, **options).dataset.task == task
+
+
+def test_a_repeated_header_may_have_other_blanks() -> None:
+    """Texts keep their blanks, but a header with other blanks is not a text."""
+    assert rows("text ,label\ntext,label\nGood,praise\n") == rows("\n\nGood,praise\n")

@@ -105,14 +105,23 @@ class RowParser(ABC):
                 if parse is None and any(fields):
                     names = [field.strip() for field in fields]
                     parse, is_header = self.begin(names, given, f"{source}:{line}")
-                    repeated, begin = (fields if is_header else None), line
-                if fields == repeated:
+                    repeated, begin = (names if is_header else None), line
+                if fields == repeated or self._is_repeated(fields, repeated):
                     if line > begin:
                         self._adjusted.add_line(source, line, *HEADER)
                     continue
                 if may_have_headers and line > begin and self._reads_as_header(fields):
                     self._adjusted.add_line(source, line, *OTHER_HEADER)
                 yield (parse or self.parse_row)(fields, source, line)
+
+    def _is_repeated(self, fields: Sequence[str], header: Sequence[str] | None) -> bool:
+        """Return whether fields with their blanks are those of the header."""
+        return (
+            not self.strips
+            and header is not None
+            and fields[0].strip() == header[0]
+            and [field.strip() for field in fields] == header
+        )
 
     def _reads_as_header(self, fields: Sequence[str]) -> bool:
         """Return whether a line reads as the header of another file."""
