@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from recordgen.runs.progress import Progress
     from recordgen.sources.detect import Detection
 
-_REJECTS_SHOWN = 20
 _RECORDS_SHOWN = 5
 _EXAMPLES_SHOWN = 20
 _FAIL_ON = ("changes", "leaks")  # by default
@@ -196,7 +195,7 @@ def _check(args: argparse.Namespace) -> int:
             }
         )
     else:
-        terminal.show(summaries.check_summary(result, limit=_REJECTS_SHOWN))
+        terminal.show(summaries.check_summary(result))
     code = _exit_code(dataset.examples, len(result.rejects), dataset.rows.read, options)
     if result.lint is not None and result.lint.is_bad:
         code = 1
