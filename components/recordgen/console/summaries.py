@@ -19,6 +19,7 @@ from recordgen.tables.csv_fields import DELIMITERS
 
 if TYPE_CHECKING:
     from recordgen.dataset.manifest import Dataset
+    from recordgen.lint.findings import LintFinding
     from recordgen.lint.run import Lint
     from recordgen.rejects import Finding, Reject
     from recordgen.report.examples import ListedExample
@@ -266,7 +267,7 @@ def _first_lines(
     lines = [
         one_line(
             f"{item.source}:{item.line}: {item.code}: {item.message}"
-            + (f" [{item.uri}]" if _is_worth_naming(item) else "")
+            + (f" [{item.uri}]" if is_worth_naming(item) else "")
         )
         for item in items[:limit]
     ]
@@ -303,7 +304,7 @@ def lint_json(lint: Lint | None) -> list[dict[str, Any]]:
     return [item._asdict() for item in islice(findings, _FINDINGS_IN_JSON)]
 
 
-def _is_worth_naming(item: Reject | Finding) -> bool:
+def is_worth_naming(item: Reject | Finding | LintFinding) -> bool:
     """Return whether a uri adds information to the message and the line."""
     return bool(item.uri) and item.uri not in item.message and not is_content_uri(item.uri)
 
