@@ -41,7 +41,7 @@ from recordgen.flow.running import NewCarrier, running
 from recordgen.lint.facts import Facts, to_parquet
 from recordgen.lint.run import need_packages
 from recordgen.masking import masked
-from recordgen.options import ConvertOptions, OptionValues, make_options
+from recordgen.options import ConvertOptions, OptionValues, make_options, takes_options
 from recordgen.planning.appending import (
     Existing,
     find_existing,
@@ -74,6 +74,7 @@ _REJECTS_SHOWN = 20
 _log = logging.getLogger(__name__)
 
 
+@takes_options
 def convert(
     source: AnySource,
     output: str | os.PathLike[str],
@@ -139,6 +140,7 @@ def convert(
     return result
 
 
+@takes_options
 def check(
     source: AnySource,
     *,
@@ -197,6 +199,7 @@ def _checked(
     )
 
 
+@takes_options
 def plan(
     source: AnySource,
     *,
