@@ -106,6 +106,10 @@ def __getattr__(name: str) -> Any:
 
 def _load(module: str, name: str) -> Any:
     try:
+        if module == "reading":
+            from recordgen.console.quiet import import_tensorflow
+
+            import_tensorflow()
         return importlib.import_module(f"recordgen.{module}")
     except ImportError as exc:
         from recordgen.errors import MissingPackageError
