@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+import pydoc
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from types import ModuleType, UnionType
 from typing import Any, get_args, get_type_hints
@@ -10,6 +12,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import recordgen
+from recordgen.conversion.dataframe_accessor import TensorFlowAccessor
 from recordgen.options import OPTIONS, ConvertOptions, Option, OptionValues
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
 from recordgen.training.search import SEARCH_OPTIONS
@@ -55,6 +58,32 @@ def test_keywords_are_typed_for_editors() -> None:
         assert kinds <= alternatives(hints[name]), name
     for function in (recordgen.convert, recordgen.check, recordgen.plan):
         assert function.__annotations__["options"] == "Unpack[OptionValues]"
+
+
+TAKE_OPTIONS = [
+    recordgen.convert,
+    recordgen.check,
+    recordgen.plan,
+    TensorFlowAccessor.to_tfrecord,
+    TensorFlowAccessor.to_tfr,
+]
+
+
+@pytest.mark.parametrize("function", TAKE_OPTIONS)
+def test_signatures_list_every_option(function: Callable[..., Any]) -> None:
+    """Notebooks complete the options; ``help`` has their types, defaults and descriptions."""
+    signature = inspect.signature(function)
+    assert not [p for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD]
+    assert list(signature.parameters)[-len(OPTIONS) :] == list(OPTIONS)
+    hints = get_type_hints(OptionValues)
+    shown = pydoc.render_doc(function, renderer=pydoc.plaintext)
+    for name, option in OPTIONS.items():
+        parameter = signature.parameters[name]
+        assert parameter.kind is parameter.KEYWORD_ONLY
+        assert (parameter.default, parameter.annotation) == (option.default, hints[name])
+        assert f"{name}: {option.help}." in shown
+    with pytest.raises(TypeError, match="nonsense"):
+        signature.bind_partial(nonsense=1)
 
 
 def alternatives(hint: Any) -> set[Any]:

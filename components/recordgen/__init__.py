@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from recordgen.dataset.manifest import Dataset as Dataset
     from recordgen.dataset.manifest import read_dataset as read_dataset
     from recordgen.errors import RecordgenError as RecordgenError
+    from recordgen.errors import RecordgenWarning as RecordgenWarning
     from recordgen.options import ConvertOptions as ConvertOptions
     from recordgen.reading import Augmentation as Augmentation
     from recordgen.reading import Tuning as Tuning
@@ -55,6 +56,7 @@ _EXPORTS = {
     "Dataset": "dataset.manifest",
     "Differences": "comparing.differences",
     "RecordgenError": "errors",
+    "RecordgenWarning": "errors",
     "Schema": "tables.schema",
     "Tuning": "reading",
     "WriteResult": "writing.api",
@@ -104,6 +106,10 @@ def __getattr__(name: str) -> Any:
 
 def _load(module: str, name: str) -> Any:
     try:
+        if module == "reading":
+            from recordgen.console.quiet import import_tensorflow
+
+            import_tensorflow()
         return importlib.import_module(f"recordgen.{module}")
     except ImportError as exc:
         from recordgen.errors import MissingPackageError

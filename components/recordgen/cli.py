@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -23,7 +24,7 @@ from recordgen.console import logs, progress_bar, summaries, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import exit_now, stopped_by, stopping
 from recordgen.dataset.splits import SplitFractions
-from recordgen.errors import RecordgenError, UsageError
+from recordgen.errors import RecordgenError, RecordgenWarning, UsageError
 from recordgen.masking import masked, masked_json
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
 from recordgen.runs.counters import total_counts
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from recordgen.runs.progress import Progress
     from recordgen.sources.detect import Detection
 
-_REJECTS_SHOWN = 20
 _RECORDS_SHOWN = 5
 _EXAMPLES_SHOWN = 20
 _FAIL_ON = ("changes", "leaks")  # by default
@@ -51,7 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not debug:
         quiet_libraries()
         quiet_after_interrupt()
-    with stopping():
+    with stopping(), warnings.catch_warnings():
+        # For programs: the command prints the same in its summary.
+        warnings.simplefilter("ignore", RecordgenWarning)
         return _run(arguments, beam_args, debug=debug)
 
 
@@ -196,7 +198,7 @@ def _check(args: argparse.Namespace) -> int:
             }
         )
     else:
-        terminal.show(summaries.check_summary(result, limit=_REJECTS_SHOWN))
+        terminal.show(summaries.check_summary(result))
     code = _exit_code(dataset.examples, len(result.rejects), dataset.rows.read, options)
     if result.lint is not None and result.lint.is_bad:
         code = 1

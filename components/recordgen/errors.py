@@ -43,6 +43,14 @@ class RecordgenError(Exception):
         super().__init__(*(masked(arg) if isinstance(arg, str) else arg for arg in args))
 
 
+class RecordgenWarning(UserWarning):
+    """Rejected rows, or findings of the checks; the text begins with their code.
+
+    ``warnings.filterwarnings("ignore", "LEAK", recordgen.RecordgenWarning)`` hides a code. Commands
+    and steps of pipelines print or log the same instead.
+    """
+
+
 class UsageError(RecordgenError, ValueError):
     """An option or argument has a value that is not allowed."""
 

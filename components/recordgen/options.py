@@ -22,6 +22,7 @@ from recordgen.errors import UsageError, did_you_mean
 from recordgen.lint.selection import Selection
 from recordgen.masking import without_secrets
 from recordgen.registry import TASK_CHOICES
+from recordgen.signatures import takes
 from recordgen.storage import is_local, local_path
 from recordgen.storage.access import Access
 from recordgen.tables.roles import ROLES, TABLE_ROLES, Roles, columns_text, parse_columns
@@ -735,6 +736,10 @@ class OptionValues(TypedDict, total=False):
     url_secrets: str
     card: bool
     threads: int | None
+
+
+#: Lists the options in the signature of a function that takes them as ``**options``.
+takes_options = takes(OptionValues, ConvertOptions)
 
 
 def make_options(values: Mapping[str, Any]) -> ConvertOptions:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from recordgen.console.quiet import quiet_workers
 from tests.conftest import run_python
 
 pytestmark = pytest.mark.inside
@@ -180,6 +183,100 @@ def test_what_else_is_said_while_loading_is_shown(
     found = said.splitlines()
     assert len(found) == len(LEVELS[level])
     assert all(map(str.startswith, found, LEVELS[level]))
+
+
+# the user's level, the lines that remain if a program without a level of its own loads TensorFlow
+LOADED_BY_US = {
+    None: ["something else", "F0000"],
+    "0": LEVELS["0"],
+    "1": LEVELS["1"],
+}
+
+
+@pytest.mark.parametrize("level", LOADED_BY_US)
+def test_a_program_loads_tensorflow_quietly(
+    level: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first reader loads TensorFlow quietly; it changes neither variables nor filters."""
+    if level:
+        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
+    lines = [
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+        *(f"{letter}0000 00:00:1795266568.853320 8 port.cc:153] text" for letter in "IWE"),
+        "something else",
+        "F0000 00:00:1795266568.853320 8 fatal",
+    ]
+    if level is None:  # older versions write the time, and a second line
+        lines += [
+            f"2026-11-25 21:19:41.356085: {letter} tensorflow/port.cc:113] a" for letter in "IWE"
+        ]
+        lines += ["To enable the following instructions: AVX2 FMA, in other operations, rebuild."]
+    text = "".join(f"{line}\n" for line in lines)
+    (tmp_path / "tensorflow.py").write_text(
+        f"import os, warnings\nos.write(2, {text.encode()!r})\n"
+        "warnings.warn('about itself', FutureWarning)\n"
+    )
+    code = (
+        f"import os, sys, warnings\nsys.path.insert(0, {str(tmp_path)!r})\n"
+        "def state(): return dict(os.environ), list(warnings.filters)\n"
+        "before = state()\n"
+        "from recordgen.console.quiet import import_tensorflow\n"
+        "import_tensorflow()\n"
+        "assert state() == before\n"
+    )
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stderr
+    found = done.stderr.splitlines()
+    assert len(found) == len(LOADED_BY_US[level])
+    assert all(map(str.startswith, found, LOADED_BY_US[level]))
+
+
+READING = """
+import sys, recordgen
+class AtomicFunction:  # TensorFlow 2.16 has one that also fails like this
+    def __del__(self):
+        raise TypeError("theirs")
+class Mine:
+    def __del__(self):
+        raise TypeError("mine")
+recordgen.convert(*sys.argv[1:], ignore="ALL")
+data = recordgen.load(sys.argv[2], image_size=8)
+images, labels = next(iter(data["train"]))
+print(images.shape)
+theirs, mine = AtomicFunction(), Mine()
+"""
+
+
+def test_reading_in_a_program_is_quiet(source: str, tmp_path: Path) -> None:
+    """No line of TensorFlow about itself: while it loads, with the first batch, and at the end."""
+    done = run_python("-c", READING, source, str(tmp_path / "out"))
+    assert (done.returncode, done.stdout) == (0, "(12, 8, 8, 3)\n")
+    first, *_, last = done.stderr.splitlines()
+    assert first.startswith("Exception ignored in: <function Mine.__del__ ")
+    assert (last, len(done.stderr.splitlines())) == ("TypeError: mine", 4)
+
+
+def test_beam_in_a_program_is_quiet(source: str, tmp_path: Path) -> None:
+    """Loading Beam for a conversion shows none of its libraries' warnings."""
+    code = (
+        "import sys, recordgen\n"
+        "flags = ['--direct_num_workers=1']\n"
+        "recordgen.convert(*sys.argv[1:], beam_args=flags, ignore='ALL')\n"
+    )
+    done = run_python("-c", code, source, str(tmp_path / "out"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_workers_of_programs_are_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable that hides such warnings in workers is there only meanwhile."""
+    monkeypatch.setattr(sys, "warnoptions", [])
+    with quiet_workers():
+        assert "FutureWarning:google.api_core" in os.environ["PYTHONWARNINGS"]
+    assert "PYTHONWARNINGS" not in os.environ
+    monkeypatch.setenv("PYTHONWARNINGS", "always")
+    with quiet_workers():
+        assert os.environ["PYTHONWARNINGS"] == "always"
+    assert os.environ["PYTHONWARNINGS"] == "always"
 
 
 def test_last_words_of_an_aborting_import_are_shown(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from pathlib import Path
+from typing import get_type_hints
 
 import mypy.api
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import recordgen
 from recordgen.errors import UsageError
 from recordgen.reading.keywords import ReadKeywords, RecordKeywords
 from recordgen.reading.kinds import kind_for
@@ -166,6 +169,48 @@ def test_keywords_are_the_fields_of_the_options():
     assert {*ReadKeywords.__annotations__} | signature == fields
     of_records = {field.name for field in dataclasses.fields(RecordOptions)}
     assert {*RecordKeywords.__annotations__, "batch_size"} == of_records
+
+
+READERS = [
+    *("input_fn", "train_dataset", "eval_dataset", "load", "reading_plan", "steps_per_epoch"),
+    "read",
+]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", READERS)
+def test_signatures_list_every_option(name):
+    """Notebooks complete the options of all tasks, each with the default of its class."""
+    function = getattr(recordgen, name)
+    found = inspect.signature(function).parameters
+    assert not [p for p in found.values() if p.kind is p.VAR_KEYWORD]
+    keywords = RecordKeywords if name == "read" else ReadKeywords
+    assert list(found)[-len(get_type_hints(keywords)) :] == list(get_type_hints(keywords))
+    kinds = [RecordOptions, *(kind_for(task).options for task in OWN), TableOptions]
+    for option, hint in get_type_hints(keywords).items():
+        parameter = found[option]
+        assert parameter.annotation == hint
+        assert f"\n        {option}: " in function.__doc__
+        if option not in ("shuffle", "buckets"):
+            declared = [f for kind in kinds for f in dataclasses.fields(kind) if f.name == option]
+            assert parameter.default in [
+                f.default_factory() if f.default is dataclasses.MISSING else f.default
+                for f in declared
+            ]
+
+
+def test_defaults_that_depend_on_the_split():
+    """Training has defaults of its own."""
+
+    def default(name, option):
+        return inspect.signature(getattr(recordgen, name)).parameters[option].default
+
+    assert (default("train_dataset", "shuffle"), default("train_dataset", "buckets")) == (
+        True,
+        "auto",
+    )
+    assert (default("eval_dataset", "shuffle"), default("eval_dataset", "buckets")) == (False, None)
+    assert repr(default("load", "shuffle")) == "<True for train, else False>"
 
 
 # Line → mypy's message.

@@ -539,6 +539,28 @@ def test_written_examples(tmp_path: Path) -> None:
     assert not (output / REPORT_FILE).exists()
 
 
+# sources as dataset.json has them → the name on the page
+SOURCES = [
+    (("photos/",), "photos"),
+    (("/data/photos/", "gs://bucket/"), "photos, bucket"),
+    (("/data/labels.csv", "more.jsonl"), "labels.csv, more.jsonl"),
+    (("DataFrame",), "DataFrame"),
+    (("<b>/<i>.csv",), "<i>.csv"),
+    ((), "Examples written from Python"),
+]
+
+
+@pytest.mark.parametrize(("sources", "name"), SOURCES)
+def test_the_page_has_the_name_of_its_source(sources: tuple[str, ...], name: str) -> None:
+    """Title and heading name folders, files, a DataFrame; also beside the lines of rejects."""
+    rejects = [Reject(source, 3, "a.jpg", "missing_file", "no file") for source in sources]
+    page = self_contained(to_html(dataset_of({"train": {"cat": 1}}, source=sources), rejects))
+    assert page.texts[:3] == [f"{name}: dataset report", "Dataset report", name]
+    if rejects:
+        places = [row[0] for row in page.table("reason")[1:]]
+        assert places == [f"{each}:3" for each in name.split(", ")]
+
+
 # types of image/encoded, class text, label and source id → what the page shows
 ODD_RECORDS = [
     ({"image/encoded": 7}, None),

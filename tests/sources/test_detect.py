@@ -929,6 +929,12 @@ def test_the_reader_obeys_the_header_that_was_detected(
     assert list(RowReader(decided).read(ImportFile(str(path)))) == rows
 
 
+def test_a_label_may_be_a_known_name(tmp_path: Path) -> None:
+    """A first row with a path is no header, although its label is the word "label"."""
+    given = {"columns": "path=1,label=2"}
+    assert found(tmp_path, "a.csv", "1.jpg,label\n2.jpg,image\n", **given).header is False
+
+
 def test_integer_classes_below_a_header_stay_integers(tmp_path: Path) -> None:
     """The header adds no class, so labels keep their numbers."""
     (tmp_path / "a.csv").write_text(REVIEWS)

@@ -102,14 +102,16 @@ def test_slips_in_paths(path: str, words: str) -> None:
         ("\u3053\u306e\u3048\u3044\u304c\u306f\u304a\u3082\u3057\u308d\u3044\n", "cp932", "CP932"),
     ],
 )
-@pytest.mark.parametrize("header", ["", "text,label\n"])
-def test_no_row_is_utf8(text: str, encoding: str, name: str, header: str, tmp_path: Path) -> None:
-    """If no row is readable, the run stops at once and names the likely encoding."""
+def test_no_row_is_utf8(text: str, encoding: str, name: str, tmp_path: Path) -> None:
+    """If no row is readable, the error names the likely encoding, with a header and without."""
     assert likely_encoding(text.encode(encoding)) == name
     path = tmp_path / "a.csv"
-    path.write_bytes(header.encode() + text.encode(encoding) * 3)
-    with pytest.raises(SourceError, match=rf"a.csv:[12]: no row is readable: .* {name}"):
+    path.write_bytes(b"text,label\n" + text.encode(encoding) * 3)
+    with pytest.raises(SourceError, match=rf"a.csv:2: no row below the header .* {name}"):
         detect([ImportFile(str(path))], ConvertOptions())
+    path.write_bytes(text.encode(encoding) * 3)
+    with pytest.raises(TooManyRejectsError, match=rf"3 of 3 rows were rejected.* {name}"):
+        recordgen.convert(path, tmp_path / "out")
 
 
 def test_quotes_behind_backslashes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.runners.runner import PipelineResult
 
 from recordgen.beam.workers import dying_with_workers, last_line
+from recordgen.console.quiet import quiet_workers
 from recordgen.errors import RecordgenError, RunnerError
 from recordgen.flow.carrier import OUT_OF_MEMORY, Step
 from recordgen.runs import counters
@@ -32,7 +33,7 @@ class BeamCarrier:
         job: PipelineResult | None = None
         kills = memory_kills()
         try:
-            with dying_with_workers():
+            with quiet_workers(), dying_with_workers():
                 job = self.pipeline.run()
                 job.wait_until_finish()
         except KeyboardInterrupt:

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from recordgen import storage
+from recordgen.console.quiet import quiet_imports
 from recordgen.errors import RunnerError, UsageError
 from recordgen.flow.in_process import InProcess
 from recordgen.flow.running import NewCarrier
@@ -91,7 +92,8 @@ def carrier_factory(beam_args: Sequence[str] = ()) -> NewCarrier:
     if " ".join(beam_args).replace(" ", "=").lower() in ("", "--runner=directrunner"):
         return InProcess
     try:
-        from recordgen.beam.carrier import BeamCarrier
+        with quiet_imports():
+            from recordgen.beam.carrier import BeamCarrier
     except ImportError as exc:
         raise UsageError(
             f"{' '.join(beam_args)} needs Beam, which is not installed: pip install "

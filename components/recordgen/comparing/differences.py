@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from recordgen.comparing.drift import LabelDrift, SizeDrift
 from recordgen.comparing.rows import RowRef
+from recordgen.shown import Shown
 
 _Item = TypeVar("_Item")
 
@@ -147,8 +148,8 @@ class Compared:
         return sum(self.splits.values())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Differences:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Differences(Shown):
     """The differences of two datasets.
 
     ``old.examples == unchanged + len(changed) + len(removed)``, and
@@ -174,18 +175,18 @@ class Differences:
 
     old: Compared
     new: Compared
-    added: Sequence[RowRef] = field(repr=False)
-    removed: Sequence[RowRef] = field(repr=False)
-    changed: Sequence[ChangedRow] = field(repr=False)
-    leaks: Sequence[Leak] = field(repr=False)
+    added: Sequence[RowRef]
+    removed: Sequence[RowRef]
+    changed: Sequence[ChangedRow]
+    leaks: Sequence[Leak]
     unchanged: int
     kinds: Mapping[str, int]
     moves: Sequence[Move]
     leak_counts: Mapping[str, int]
     vocabulary: VocabularyChange | None
     options: Sequence[OptionChange]
-    labels: Sequence[LabelDrift] = field(repr=False)
-    sizes: Sequence[SizeDrift] = field(repr=False)
+    labels: Sequence[LabelDrift]
+    sizes: Sequence[SizeDrift]
 
     @property
     def is_same(self) -> bool:

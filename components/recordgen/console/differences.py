@@ -19,8 +19,11 @@ _OPTIONS_SHOWN = 12
 _LABELS_SHOWN = 5
 
 
-def difference_summary(found: Differences) -> str:
-    """Return the differences as text; reads the records of a few rows that have no uri."""
+def difference_summary(found: Differences, *, lister: str = "--json") -> str:
+    """Return the differences as text; reads the records of a few rows that have no uri.
+
+    ``lister`` is the word for what lists all rows.
+    """
     lines = [
         f"OLD        {_side(found.old)}",
         f"NEW        {_side(found.new)}",
@@ -42,8 +45,8 @@ def difference_summary(found: Differences) -> str:
     if found.vocabulary is not None:
         words = wording.vocabulary_words(found.vocabulary)
         lines.append(f"Vocabulary {'; '.join(words) or 'the same'}")
-    lines += [*_label_lines(found), *_size_lines(found), *_option_lines(found)]
-    lines += _row_lines(found)
+    lines += [*_label_lines(found), *_size_lines(found), *_option_lines(found, lister)]
+    lines += _row_lines(found, lister)
     if found.is_same:
         lines += ["", "The rows are the same."]
     return "\n".join(lines)
@@ -111,19 +114,19 @@ def _median(stats: SizeStats) -> str:
     return f"{stats.width[1]:,}×{stats.height[1]:,}"
 
 
-def _option_lines(found: Differences) -> list[str]:
+def _option_lines(found: Differences, lister: str) -> list[str]:
     lines = [
         f"{item.name} {wording.value_words(item.old)} → {wording.value_words(item.new)}"
         for item in found.options[:_OPTIONS_SHOWN]
     ]
     if len(found.options) > _OPTIONS_SHOWN:
-        lines.append(f"… and {len(found.options) - _OPTIONS_SHOWN:,} more (--json lists all)")
+        lines.append(f"… and {len(found.options) - _OPTIONS_SHOWN:,} more ({lister} lists all)")
     return [
         f"{'' if number else 'Options':<10} {one_line(line)}" for number, line in enumerate(lines)
     ]
 
 
-def _row_lines(found: Differences) -> list[str]:
+def _row_lines(found: Differences, lister: str) -> list[str]:
     old_names, new_names = wording.shown_names(found, _ROWS_SHOWN)
     task = found.new.task
     leaks = (
@@ -138,10 +141,10 @@ def _row_lines(found: Differences) -> list[str]:
     added = (_row(row, new_names[row]) for row in found.added[:_ROWS_SHOWN])
     removed = (_row(row, old_names[row]) for row in found.removed[:_ROWS_SHOWN])
     return [
-        *_listed("Leaks", leaks, found.leaks),
-        *_listed("Changed", changed, found.changed),
-        *_listed("Added", added, found.added),
-        *_listed("Removed", removed, found.removed),
+        *_listed("Leaks", leaks, found.leaks, lister),
+        *_listed("Changed", changed, found.changed, lister),
+        *_listed("Added", added, found.added, lister),
+        *_listed("Removed", removed, found.removed, lister),
     ]
 
 
@@ -150,7 +153,7 @@ def _row(row: RowRef, name: str) -> str:
     return f"{name} ({row.split}{labels})"
 
 
-def _listed(title: str, lines: Iterable[str], items: Sequence[object]) -> list[str]:
+def _listed(title: str, lines: Iterable[str], items: Sequence[object], lister: str) -> list[str]:
     if not items:
         return []
     more = len(items) - _ROWS_SHOWN
@@ -158,5 +161,5 @@ def _listed(title: str, lines: Iterable[str], items: Sequence[object]) -> list[s
         "",
         f"{title}:",
         *(f"  {one_line(line)}" for line in lines),
-        *([f"  … and {more:,} more (--json lists all)"] if more > 0 else []),
+        *([f"  … and {more:,} more ({lister} lists all)"] if more > 0 else []),
     ]

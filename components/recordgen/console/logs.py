@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from recordgen.console.progress_bar import progress_text
+from recordgen.console.progress_bar import progress_message
 from recordgen.console.summaries import format_of
 from recordgen.console.terminal import escaped
 from recordgen.errors import DataError
@@ -271,16 +271,10 @@ class ProgressLog:
             "examples_per_s": _rounded(snapshot.examples_per_s),
             "seconds_left": _rounded(snapshot.seconds_left),
         }
-        _say("progress", _progress_message(snapshot), fields)
+        _say("progress", progress_message(snapshot), fields)
 
     def _wait(self) -> None:
         self._next = time.monotonic() + self._seconds
-
-
-def _progress_message(snapshot: Snapshot) -> str:
-    share = snapshot.done_bytes / snapshot.bytes if snapshot.bytes else 1.0
-    unit = f" {snapshot.noun}s"
-    return progress_text(snapshot, f"{unit} ({share:.0%})", unit)
 
 
 def _row_counts(snapshot: Snapshot) -> dict[str, Any]:

@@ -12,13 +12,20 @@ if TYPE_CHECKING:
 
 
 def progress_text(snapshot: Snapshot, more: str = "", unit: str = "") -> str:
-    """Return ``12 of 40 images (30%), 1.2 MB, 6 images/s, 0:00:05 left, 0 rejects``."""
+    """Return ``12 of 40, 1.2 MB, 6/s, 0:00:05 left, 0 rejects``, with words after its numbers."""
     words = [f"{snapshot.examples:,} of {snapshot.rows:,}{more}", megabytes(snapshot.done_bytes)]
     if snapshot.examples_per_s is not None:
         words.append(f"{snapshot.examples_per_s:,.0f}{unit}/s")
     if snapshot.seconds_left is not None:
         words.append(f"{timedelta(seconds=round(snapshot.seconds_left))} left")
     return ", ".join([*words, f"{snapshot.rejects:,} rejects"])
+
+
+def progress_message(snapshot: Snapshot) -> str:
+    """Return the progress as a line, ``12 of 40 images (30%), 1.2 MB, …``."""
+    share = snapshot.done_bytes / snapshot.bytes if snapshot.bytes else 1.0
+    unit = f" {snapshot.noun}s"
+    return progress_text(snapshot, f"{unit} ({share:.0%})", unit)
 
 
 class ProgressBar:

@@ -15,16 +15,16 @@ import importlib
 import logging
 import os
 import signal
-import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
 from recordgen.errors import MissingPackageError
+from recordgen.stderr_lines import without_lines
 
 # Absl must create its own logger: no other kind knows the caller of a log function.
 _ABSL = "absl"
@@ -56,22 +56,14 @@ _LIBRARIES = (
 # These log errors that they also raise, and that are reported then.
 _TWICE = ("apache_beam", "gcsfs")
 
-# Lines of absl's C++ logging before its set-up, by level: "I0000 00:00:1795266568.853320 …".
-_ABSL_LINES = (
-    r"I\d{4} \d\d:|WARNING: All log messages before absl::InitializeLog\(\)",
-    r"W\d{4} \d\d:",
-    r"E\d{4} \d\d:",
+# Lines of TensorFlow's C++ logging by level: "I0000 00:00:1795266568.853320 …" of absl before its
+# set-up, "2026-11-25 21:19:41.356085: I …" of older versions, whose text may have a second line.
+_TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: "
+_CPP_LINES = (
+    rf"I\d{{4}} \d\d:|{_TIME}I |WARNING: All log messages before absl::InitializeLog\(\)|To enable",
+    rf"W\d{{4}} \d\d:|{_TIME}W ",
+    rf"E\d{{4}} \d\d:|{_TIME}E ",
 )
-
-# Copies stdin to stderr, except lines that begin with a pattern.
-_FILTER = """
-import re, sys
-unwanted = re.compile(sys.argv[1].encode())
-for line in sys.stdin.buffer:
-    if not unwanted.match(line):
-        sys.stderr.buffer.write(line)
-        sys.stderr.buffer.flush()
-"""
 
 # In PYTHONWARNINGS, which worker processes read, a module does not include its submodules.
 _WARNING_MODULES = {
@@ -81,6 +73,7 @@ _WARNING_MODULES = {
     "PIL.IcoImagePlugin": "Warning",
     "PIL.TiffImagePlugin": "Warning",
 }
+_WORKER_WARNINGS = ",".join(f"ignore::{kind}:{name}" for name, kind in _WARNING_MODULES.items())
 
 
 def quiet_libraries() -> None:
@@ -95,11 +88,49 @@ def quiet_libraries() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if sys.warnoptions:
         return
-    ignored = (f"ignore::{category}:{module}" for module, category in _WARNING_MODULES.items())
-    os.environ.setdefault("PYTHONWARNINGS", ",".join(ignored))
+    os.environ.setdefault("PYTHONWARNINGS", _WORKER_WARNINGS)
+    _ignore_warnings()
+
+
+def _ignore_warnings() -> None:
     warnings.filterwarnings("ignore", module=rf"({'|'.join(_LIBRARIES)})(\.|\Z)")
     # SyntaxWarnings from first-time compilation carry a file path, not a module name.
     warnings.filterwarnings("ignore", category=SyntaxWarning, module=r".*[/\\]site-packages[/\\]")
+
+
+@contextmanager
+def quiet_imports() -> Iterator[None]:
+    """Hide warnings of libraries about themselves while the block imports them."""
+    with warnings.catch_warnings():
+        if not sys.warnoptions:
+            _ignore_warnings()
+        yield
+
+
+@contextmanager
+def quiet_workers() -> Iterator[None]:
+    """Hide such warnings in processes that the block starts, unless the user asked for them."""
+    if sys.warnoptions or "PYTHONWARNINGS" in os.environ:
+        yield
+        return
+    os.environ["PYTHONWARNINGS"] = _WORKER_WARNINGS
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONWARNINGS", None)
+
+
+def import_tensorflow() -> None:
+    """Import TensorFlow, unless it is there, for a program that did not ask for its messages.
+
+    Only the import is quiet: what TensorFlow logs later, and the program's settings, stay.
+
+    Raises:
+        ImportError: TensorFlow is not installed, or broken.
+    """
+    if "tensorflow" not in sys.modules:
+        with quiet_imports(), without_lines(_CPP_LINES[: _unwanted_levels(len(_CPP_LINES))]):
+            importlib.import_module("tensorflow")
 
 
 def quiet_after_interrupt() -> None:
@@ -135,7 +166,7 @@ def load_tensorflow() -> None:
         ImportError: TensorFlow is not installed (MissingPackageError), or broken.
     """
     try:
-        with _without_lines(_ABSL_LINES[: _unwanted_levels()]):
+        with without_lines(_CPP_LINES[: _unwanted_levels()]):
             importlib.import_module("tensorflow")
     except ImportError as exc:
         raise MissingPackageError.of(exc, "this") or exc from exc
@@ -144,31 +175,6 @@ def load_tensorflow() -> None:
     absl.logging.set_verbosity(absl.logging.ERROR)
 
 
-def _unwanted_levels() -> int:
-    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0")
+def _unwanted_levels(default: int = 0) -> int:
+    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", str(default))
     return int(level) if level.isdecimal() else 0
-
-
-@contextmanager
-def _without_lines(patterns: Sequence[str]) -> Iterator[None]:
-    """Filter the lines that this process writes to file descriptor 2.
-
-    The filter is another process: it passes on the last lines even if the import aborts this one.
-    """
-    if not patterns:
-        yield
-        return
-    sys.stderr.flush()
-    stderr = os.dup(2)
-    command = [sys.executable, "-I", "-S", "-c", _FILTER, "|".join(patterns)]
-    read_end, write_end = os.pipe()
-    with subprocess.Popen(command, stdin=read_end):
-        os.close(read_end)
-        os.dup2(write_end, 2)
-        os.close(write_end)
-        try:
-            yield
-        finally:
-            sys.stderr.flush()
-            os.dup2(stderr, 2)  # closes the last write end, so the filter ends
-            os.close(stderr)

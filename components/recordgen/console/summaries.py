@@ -21,6 +21,7 @@ from recordgen.tables.csv_fields import DELIMITERS
 
 if TYPE_CHECKING:
     from recordgen.dataset.manifest import Dataset
+    from recordgen.lint.findings import LintFinding
     from recordgen.lint.run import Lint
     from recordgen.rejects import Finding, Reject
     from recordgen.report.examples import ListedExample
@@ -42,17 +43,17 @@ def conversion_summary(result: ConversionResult) -> str:
     dataset = result.dataset
     examples = result.counts[counters.EXAMPLES_WRITTEN]
     done = "Nothing to do: compared" if result.unchanged else "Converted"
-    nouns = f"{_noun(dataset)}s"
+    nouns = nouns_of(dataset)
     size = dataset.bytes if result.unchanged else result.counts[counters.SHARD_BYTES]
     lines = [
         f"{done} {examples:,} {nouns} ({megabytes(size)}) in "
-        f"{result.seconds:.1f} s, {examples / result.seconds:,.0f} {nouns}/s",
+        f"{result.seconds:.1f} s, {_rate(examples, result.seconds)} {nouns}/s",
         "",
-        *_split_table(dataset),
+        *split_table(dataset),
         "",
-        *_class_table(dataset, f"see {result.output}/dataset.json"),
+        *class_table(dataset, f"see {result.output}/dataset.json"),
         *detection_lines(result.detection),
-        *_row_lines(dataset, result.rejects),
+        *row_lines(dataset, result.rejects),
     ]
     if dataset.examples > examples:
         lines.append(f"Appended   to {dataset.examples - examples:,} existing examples")
@@ -74,32 +75,38 @@ def conversion_summary(result: ConversionResult) -> str:
     return "\n".join(lines)
 
 
-def check_summary(result: CheckResult, *, limit: int) -> str:
-    """Return the summary of a check, with the first rejects and findings."""
+def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json") -> str:
+    """Return the summary of a check, with the first rejects and findings.
+
+    Args:
+        result: the result of the check.
+        limit: number of rejects and findings.
+        lister: the word for what lists more of them.
+    """
     dataset = result.dataset
-    rate = dataset.rows.read / result.seconds
     lines = [
-        f"Checked {dataset.rows.read:,} rows in {result.seconds:.1f} s, {rate:,.0f} rows/s: "
+        f"Checked {dataset.rows.read:,} rows in {result.seconds:.1f} s, "
+        f"{_rate(dataset.rows.read, result.seconds)} rows/s: "
         f"{dataset.examples:,} usable, {len(result.rejects):,} rejected",
         "",
-        *_class_table(dataset, "--json lists all"),
+        *class_table(dataset, f"{lister} lists all"),
         *detection_lines(result.detection),
-        *_row_lines(dataset, result.rejects),
-        *_first_lines(result.rejects, limit, len(result.rejects), "--json lists all"),
+        *row_lines(dataset, result.rejects),
+        *_first_lines(result.rejects, limit, len(result.rejects), f"{lister} lists all"),
         *([f"Hint       {hint}"] if (hint := missing_hint(result.rejects)) else []),
         *_first_lines(
             result.findings,
             limit,
             sum(dataset.rows.adjusted.values()),
-            f"--json lists {len(result.findings):,}; convert writes all to findings.jsonl",
+            f"{lister} lists {len(result.findings):,}; convert writes all to findings.jsonl",
         ),
-        *lint_lines(result.lint, limit, "--json lists more; convert writes all to lint.jsonl"),
+        *lint_lines(result.lint, limit, f"{lister} lists more; convert writes all to lint.jsonl"),
     ]
     return "\n".join(lines)
 
 
-def plan_summary(plan: StagedPlan, output: str) -> str:
-    """Return the summary of a dry run."""
+def plan_summary(plan: StagedPlan, output: str = "", *, lister: str = "--json") -> str:
+    """Return the summary of a dry run; ``lister`` is as in :func:`check_summary`."""
     rows = [
         (
             name,
@@ -110,15 +117,16 @@ def plan_summary(plan: StagedPlan, output: str) -> str:
         for name, split in plan.splits.items()
     ]
     lines = [
-        f"Would convert {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)}) to {output}; "
-        f"{len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far; files are "
-        f"not checked yet",
+        f"Would convert {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)})"
+        + (f" to {output}" if output else "")
+        + f"; {len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far; files "
+        f"are not checked yet",
         "",
         *aligned(("split", "rows", "shards", "bytes"), rows),
         *([f"Adjusted  {_detail(plan.adjusted)}"] if plan.adjusted else []),
         "",
         *detection_lines(plan.detection),
-        *_first_lines(plan.rejects, _CLASSES_SHOWN, len(plan.rejects), "--json lists all"),
+        *_first_lines(plan.rejects, _CLASSES_SHOWN, len(plan.rejects), f"{lister} lists all"),
     ]
     return "\n".join(lines)
 
@@ -272,7 +280,7 @@ def _first_lines(
     lines = [
         one_line(
             f"{place_of(item.source, item.line, item.uri)}: {item.code}: {item.message}"
-            + (f" [{item.uri}]" if _is_worth_naming(item) else "")
+            + (f" [{item.uri}]" if is_worth_naming(item) else "")
         )
         for item in items[:limit]
     ]
@@ -285,9 +293,7 @@ def lint_lines(lint: Lint | None, limit: int, where: str) -> list[str]:
     """Return the number of findings by code, and the first findings about examples."""
     if lint is None or not lint.counts:
         return []
-    levels = {level: only_level(lint.counts, level) for level in (ERROR, WARNING)}
-    shown = (f"{sum(c.values()):,} {level}s{_detail(c)}" for level, c in levels.items() if c)
-    lines = [f"Findings   {', '.join(shown)}"]
+    lines = finding_counts(lint.counts)
     remedies = {code: CHECKS[code].remedy for code in lint.counts}
     lines += [f"Remedy     {code}: {remedy}" for code, remedy in remedies.items() if remedy]
     about_rows = sum(lint.counts.values()) - len(lint.about_all)
@@ -298,19 +304,31 @@ def lint_lines(lint: Lint | None, limit: int, where: str) -> list[str]:
     return lines
 
 
+def finding_counts(counts: Mapping[str, int]) -> list[str]:
+    """Return a line with the number of findings by level and code, or no line without any."""
+    levels = {level: only_level(counts, level) for level in (ERROR, WARNING)}
+    shown = [f"{sum(c.values()):,} {level}s{_detail(c)}" for level, c in levels.items() if c]
+    return [f"Findings   {', '.join(shown)}"] if shown else []
+
+
 def lint_json(lint: Lint | None) -> list[dict[str, Any]]:
     """Return the first findings as JSON."""
     findings = iter(()) if lint is None else lint.findings()
     return [item._asdict() for item in islice(findings, _FINDINGS_IN_JSON)]
 
 
-def _is_worth_naming(item: Reject | Finding) -> bool:
+def is_worth_naming(item: Reject | Finding | LintFinding) -> bool:
     """Return whether a uri adds information to the message and the line."""
     is_named = item.source.endswith("/") or item.uri in item.message
     return not is_named and not is_content_uri(item.uri)
 
 
-def _split_table(dataset: Dataset) -> list[str]:
+def _rate(count: int, seconds: float) -> str:
+    return f"{count / max(seconds, 1e-3):,.0f}"
+
+
+def split_table(dataset: Dataset) -> list[str]:
+    """Return the examples, shards and bytes of the splits."""
     rows = [
         (name, f"{split.examples:,}", f"{len(split.shards):,}", megabytes(split.bytes))
         for name, split in dataset.splits.items()
@@ -318,7 +336,7 @@ def _split_table(dataset: Dataset) -> list[str]:
     return aligned(("split", "examples", "shards", "bytes"), rows)
 
 
-def _class_table(dataset: Dataset, where: str) -> list[str]:
+def class_table(dataset: Dataset, where: str) -> list[str]:
     """Return the examples of the first classes; ``where`` tells where all classes are."""
     counts: dict[str, Mapping[str, int]] = {
         name: split.labels for name, split in dataset.splits.items()
@@ -336,7 +354,8 @@ def _class_table(dataset: Dataset, where: str) -> list[str]:
     return [*lines, ""]
 
 
-def _row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
+def row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
+    """Return the counts of rows by their outcome, and the dataset's warnings."""
     rows = dataset.rows
     counts = {
         "with an assigned split": rows.assigned,
@@ -365,7 +384,13 @@ def _row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
 def _noun(dataset: Dataset) -> str:
     from recordgen.tasks import TASKS  # loads image decoders, which not all commands need
 
-    return TASKS[dataset.task].noun
+    # Datasets that were written from Python have no task, and others may need another package.
+    return str(TASKS[dataset.task].noun) if dataset.task in TASKS else "example"
+
+
+def nouns_of(dataset: Dataset) -> str:
+    """Return the word for the examples of a dataset, such as ``images``."""
+    return f"{_noun(dataset)}s"
 
 
 def _detail(counts: Mapping[str, int]) -> str:

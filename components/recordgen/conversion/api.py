@@ -8,12 +8,14 @@ import tempfile
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from recordgen import storage
 from recordgen.beam.runners import carrier_factory, need_local_workers, need_reachable
 from recordgen.console import logs
 from recordgen.console.summaries import reject_lines
+from recordgen.console.waiting import AUTO, progress_for
+from recordgen.console.warned import warn_about
 from recordgen.conversion.finalize import (
     all_rejects,
     first_findings,
@@ -39,7 +41,7 @@ from recordgen.flow.running import NewCarrier, running
 from recordgen.lint.facts import Facts, to_parquet
 from recordgen.lint.run import need_packages
 from recordgen.masking import masked
-from recordgen.options import ConvertOptions, OptionValues, make_options
+from recordgen.options import ConvertOptions, OptionValues, make_options, takes_options
 from recordgen.planning.appending import (
     Existing,
     find_existing,
@@ -72,6 +74,7 @@ _REJECTS_SHOWN = 20
 _log = logging.getLogger(__name__)
 
 
+@takes_options
 def convert(
     source: AnySource,
     output: str | os.PathLike[str],
@@ -80,10 +83,13 @@ def convert(
     append: bool = False,
     resume: bool = False,
     beam_args: Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Progress | Literal["auto"] | None = AUTO,
     **options: Unpack[OptionValues],
 ) -> ConversionResult:
     """Convert labelled data into split, sharded TFRecords.
+
+    Rejected rows and findings of the checks are :class:`recordgen.RecordgenWarning`, one for each
+    code.
 
     Args:
         source: import files: a path, URL or glob, several of them, or a DataFrame with the columns
@@ -95,7 +101,8 @@ def convert(
             finished dataset that would be written again stays as it is.
         beam_args: flags for Beam, such as ``["--runner=DataflowRunner", "--project=…"]``; without
             flags, this process does the work, and Beam need not be installed.
-        progress: receives the progress of the run.
+        progress: receives the progress of the run; ``auto``: a line below the cell of a notebook, a
+            bar on a terminal, and nothing elsewhere; None: nothing.
         **options: the fields of :class:`recordgen.options.ConvertOptions`, such as ``seed=7``;
             ``split_fractions`` may be ``"80,10,10"`` or ``(80, 10, 10)``, ``columns`` a mapping
             such as ``{"path": "image_id", "label": "source"}``, ``schema`` a
@@ -115,11 +122,12 @@ def convert(
         raise UsageError("overwrite and append exclude each other; choose one")
     target = storage.normal(os.fspath(output))
     decoded = make_options(options)
+    shown = progress_for(progress)
     opened, decided = _logged(
-        open_source(source, task_there(target, decoded) if append else decoded), progress
+        open_source(source, task_there(target, decoded) if append else decoded), shown
     )
     need_reachable(beam_args, [target, *opened.paths])
-    return _convert_source(
+    result = _convert_source(
         opened,
         target,
         decided,
@@ -127,22 +135,28 @@ def convert(
         overwrite=overwrite,
         append=append,
         resume=resume,
-        progress=progress,
+        progress=shown,
     )
+    warn_about(result)
+    return result
 
 
+@takes_options
 def check(
     source: AnySource,
     *,
     beam_args: Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Progress | Literal["auto"] | None = AUTO,
     **options: Unpack[OptionValues],
 ) -> CheckResult:
     """Read and check everything as :func:`convert` does, but write nothing.
 
     Args and Raises: as :func:`convert`, but any number of rejects is allowed.
     """
-    return check_opened(open_source(source, make_options(options)), beam_args, progress)
+    opened = open_source(source, make_options(options))
+    result = check_opened(opened, beam_args, progress_for(progress))
+    warn_about(result)
+    return result
 
 
 def check_opened(
@@ -186,12 +200,13 @@ def _checked(
     )
 
 
+@takes_options
 def plan(
     source: AnySource,
     *,
     append_to: str | os.PathLike[str] | None = None,
     beam_args: Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Progress | Literal["auto"] | None = AUTO,
     **options: Unpack[OptionValues],
 ) -> StagedPlan:
     """Plan the dataset of :func:`convert` from rows and file sizes only (a dry run).
@@ -202,16 +217,19 @@ def plan(
     decoded = make_options(options)
     if append_to is not None:
         decoded = task_there(os.fspath(append_to), decoded)
-    opened, decoded = _logged(open_source(source, decoded), progress)
+    shown = progress_for(progress)
+    opened, decoded = _logged(open_source(source, decoded), shown)
     if append_to is not None:
         _need_names(decoded)
     existing = None if append_to is None else find_existing(os.fspath(append_to), decoded)
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)
-        with running(carrier_factory(beam_args)(), staging, progress, decoded) as carrier:
+        with running(carrier_factory(beam_args)(), staging, shown, decoded) as carrier:
             graph.plan_rows(carrier, opened, decoded, staging, existing)
-        return replace(read_plan(staging), detection=opened.detection)
+        planned = replace(read_plan(staging), detection=opened.detection)
+    warn_about(planned)
+    return planned
 
 
 def convert_files(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from recordgen.errors import UsageError
+from recordgen.options import takes_options
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +22,7 @@ class TensorFlowAccessor:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
+    @takes_options
     def to_tfrecord(
         self,
         output_dir: str,

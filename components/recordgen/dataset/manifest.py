@@ -26,6 +26,7 @@ from recordgen import storage
 from recordgen.dataset.vocabulary import Vocabulary, labels_digest, parse_labels
 from recordgen.errors import SourceError
 from recordgen.features import FeatureSpec
+from recordgen.shown import Shown
 
 FORMAT = "recordgen/1"
 #: The task of examples that were written from Python.
@@ -224,8 +225,8 @@ class RowCounts:
         return sum(self.rejected.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dataset:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Dataset(Shown):
     """The content of ``dataset.json``.
 
     Attributes:

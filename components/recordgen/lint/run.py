@@ -17,10 +17,11 @@ from recordgen.lint.findings import AboutAll, Hits, LintFinding
 from recordgen.lint.selection import Selection
 from recordgen.registry import imported
 from recordgen.rejects import Finding
+from recordgen.shown import Shown
 
 
-@dataclass(frozen=True)
-class Lint:
+@dataclass(frozen=True, repr=False)
+class Lint(Shown):
     """The result of the checks.
 
     Attributes:

@@ -16,28 +16,51 @@ from recordgen.errors import RecordError, UsageError
 from recordgen.reading.caching import NOTHING
 from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read_features
+from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_of
 from recordgen.reading.naming import Search, naming_records
-from recordgen.reading.options import RecordOptions, decode_options
+from recordgen.reading.options import (
+    EntityOptions,
+    LabelOptions,
+    ReadOptions,
+    RecordOptions,
+    TaskOptions,
+    TextOptions,
+    decode_options,
+)
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import batches_of, read_records, skipping_of
 from recordgen.reading.shards import ShardSet, find_shards, find_split
+from recordgen.reading.tables import TableOptions
+from recordgen.signatures import Depends, takes
 from recordgen.tasks import TASKS, Declared, Tabular
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from recordgen.reading.keywords import ReadKeywords
 
 _log = logging.getLogger(__name__)
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 ImageSize = int | tuple[int, int]
 
+# The option classes of all tasks.
+_OPTIONS = (
+    *(RecordOptions, TaskOptions, LabelOptions, ReadOptions),
+    *(TextOptions, EntityOptions, TableOptions),
+)
+
+_takes_options = takes(
+    ReadKeywords,
+    *_OPTIONS,
+    shuffle=Depends("True for train, else False"),
+    buckets=Depends("'auto' for train, else None"),
+)
+
 # Options of :func:`load` that apply to ``train`` only.
 _TRAINING = ("augment", "weights")
 
 
+@_takes_options
 def input_fn(
     source: Source,
     *,
@@ -82,6 +105,7 @@ def input_fn(
     return _dataset(find_shards(source, split), given, trains=_trains(split))
 
 
+@takes(ReadKeywords, *_OPTIONS, shuffle=True, buckets="auto")
 def train_dataset(
     source: Source,
     *,
@@ -119,6 +143,7 @@ def train_dataset(
     return _dataset(find_shards(source, split), given, trains=True)
 
 
+@takes(ReadKeywords, *_OPTIONS)
 def eval_dataset(
     source: Source,
     *,
@@ -163,6 +188,7 @@ class Splits(Mapping[str, tf.data.Dataset]):
         return f"Splits({self._datasets})"
 
 
+@_takes_options
 def load(
     source: str | os.PathLike[str],
     *,
@@ -218,6 +244,7 @@ def load(
     return Splits(os.fspath(source), found, names)
 
 
+@_takes_options
 def reading_plan(
     source: Source,
     *,
@@ -235,6 +262,7 @@ def reading_plan(
     return plan
 
 
+@_takes_options
 def steps_per_epoch(
     source: Source,
     batch_size: int,

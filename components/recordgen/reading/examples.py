@@ -13,18 +13,18 @@ from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import check_first, first_record
+from recordgen.reading.keywords import RecordKeywords
 from recordgen.reading.naming import Search, naming_records
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.parsing import DTYPES, parsed_as
 from recordgen.reading.plan import plan_records
 from recordgen.reading.records import batches, finished
 from recordgen.reading.shards import ShardSet, find_shards
+from recordgen.signatures import takes
 from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from recordgen.reading.keywords import RecordKeywords
 
 # Single examples are also parsed in batches: one vectorised call for all of them.
 _PARSED_AT_ONCE = 64
@@ -42,6 +42,7 @@ _SPECS = (
 )
 
 
+@takes(RecordKeywords, RecordOptions)
 def read(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,

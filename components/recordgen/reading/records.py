@@ -20,6 +20,7 @@ from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
 from recordgen.reading.plan import ReadPlan
+from recordgen.reading.quiet import quiet_reading
 from recordgen.reading.skipping import Skipping, ending, has_examples
 from recordgen.reading.tuning import AUTOTUNE
 
@@ -63,6 +64,7 @@ def read_records(
         UsageError: TensorFlow cannot read files of this kind.
     """
     _check_schemes(plan.files)
+    quiet_reading()
     files = tf.data.Dataset.from_tensor_slices(_slices(plan))
     # Workers that take turns must count in one order, but it may differ between epochs.
     takes_turns = plan.turn is not None

@@ -170,7 +170,7 @@ def page_template(package: str, **filters: Callable[..., Any]) -> Template:
         optimized=False,  # a page is rendered once: optimizing costs more than it saves
     )
     environment.filters.update(
-        basename=lambda path: path.rsplit("/", 1)[-1],
+        basename=lambda path: path.rstrip("/").rsplit("/", 1)[-1],  # a folder ends with a slash
         count=lambda number: f"{number:,}",
         data_uri=_data_uri,
         in_words=lambda kind: _WORDS.get(kind, kind),

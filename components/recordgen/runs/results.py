@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from recordgen.dataset.manifest import Dataset
 from recordgen.lint.run import Lint
 from recordgen.rejects import Finding, Reject
+from recordgen.shown import Shown
 from recordgen.sources.detect import Detection
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CheckResult(Shown):
     """The result of a check: what a conversion would write.
 
     Attributes:
@@ -34,7 +35,7 @@ class CheckResult:
     lint: Lint | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ConversionResult(CheckResult):
     """The result of a conversion, with the attributes of :class:`CheckResult`.
 

@@ -52,6 +52,7 @@ from recordgen.rows.planned import Group
 from recordgen.runs.heartbeat import Heartbeat
 from recordgen.shards.rows import PlannedRows
 from recordgen.shards.task import ShardResult
+from recordgen.shown import Shown
 
 if TYPE_CHECKING:
     from recordgen.sources.detect import Detection
@@ -67,8 +68,8 @@ STORAGE_THREADS = 32
 _COUNTED = ("read", "duplicates", "merged", "adjusted", "dropped", "existing")
 
 
-@dataclass(frozen=True)
-class StagedPlan:
+@dataclass(frozen=True, repr=False)
+class StagedPlan(Shown):
     """The part of a plan that the launcher needs: sizes, vocabulary, counts, rejects.
 
     Attributes:

@@ -179,8 +179,6 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
     items = list(read_records(some, path, strip=True))
     records = [item for item in items if isinstance(item, Record)]
     rejects = [item for item in items if isinstance(item, Reject)]
-    if rejects and not records:
-        raise _unreadable(rejects[0])
     if not records:
         return None
     rows = [record.fields for record in records]
@@ -204,12 +202,12 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
         if not has_header or record.fields != first
     ]
     if rejects and not data:
-        raise _unreadable(rejects[0])
+        first_reject = rejects[0]
+        raise SourceError(
+            f"{path}:{first_reject.line}: no row below the header is readable: "
+            f"{first_reject.message}"
+        )
     return Head(path, where, rows, header, has_header, data, delimiter=delimiter)
-
-
-def _unreadable(first: Reject) -> SourceError:
-    return SourceError(f"{first.source}:{first.line}: no row is readable: {first.message}")
 
 
 def _read_jsonl(path: str, given: Given) -> Head:
@@ -274,7 +272,10 @@ def _has_header(rows: Sequence[Sequence[str]], given: Given, task: str) -> bool:
     """Return whether the first row is a header. The readers obey this decision."""
     if given.settles_header:
         return given.header != "no"
-    return _is_known(rows[0], rows, task) or given.numbers_names(rows[0])
+    first = rows[0]
+    if _is_known(first, rows, task):
+        return True
+    return given.numbers_names(first) and not any(map(kind_of, first))
 
 
 def _is_known(first: Sequence[str], rows: Sequence[Sequence[str]], task: str) -> bool:

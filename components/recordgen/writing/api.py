@@ -41,6 +41,7 @@ from recordgen.records.example import serialize_example
 from recordgen.runs import lease
 from recordgen.runs.commit import commit, open_run, put_dataset
 from recordgen.runs.staging import STAGING, Staging
+from recordgen.shown import Shown
 from recordgen.standards.croissant import CROISSANT_FILE, croissant_text
 from recordgen.version import __version__
 from recordgen.writing.example_schema import ExampleSchema
@@ -49,8 +50,8 @@ from recordgen.writing.shard_writer import ShardedWriter, WrittenShard, staged_f
 _SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-@dataclass(frozen=True)
-class WriteResult:
+@dataclass(frozen=True, repr=False)
+class WriteResult(Shown):
     """The result of :func:`write`.
 
     Attributes:

@@ -1,0 +1,101 @@
+"""Results of the Python API as text: the summaries that the commands print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from recordgen.console.differences import difference_summary
+from recordgen.console.summaries import (
+    check_summary,
+    class_table,
+    conversion_summary,
+    finding_counts,
+    lint_lines,
+    nouns_of,
+    plan_summary,
+    row_lines,
+    split_table,
+)
+from recordgen.console.terminal import escaped
+from recordgen.errors import RecordgenError
+from recordgen.masking import masked
+from recordgen.report.units import megabytes
+
+if TYPE_CHECKING:
+    from recordgen.dataset.manifest import Dataset
+    from recordgen.lint.run import Lint
+    from recordgen.shown import Shown
+
+# What has the rest of a list, in the place of a command's --json.
+_LISTER = "the result"
+
+_FEATURES_SHOWN = 12
+
+
+def text_of(result: Shown) -> str:
+    """Return the summary of a result, without control characters and without secrets of URLs."""
+    name = type(result).__name__
+    try:
+        return escaped(masked(SUMMARIES[name](result)))
+    except (OSError, RecordgenError) as exc:  # differences are read when they are shown
+        return escaped(masked(f"<{name}: {exc}>"))
+
+
+def dataset_summary(dataset: Dataset) -> str:
+    """Return the summary of a dataset, without the run that wrote it."""
+    nouns = nouns_of(dataset)
+    return "\n".join(
+        [
+            f"{dataset.examples:,} {nouns} ({megabytes(dataset.bytes)}), {dataset.task}",
+            "",
+            *_content_lines(dataset),
+            f"Digest     {dataset.digest[:16]}…",
+        ]
+    )
+
+
+def written_summary(result: Any) -> str:
+    """Return the summary of a :class:`recordgen.WriteResult`."""
+    dataset: Dataset = result.dataset
+    return "\n".join(
+        [
+            f"Wrote {result.output} in {result.seconds:.1f} s: {dataset.examples:,} "
+            f"{nouns_of(dataset)} ({megabytes(dataset.bytes)}) in all splits",
+            "",
+            *_content_lines(dataset),
+            f"Dataset    {result.output}/dataset.json (digest {dataset.digest[:16]}…)",
+            f"Look at it: recordgen inspect {result.output}",
+        ]
+    )
+
+
+def _content_lines(dataset: Dataset) -> list[str]:
+    lines = [*split_table(dataset), "", *class_table(dataset, ".labels has all")]
+    if dataset.features:
+        shown = [
+            f"{name} {spec.dtype}"
+            for name, spec in list(dataset.features.items())[:_FEATURES_SHOWN]
+        ]
+        more = len(dataset.features) - len(shown)
+        lines.append(f"Features   {', '.join(shown)}{f', and {more:,} more' if more else ''}")
+    if dataset.source:
+        lines += row_lines(dataset, ())
+    return [*lines, *finding_counts(dataset.lint)]
+
+
+def _lint_summary(lint: Lint) -> str:
+    return "\n".join(lint_lines(lint, 5, "findings() yields all")) or "Findings   none"
+
+
+#: The function that describes the results of each class.
+SUMMARIES: Mapping[str, Callable[[Any], str]] = {
+    "CheckResult": partial(check_summary, lister=_LISTER),
+    "ConversionResult": conversion_summary,
+    "Dataset": dataset_summary,
+    "Differences": partial(difference_summary, lister=_LISTER),
+    "Lint": _lint_summary,
+    "StagedPlan": partial(plan_summary, lister=_LISTER),
+    "WriteResult": written_summary,
+}

@@ -1,0 +1,109 @@
+"""Warnings of the Python API: what the commands print about rejects and findings."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from types import FrameType
+
+from recordgen.console.summaries import is_worth_naming
+from recordgen.console.terminal import one_line
+from recordgen.errors import RecordgenWarning
+from recordgen.lint.codes import CHECKS
+from recordgen.lint.findings import LintFinding
+from recordgen.lint.run import Lint
+from recordgen.masking import masked
+from recordgen.options import OPTIONS
+from recordgen.rejects import Reject, place_of
+from recordgen.report.units import shortened
+from recordgen.runs.results import CheckResult, ConversionResult
+from recordgen.runs.staging import StagedPlan
+
+# A message may quote a whole row.
+_MESSAGE_SHOWN = 400
+
+_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]+)(?:[ =](\w+))?")
+
+
+def warn_about(result: CheckResult | StagedPlan) -> None:
+    """Warn once for each code of rejects and findings, at the user's line."""
+    for text in _texts(result):
+        _warn(one_line(masked(text)))
+
+
+def _texts(result: CheckResult | StagedPlan) -> Iterator[str]:
+    if isinstance(result, StagedPlan):
+        yield from _about_rejects(result.rejects, "the plan's rejects")
+        yield from map(in_python, result.vocabulary.warnings)
+        return
+    files = f"{result.output}/" if isinstance(result, ConversionResult) else ""
+    rejects = f"{files}rejects.jsonl" if files else "the result's rejects"
+    yield from _about_rejects(result.rejects, rejects)
+    known: set[str] = set()
+    if (lint := result.lint) is not None:
+        yield from _about_findings(
+            lint, f"{files}lint.jsonl" if files else "the result's lint.findings()"
+        )
+        known = {item.message for item in lint.about_all}
+    yield from (in_python(text) for text in result.dataset.warnings if text not in known)
+
+
+def _about_rejects(rejects: Sequence[Reject], where: str) -> Iterator[str]:
+    first = {item.code: item for item in reversed(rejects)}
+    for code, count in sorted(Counter(item.code for item in rejects).items()):
+        place = _place(first[code])
+        yield f"{code}: {_number(count, 'rejected row')}. First: {place}. All: {where}"
+
+
+def _about_findings(lint: Lint, where: str) -> Iterator[str]:
+    for item in lint.first(1):
+        remedy = f"ignore={item.code!r} skips this check"
+        if known := CHECKS[item.code].remedy:
+            remedy = f"{in_python(known)}; {remedy}"
+        yield (
+            f"{item.code}: {_number(lint.counts[item.code], item.level)}. First: {_place(item)}. "
+            f"Remedy: {remedy}. All: {where}"
+        )
+
+
+def _place(item: Reject | LintFinding) -> str:
+    """Return ``file:line: message [uri]``; only the message if the whole dataset is concerned."""
+    where = f"{place_of(item.source, item.line, item.uri)}: " if item.source else ""
+    uri = f" [{item.uri}]" if is_worth_naming(item) else ""
+    return f"{where}{in_python(shortened(item.message, _MESSAGE_SHOWN))}{uri}"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def in_python(text: str) -> str:
+    """Return a text for commands with their options as keywords.
+
+    ``--split-by content keeps copies together`` → ``split_by='content' keeps copies together``
+    """
+    return _FLAG.sub(_keyword, text)
+
+
+def _keyword(found: re.Match[str]) -> str:
+    name, value = found[1].replace("-", "_"), found[2]
+    if name not in OPTIONS:
+        return found[0]
+    if value in (OPTIONS[name].choices or ()):
+        return f"{name}={value!r}"
+    return found[0].replace(f"--{found[1]}", name, 1)
+
+
+def _warn(text: str) -> None:
+    """Warn at the line that called the package."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and _is_ours(frame):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, RecordgenWarning, stacklevel=level)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == __package__.partition(".")[0]

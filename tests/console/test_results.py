@@ -1,0 +1,126 @@
+"""Results in Python: ``print`` and notebooks show the summaries of the commands."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from recordgen.console.results import SUMMARIES
+from recordgen.shown import Shown
+
+pytestmark = pytest.mark.once
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+CLASSES = ("cat", "<b>&\x1b[2J")
+
+SOME_REJECTS: dict[str, Any] = {"max_reject_fraction": 1.0}
+
+
+@pytest.fixture
+def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
+    """An import file with 25 bad rows, and a class whose name is HTML with control characters."""
+    rows = [f"{path},{CLASSES[n % 2]}" for n, path in enumerate(make_images(8))]
+    return make_csv([*rows, *(f"TRAIN,nowhere{n}.jpg,cat" for n in range(25))])
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str], as_loud_as_before: None) -> Callable[..., str]:
+    """Return a function that runs a command and returns its stdout, without times."""
+
+    def run(*words: str) -> str:
+        main(words)
+        return timeless(capsys.readouterr().out.rstrip("\n"))
+
+    return run
+
+
+def timeless(text: str) -> str:
+    return re.sub(r"in [\d.]+ s, [\d,]+ ", "", text)
+
+
+def test_results_are_what_the_commands_print(
+    source: str, tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    """A result is the text of its command; hints name the result instead of ``--json``."""
+    out = str(tmp_path / "out")
+    flag = "--max-reject-fraction=1"
+    converted = recordgen.convert(source, out, **SOME_REJECTS)
+    checked = recordgen.check(source, **SOME_REJECTS)
+    planned = recordgen.plan(source, **SOME_REJECTS)
+    compared = recordgen.diff(out, out)
+    assert timeless(repr(converted)) == printed("convert", source, out, "--overwrite", flag, "-q")
+    shown = printed("check", source, flag, "-q")
+    assert "… and 5 more (--json lists all)" in shown
+    assert timeless(repr(checked)) == shown.replace("--json lists", "the result lists")
+    shown = printed("convert", source, out, "--dry-run", flag, "-q").replace("--json", "the result")
+    assert repr(planned) == shown.replace(f" to {out};", ";")
+    assert repr(compared) == printed("diff", out, out).replace("--json", "the result")
+
+
+def results(source: str, folder: Path) -> dict[str, Any]:
+    converted = recordgen.convert(source, folder / "out", **SOME_REJECTS)
+    found = [
+        converted,
+        converted.lint,
+        recordgen.check(source, **SOME_REJECTS),
+        recordgen.plan(source, **SOME_REJECTS),
+        recordgen.read_dataset(folder / "out"),
+        recordgen.diff(folder / "out", folder / "out"),
+        recordgen.write([{"<i>": [n], "y": 1} for n in range(9)], folder / "written"),
+    ]
+    return {type(item).__name__: item for item in found}
+
+
+def test_every_result_is_short_text_and_escaped_html(source: str, tmp_path: Path) -> None:
+    """No result prints its rows; HTML of a notebook is the same text, escaped."""
+    found = results(source, tmp_path)
+    assert set(found) == set(SUMMARIES) == shown_classes(Shown)
+    for name, result in found.items():
+        text, page = repr(result), result._repr_html_()
+        assert str(result) == text
+        assert text.count("\n") < 60, name
+        assert CLASSES[1] not in text  # the escape character is text
+        inner = page.removeprefix("<pre>").removesuffix("</pre>")
+        assert "<" not in inner
+        assert html.unescape(inner) == text
+    for words in ("8 images", "train", "<b>&\\u001b[2J", "missing_file 25"):
+        assert words in repr(found["Dataset"])
+    assert "<i> int64, y int64" in repr(found["WriteResult"])
+
+
+def shown_classes(base: type) -> set[str]:
+    own = {base.__name__} - {"Shown"}
+    return own.union(*map(shown_classes, base.__subclasses__()))
+
+
+def test_fields_stay(source: str, tmp_path: Path) -> None:
+    """A result is still a frozen dataclass with all of its fields."""
+    result = recordgen.convert(source, tmp_path / "out", **SOME_REJECTS)
+    assert len(result.rejects) == result.dataset.rows.rejects == 25
+    assert {"dataset", "rejects", "lint", "output"} <= {item.name for item in fields(result)}
+    assert result.dataset == recordgen.read_dataset(result.output)
+    with pytest.raises(FrozenInstanceError):
+        result.output = "elsewhere"  # type: ignore[misc]
+
+
+def test_differences_without_their_files(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Rows of tables are read when they are shown; if they are gone, so says the text."""
+    for name, rows in (("old", ("1,a", "2,b")), ("new", ("1,a", "3,b"))):
+        source = make_csv(("size,kind", *rows), f"{name}.csv")
+        recordgen.convert(source, tmp_path / name, task="tabular", target_column="kind")
+    found = recordgen.diff(tmp_path / "old", tmp_path / "new")
+    assert "Added      1" in repr(found)
+    shutil.rmtree(tmp_path / "new")
+    assert repr(found).startswith("<Differences: ")
+    assert len(found.added) == 1

@@ -1,0 +1,228 @@
+"""Warnings and progress of the Python API, which the commands print themselves."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from recordgen.console.progress_bar import ProgressBar
+from recordgen.console.waiting import ProgressLine, progress_for
+from recordgen.console.warned import in_python
+from recordgen.conversion.api import convert_files
+from recordgen.flow.in_process import InProcess
+from recordgen.options import ConvertOptions
+from recordgen.sources.import_file import ImportFile
+
+pytestmark = pytest.mark.once
+
+MakeImages = Callable[[int], list[Path]]
+Found = list[warnings.WarningMessage]
+
+SOME_REJECTS: dict[str, Any] = {"max_reject_fraction": 1.0}
+
+
+@pytest.fixture
+def rows(make_images: MakeImages) -> list[str]:
+    """Two missing files, a bad ML_USE, and an image that is in train and, copied, in test."""
+    images = make_images(4)
+    copy = images[0].with_name("copy.jpg")
+    shutil.copy(images[0], copy)
+    good = [f"TRAIN,{path},cat" for path in images]
+    return [*good, f"TEST,{copy},cat", "TRAIN,no.jpg,cat", "TRAIN,nor.jpg,cat", "TRIAN,a.jpg,cat"]
+
+
+@pytest.fixture
+def source(rows: list[str], make_csv: Callable[..., str]) -> str:
+    return make_csv(rows)
+
+
+@pytest.fixture
+def caught() -> Iterator[Found]:
+    """All warnings of a test, each as often as it is given."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield found
+
+
+def by_code(found: Found) -> dict[str, str]:
+    texts = {str(item.message).partition(":")[0]: str(item.message) for item in found}
+    assert len(texts) == len(found), "a code has several warnings"
+    assert {item.category for item in found} <= {recordgen.RecordgenWarning}
+    return texts
+
+
+def test_a_warning_for_each_code(source: str, tmp_path: Path, caught: Found) -> None:
+    """Count, first row, remedy and the file with all; at the line of the user."""
+    out = tmp_path / "out"
+    recordgen.convert(source, out, **SOME_REJECTS)
+    line = inspect.stack()[0].lineno - 1
+    assert {(item.filename, item.lineno) for item in caught} == {(__file__, line)}
+    texts = by_code(caught)
+    assert {"missing_file", "unknown_ml_use", "LEAK", "FEW_EXAMPLES", "NO_EVAL"} <= set(texts)
+    assert texts["missing_file"].startswith(
+        f"missing_file: 2 rejected rows. First: {source}:6: no such file: {tmp_path}/no.jpg"
+    )
+    assert f"1 rejected row. First: {source}:8: " in texts["unknown_ml_use"]
+    assert texts["unknown_ml_use"].endswith(f". All: {out}/rejects.jsonl")
+    assert f": 1 error. First: {source}:" in texts["LEAK"]
+    assert "Remedy: split_by='content' keeps copies" in texts["LEAK"]
+    assert texts["LEAK"].endswith(f"; ignore='LEAK' skips this check. All: {out}/lint.jsonl")
+    assert "First: 1 labels have fewer than 10 images: 'cat'" in texts["FEW_EXAMPLES"]
+    for file in ("rejects.jsonl", "lint.jsonl"):
+        assert (out / file).exists()
+
+
+def test_checks_and_plans_warn(source: str, caught: Found) -> None:
+    """A check warns of the same codes; a plan of those that rows alone show."""
+    result = recordgen.check(source)
+    texts = by_code(caught)
+    assert result.lint is not None
+    assert set(texts) == {item.code for item in result.rejects} | set(result.lint.counts)
+    assert texts["LEAK"].endswith("All: the result's lint.findings()")
+    caught.clear()
+    planned = recordgen.plan(source)
+    assert set(by_code(caught)) == {item.code for item in planned.rejects}
+    assert {item.filename for item in caught} == {__file__}
+
+
+def test_data_frames_warn_at_the_line_of_the_user(
+    rows: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Found
+) -> None:
+    """The accessor is not the user's line, and a row of a frame is named by its place."""
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame([row.split(",") for row in rows], columns=["split", "image_uri", "label"])
+    frame.tensorflow.to_tfrecord(output_dir="out", **SOME_REJECTS)
+    line = inspect.stack()[0].lineno - 1
+    assert {(item.filename, item.lineno) for item in caught} == {(__file__, line)}
+    assert "First: DataFrame:6: no such file" in by_code(caught)["missing_file"]
+
+
+def test_codes_can_be_ignored(source: str, tmp_path: Path, caught: Found) -> None:
+    """A filter hides one code, and the options of its warning turn its check off."""
+    warnings.filterwarnings("ignore", "LEAK", recordgen.RecordgenWarning)
+    recordgen.convert(source, tmp_path / "out", ignore="NO_EVAL", **SOME_REJECTS)
+    assert {"FEW_EXAMPLES", "missing_file"} <= set(by_code(caught))
+    assert not {"LEAK", "NO_EVAL"} & set(by_code(caught))
+
+
+def test_warnings_without_a_code(
+    make_images: MakeImages, make_csv: Callable[..., str], caught: Found
+) -> None:
+    """Warnings that no check gives are given as they are, with options as keywords."""
+    one, other = make_images(2)
+    source = make_csv([f"TRAIN,{one},1", f"TRAIN,{other},70000000"])
+    expected = "too sparse to keep; they are numbered as text (labels='integer' keeps them)"
+    for run in (recordgen.check, recordgen.plan):
+        caught.clear()
+        run(source)
+        assert [item for item in caught if str(item.message).endswith(expected)]
+
+
+def test_commands_and_pipelines_do_not_warn(
+    source: str, tmp_path: Path, caught: Found, as_loud_as_before: None
+) -> None:
+    """Commands print the same in their summary; steps of pipelines log."""
+    flags = ("--max-reject-fraction=1", "-q")
+    assert main(["convert", source, str(tmp_path / "out"), *flags]) == 0
+    assert main(["check", source, *flags]) == 1  # it found the leak
+    assert main(["convert", source, str(tmp_path / "none"), "--dry-run", *flags]) == 0
+    options = ConvertOptions(**SOME_REJECTS)
+    convert_files([ImportFile(source)], str(tmp_path / "step"), options, new_carrier=InProcess)
+    assert not caught
+
+
+def test_secrets_and_controls_are_not_shown(
+    make_images: MakeImages, make_csv: Callable[..., str], caught: Found
+) -> None:
+    """Data cannot clear a screen or show a token through a warning."""
+    [path] = make_images(1)
+    lines = [f"TRAIN,{path},cat", "TRAIN,https://a.org/1.jpg?token=hush\x1b[2J,cat"]
+    recordgen.check(make_csv(lines))
+    assert "not_allowed" in by_code(caught)
+    assert not any("hush" in str(it.message) or "\x1b" in str(it.message) for it in caught)
+
+
+# a text for commands, the same for Python
+TEXTS = [
+    ("--split-by content keeps copies", "split_by='content' keeps copies"),
+    (
+        "give --target-column price, or --task=tabular",
+        "give target_column price, or task='tabular'",
+    ),
+    ("use --seed and --nonsense here", "use seed and --nonsense here"),
+    ("a – b -- c, runs--seed/1.jpg", "a – b -- c, runs--seed/1.jpg"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), TEXTS)
+def test_options_are_keywords(text: str, expected: str) -> None:
+    assert in_python(text) == expected
+
+
+# --- progress -----------------------------------------------------------------------------------
+
+
+class Screen:
+    """A notebook's output: the texts that one display has had."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def display(self, data: dict[str, str], *, raw: bool, display_id: bool) -> Screen:
+        assert (raw, display_id, self.texts) == (True, True, [])
+        self.update(data, raw=True)
+        return self
+
+    def update(self, data: dict[str, str], *, raw: bool) -> None:
+        [(kind, text)] = data.items()
+        assert (kind, raw) == ("text/plain", True)
+        self.texts.append(text)
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """Make this process look like the kernel of a notebook."""
+    found = Screen()
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    display = SimpleNamespace(display=found.display)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    return found
+
+
+def test_progress_in_a_notebook(source: str, tmp_path: Path, screen: Screen) -> None:
+    """One line changes until all is done; without ipywidgets, and for each function."""
+    recordgen.convert(source, tmp_path / "out", **SOME_REJECTS)
+    assert screen.texts[0] == "Reading and planning rows"
+    assert screen.texts[-1].startswith("5 of 5 images (100%), ")
+    for run in (recordgen.check, recordgen.plan):
+        screen.texts.clear()
+        run(source)
+        assert screen.texts
+
+
+def test_progress_only_where_a_person_waits(
+    source: str, screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No line for ``None``, in other threads, in pipelines, or where nobody sees it."""
+    recordgen.plan(source, progress=None)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(progress_for, "auto").result() is None
+    assert not screen.texts
+    assert isinstance(progress_for("auto"), ProgressLine)
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert progress_for("auto") is None  # stderr is no terminal
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: True))
+    assert isinstance(progress_for("auto"), ProgressBar)
