@@ -135,9 +135,16 @@ COLUMNS = [
     (["1", "+7"], "bytes"),
     (["1", "0x10"], "bytes"),
     (["1", "1_000"], "bytes"),
-    (["1.5", "nan"], "bytes"),
+    (["1.5", "nan"], "float32"),
     (["1.5", "inf"], "bytes"),
-    (["1", "NA"], "bytes"),
+    (["1", "NA"], "int64"),
+    (["?", "1", "2"], "int64"),
+    ([" - ", ".5", "Null", "N/A", "None", "."], "float32"),
+    (["NA", "?"], "bytes"),
+    (["NA", "x", "1"], "bytes"),
+    (["NA", "007"], "bytes"),
+    (["1", "5%"], "bytes"),
+    (["1", '"0,5"'], "bytes"),
     (["2026-11-21", "1"], "bytes"),
     (["true", "false"], "bytes"),
     (["", ""], "bytes"),
@@ -208,7 +215,7 @@ def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
         sources = [write(folder / "a.csv", first), write(folder / "b.csv", second)]
         dataset = recordgen.convert(sources, folder / "out", task="tabular").dataset
         assert dataset.rows.read == dataset.examples == 2
-        assert dataset.features["id"] == FeatureSpec("int64", -1)
+        assert dataset.features["id"] == FeatureSpec("int64")
     for other in ("job,id\nsmith,2\n", "number,trade\n2,smith\n", "a,b,c\n1,2,3\n"):
         with pytest.raises(SourceError, match=r"1\.csv:1: the first line is neither the header"):
             columns_of(first, other, tmp_path=tmp_path)
@@ -443,6 +450,8 @@ def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...
     assert framed(made.records).to_pylist() == [b"".join(frame((record,))) for record in expected]
 
 
+MISSING = object()
+
 # a column's type, a field, its number; None if it is refused
 FIELDS = [
     ("int64", "007", 7),
@@ -452,16 +461,19 @@ FIELDS = [
     ("int64", "7.0", None),
     ("int64", "9223372036854775808", None),
     ("int64", "٣", None),
+    ("int64", "NA", MISSING),
+    ("int64", " ? ", MISSING),
     ("float32", "+1.5", 1.5),
     ("float32", "1e39", None),
-    ("float32", "nan", None),
+    ("float32", "nan", MISSING),
+    ("float32", "-", MISSING),
     ("float32", "inf", None),
     ("float32", "1_0", None),
 ]
 
 
 @pytest.mark.parametrize(("dtype", "text", "number"), FIELDS)
-def test_numbers_of_given_types(dtype: str, text: str, number: float | None) -> None:
+def test_numbers_of_given_types(dtype: str, text: str, number: Any) -> None:
     """A field that is not a number is refused, in its row only, alone and among numbers."""
     table = Table((Column.of("a", dtype), Column.of("b", "bytes")))
     for lines in ([f"{text},x"], ["1,x", f"{text},x", ",x"]):
@@ -473,7 +485,8 @@ def test_numbers_of_given_types(dtype: str, text: str, number: float | None) -> 
             assert message.startswith("column 'a' must be a")
             assert len(made.records) == len(lines) - 1
         else:
-            assert parse_example(made.records[at].as_py())["a"] == [number]
+            expected = [] if number is MISSING else [number]
+            assert parse_example(made.records[at].as_py()).get("a", []) == expected
 
 
 FIELD_TEXT = st.text(st.sampled_from(" +-.0123456789eExinfa_٣"), max_size=24) | st.one_of(
@@ -702,6 +715,8 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
             "digits": ["1", "2", "3"],
             "n": [1, 2, 3],
             "gaps": [1.0, None, 3.0],
+            "nullable": pd.array([1, None, 3], dtype="Int64"),
+            "marked": [1, "?", 3],
             "rare": pd.arrays.SparseArray([0, 0, 7]),
             "whole": [1.0, 2.0, 3.0],
             "x": [0.1, None, 1e-7],
@@ -713,14 +728,15 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
     result = recordgen.convert(frame, tmp_path / "out", task="tabular", target_column="y")
     dtypes = {name: spec.dtype for name, spec in result.dataset.features.items()}
     assert dtypes == {
-        "zip": "bytes", "digits": "bytes", "n": "int64", "gaps": "int64", "rare": "int64",
+        "zip": "bytes", "digits": "bytes", "n": "int64", "gaps": "float32",
+        "nullable": "int64", "marked": "int64", "rare": "int64",
         "whole": "float32", "x": "float32",
         "flag": "bytes", "kind": "bytes", "y": "int64",
     }  # fmt: skip
     found = {item["n"][0]: item for item in stored(tmp_path / "out")}
     assert found[1] == {
-        "zip": [b"00123"], "digits": [b"1"], "n": [1], "gaps": [1], "rare": [0], "whole": [1.0],
-        "x": [pytest.approx(0.1)],
+        "zip": [b"00123"], "digits": [b"1"], "n": [1], "gaps": [1.0], "nullable": [1],
+        "marked": [1], "rare": [0], "whole": [1.0], "x": [pytest.approx(0.1)],
         "flag": [b"True"], "kind": [b"a"], "y": [1],
     }  # fmt: skip
     assert found[2].keys() == {"zip", "digits", "n", "rare", "whole", "flag", "kind", "y"}

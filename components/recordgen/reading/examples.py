@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -15,7 +15,7 @@ from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import check_first, first_record
 from recordgen.reading.naming import Search, naming_records
 from recordgen.reading.options import RecordOptions, decode_options
-from recordgen.reading.parsing import DTYPES, parsed_as
+from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, with_gaps
 from recordgen.reading.plan import plan_records
 from recordgen.reading.records import batches, finished
 from recordgen.reading.shards import ShardSet, find_shards
@@ -90,6 +90,7 @@ def read_features(
         raise UsageError("map_batch and drop_remainder need a batch_size")
     plan = plan_records(shards, decoded)
     specs = _specs(shards, feature_spec)
+    floats = _with_gaps(shards) if feature_spec is None else ()
     stored = {name: _stored(spec) for name, spec in specs.items()}
     if any(name.endswith("/label") for name in specs):
         shards.check_numbers()
@@ -103,7 +104,7 @@ def read_features(
 
     @as_written
     def parse(records: tf.Tensor) -> dict[str, Any]:
-        parsed = tf.io.parse_example(records, stored)
+        parsed = as_floats(tf.io.parse_example(records, stored), floats)
         return {name: _restored(parsed[name], spec) for name, spec in specs.items()}
 
     keep = None
@@ -115,6 +116,20 @@ def read_features(
 
     made = finished(batches(plan, decoded, keep, parse), plan, decoded, batched=not single)
     return naming_records(made, Search(plan.files, lambda: (keep, parse)))
+
+
+def _with_gaps(shards: ShardSet) -> Collection[str]:
+    """Return the whole numbers that become floats. Raises: UsageError: some would lose digits."""
+    if shards.dataset is None:
+        return ()
+    found = with_gaps(shards.dataset.features)
+    if lost := sorted(found.intersection(shards.dataset.inexact)):
+        raise UsageError(
+            f"feature {lost[0]!r} is missing in some examples and has whole numbers that float32 "
+            f"cannot hold, so it is not read as float with NaN; give feature_spec={{…}} with a "
+            f"default_value for it"
+        )
+    return found
 
 
 def _stored(spec: Any) -> Any:
