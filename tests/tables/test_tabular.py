@@ -281,7 +281,15 @@ def test_another_header_is_no_row(tmp_path: Path) -> None:
 HEADERS = [
     (",a\n0,1\n", r"column 1 has no name.*index=False"),
     ("a,b,a\n", "two columns are named 'a'"),
-    ("1,2.5\n3,4\n", "begins with a header that names its columns"),
+    ("1,2.5\n3,4\n", "'1' is a number .*--header no.*--target-column 2.*--header yes"),
+    ("5.1,3.5,Iris-setosa\n4.9,3.0,Iris-setosa\n", "'5.1' is a number"),
+    ("M,0.455,15\nF,0.53,7\n", "'0.455' is a number"),
+    ("id,2019,2020\na,1,2\n", "'2019' is a number"),
+    ("p,x,s\ne,x,s\np,x,y\n", "'p' is like the values below it"),
+    ("x,y,x\nx,y,z\n", "'x' is like the values below it"),
+    ("2026-01-01,EUR\n2026-01-02,USD\n", "'2026-01-01' is like"),
+    ("a1,b1,Rome\na2,b7,Paris\n", "'a1' is like the values below it"),
+    ("ann@x.org,Ann\nbob@x.org,Bob\n", "'ann@x.org' is like"),
     ("a;b\n1;2;3\n", "fields must be separated by commas"),
     ("\n,,\n", "this table is empty"),
     ('{"a": 1, "b": 2}\n', "1: this line is JSON, but the file is read as CSV"),
@@ -296,6 +304,53 @@ HEADERS = [
 def test_a_header_names_features(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=message):
         columns_of(text, tmp_path=tmp_path)
+
+
+# a first line that is a header, and its rows
+REAL_HEADERS = [
+    "x1,x2,y\n1,2,3\n",
+    "day,2026-01-01x\nMon,5\n",
+    "Na,Mg,type\n1.5,2.5,a\n",
+    "name,city\nAnn,Rome\nBob,Rome\n",
+    "text,label\nGood and cheap.,pos\nBad.,neg\n",
+    "1/22/20,1/23/20\n5,7\n",
+    "V1,V2\n",
+]
+
+
+@pytest.mark.parametrize("text", REAL_HEADERS)
+def test_names_are_no_row(text: str, tmp_path: Path) -> None:
+    assert columns_of(text, tmp_path=tmp_path).names == text.splitlines()[0].split(",")
+
+
+IRIS = "5.1,3.5,setosa\n4.9,3.0,setosa\n7.0,3.2,versicolor\n"
+
+
+def test_a_table_without_a_header(tmp_path: Path) -> None:
+    """All lines are rows, also one that equals the names of the columns, which are numbers."""
+    source = write(tmp_path / "iris.data.csv", IRIS)
+    options: dict[str, Any] = {"task": "tabular", "target_column": "3", "header": "no"}
+    result = recordgen.convert(source, tmp_path / "out", **options)
+    assert (result.dataset.examples, result.dataset.labels) == (3, ("setosa", "versicolor"))
+    assert [sorted(item) for item in stored(tmp_path / "out")] == [["1", "2", "3"]] * 3
+    assert sorted(item["1"][0] for item in stored(tmp_path / "out")) == pytest.approx([4.9, 5.1, 7])
+    found = detect([ImportFile(source)], ConvertOptions(**options))
+    assert found.header is False
+    assert Table.from_json(found.options.table).is_bare
+    more = write(tmp_path / "more.csv", "1,2,3\n1,2,3\n\n6.3,3.3,setosa\n")
+    assert recordgen.check([source, more], **options).dataset.examples == 6
+    other = write(tmp_path / "other.csv", "6.3,3.3\n")
+    with pytest.raises(SourceError, match=r"other\.csv:1: .* 3 fields"):
+        recordgen.check([source, other], **options)
+    with pytest.raises(UsageError, match="no column '4', only 1, 2, 3"):
+        recordgen.check(source, **{**options, "target_column": "4"})
+
+
+def test_a_line_of_numbers_may_be_the_header(tmp_path: Path) -> None:
+    years = "id,2019,2020\na,1,2\nb,3,4\n"
+    table = columns_of(years, tmp_path=tmp_path, header="yes", target_column="2020")
+    assert (table.names, table.target) == (["id", "2019", "2020"], "2020")
+    assert columns_of("1,2\n1,2\n", tmp_path=tmp_path, header="yes").names == ["1", "2"]
 
 
 def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:

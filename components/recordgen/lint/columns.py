@@ -15,16 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.lint.findings import Rows
-from recordgen.records.number_texts import NUMBER
+from recordgen.records.number_texts import DATE, NUMBER
 
 # Arrow's stubs, where there are any, differ from version to version.
 Values: TypeAlias = Any  # pa.Array of int64, float or string
-
-#: Dates, with or without a time.
-DATE = (
-    r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4})"
-    r"([T ][0-9]{1,2}:.*)?$"
-)
 
 #: Patterns of texts that are not words, by their name in messages.
 KINDS = {"numbers": NUMBER, "dates": DATE}

@@ -1,4 +1,4 @@
-"""Texts of numbers in tables: as programs write them, as people do, and in place of a number."""
+"""Texts of numbers and dates in tables, as programs and people write them, and their markers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from collections.abc import Mapping
 
 #: Numbers as people and programs write them, for Arrow's regular expressions.
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+#: Dates, with or without a time.
+DATE = (
+    r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4})"
+    r"([T ][0-9]{1,2}:.*)?$"
+)
 
 #: Texts in lower case that mean a missing value among numbers: pandas' ``na_values``, and the
 #: markers of UCI, SAS and Stata, the World Bank, and dumps of databases.

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_
 from recordgen.sources.header import NOWHERE, SPLIT_COLUMNS, Given, column_name, no_column
 from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import without_headers
+from recordgen.sources.table_header import names_of
 from recordgen.tables.arrow import (
     are_markers,
     decimals,
@@ -76,14 +77,15 @@ _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 
 
 def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
-    """Return the columns of import files; the first file begins with a header.
+    """Return the columns of import files; the first file begins with a header, or none does.
 
     Raises:
         SourceError: a file is missing or unreadable, or begins with a different header.
         UsageError: the columns contradict the options.
     """
-    header, stats = _read_all(files)
-    return decide_table(header, stats, options, schema_types(header, options))
+    header, stats = _read_all(files, options)
+    table = decide_table(header, stats, options, schema_types(header, options))
+    return replace(table, is_bare=options.header == "no")
 
 
 def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str, str]:
@@ -116,7 +118,9 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
     return types
 
 
-def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_ColumnStats]]:
+def _read_all(
+    files: Sequence[ImportFile], options: ConvertOptions
+) -> tuple[list[str], list[_ColumnStats]]:
     header: list[str] = []
     stats: list[_ColumnStats] = []
     for file in files:
@@ -125,49 +129,39 @@ def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_ColumnStats
             first, rest = _first_record(blocks)
             if first is None:
                 continue
+            where = f"{file.path}:{first.line}"
             if isinstance(first, Reject):
                 if not header:
-                    raise SourceError(
-                        f"{file.path}:{first.line}: cannot read the header: {first.message}"
-                    )
+                    raise SourceError(f"{where}: cannot read the header: {first.message}")
             elif not header:
-                where = f"{file.path}:{first.line}"
-                if len(first.fields) == 1 and "," in first.fields[0]:
-                    raise SourceError(
-                        f"{where}: the whole line is quoted as one field; remove the quotes around "
-                        f"the lines"
-                    )
-                header = check_header(first.fields, where)
+                rest += islice(blocks, 1)
+                header = names_of(first, rest, where, options)
                 stats = [_ColumnStats() for _ in header]
+            elif options.header == "no":
+                _check_width(first, header, where)
             elif first.fields != header:
                 _check_first_row(first, header, stats, file.path)
                 rest.append(first)
-            # The reader of the rows reports repeated headers, so they are not collected here.
-            rows = without_headers(chain(rest, blocks), header, file.path, Adjustments())
+            rows: Iterator[Item] = chain(rest, blocks)
+            if options.header == "no":
+                rows = chain([first], rows)
+            else:
+                # The reader of the rows reports repeated headers, so they are not collected here.
+                rows = without_headers(rows, header, file.path, Adjustments())
             _add_records(rows, stats)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
     return header, stats
 
 
-def check_header(fields: Sequence[str], where: str) -> list[str]:
-    """Return the names of columns. Raises: SourceError: they cannot be names of features."""
-    names = list(fields)
-    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
-        raise SourceError(f"{where}: fields must be separated by commas")
-    if "" in names:
+def _check_width(first: Record, names: Sequence[str], where: str) -> None:
+    """Check that a file without a header has the columns of the first file."""
+    if len(first.fields) != len(names):
         raise SourceError(
-            f"{where}: column {names.index('') + 1} has no name; a table begins with a header that "
-            f"names each column (if it is the index of pandas, write to_csv(…, index=False))"
+            f"{where}: the first line of the first file has {len(names)} fields (got "
+            f"{len(first.fields)}: {first.text!r:.200}); convert tables with other columns "
+            f"separately"
         )
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise SourceError(f"{where}: two columns are named {twice!r}; rename one")
-    if all(is_number(name) for name in names):
-        raise SourceError(
-            f"{where}: a table begins with a header that names its columns (got {','.join(names)})"
-        )
-    return names
 
 
 def _check_first_row(

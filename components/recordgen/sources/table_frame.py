@@ -20,12 +20,12 @@ from recordgen.sources.csv_records import TOO_LONG, Record
 from recordgen.sources.dataframe import SOURCE, as_before_gaps, frame_cells, single_text
 from recordgen.sources.table_columns import (
     MAX_CLASSES,
-    check_header,
     column_stats,
     decide_table,
     schema_types,
 )
 from recordgen.sources.table_csv import lines_of
+from recordgen.sources.table_header import check_header
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line
 

@@ -72,6 +72,7 @@ class Table:
         has_gaps: rows may lack the target, which is one of several classes.
         group: the column of groups that share a split, or None.
         target_kind: why whole numbers of the target were taken for classes or not, if in doubt.
+        is_bare: the import files have no header; the columns are named by number, from 1.
         markers: for each column of numbers, which texts were read as missing, and how many.
     """
 
@@ -85,6 +86,7 @@ class Table:
     group: str | None = None
     target_kind: str = ""
     markers: tuple[str, ...] = ()
+    is_bare: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -170,7 +172,7 @@ class Table:
         """Return inferred columns as one line of JSON."""
         values = asdict(self)
         values["columns"] = [[column.name, column.dtype] for column in self.columns]
-        for name in ("has_gaps", "group", "target_kind", "markers"):
+        for name in ("has_gaps", "group", "target_kind", "markers", "is_bare"):
             if not values[name]:
                 del values[name]  # as earlier versions wrote tables
         return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
