@@ -132,10 +132,10 @@ def _of_two(random: Random, columns: Mapping[str, Any]) -> Any:
 FAULTS: Mapping[str, tuple[str, Fault]] = {
     "one value": ("CONSTANT", lambda _, columns: np.full(len(columns["id"]), 7)),
     "no value": ("CONSTANT", lambda _, columns: np.full(len(columns["id"]), "")),
-    "one word among numbers": ("MIXED_TYPES", _with(0, "n/a", "size")),
+    "one word among numbers": ("MIXED_TYPES", _with(0, "old", "size")),
     "words in 1 %": ("MIXED_TYPES", _with(0.01, "unknown", "size")),
-    "words in 8 %": ("MIXED_TYPES", _with(0.08, "?", "age")),
-    "words in 15 %": ("MIXED_TYPES", _with(0.15, "?", "age")),
+    "words in 8 %": ("MIXED_TYPES", _with(0.08, "young", "age")),
+    "words in 15 %": ("MIXED_TYPES", _with(0.15, "young", "age")),
     "one word among dates": ("MIXED_TYPES", _with(0, "today", "day")),
     "target in other words": ("GIVE_AWAY", _copied(0)),
     "target, 0.2 % noise": ("GIVE_AWAY", _copied(0.002)),

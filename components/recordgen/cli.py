@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import re
 import sys
 import time
@@ -58,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> int:
+    args = None
     try:
         args = _parse(arguments)
         args.beam_args = beam_args
@@ -66,18 +66,17 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
         return args.run(args)
     except RecordgenError as exc:
         if not isinstance(exc, UsageError):
-            _offer_resume(arguments)
+            _offer_resume(args)
         logs.failed(exc, exc.exit_code, traceback=debug)
         return exc.exit_code
     except KeyboardInterrupt as exc:
-        _offer_resume(arguments)
+        _offer_resume(args)
         return logs.interrupted(exc, stopped_by(), traceback=debug)
     except BrokenPipeError:
-        # The reader of stdout is gone: redirect stdout for the final flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        terminal.drop_output()  # its reader is gone
         return 1
     except Exception:  # a bug: keep its traceback
-        _offer_resume(arguments)
+        _offer_resume(args)
         raise
 
 
@@ -86,12 +85,11 @@ def exit_main() -> NoReturn:
     exit_now(main())
 
 
-def _offer_resume(arguments: Sequence[str]) -> None:
+def _offer_resume(args: argparse.Namespace | None) -> None:
     """Suggest --resume if the conversion that just ended left finished shards."""
     from recordgen.runs.commit import count_unfinished
 
-    args = build_parser().parse_args(arguments)
-    if args.command != "convert":
+    if args is None or args.command != "convert":
         return
     # Storage itself may have failed, after all its retries.
     with storage.without_retries(), suppress(RecordgenError, OSError):
@@ -273,7 +271,8 @@ def _diff(args: argparse.Namespace) -> int:
 
         write_page(found, args.html)
     if args.json:
-        sys.stdout.writelines(map(terminal.escaped, found.json_pieces()))
+        with terminal.output():
+            sys.stdout.writelines(map(terminal.escaped, found.json_pieces()))
     else:
         terminal.show(difference_summary(found))
         if args.html is not None:
@@ -316,7 +315,7 @@ def _print_written(args: argparse.Namespace, what: str, path: str) -> int:
 
 
 def _print_json(value: object) -> None:
-    print(terminal.escaped(json.dumps(masked_json(value), indent=2, ensure_ascii=False)))
+    terminal.put(terminal.escaped(json.dumps(masked_json(value), indent=2, ensure_ascii=False)))
 
 
 # --- arguments --------------------------------------------------------------------------------
@@ -324,6 +323,12 @@ def _print_json(value: object) -> None:
 
 class _Parser(argparse.ArgumentParser):
     """A parser that reports errors as all others: in one line, in the requested log format."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file in (None, sys.stdout):
+            terminal.put(message, end="")
+        else:
+            super()._print_message(message, file)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")

@@ -75,6 +75,8 @@ class MissingPackageError(UsageError, ImportError):
         ``No module named 'keras'``, ``reading`` → ``reading needs keras, which is not installed:
         pip install 'recordgen[tensorflow]'``
         """
+        if isinstance(exc, cls) and isinstance(exc.__cause__, ImportError):
+            exc = exc.__cause__  # the name that the user has imported says more
         package = (exc.name or "").partition(".")[0]
         if not isinstance(exc, ModuleNotFoundError) or package not in _EXTRAS:
             return None

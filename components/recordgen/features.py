@@ -86,7 +86,8 @@ class FeatureSpec:
         dtype: ``bytes``, ``int64`` or ``float32``: the values of a list; or one of
             :data:`RAW_DTYPES`: an array as bytes, little-endian, in C order.
         default: the value for a record without the feature; None if every record has it, or if
-            ``shape`` is None and the value is an empty list.
+            ``shape`` is None and the value is an empty list. NaN for an int64: readers return such
+            a feature as float32, so that a missing number differs from every other.
         shape: () for a scalar, the shape of an array or list, or None for a list whose length
             varies.
     """
@@ -102,6 +103,11 @@ class FeatureSpec:
     def __hash__(self) -> int:
         return hash(repr(self))
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether this is a whole number that a record may lack."""
+        return self.dtype == "int64" and isinstance(self.default, float)
+
     def to_json(self) -> dict[str, Any]:
         """Return ``{"dtype": "uint8", "shape": [28, 28]}``, and the default if there is one."""
         shape = None if self.shape is None else list(self.shape)
@@ -116,7 +122,7 @@ class FeatureSpec:
     def from_json(cls, data: Mapping[str, Any]) -> FeatureSpec:
         """Build a spec from the result of :meth:`to_json`."""
         default, shape = data.get("default"), data["shape"]
-        if data["dtype"] == "float32" and isinstance(default, str):
+        if data["dtype"] in ("float32", "int64") and isinstance(default, str):
             default = float(default)
         return cls(
             data["dtype"],

@@ -457,6 +457,7 @@ class ConvertOptions:
     def __post_init__(self) -> None:
         # Resolved here and not by workers, which have their own working directories.
         object.__setattr__(self, "allow_root", tuple(map(_absolute, self.allow_root)))
+        object.__setattr__(self, "split_fractions", SplitFractions.of(self.split_fractions))
         self._settle_columns()
         if self.schema:
             if self.task not in (AUTO, _DECLARED):
@@ -693,7 +694,7 @@ class OptionValues(TypedDict, total=False):
     columns: str | Mapping[str, str | int | Sequence[str | int]]
     schema: str | Mapping[str, str] | Schema
     seed: int
-    split_fractions: str | Sequence[int] | SplitFractions
+    split_fractions: str | Sequence[int] | Mapping[str, int] | SplitFractions
     eval_from: str
     split_from_name: str
     split_by: str
@@ -767,10 +768,6 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
         decoded["size"] = str(size)
     elif isinstance(size, Sequence) and not isinstance(size, str):
         decoded["size"] = "x".join(map(str, size))
-    fractions = values.get("split_fractions")
-    if isinstance(fractions, str | Sequence):
-        text = fractions if isinstance(fractions, str) else ",".join(map(str, fractions))
-        decoded["split_fractions"] = SplitFractions.parse(text)
     for name, value in decoded.items():
         if OPTIONS[name].annotation is str:
             decoded[name] = _text(name, value)

@@ -13,6 +13,7 @@ from typing import Any
 
 from recordgen.errors import UsageError, did_you_mean
 from recordgen.records.float32 import as_float32
+from recordgen.records.number_texts import is_marker
 
 # By kind: the dtype of the feature, and what a value must be.
 _KINDS: Mapping[str, tuple[str, str]] = {
@@ -28,6 +29,9 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "weight": ("float32", "a number from 0 to 10,000, or empty"),
     "ignored": ("", "anything"),
 }
+
+# Kinds of numbers: texts such as ``NA`` are missing values.
+_NUMBERS = frozenset({"int", "float", "floats", "int_label", "float_label", "weight"})
 
 #: AutoML's range of weights.
 MAX_WEIGHT = 10_000.0
@@ -90,25 +94,30 @@ class ColumnType:
     def parse(self, value: Any) -> Any:
         """Return a value in the form of an annotation: a text, a number, or a list of numbers.
 
-        Blanks around a value are ignored, except in a text, which is not changed.
+        Blanks around a value are ignored, except in a text, which is not changed. Where a number
+        is expected, :data:`recordgen.records.number_texts.MARKERS` are missing values.
 
         Args:
             value: a field of a CSV, or a value of a DataFrame.
 
         Returns:
-            The value; None if it is missing, empty or only blanks.
+            The value; None if it is missing, empty, only blanks or a marker of missing numbers.
 
         Raises:
             ValueError: the value does not have this type; the message has the expected type and the
                 value.
         """
         blank = value.strip() if isinstance(value, str) and self.kind != "text" else value
-        if blank is None or (isinstance(blank, str) and not blank):
+        if blank is None or (isinstance(blank, str) and self.is_missing(blank)):
             return None
         found = self._parsed(blank)
         if found is None:
             raise ValueError(f"must be {self.expected} (got {value!r:.80})")
         return found
+
+    def is_missing(self, text: str) -> bool:
+        """Return whether a text without blanks around it means that there is no value."""
+        return not text or (self.kind in _NUMBERS and is_marker(text))
 
     @property
     def expected(self) -> str:

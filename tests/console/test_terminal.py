@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 
@@ -12,7 +15,7 @@ import pytest
 from recordgen.cli import main
 from recordgen.console.logs import TextFormatter
 from recordgen.console.terminal import escaped, one_line
-from tests.conftest import encoded, noise
+from tests.conftest import COMPONENTS, encoded, noise
 
 pytestmark = pytest.mark.once
 
@@ -95,3 +98,20 @@ def test_what_commands_print(
     lines = [TextFormatter().format(record) for record in (*caplog.records, other)]
     assert lines[-1].endswith(": cat\\u001b[2J\\u202e")
     assert all(map(is_harmless, lines))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is full")
+@pytest.mark.parametrize("command", ["check a.csv --task tabular", "check a.csv --json", "--help"])
+def test_a_full_disk_behind_stdout_is_an_error_in_one_line(command: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,x\n2,y\n")
+    code = "import sys; from recordgen.cli import exit_main; exit_main()"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code, *command.split()],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    [last] = done.stderr.splitlines()[-1:]
+    assert "cannot write to the standard output" in last

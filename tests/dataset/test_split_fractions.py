@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from recordgen.dataset.splits import SPLITS, SplitFractions, split_named, split_order
 from recordgen.errors import UsageError
-from recordgen.options import ConvertOptions
+from recordgen.options import ConvertOptions, make_options
 from recordgen.rows.planned import Group, PlacedRow
 from recordgen.rows.row import Row
 from recordgen.sources.import_file import ImportFile
@@ -195,3 +197,39 @@ def moved(share: str, split: str, hashes: list[int]) -> set[int]:
         contents=lambda asked: [],
     )
     return {hashes[row.line] for row in planned.get(Group("eval", None), [])}
+
+
+# a value of split_fractions, its shares; None if it is refused
+GIVEN = [
+    ("80,10,10", "train:80,eval:10,test:10"),
+    ([8, 2], "train:8,eval:2"),
+    ((np.int64(1),), "train:1"),
+    ({"train": 80, "validation": 20}, "train:80,eval:20"),
+    ({"test": 1, "TRAIN": 3}, "test:1,train:3"),
+    ({"train": 0.8, "eval": 0.2}, None),
+    ({"train": "80"}, None),
+    ({"training": 1, "train": 1}, None),
+    ({"holdout": 1}, None),
+    ({1: 1}, None),
+    ({}, None),
+    ({80, 20}, None),
+    (80, None),
+    (None, None),
+    (b"80", None),
+    ([True], None),
+    ([[80]], None),
+    ("eighty", None),
+]
+
+
+@pytest.mark.parametrize(("given", "shares"), GIVEN)
+def test_shares_as_python_values(given: Any, shares: str | None) -> None:
+    for make in (
+        lambda: make_options({"split_fractions": given}).split_fractions,
+        lambda: ConvertOptions(split_fractions=given).split_fractions,
+    ):
+        if shares is None:
+            with pytest.raises(UsageError, match=r"split.fractions"):
+                make()
+        else:
+            assert str(make()) == shares

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import recordgen
 from benchmarks import lint_tables
+from recordgen.errors import UsageError
 from recordgen.lint.facts import SAMPLE_ROWS, Notes
 from recordgen.lint.give_away import codes_of, scoring
 from recordgen.lint.shares import distance_of_samples
@@ -35,7 +38,9 @@ def text_of(columns: Columns) -> str:
 
 
 # Codes of the checks of columns.
-findings = partial(lint_findings, select="CONSTANT,MIXED_TYPES,GIVE_AWAY,OUTLIER,SKEW,TARGET_KIND")
+findings = partial(
+    lint_findings, select="CONSTANT,MIXED_TYPES,GIVE_AWAY,OUTLIER,SKEW,TARGET_KIND,MARKERS"
+)
 
 
 # All columns of a table; each except the first four has one fault.
@@ -48,7 +53,7 @@ TABLE: dict[str, list[Any]] = {
     "size": [round(DRAW.gauss(50, 10), 2) for _ in range(ROWS)],
     "unit": ["cm"] * ROWS,
     "nothing": [""] * ROWS,
-    "age": ["n/a" if number in (7, 9) else DRAW.randrange(18, 90) for number in range(ROWS)],
+    "age": ["old" if number in (7, 9) else DRAW.randrange(18, 90) for number in range(ROWS)],
     "day": [
         "soon" if number == 5 else f"2026-01-{DRAW.randrange(1, 29)}" for number in range(ROWS)
     ],
@@ -63,7 +68,7 @@ EXPECTED = [
     (
         "MIXED_TYPES",
         9,
-        "column 'age' is text because of values such as 'n/a', though 99.5 % of its values are "
+        "column 'age' is text because of values such as 'old', though 99.5 % of its values are "
         "numbers",
     ),
     ("MIXED_TYPES", 7, "column 'day' holds 'soon', though 99.8 % of its values are dates"),
@@ -126,7 +131,7 @@ def test_rare_values_are_found_outside_the_sample(tmp_path: Path) -> None:
         ("OUTLIER", 20_002),
     ]
     assert "'one'" in found[0].message
-    assert found[1].message.endswith("though 99.9 % of its values are numbers")
+    assert "though 99.9 % of its values are numbers;" in found[1].message
 
 
 def test_few_rows_say_nothing(tmp_path: Path) -> None:
@@ -135,6 +140,85 @@ def test_few_rows_say_nothing(tmp_path: Path) -> None:
     assert findings(source, task="tabular") == []
     source.write_text("a,b\n" + "1,x\n" * 10)
     assert [item.code for item in findings(source, task="tabular")] == ["CONSTANT", "CONSTANT"]
+
+
+def column(tmp_path: Path, values: Sequence[object]) -> str:
+    """Write a table whose column ``a`` has these values, besides words."""
+    source = tmp_path / "column.csv"
+    lines = [f'"{value}",n{at}' for at, value in enumerate(values)]
+    source.write_text("\n".join(["a,name", *lines]))
+    return str(source)
+
+
+def test_markers_are_said_once_per_column(tmp_path: Path) -> None:
+    source = column(tmp_path, [1, 2, "NA", 3, "?", "na", 4, "NA", 5, 6, 7, 8])
+    [found] = findings(source, task="tabular")
+    assert (found.code, found.line) == ("MARKERS", 0)
+    assert "4 of its fields" in found.message
+    assert "'NA' (2), '?' (1), 'na' (1)" in found.message
+    # Among words, markers are words.
+    source = column(tmp_path, ["x", "NA", "y", "?", "z", "v", "w", "u", "t", "s"])
+    assert findings(source, task="tabular") == []
+    source = column(tmp_path, [1, 2, "NA", 3, "?", "na", 4, "NA", 5, 6, 7, 8])
+    assert findings(source, schema={"a": "text", "name": "text"})[0].code == "MIXED_TYPES"
+
+
+# values in turn; whether the column is probably meant to hold numbers
+WRITTEN = [
+    (["0,5", "1", "2"], True),
+    (["1,5", "2,25"], True),
+    (["1,234", "12", "NA"], True),
+    (["1 234", "12.5"], True),
+    (["5%", "12.5 %", "7"], True),
+    (["$5", "7", "8", "$1,200.50"], True),
+    (["5 €", "€ 7"], True),
+    (["5", "inf", "7"], True),
+    (["<5", "7", "9"], True),
+    (["5", "6", "unknown"], True),
+    (["5", "unknown", "other", "6", "7"], False),
+    (["5", "unknown", "unknown"], False),
+    (["x", "b", "5%"], False),
+    (["2026-01-01", "soon", "later"], False),
+    (["00501", "10115"], False),
+    (["3,4,5", "1,2"], False),
+]
+
+
+@pytest.mark.parametrize(("values", "is_found"), WRITTEN)
+def test_numbers_as_people_write_them(
+    values: Sequence[str], is_found: bool, tmp_path: Path
+) -> None:
+    """One kind of fault among numbers is found at any share; nothing is converted by a guess."""
+    source = column(tmp_path, list(values) * 10)
+    found = findings(source, task="tabular")
+    assert [item.code for item in found] == ["MIXED_TYPES"] * is_found
+    if is_found:
+        assert found[0].source == source
+        assert found[0].line >= 2
+    table = recordgen.check(source, task="tabular").dataset.features
+    assert table["a"].dtype == "bytes"
+
+
+@pytest.mark.parametrize("values", [["{}%", "{}"], ['"{},5"'], ["{}", "{}", "{}.5", "{} or so"]])
+def test_a_target_of_numbers_that_are_text_is_no_class_each(
+    values: Sequence[str], tmp_path: Path
+) -> None:
+    """Hundreds of classes of numbers stop the run; an option confirms them. Markers are gaps."""
+    shown = [values[at % len(values)].format(at).strip('"') for at in range(60)]
+    source = column(tmp_path, shown)
+    options = {"task": "tabular", "target_column": "a"}
+    with pytest.raises(UsageError, match="prediction=classification"):
+        recordgen.check(source, **options)
+    result = recordgen.check(source, **options, prediction="classification")
+    assert len(result.dataset.labels) == 60
+    frame = pd.DataFrame({"a": shown, "name": [f"n{at}" for at in range(60)]})
+    result = recordgen.check(frame, **options)  # its types are given
+    assert [f.code for f in result.lint.findings() if f.code == "TARGET_KIND"] == ["TARGET_KIND"]
+    few = column(tmp_path, ["1", "2", "3", "many"] * 15)
+    assert recordgen.check(few, **options).dataset.labels == ("1", "2", "3", "many")
+    source = column(tmp_path, [f"{at}.5" if at % 30 else "NA" for at in range(300)])
+    result = recordgen.check(source, **options, max_reject_fraction=0.1)
+    assert (result.dataset.labels, len(result.rejects)) == ((), 10)
 
 
 def test_a_kind_of_target_near_the_border_is_said(tmp_path: Path) -> None:

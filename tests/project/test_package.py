@@ -117,6 +117,26 @@ def test_the_base_needs_no_extra(make_images: Callable[[int], list[Path]], tmp_p
         assert f"; pip install 'recordgen[{extra}]'" in done.stderr
 
 
+def test_a_module_names_the_extra_that_it_needs() -> None:
+    """``from recordgen.examplegen import …`` without TFX ends with the remedy, like attributes."""
+    code = (
+        "import sys\n"
+        "class Hidden:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('tensorflow', 'tfx'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Hidden())\n"
+        "for name in ('examplegen', 'examplegen.component', 'reading', 'reading.datasets'):\n"
+        "    try: __import__(f'recordgen.{name}')\n"
+        "    except ImportError as exc: print(type(exc).__name__, exc)\n"
+    )
+    done = run_python("-W", "ignore", "-c", code)
+    assert [line.partition(": pip install ")[2] for line in done.stdout.splitlines()] == [
+        *("'recordgen[tfx]'", "'recordgen[tfx]'"),
+        *("'recordgen[tensorflow]'", "'recordgen[tensorflow]'"),
+    ], done.stderr
+
+
 def test_the_import_is_small() -> None:
     """`import recordgen` loads only two of its modules, and a few of Python's."""
     code = "import sys; a = set(sys.modules); import recordgen; print(*set(sys.modules) - a)"

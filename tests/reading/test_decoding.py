@@ -8,6 +8,7 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen.dataset.manifest import ImageStats
+from recordgen.errors import UsageError
 from recordgen.reading import decode_images
 from recordgen.reading.decoding import ImageDecoder, image_sizes
 from tests.conftest import encoded, noise
@@ -372,3 +373,12 @@ def test_decode_images_scales_to_one():
     bars = decode_images(tf.constant([white]), (7, 18), resize="fit").numpy()
     assert bars.max() == pytest.approx(1)
     assert not bars[0, :, :4].any()
+
+
+def test_decode_images_takes_a_batch_of_bytes():
+    data = jpeg(4, 6)
+    one = decode_images([data], 4)
+    assert one.shape == (1, 4, 4, 3)
+    for wrong in (data, None, [1], np.zeros(3), [[data]], tf.constant(data)):
+        with pytest.raises(UsageError, match=r"encoded must be the bytes of several image files"):
+            decode_images(wrong, 4)

@@ -241,3 +241,23 @@ def as_read(value):
 
 def _kept(value):
     return object if isinstance(value, str | bytes) else np.asarray(value).dtype
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.bool_])
+def test_arrays_without_elements(tmp_path, shape, dtype):
+    """They are read as they are, one by one and in batches; they ended the process."""
+    output = tmp_path / "out"
+    write(({"x": np.zeros(shape, dtype), "y": n} for n in range(3)), output)
+    for row in rows(read(output)):
+        assert (row["x"].shape, row["x"].size) == (shape, 0)
+    [batch] = read(output, batch_size=4)
+    assert batch["x"].shape == (3, *shape)
+    found = rows(read(output, predicate=lambda row: row["y"] > 1))
+    assert [row["y"].tolist() for row in found] == [2]
+    if len(shape) > 1 or dtype != np.float32:  # a list of numbers that may have any length
+        spec = {"x": tf.TensorSpec(shape, dtype)}
+        with pytest.raises(DataError, match="no feature has values, only x"):
+            read(output, feature_spec=spec)
+        [row] = rows(read(output, feature_spec={**spec, "y": tf.TensorSpec((), tf.int64)}).take(1))
+        assert row["x"].dtype == dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen.errors import UsageError
+from recordgen.errors import RecordError, UsageError
 
 LINES = """split,age,balance,job,w,y
 TRAIN,1,0.5,cook,2,yes
@@ -39,7 +40,7 @@ def batches(dataset: tf.data.Dataset) -> list[Any]:
 
 
 def in_order(output: str, **options: Any) -> Any:
-    """Return one pass over train as one batch, sorted by age."""
+    """Return one pass over train as one batch, sorted by age; NaN comes last."""
     [batch] = batches(recordgen.eval_dataset(output, split="train", batch_size=8, **options))
     parts = batch if isinstance(batch, tuple) else (batch,)
     order = np.argsort(parts[0]["age"])
@@ -47,13 +48,13 @@ def in_order(output: str, **options: Any) -> Any:
 
 
 def test_features_target_and_weights(folder: Path) -> None:
-    """Missing values are NaN, -1 and empty text; a missing weight is 1."""
+    """Missing values are NaN, also of whole numbers, and empty text; a missing weight is 1."""
     output = converted(folder, "classes", target_column="y", weight_column="w")
     features, target, weights = in_order(output)
-    assert np.isnan(features["balance"].pop(0))
-    assert features == {"age": [-1, 1, 3], "balance": [0.5, 1.5], "job": [b"", b"cook", b"smith"]}
-    assert target == [1, 2, 1]  # maybe, no, yes
-    assert weights == [1.0, 2.0, 0.0]
+    assert np.isnan([features["age"].pop(), features["balance"].pop()]).all()
+    assert features == {"age": [1, 3], "balance": [0.5, 1.5], "job": [b"cook", b"smith", b""]}
+    assert target == [2, 1, 1]  # maybe, no, yes
+    assert weights == [2.0, 0.0, 1.0]
     [(_, target, _)] = batches(recordgen.input_fn(output, split="test"))
     assert target.dtype == np.int64
 
@@ -82,12 +83,12 @@ def test_label_modes(folder: Path) -> None:
     """A target of classes has Keras's label modes, like the labels of other examples."""
     output = converted(folder, "classes", target_column="y", weight_column="w")
     modes: dict[str, Any] = {
-        "int": [1, 2, 1],  # maybe, no, yes
-        "categorical": [[0, 1, 0], [0, 0, 1], [0, 1, 0]],
+        "int": [2, 1, 1],  # maybe, no, yes
+        "categorical": [[0, 0, 1], [0, 1, 0], [0, 1, 0]],
     }
     for mode, expected in modes.items():
         _, target, weights = in_order(output, label_mode=mode)
-        assert (target, weights) == (expected, [1.0, 2.0, 0.0])
+        assert (target, weights) == (expected, [2.0, 0.0, 1.0])
     assert list(in_order(output, label_mode=None)) == ["age", "balance", "job"]
     wrong = [
         (output, "binary", r"needs two classes \(got 3: \['maybe', 'no', 'yes'\]\)"),
@@ -132,7 +133,7 @@ def test_the_doors(folder: Path) -> None:
     mapped = recordgen.train_dataset(
         output, batch_size=3, map_example=lambda row, y, w: (row["age"], y)
     )
-    assert sorted(batches(mapped)[0][0].tolist()) == [-1, 1, 3]
+    assert sorted(np.nan_to_num(batches(mapped)[0][0], nan=-1).tolist()) == [-1, 1, 3]
     raw = batches(recordgen.read(output, split="test"))[0]
     assert (raw["age"], raw["y"], raw["w"]) == (4, b"maybe", 1.0)
     shards = recordgen.eval_dataset(str(Path(output) / "Split-train" / "*"), batch_size=3)
@@ -146,3 +147,92 @@ def test_shards_without_their_dataset(folder: Path, tmp_path: Path) -> None:
     (tmp_path / shard.name).write_bytes(shard.read_bytes())
     with pytest.raises(UsageError, match=r"no dataset\.json lists the columns"):
         recordgen.input_fn([str(tmp_path / shard.name)], task="tabular", batch_size=1)
+
+
+# --- whole numbers that rows lack ---------------------------------------------------------------
+
+GAPS = """split,age,key,id,part
+TRAIN,-1,,16777217,9007199254740993
+TRAIN,,16777217,16777219,
+TRAIN,30,2,3,
+"""
+DECLARED = {"schema": {"split": "split", "age": "int", "key": "int", "id": "int", "part": "int"}}
+
+
+def gaps(tmp_path: Path, **options: Any) -> str:
+    (tmp_path / "gaps.csv").write_text(GAPS)
+    recordgen.convert(tmp_path / "gaps.csv", tmp_path / "out", **options)
+    return str(tmp_path / "out")
+
+
+@pytest.mark.parametrize("options", [{"task": "tabular"}, DECLARED], ids=["inferred", "declared"])
+def test_a_missing_whole_number_differs_from_all_others(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    """A column with gaps is float32 with NaN; -1 stays -1; columns without gaps stay int64."""
+    output = gaps(tmp_path, **options)
+    dataset = recordgen.read_dataset(output)
+    lacking = [name for name, spec in dataset.features.items() if spec.has_gaps]
+    assert sorted(lacking) == ["age", "key", "part"]
+    assert sorted(dataset.inexact) == ["id", "key", "part"]
+    assert dataset.rows.adjusted == {}
+    splits = recordgen.load(output, batch_size=3, columns=["age", "id"], shuffle=False)
+    [found] = splits["train"]
+    assert (found["age"].dtype, found["id"].dtype) == (tf.float32, tf.int64)
+    ages = dict(zip(found["id"].numpy().tolist(), found["age"].numpy().tolist(), strict=True))
+    assert np.isnan(ages.pop(16777219))
+    assert ages == {16777217: -1.0, 3: 30.0}
+    # With a default, whole numbers stay whole, and are exact.
+    [found] = recordgen.eval_dataset(
+        output, split="train", batch_size=3, defaults={"age": -5, "key": 0, "part": 0}
+    )
+    assert sorted(found["age"].numpy().tolist()) == [-5, -1, 30]
+    assert sorted(found["part"].numpy().tolist()) == [0, 0, 9007199254740993]
+    assert found["key"].dtype == tf.int64
+    old = {"predicate": lambda row: tf.math.is_nan(row["age"]), "columns": ["id"]}
+    with pytest.raises(UsageError, match=r"'key'.*give defaults=.*'key'"):
+        recordgen.eval_dataset(output, split="train", **old)
+    [found] = recordgen.eval_dataset(output, split="train", defaults={"key": 0, "part": 0}, **old)
+    assert found["id"].numpy().tolist() == [16777219]
+
+
+def test_keys_that_float32_cannot_hold_need_a_default(tmp_path: Path) -> None:
+    output = gaps(tmp_path, task="tabular")
+    for read in (recordgen.load, recordgen.input_fn):
+        with pytest.raises(UsageError, match=r"defaults=.*'key'"):
+            read(output)
+    with pytest.raises(UsageError, match="feature_spec"):
+        recordgen.read(output)
+
+
+def test_read_gives_nan_too(folder: Path) -> None:
+    output = converted(folder, "classes", target_column="y", weight_column="w")
+    found = batches(recordgen.read(output, batch_size=3))[0]
+    assert sorted(np.nan_to_num(found["age"], nan=-9.0).tolist()) == [-9.0, 1.0, 3.0]
+    [found] = batches(
+        recordgen.read(output, batch_size=3, predicate=lambda row: tf.math.is_nan(row["age"]))
+    )
+    assert found["y"].tolist() == [b"no"]
+
+
+def test_earlier_datasets_do_not_say_whether_there_are_gaps(tmp_path: Path) -> None:
+    """Their -1 is no longer made up: a missing number is an error that names its column."""
+    output = gaps(tmp_path, task="tabular")
+    path = Path(output) / "dataset.json"
+    values = json.loads(path.read_text().replace('"default": "nan"', '"default": -1'))
+    del values["inexact"]
+    path.write_text(json.dumps(values))
+    with pytest.raises(RecordError, match="no feature 'age'"):
+        batches(recordgen.eval_dataset(output, split="train", columns=["age"]))
+    found = batches(recordgen.eval_dataset(output, split="train", columns=["id"]))
+    assert len(found[0]["id"]) == 3
+
+
+def test_spans_with_and_without_gaps_are_read_as_one(tmp_path: Path) -> None:
+    for name, line in (("1", "TRAIN,1,2"), ("2", "TRAIN,,3")):
+        (tmp_path / f"{name}.csv").write_text(f"split,age,id\n{line}\nTRAIN,5,6\n")
+        recordgen.convert(tmp_path / f"{name}.csv", tmp_path / name, task="tabular")
+    for order in (("1", "2"), ("2", "1")):
+        spans = [str(tmp_path / name) for name in order]
+        [found] = batches(recordgen.eval_dataset(spans, split="train", batch_size=4))
+        assert (found["age"].dtype, found["id"].dtype) == (np.float32, np.int64)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen import eval_dataset, input_fn, load, reading_plan, steps_per_epoch
+from recordgen import (
+    eval_dataset,
+    input_fn,
+    load,
+    reading_plan,
+    steps_per_epoch,
+    text_vectorization,
+    token_lookup,
+)
 from recordgen.errors import DataError, UsageError
 from tests.reading.conftest import example, write_records
 
@@ -238,3 +248,12 @@ def test_plan_and_words_that_are_asked_for(topics):
     assert reading_plan(topics, cache="memory").examples == 7
     with pytest.raises(UsageError, match="max_tokens must be at least 3"):
         recordgen.text_vectorization(topics, max_tokens=2)
+
+
+def test_words_and_tokens_are_for_their_tasks(topics, pets):
+    """Images have no words, and texts without entities no tokens: the error names the task."""
+    for source in (pets, str(Path(pets) / "Split-train" / "*")):
+        with pytest.raises(UsageError, match="text_vectorization is for labelled texts"):
+            text_vectorization(source)
+    with pytest.raises(UsageError, match=r"token_lookup is for entities.* text_classification"):
+        token_lookup(topics)

@@ -696,7 +696,6 @@ WRONG: list[tuple[str, dict[str, str], str]] = [
     (IMAGES, {"columns": "path=9", "header": "yes"}, "no column '9', only pic, what, fold"),
     (IMAGES, {"header": "yes"}, r"no known column of paths or texts .* --columns path="),
     (IMAGES, {"header": "maybe"}, "header must be one of auto, yes, no"),
-    (IMAGES, {"header": "no", "task": "tabular"}, "a table needs a header"),
     (IMAGES, {"columns": "path=pic", "task": "tabular"}, "a table has no role 'path'"),
     (IMAGES, {"columns": "target=pic", "target_column": "fold"}, "target_column is 'fold'"),
     (IMAGES, {"columns": "path=pic", "schema": '{"pic": "image"}'}, "the schema already names"),

@@ -135,9 +135,16 @@ COLUMNS = [
     (["1", "+7"], "bytes"),
     (["1", "0x10"], "bytes"),
     (["1", "1_000"], "bytes"),
-    (["1.5", "nan"], "bytes"),
+    (["1.5", "nan"], "float32"),
     (["1.5", "inf"], "bytes"),
-    (["1", "NA"], "bytes"),
+    (["1", "NA"], "int64"),
+    (["?", "1", "2"], "int64"),
+    ([" - ", ".5", "Null", "N/A", "None", "."], "float32"),
+    (["NA", "?"], "bytes"),
+    (["NA", "x", "1"], "bytes"),
+    (["NA", "007"], "bytes"),
+    (["1", "5%"], "bytes"),
+    (["1", '"0,5"'], "bytes"),
     (["2026-11-21", "1"], "bytes"),
     (["true", "false"], "bytes"),
     (["", ""], "bytes"),
@@ -208,7 +215,7 @@ def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
         sources = [write(folder / "a.csv", first), write(folder / "b.csv", second)]
         dataset = recordgen.convert(sources, folder / "out", task="tabular").dataset
         assert dataset.rows.read == dataset.examples == 2
-        assert dataset.features["id"] == FeatureSpec("int64", -1)
+        assert dataset.features["id"] == FeatureSpec("int64")
     for other in ("job,id\nsmith,2\n", "number,trade\n2,smith\n", "a,b,c\n1,2,3\n"):
         with pytest.raises(SourceError, match=r"1\.csv:1: the first line is neither the header"):
             columns_of(first, other, tmp_path=tmp_path)
@@ -274,7 +281,15 @@ def test_another_header_is_no_row(tmp_path: Path) -> None:
 HEADERS = [
     (",a\n0,1\n", r"column 1 has no name.*index=False"),
     ("a,b,a\n", "two columns are named 'a'"),
-    ("1,2.5\n3,4\n", "begins with a header that names its columns"),
+    ("1,2.5\n3,4\n", "'1' is a number .*--header no.*--target-column 2.*--header yes"),
+    ("5.1,3.5,Iris-setosa\n4.9,3.0,Iris-setosa\n", "'5.1' is a number"),
+    ("M,0.455,15\nF,0.53,7\n", "'0.455' is a number"),
+    ("id,2019,2020\na,1,2\n", "'2019' is a number"),
+    ("p,x,s\ne,x,s\np,x,y\n", "'p' is like the values below it"),
+    ("x,y,x\nx,y,z\n", "'x' is like the values below it"),
+    ("2026-01-01,EUR\n2026-01-02,USD\n", "'2026-01-01' is like"),
+    ("a1,b1,Rome\na2,b7,Paris\n", "'a1' is like the values below it"),
+    ("ann@x.org,Ann\nbob@x.org,Bob\n", "'ann@x.org' is like"),
     ("a;b\n1;2;3\n", "fields must be separated by commas"),
     ("\n,,\n", "this table is empty"),
     ('{"a": 1, "b": 2}\n', "1: this line is JSON, but the file is read as CSV"),
@@ -289,6 +304,53 @@ HEADERS = [
 def test_a_header_names_features(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=message):
         columns_of(text, tmp_path=tmp_path)
+
+
+# a first line that is a header, and its rows
+REAL_HEADERS = [
+    "x1,x2,y\n1,2,3\n",
+    "day,2026-01-01x\nMon,5\n",
+    "Na,Mg,type\n1.5,2.5,a\n",
+    "name,city\nAnn,Rome\nBob,Rome\n",
+    "text,label\nGood and cheap.,pos\nBad.,neg\n",
+    "1/22/20,1/23/20\n5,7\n",
+    "V1,V2\n",
+]
+
+
+@pytest.mark.parametrize("text", REAL_HEADERS)
+def test_names_are_no_row(text: str, tmp_path: Path) -> None:
+    assert columns_of(text, tmp_path=tmp_path).names == text.splitlines()[0].split(",")
+
+
+IRIS = "5.1,3.5,setosa\n4.9,3.0,setosa\n7.0,3.2,versicolor\n"
+
+
+def test_a_table_without_a_header(tmp_path: Path) -> None:
+    """All lines are rows, also one that equals the names of the columns, which are numbers."""
+    source = write(tmp_path / "iris.data.csv", IRIS)
+    options: dict[str, Any] = {"task": "tabular", "target_column": "3", "header": "no"}
+    result = recordgen.convert(source, tmp_path / "out", **options)
+    assert (result.dataset.examples, result.dataset.labels) == (3, ("setosa", "versicolor"))
+    assert [sorted(item) for item in stored(tmp_path / "out")] == [["1", "2", "3"]] * 3
+    assert sorted(item["1"][0] for item in stored(tmp_path / "out")) == pytest.approx([4.9, 5.1, 7])
+    found = detect([ImportFile(source)], ConvertOptions(**options))
+    assert found.header is False
+    assert Table.from_json(found.options.table).is_bare
+    more = write(tmp_path / "more.csv", "1,2,3\n1,2,3\n\n6.3,3.3,setosa\n")
+    assert recordgen.check([source, more], **options).dataset.examples == 6
+    other = write(tmp_path / "other.csv", "6.3,3.3\n")
+    with pytest.raises(SourceError, match=r"other\.csv:1: .* 3 fields"):
+        recordgen.check([source, other], **options)
+    with pytest.raises(UsageError, match="no column '4', only 1, 2, 3"):
+        recordgen.check(source, **{**options, "target_column": "4"})
+
+
+def test_a_line_of_numbers_may_be_the_header(tmp_path: Path) -> None:
+    years = "id,2019,2020\na,1,2\nb,3,4\n"
+    table = columns_of(years, tmp_path=tmp_path, header="yes", target_column="2020")
+    assert (table.names, table.target) == (["id", "2019", "2020"], "2020")
+    assert columns_of("1,2\n1,2\n", tmp_path=tmp_path, header="yes").names == ["1", "2"]
 
 
 def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
@@ -443,6 +505,8 @@ def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...
     assert framed(made.records).to_pylist() == [b"".join(frame((record,))) for record in expected]
 
 
+MISSING = object()
+
 # a column's type, a field, its number; None if it is refused
 FIELDS = [
     ("int64", "007", 7),
@@ -452,16 +516,19 @@ FIELDS = [
     ("int64", "7.0", None),
     ("int64", "9223372036854775808", None),
     ("int64", "٣", None),
+    ("int64", "NA", MISSING),
+    ("int64", " ? ", MISSING),
     ("float32", "+1.5", 1.5),
     ("float32", "1e39", None),
-    ("float32", "nan", None),
+    ("float32", "nan", MISSING),
+    ("float32", "-", MISSING),
     ("float32", "inf", None),
     ("float32", "1_0", None),
 ]
 
 
 @pytest.mark.parametrize(("dtype", "text", "number"), FIELDS)
-def test_numbers_of_given_types(dtype: str, text: str, number: float | None) -> None:
+def test_numbers_of_given_types(dtype: str, text: str, number: Any) -> None:
     """A field that is not a number is refused, in its row only, alone and among numbers."""
     table = Table((Column.of("a", dtype), Column.of("b", "bytes")))
     for lines in ([f"{text},x"], ["1,x", f"{text},x", ",x"]):
@@ -473,7 +540,8 @@ def test_numbers_of_given_types(dtype: str, text: str, number: float | None) -> 
             assert message.startswith("column 'a' must be a")
             assert len(made.records) == len(lines) - 1
         else:
-            assert parse_example(made.records[at].as_py())["a"] == [number]
+            expected = [] if number is MISSING else [number]
+            assert parse_example(made.records[at].as_py()).get("a", []) == expected
 
 
 FIELD_TEXT = st.text(st.sampled_from(" +-.0123456789eExinfa_٣"), max_size=24) | st.one_of(
@@ -702,6 +770,8 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
             "digits": ["1", "2", "3"],
             "n": [1, 2, 3],
             "gaps": [1.0, None, 3.0],
+            "nullable": pd.array([1, None, 3], dtype="Int64"),
+            "marked": [1, "?", 3],
             "rare": pd.arrays.SparseArray([0, 0, 7]),
             "whole": [1.0, 2.0, 3.0],
             "x": [0.1, None, 1e-7],
@@ -713,14 +783,15 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
     result = recordgen.convert(frame, tmp_path / "out", task="tabular", target_column="y")
     dtypes = {name: spec.dtype for name, spec in result.dataset.features.items()}
     assert dtypes == {
-        "zip": "bytes", "digits": "bytes", "n": "int64", "gaps": "int64", "rare": "int64",
+        "zip": "bytes", "digits": "bytes", "n": "int64", "gaps": "float32",
+        "nullable": "int64", "marked": "int64", "rare": "int64",
         "whole": "float32", "x": "float32",
         "flag": "bytes", "kind": "bytes", "y": "int64",
     }  # fmt: skip
     found = {item["n"][0]: item for item in stored(tmp_path / "out")}
     assert found[1] == {
-        "zip": [b"00123"], "digits": [b"1"], "n": [1], "gaps": [1], "rare": [0], "whole": [1.0],
-        "x": [pytest.approx(0.1)],
+        "zip": [b"00123"], "digits": [b"1"], "n": [1], "gaps": [1.0], "nullable": [1],
+        "marked": [1], "rare": [0], "whole": [1.0], "x": [pytest.approx(0.1)],
         "flag": [b"True"], "kind": [b"a"], "y": [1],
     }  # fmt: skip
     assert found[2].keys() == {"zip", "digits", "n", "rare", "whole", "flag", "kind", "y"}

@@ -7,8 +7,13 @@ keeps both; a terminal shows ``\u001b[2J`` and the six letters ``\u202e``.
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from recordgen.errors import StorageError
 from recordgen.masking import masked
 
 # Control characters except line breaks, line separators, direction marks and overrides, zero-width
@@ -34,7 +39,36 @@ def one_line(text: str) -> str:
 
 def show(text: str) -> None:
     """Print a text without control characters and without secrets of URLs."""
-    print(escaped(masked(text)))  # noqa: T201 -- this is where commands print
+    put(escaped(masked(text)))
+
+
+def put(text: str, end: str = "\n") -> None:
+    """Print a safe text. Raises: as :func:`output`."""
+    with output():
+        print(text, end=end)  # noqa: T201 -- this is where commands print
+
+
+@contextmanager
+def output() -> Iterator[None]:
+    """Flush what is written, so that a fault of the output is known before the command ends.
+
+    Raises:
+        StorageError: the output takes no more, such as a full disk.
+        BrokenPipeError: the reader of the output is gone.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        drop_output()
+        raise StorageError(f"cannot write to the standard output: {exc.strerror or exc}") from exc
+
+
+def drop_output() -> None:
+    """Redirect the standard output to nothing: the final flush would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _escape(found: re.Match[str]) -> str:

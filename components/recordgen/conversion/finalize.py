@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import IO
@@ -28,6 +28,7 @@ from recordgen.errors import (
     RunnerError,
     TooManyRejectsError,
 )
+from recordgen.features import FeatureSpec
 from recordgen.lint.codes import CHANGED
 from recordgen.lint.facts import Facts
 from recordgen.lint.labels import find_odd_classes
@@ -44,7 +45,7 @@ from recordgen.storage import RequestContext
 from recordgen.storage.access import RowUrlPolicy
 from recordgen.storage.hosts import unreachable_text
 from recordgen.tasks import task_for
-from recordgen.tasks.task import MEASURED, PSNR
+from recordgen.tasks.task import GAP, INEXACT, MEASURED, PSNR, Task
 from recordgen.version import __version__
 
 # Limit on the findings in a result, which must stay small however many rows were changed.
@@ -194,6 +195,7 @@ def to_dataset(
     for result in results:
         reencoded.update(result.reencoded)
         adjusted.update(result.changes)
+    features, inexact = _described(task, adjusted)
     psnr = mean_psnr((adjusted.pop(MEASURED, 0), adjusted.pop(PSNR, 0) / 100))
     rejects = all_rejects(staged, results)
     rows = RowCounts(
@@ -222,9 +224,25 @@ def to_dataset(
         psnr=psnr,
         warnings=staged.vocabulary.warnings,
         digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
-        features=task.stored_features(),
+        features=features,
+        inexact=inexact,
         folder=storage.folder_of(source.names[0]) if task.by_address else "",
     )
+
+
+def _described(
+    task: Task, adjusted: Counter[str]
+) -> tuple[Mapping[str, FeatureSpec], tuple[str, ...]]:
+    """Return the features of examples, and those of whole numbers that float32 cannot hold.
+
+    Takes what shards have counted about whole numbers out of ``adjusted``: a feature that all
+    examples have needs no default.
+    """
+    found = dict(task.stored_features())
+    for name, spec in found.items():
+        if not adjusted.pop(f"{GAP}{name}", 0) and spec.has_gaps:
+            found[name] = replace(spec, default=None)
+    return found, tuple(name for name in found if adjusted.pop(f"{INEXACT}{name}", 0))
 
 
 def stop_on_findings(lint: Lint, output: str) -> None:

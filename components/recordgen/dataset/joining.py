@@ -9,7 +9,7 @@ stay right.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from recordgen.dataset.manifest import Dataset, RowCounts, Split, dataset_digest
 from recordgen.dataset.splits import split_order
 from recordgen.dataset.vocabulary import join_names
 from recordgen.errors import DataError
-from recordgen.features import WEBP
+from recordgen.features import WEBP, FeatureSpec
 
 
 def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
@@ -36,12 +36,8 @@ def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
         _need_one(parts, name, [getattr(dataset, name) for _, dataset in parts])
     _need_one(parts, "schema", [dataset.options.get("schema", "") for _, dataset in parts])
     options = {**first.options, "table": _join_tables(parts)}
-    features = first.features
-    if options["table"]:  # a target that may be missing has a default in its feature
-        gaps = (each.features for _, each in parts if '"has_gaps"' in each.options["table"])
-        features = next(gaps, features)
-    else:
-        _need_one(parts, "features", [dataset.features for _, dataset in parts])
+    if not options["table"]:
+        _need_one(parts, "features", [_without_gaps(dataset.features) for _, dataset in parts])
     if len({dataset.options.get("check") for _, dataset in parts}) > 1:
         options["check"] = "header"  # not every image was decoded
     if len({dataset.options.get("pixels", "encoded") for _, dataset in parts}) > 1:
@@ -57,12 +53,30 @@ def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
         first,
         labels=join_names([dataset.labels for _, dataset in parts]),
         options=options,
-        features=features,
+        features=join_features([dataset.features for _, dataset in parts]),
+        inexact=join_names([dataset.inexact for _, dataset in parts]),
         source=tuple(dict.fromkeys(path for _, dataset in parts for path in dataset.source)),
         splits=splits,
         rows=RowCounts.merge([dataset.rows for _, dataset in parts]),
         digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
     )
+
+
+def join_features(parts: Sequence[Mapping[str, FeatureSpec]]) -> Mapping[str, FeatureSpec]:
+    """Return the features of several datasets; one that a record may lack has a default."""
+    found = dict(parts[0])
+    for features in parts[1:]:
+        for name, spec in features.items():
+            if spec.has_gaps or found.get(name, spec).default is None:
+                found[name] = spec
+    return found
+
+
+def _without_gaps(features: Mapping[str, FeatureSpec]) -> Mapping[str, FeatureSpec]:
+    return {
+        name: replace(spec, default=None) if spec.has_gaps else spec
+        for name, spec in features.items()
+    }
 
 
 def are_renumbered(labels: Sequence[str], datasets: Sequence[Dataset]) -> bool:
@@ -76,7 +90,9 @@ def _join_tables(parts: Sequence[tuple[str, Dataset]]) -> str:
     if not all(texts):
         _need_one(parts, "columns", texts)
         return ""
-    tables: list[dict[str, Any]] = [{**json.loads(text), "notes": []} for text in texts]
+    # Notes count the values of one table.
+    no_notes = {"notes": [], "markers": [], "target_kind": ""}
+    tables: list[dict[str, Any]] = [{**json.loads(text), **no_notes} for text in texts]
     has_gaps = any(table.get("has_gaps") for table in tables)
     tables = [{**table, "has_gaps": has_gaps} for table in tables]
     _need_one(parts, "columns", tables)

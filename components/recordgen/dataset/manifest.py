@@ -246,6 +246,7 @@ class Dataset(Shown):
         warnings: warnings for the user.
         digest: sha256 (hex) over the shards' digests and names: equal digests, equal records.
         features: specs of the stored features by name; empty for images.
+        inexact: the features of whole numbers that float32 cannot hold.
         folder: folder where relative ``video/uri`` start; empty if records name no files.
         lint: findings in ``lint.jsonl`` by code.
         psnr: for encoded JPEGs and WEBPs, the number of measured ``images`` and their ``mean_db``
@@ -269,6 +270,7 @@ class Dataset(Shown):
     folder: str = ""
     lint: Mapping[str, int] = field(default_factory=dict)
     psnr: Mapping[str, Any] = field(default_factory=dict)
+    inexact: tuple[str, ...] = ()
 
     @property
     def examples(self) -> int:
@@ -298,7 +300,7 @@ class Dataset(Shown):
             if name == "labels" and self.labels:
                 values["labels_digest"] = self.labels_digest
         values["features"] = {name: spec.to_json() for name, spec in self.features.items()}
-        for name in ("features", "folder", "lint", "psnr"):
+        for name in ("features", "folder", "lint", "psnr", "inexact"):
             if not values[name]:
                 del values[name]
         return values
@@ -332,8 +334,8 @@ class Dataset(Shown):
         rows = RowCounts(**values.pop("rows"))
         specs = values.pop("features", {})
         features = {name: FeatureSpec.from_json(spec) for name, spec in specs.items()}
-        for key in ("source", "labels", "warnings"):
-            values[key] = tuple(values[key])
+        for key in ("source", "labels", "warnings", "inexact"):
+            values[key] = tuple(values.get(key, ()))
         found = cls(splits=splits, rows=rows, features=features, **values)
         found._check()
         return found

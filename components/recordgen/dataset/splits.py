@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from numbers import Integral
 
 from recordgen.errors import UsageError
 
@@ -144,8 +145,37 @@ class SplitFractions:
             )
         return cls(SPLITS[: len(weights)], weights)
 
+    @classmethod
+    def of(cls, given: object) -> SplitFractions:
+        """Return the shares that text, a sequence of numbers or a mapping by split names.
+
+        ``"80,10,10"``, ``[80, 10, 10]``, ``{"train": 80, "validation": 20}``
+
+        Raises:
+            UsageError: it is something else, or as :meth:`parse`.
+        """
+        if isinstance(given, SplitFractions):
+            return given
+        if isinstance(given, str):
+            return cls.parse(given)
+        if isinstance(given, Mapping):
+            names = [split_named(name) if isinstance(name, str) else "" for name in given]
+            weights = list(given.values())
+            if sorted(names) == sorted(set(names) & set(SPLITS)) and _are_whole(weights):
+                return cls(tuple(names), tuple(map(int, weights)))
+        elif isinstance(given, Sequence) and not isinstance(given, bytes) and _are_whole(given):
+            return cls.parse(",".join(str(int(weight)) for weight in given))
+        raise UsageError(
+            f"split_fractions must be whole numbers for train, eval and test, such as '80,10,10', "
+            f"[80, 10, 10] or {{'train': 80, 'eval': 20}} (got {given!r:.80})"
+        )
+
     def __str__(self) -> str:
         return ",".join(map("{}:{}".format, self.names, self.weights))
+
+
+def _are_whole(values: Sequence[object]) -> bool:
+    return all(isinstance(value, Integral) and not isinstance(value, bool) for value in values)
 
 
 DEFAULT_FRACTIONS = SplitFractions(SPLITS, (80, 10, 10))

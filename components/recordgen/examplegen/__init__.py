@@ -1,5 +1,10 @@
 """Recordgen as a TFX component: ``from recordgen.examplegen import AutoMLExampleGen``."""
 
-from recordgen.examplegen.component import AutoMLExampleGen, AutoMLExampleGenSpec
+from recordgen.errors import MissingPackageError
+
+try:
+    from recordgen.examplegen.component import AutoMLExampleGen, AutoMLExampleGenSpec
+except ImportError as exc:
+    raise MissingPackageError.of(exc, "recordgen.examplegen") or exc from exc
 
 __all__ = ["AutoMLExampleGen", "AutoMLExampleGenSpec"]

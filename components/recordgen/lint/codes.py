@@ -102,6 +102,7 @@ CHECKS: Mapping[str, Check] = {
     "OUTLIER": Check(WARNING, ODD_COLUMNS, 10),
     "SKEW": Check(WARNING, ODD_COLUMNS, 0.1),
     "TARGET_KIND": Check(WARNING, ODD_COLUMNS),
+    "MARKERS": Check(WARNING, ODD_COLUMNS),
     # import files
     "REPEATED_HEADER": Check(WARNING),
     "BYTE_ORDER_MARK": Check(WARNING),

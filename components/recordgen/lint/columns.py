@@ -15,18 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.lint.findings import Rows
+from recordgen.records.number_texts import DATE, NUMBER
 
 # Arrow's stubs, where there are any, differ from version to version.
 Values: TypeAlias = Any  # pa.Array of int64, float or string
-
-#: Numbers as people and programs write them, for Arrow's regular expressions.
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-
-#: Dates, with or without a time.
-DATE = (
-    r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4})"
-    r"([T ][0-9]{1,2}:.*)?$"
-)
 
 #: Patterns of texts that are not words, by their name in messages.
 KINDS = {"numbers": NUMBER, "dates": DATE}
@@ -84,9 +76,14 @@ def _odd_rows(values: Values) -> Iterable[Rows]:
 
 def fits(values: Values, pattern: str) -> npt.NDArray[np.bool_]:
     """Return whether each text, stripped, matches a pattern; missing and empty texts do."""
-    texts = pc.utf8_trim_whitespace(values)
-    found = pc.or_(pc.match_substring_regex(texts, pattern), pc.equal(texts, ""))
-    return np.asarray(pc.fill_null(found, True), np.bool_)
+    is_there = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(values), ""), False)
+    return fits_one(values, pattern) | ~np.asarray(is_there, np.bool_)
+
+
+def fits_one(values: Values, pattern: str) -> npt.NDArray[np.bool_]:
+    """Return whether each text, stripped, matches a pattern; missing and empty texts do not."""
+    found = pc.match_substring_regex(pc.utf8_trim_whitespace(values), pattern)
+    return np.asarray(pc.fill_null(found, False), np.bool_)
 
 
 def floats(values: Values) -> npt.NDArray[np.float64]:

@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.dataset.splits import TRAIN
-from recordgen.lint.columns import KINDS, Values, fences, fits, floats
+from recordgen.lint.columns import KINDS, Values, fences, fits, fits_one, floats
 from recordgen.lint.contents import LintedTask
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import AboutAll, Hits, Rows
 from recordgen.lint.give_away import codes_of, scoring
 from recordgen.lint.shares import distance_of_samples, most_changed, share
+from recordgen.records.number_texts import FORMS, NUMBER, is_marker
 from recordgen.rows.columns import values_of
 
 # Fewer rows are not enough to judge a column.
@@ -39,6 +40,11 @@ _MOST_FREQUENT = 20
 # incomes, thin out without a gap.
 _GAP = 5.0
 
+# If more than this share of texts are numbers, the column was probably meant to hold numbers.
+_MOST = 0.5
+
+_REMEDY = "write all numbers like 1234.5, and leave fields without one empty"
+
 _OTHERS, _MISSING = "other values", "no value"
 
 
@@ -49,6 +55,7 @@ class _Roles(Protocol):
     weight: str | None
     group: str | None
     target_kind: str
+    markers: tuple[str, ...]
 
     @property
     def has_labels(self) -> bool:
@@ -93,20 +100,21 @@ def find_odd_columns(
     table = task.table
     if table.target_kind:
         yield AboutAll("TARGET_KIND", table.target_kind)
+    for message in table.markers:
+        yield AboutAll("MARKERS", message)
     rows, texts, is_sampled = facts.kept
     if len(rows) < _LEAST_ROWS:
         return
     sampled = np.flatnonzero(is_sampled)
     splits = np.array(facts.names)[facts.splits[rows[sampled]]]
     kept = _Kept(rows, task.column_values(texts), sampled, splits)
-    total = len(facts)
     constant = set()
     for name, values in kept.columns.items():
         if text := _constant(name, values):
             constant.add(name)
             yield AboutAll("CONSTANT", text)
         elif pa.types.is_string(values.type):
-            yield from _mixed_types(name, kept, thresholds["MIXED_TYPES"], total)
+            yield from _mixed_types(name, kept, thresholds["MIXED_TYPES"])
         elif not (name == table.target and table.has_labels):
             yield from _outliers(name, kept, thresholds["OUTLIER"])
     varied = [name for name in kept.columns if name not in constant and name != table.target]
@@ -129,25 +137,56 @@ def _constant(name: str, values: Values) -> str:
     return f"column {name!r} has the value {_shown(values[0].as_py())} in all rows"
 
 
-def _mixed_types(name: str, kept: _Kept, least: float, total: int) -> Iterator[Hits]:
+def _mixed_types(name: str, kept: _Kept, least: float) -> Iterator[Hits]:
     values = kept.columns[name]
     sample = kept.sample(name).drop_null()
     for kind, pattern in KINDS.items():
         misfits = np.flatnonzero(~fits(values, pattern))
         part = 100 * float(np.mean(fits(sample, pattern))) if len(sample) else 0.0
-        if not len(misfits) or part < least:
+        if not len(misfits):
             continue
-        words = Counter(str(value) for value in values.take(pa.array(misfits)).to_pylist())
-        [(word, _), *others] = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-        more = f" and {', '.join(_shown(each) for each, _ in others[:3])}" if others else ""
-        what = "holds" if kind == "dates" else "is text because of values such as"
+        shown = _most_frequent(values.take(pa.array(misfits)))
         # Some values are not of this kind, so the message must not show 100 %.
-        message = (
-            f"column {name!r} {what} {_shown(word)}{more}, though {min(part, 99.9):.1f} % of its "
-            f"values are {kind}"
-        )
+        share_of_kind = f"{min(part, 99.9):.1f} % of its values are {kind}"
+        if kind == "dates" and part >= least:
+            message = f"column {name!r} holds {shown}, though {share_of_kind}"
+        elif kind == "numbers" and part >= least:
+            message = (
+                f"column {name!r} is text because of values such as {shown}, though "
+                f"{share_of_kind}; {_REMEDY}"
+            )
+        elif kind == "numbers" and (forms := _forms(values, sample)) is not None:
+            also = f", also with {' and '.join(forms)}" if forms else ""
+            message = (
+                f"column {name!r} is text because of values such as {shown}, but most of its "
+                f"values are numbers{also}; {_REMEDY}"
+            )
+        else:
+            continue
         yield Hits("MIXED_TYPES", kept.rows[misfits[:1]], _always(message))
         return
+
+
+def _most_frequent(texts: Values, count: int = 4) -> str:
+    words = Counter(str(text) for text in texts.to_pylist())
+    [first, *others] = sorted(words, key=lambda word: (-words[word], word))[:count]
+    return _shown(first) + (f" and {', '.join(map(_shown, others))}" if others else "")
+
+
+def _forms(values: Values, sample: Values) -> list[str] | None:
+    """Return the forms in which people wrote numbers, or None if texts are meant as texts.
+
+    Most are meant as numbers if all others are one text, besides markers of missing numbers.
+    """
+    found = {form: fits_one(values, pattern) for form, pattern in FORMS.items()}
+    is_number = np.any([fits(values, NUMBER), *found.values()], axis=0)
+    written = [fits_one(sample, pattern) for pattern in (NUMBER, *FORMS.values())]
+    if not len(sample) or np.mean(np.any(written, axis=0)) <= _MOST:
+        return None
+    others = pc.utf8_trim_whitespace(values.filter(pa.array(~is_number))).unique().to_pylist()
+    if sum(not is_marker(text) for text in others) > 1:
+        return None
+    return [form for form, is_form in found.items() if is_form.any()]
 
 
 def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[Hits]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from recordgen import storage
+from recordgen.dataset.joining import join_features
 from recordgen.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES_FILE,
@@ -27,6 +28,7 @@ from recordgen.dataset.manifest import (
     read_dataset,
 )
 from recordgen.dataset.splits import split_order
+from recordgen.dataset.vocabulary import join_names
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.lint.facts import Columns, from_parquet
 from recordgen.options import AUTO, ConvertOptions, recorded_defaults
@@ -256,6 +258,8 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
     return replace(
         new,
         options={**new.options, **vocabulary},
+        features=join_features([old.features, new.features]),
+        inexact=join_names([old.inexact, new.inexact]),
         source=tuple(dict.fromkeys((*old.source, *new.source))),
         folder=new.folder and (old.folder or storage.folder_of(old.source[0])),
         splits=splits,

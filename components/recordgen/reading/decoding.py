@@ -11,7 +11,7 @@ once and not decoded at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -481,7 +481,7 @@ def _draws(count: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
 
 
 def decode_images(
-    encoded: tf.Tensor,
+    encoded: tf.Tensor | Sequence[bytes],
     image_size: int | tuple[int, int],
     *,
     scale: str = AUTO,
@@ -491,8 +491,8 @@ def decode_images(
     """Decode and resize encoded images as training and evaluation do.
 
     Args:
-        encoded: string [batch], JPEG, PNG, GIF (first frame) or BMP files of any size, and WEBPs
-            if TensorFlow decodes them.
+        encoded: string [batch] or a list of bytes: JPEG, PNG, GIF (first frame) or BMP files of
+            any size, and WEBPs if TensorFlow decodes them.
         image_size: height and width of the returned images, in pixels; one number for a square.
         scale: the range of pixels: ``0..1``, ``0..255``, ``-1..1``, or the name of a model in
             ``keras.applications``; ``auto``: ``0..1``.
@@ -512,5 +512,23 @@ def decode_images(
     given = {"image_size": image_size, "scale": scale, "resize": resize}
     tuning = Tuning(decoder=decoder)
     options: ReadOptions = decode_options(ReadOptions, {**given, "tuning": tuning})
-    pixels = ImageDecoder(options.image_size, resize, decoder).decode(encoded)
+    pixels = ImageDecoder(options.image_size, resize, decoder).decode(_as_batch(encoded))
     return scaled(pixels, scale_of(scale))
+
+
+def _as_batch(encoded: Any) -> tf.Tensor:
+    """Return encoded images as string [batch]. Raises: UsageError: they are something else."""
+    try:
+        images = tf.convert_to_tensor(encoded, tf.string)
+    except (TypeError, ValueError) as exc:
+        raise _no_images(f"{encoded!r:.80}") from exc
+    if images.shape.rank not in (1, None):
+        raise _no_images(f"the shape {images.shape}")
+    return images
+
+
+def _no_images(got: str) -> UsageError:
+    return UsageError(
+        f"encoded must be the bytes of several image files, string [batch] or a list such as "
+        f"[open('1.jpg', 'rb').read()] (got {got})"
+    )

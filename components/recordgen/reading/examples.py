@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from recordgen.dataset import splits
-from recordgen.errors import UsageError
+from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import check_first, first_record
 from recordgen.reading.keywords import RecordKeywords
 from recordgen.reading.naming import Search, naming_records
 from recordgen.reading.options import RecordOptions, decode_options
-from recordgen.reading.parsing import DTYPES, parsed_as
+from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, with_gaps
 from recordgen.reading.plan import plan_records
 from recordgen.reading.records import batches, finished
 from recordgen.reading.shards import ShardSet, find_shards
@@ -91,7 +91,9 @@ def read_features(
         raise UsageError("map_batch and drop_remainder need a batch_size")
     plan = plan_records(shards, decoded)
     specs = _specs(shards, feature_spec)
-    stored = {name: _stored(spec) for name, spec in specs.items()}
+    floats = _with_gaps(shards) if feature_spec is None else ()
+    empty = {name: spec for name, spec in specs.items() if _is_empty(spec)}
+    stored = {name: _stored(spec) for name, spec in specs.items() if name not in empty}
     if any(name.endswith("/label") for name in specs):
         shards.check_numbers()
     if feature_spec is not None:
@@ -102,20 +104,50 @@ def read_features(
         ]
         check_first(plan.files, needed, "give it a default_value if others have it")
 
+    if not stored:
+        raise DataError(f"{plan.files[0]}: no feature has values, only {', '.join(sorted(empty))}")
+
     @as_written
     def parse(records: tf.Tensor) -> dict[str, Any]:
-        parsed = tf.io.parse_example(records, stored)
-        return {name: _restored(parsed[name], spec) for name, spec in specs.items()}
+        parsed = as_floats(tf.io.parse_example(records, stored), floats)
+        return {name: _restored(parsed[name], specs[name]) for name in stored}
+
+    @as_written
+    def with_empty(example: dict[str, Any], shape: Sequence[int] = ()) -> dict[str, Any]:
+        arrays = {name: tf.zeros([*shape, *spec.shape], spec.dtype) for name, spec in empty.items()}
+        return {**example, **arrays}
+
+    @as_written
+    def parse_all(records: tf.Tensor) -> dict[str, Any]:
+        return with_empty(parse(records), [tf.shape(records)[0]])
 
     keep = None
     if (predicate := decoded.predicate) is not None:
 
         def keep(record: tf.Tensor) -> tf.Tensor:
-            example = parse(record[None])
+            example = parse_all(record[None])
             return predicate({name: _first(value) for name, value in example.items()})
 
-    made = finished(batches(plan, decoded, keep, parse), plan, decoded, batched=not single)
+    # TensorFlow crashes if it takes arrays without elements out of a batch.
+    to_batch = parse if single else parse_all
+    made = finished(batches(plan, decoded, keep, to_batch), plan, decoded, batched=not single)
+    if single and empty:
+        made = made.map(with_empty)
     return naming_records(made, Search(plan.files, lambda: (keep, parse)))
+
+
+def _with_gaps(shards: ShardSet) -> Collection[str]:
+    """Return the whole numbers that become floats. Raises: UsageError: some would lose digits."""
+    if shards.dataset is None:
+        return ()
+    found = with_gaps(shards.dataset.features)
+    if lost := sorted(found.intersection(shards.dataset.inexact)):
+        raise UsageError(
+            f"feature {lost[0]!r} is missing in some examples and has whole numbers that float32 "
+            f"cannot hold, so it is not read as float with NaN; give feature_spec={{…}} with a "
+            f"default_value for it"
+        )
+    return found
 
 
 def _stored(spec: Any) -> Any:
@@ -125,6 +157,11 @@ def _stored(spec: Any) -> Any:
     if spec.dtype in DTYPES.values():
         return tf.io.FixedLenFeature(spec.shape.as_list(), spec.dtype)
     return tf.io.FixedLenFeature((), tf.string)
+
+
+def _is_empty(spec: Any) -> bool:
+    """Return whether a spec is of arrays without elements."""
+    return isinstance(spec, tf.TensorSpec | tf.io.FixedLenFeature) and 0 in tuple(spec.shape)
 
 
 def _restored(parsed: Any, spec: Any) -> Any:

@@ -15,7 +15,7 @@ from recordgen.features import FeatureSpec
 from recordgen.reading.classes import DETECTION
 from recordgen.reading.detection import BoxTargets
 from recordgen.reading.options import LabelOptions
-from recordgen.reading.parsing import parsing_spec, to_parsing_spec
+from recordgen.reading.parsing import parsing_spec, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import Keep, keeping
 from recordgen.reading.shards import ShardSet
@@ -159,7 +159,7 @@ def keeping_labelled(
     is_wanted = None
     if isinstance(targets, Targets) and numbers.classes.filters:
         is_wanted = targets.is_wanted
-    return keeping(options.predicate, spec, is_wanted)
+    return keeping(options.predicate, spec, is_wanted, partial(with_gaps, described))
 
 
 def _predicate_spec(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import tensorflow as tf
 
 from recordgen.features import FeatureSpec
 from recordgen.tasks import TASKS
+
+#: Represents a missing whole number between parsing and :func:`as_floats`; none is rarer.
+NO_WHOLE = -(1 << 63)
 
 #: The kinds of tf.train.Feature; arrays of any other type are stored as their raw bytes.
 DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
@@ -41,7 +45,23 @@ def parsed_as(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
     dtype = DTYPES[spec.dtype]
     if spec.shape is None:
         return tf.io.RaggedFeature(dtype, row_splits_dtype=tf.int64)
-    default: Any = spec.default
+    default: Any = NO_WHOLE if spec.has_gaps else spec.default
     if default is not None and spec.shape:
         default = np.full(spec.shape, default)
     return tf.io.FixedLenFeature(spec.shape, dtype, default)
+
+
+def with_gaps(known: Mapping[str, FeatureSpec]) -> frozenset[str]:
+    """Return the names of whole numbers that records may lack, see :func:`as_floats`."""
+    return frozenset(name for name, spec in known.items() if spec.has_gaps)
+
+
+def as_floats(parsed: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return parsed features, those of ``names`` from int64 to float32 with NaN where missing."""
+    return {name: gaps_as_nan(value) if name in names else value for name, value in parsed.items()}
+
+
+def gaps_as_nan(values: tf.Tensor) -> tf.Tensor:
+    """Return whole numbers (int64) as float32, NaN in place of :data:`NO_WHOLE`."""
+    missing = tf.constant(math.nan, tf.float32)
+    return tf.where(values == NO_WHOLE, missing, tf.cast(values, tf.float32))

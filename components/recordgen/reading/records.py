@@ -6,7 +6,7 @@ import glob
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from recordgen.reading.caching import DECODED, NOTHING, PICTURES, CachePlan
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
+from recordgen.reading.parsing import as_floats
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.quiet import quiet_reading
 from recordgen.reading.skipping import Skipping, ending, has_examples
@@ -34,6 +35,7 @@ def keeping(
     predicate: Callable[..., Any] | None,
     spec: Callable[[], Mapping[str, Any]],
     is_wanted: Keep | None = None,
+    floats: Callable[[], Collection[str]] = tuple,
 ) -> Keep | None:
     """Return the function that selects serialised records; None if all are read.
 
@@ -41,13 +43,15 @@ def keeping(
         predicate: the user's function of a dict of one record's features.
         spec: returns the parsing spec of these features; called only if there is a predicate.
         is_wanted: a further condition.
+        floats: returns the names of features for :func:`recordgen.reading.parsing.as_floats`.
     """
     if predicate is None:
         return is_wanted
-    parsed_as = dict(spec())
+    parsed_as, with_gaps = dict(spec()), floats()
 
     def keep(record: tf.Tensor) -> tf.Tensor:
-        is_chosen = predicate(tf.io.parse_single_example(record, parsed_as))
+        parsed = tf.io.parse_single_example(record, parsed_as)
+        is_chosen = predicate(as_floats(parsed, with_gaps))
         return is_chosen if is_wanted is None else is_wanted(record) & is_chosen
 
     return keep

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
 import tensorflow as tf
 
 from recordgen.errors import UsageError
+from recordgen.features import FeatureSpec
 from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import ClassPlan
 from recordgen.reading.decoding import (
@@ -25,7 +27,7 @@ from recordgen.reading.decoding import (
 from recordgen.reading.images import ImageReading
 from recordgen.reading.levels import typed
 from recordgen.reading.options import LabelOptions, ReadOptions
-from recordgen.reading.parsing import parsed_as
+from recordgen.reading.parsing import as_floats, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.shards import ShardSet
@@ -61,7 +63,7 @@ class TableOptions(LabelOptions):
     Attributes:
         columns: the columns to return; None: all but the target and the weights.
         defaults: by column, the value of rows that have none. Without a default: NaN for numbers,
-            -1 for whole numbers, and empty text.
+            and empty text; a column of whole numbers with such rows is read as float32 with NaN.
         image_size: height and width of images, in pixels.
         dtype: of images; see :class:`ReadOptions`.
         scale: of images; see :class:`ReadOptions`.
@@ -177,6 +179,7 @@ class TableReader:
 
     Attributes:
         table: the columns that are stored.
+        known: their features.
         names: the columns to return.
         defaults: values of rows that have none, by column; they replace the features' defaults.
         decoder: the decoder of images.
@@ -185,6 +188,7 @@ class TableReader:
     """
 
     table: Table
+    known: Mapping[str, FeatureSpec]
     names: Sequence[str]
     defaults: Mapping[str, Any]
     decoder: ImageDecoder
@@ -210,15 +214,21 @@ class TableReader:
     @property
     def specs(self) -> dict[str, Any]:
         """The spec of all features for ``tf.io.parse_example``."""
-        known = self.table.features()
-        changed = {
-            name: replace(known[name], default=value) for name, value in self.defaults.items()
-        }
-        return {name: parsed_as(spec) for name, spec in (known | changed).items()}
+        return to_parsing_spec(self._with_defaults)
+
+    @cached_property
+    def _with_defaults(self) -> Mapping[str, FeatureSpec]:
+        given = self.defaults.items()
+        return {**self.known, **{name: replace(self.known[name], default=v) for name, v in given}}
+
+    @property
+    def floats(self) -> frozenset[str]:
+        """The columns of whole numbers that become floats, because rows may lack them."""
+        return with_gaps(self._with_defaults)
 
     def columns(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns by name from a batch that was parsed with :attr:`spec`."""
-        found = {}
+        found, parsed = {}, as_floats(parsed, self.floats)
         for name in self.names:
             values = self._images(name, parsed) if name in self.table.images else parsed[name]
             is_padded = isinstance(values, tf.RaggedTensor) and self.vectors == "padded"
@@ -240,8 +250,10 @@ def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> Batch
     # The statistics describe the images of one column only.
     images = shards.images if table.only_image is not None else None
     decoder = ImageDecoder(options.image_size, options.resize, options.tuning.decoder, images)
+    known = _stored_features(table, shards)
     reader = TableReader(
         table,
+        known,
         _wanted(table, options),
         _defaults(table, options.defaults),
         decoder,
@@ -251,6 +263,7 @@ def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> Batch
         plan.is_checked,
         shards.may_be_raw,
     )
+    _check_exact(shards, reader, options)
     specs, weight = reader.specs, table.weight
     targets = None if plan.classes is None else _targets(table, plan.classes, options)
     is_wanted = (
@@ -280,8 +293,32 @@ def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> Batch
         payloads = {table.image_feature(name, "encoded") for name in table.images}
         return {name: spec for name, spec in specs.items() if name not in payloads}
 
-    keep = keeping(options.predicate, predicate_spec, is_wanted)
+    keep = keeping(options.predicate, predicate_spec, is_wanted, lambda: reader.floats)
     return BatchReading(plan, options, keep, to_batch)
+
+
+def _stored_features(table: Table, shards: ShardSet) -> Mapping[str, FeatureSpec]:
+    """Return the features of the columns, as ``dataset.json`` describes them.
+
+    Earlier versions did not write whether rows lack a whole number: then it must not be missing.
+    """
+    described = {} if shards.dataset is None else shards.dataset.features
+    found = {name: described.get(name, spec) for name, spec in table.features().items()}
+    columns = [c.name for c in table.stored if c.dtype == "int64"]
+    unknown = [name for name in columns if not found[name].has_gaps]
+    return {**found, **{name: replace(found[name], default=None) for name in unknown}}
+
+
+def _check_exact(shards: ShardSet, reader: TableReader, options: TableOptions) -> None:
+    """Check that floats can hold the whole numbers that become floats. Raises: UsageError."""
+    inexact = () if shards.dataset is None else shards.dataset.inexact
+    used = reader.floats if options.predicate else reader.floats.intersection(reader.names)
+    if lost := sorted(used.intersection(inexact)):
+        raise UsageError(
+            f"column {lost[0]!r} is missing in some rows and has whole numbers that float32 cannot "
+            f"hold, so it is not read as float with NaN; give defaults={{{lost[0]!r}: …}} with a "
+            f"whole number for such rows, or leave the column out with columns=[…]"
+        )
 
 
 def _targets(table: Table, classes: ClassPlan, options: TableOptions) -> Targets:

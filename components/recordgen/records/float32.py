@@ -22,3 +22,11 @@ def as_float32(value: float) -> float:
     [exact] = _FLOAT32.unpack(stored)
     digits = [float(f"{exact:.{count}g}") for count in range(6, 10)]  # nine suffice
     return next(number for number in digits if _FLOAT32.pack(number) == stored)
+
+
+def is_exact(value: int) -> bool:
+    """Return whether float32 can hold a whole number of 64 bits.
+
+    The lowest one cannot: readers let it stand for a missing number.
+    """
+    return _FLOAT32.unpack(_FLOAT32.pack(value))[0] == value != -(1 << 63)

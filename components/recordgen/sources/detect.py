@@ -130,7 +130,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         header = heads[0].has_header if heads else None
         delimiter = heads[0].delimiter if heads else read_delimiter(files[0].path)
     if options.task == Tabular.name:
-        header = True
+        header = options.header != "no"
     elif options.task == Declared.name and is_csv:
         header = has_header(files[0].path, declared(task_for(options)).schema, options.header)
     columns = _columns(heads, options, files)
@@ -188,11 +188,6 @@ def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
 
 def _of_table(options: ConvertOptions) -> ConvertOptions:
     """Return a table's options, with the split's column in ``split_column``. Raises: UsageError."""
-    if options.header == "no":
-        raise UsageError(
-            "a table needs a header that names its columns (got header=no); add one, or declare "
-            "the columns in order with --schema"
-        )
     for role, names in options.roles.items():
         if role == "split" and options.split_column in ("", *names):
             options = replace(options, split_column=names[0])

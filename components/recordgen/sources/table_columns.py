@@ -2,14 +2,16 @@
 
 A column of whole numbers is int64, a column of other numbers float32, any other column text.
 Numbers must look as programs write them: ``007`` and whole numbers of more than 64 bits are text,
-because they would lose digits as numbers. Empty fields are missing values and decide nothing.
+because they would lose digits as numbers. Empty fields are missing values and decide nothing, and
+so do markers such as ``NA`` and ``?``, which are missing values if all other fields are numbers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,15 +20,23 @@ import pyarrow.compute as pc
 
 from recordgen.dataset.splits import ML_USE_EXPECTED, ML_USE_WORDS, PUBLISHED_WORDS
 from recordgen.errors import SourceError, UsageError
-from recordgen.lint.columns import NUMBER
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.records.number_texts import FORMS, NUMBER
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
 from recordgen.sources.header import NOWHERE, SPLIT_COLUMNS, Given, column_name, no_column
 from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import without_headers
-from recordgen.tables.arrow import decimals, parse, trimmed, whole_numbers
+from recordgen.sources.table_header import names_of
+from recordgen.tables.arrow import (
+    are_markers,
+    decimals,
+    parse,
+    trimmed,
+    whole_numbers,
+    without_markers,
+)
 from recordgen.tables.columns import Column, Prediction, Table
 from recordgen.tables.csv_fields import is_number, split_plain
 from recordgen.types import Weight
@@ -53,6 +63,9 @@ MAX_CLASSES = 20
 # From and to this many different whole numbers, the choice may well be wrong.
 _DOUBTFUL = MAX_CLASSES // 2 + 1, 2 * MAX_CLASSES
 
+# Nobody reads a longer list.
+_MARKERS_SHOWN = 5
+
 # If this share of a text column's values are numbers, the other values look like mistakes.
 _NUMBER_SHARE = 0.9
 
@@ -64,14 +77,15 @@ _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 
 
 def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
-    """Return the columns of import files; the first file begins with a header.
+    """Return the columns of import files; the first file begins with a header, or none does.
 
     Raises:
         SourceError: a file is missing or unreadable, or begins with a different header.
         UsageError: the columns contradict the options.
     """
-    header, stats = _read_all(files)
-    return decide_table(header, stats, options, schema_types(header, options))
+    header, stats = _read_all(files, options)
+    table = decide_table(header, stats, options, schema_types(header, options))
+    return replace(table, is_bare=options.header == "no")
 
 
 def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str, str]:
@@ -104,7 +118,9 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
     return types
 
 
-def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_ColumnStats]]:
+def _read_all(
+    files: Sequence[ImportFile], options: ConvertOptions
+) -> tuple[list[str], list[_ColumnStats]]:
     header: list[str] = []
     stats: list[_ColumnStats] = []
     for file in files:
@@ -113,49 +129,39 @@ def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_ColumnStats
             first, rest = _first_record(blocks)
             if first is None:
                 continue
+            where = f"{file.path}:{first.line}"
             if isinstance(first, Reject):
                 if not header:
-                    raise SourceError(
-                        f"{file.path}:{first.line}: cannot read the header: {first.message}"
-                    )
+                    raise SourceError(f"{where}: cannot read the header: {first.message}")
             elif not header:
-                where = f"{file.path}:{first.line}"
-                if len(first.fields) == 1 and "," in first.fields[0]:
-                    raise SourceError(
-                        f"{where}: the whole line is quoted as one field; remove the quotes around "
-                        f"the lines"
-                    )
-                header = check_header(first.fields, where)
+                rest += islice(blocks, 1)
+                header = names_of(first, rest, where, options)
                 stats = [_ColumnStats() for _ in header]
+            elif options.header == "no":
+                _check_width(first, header, where)
             elif first.fields != header:
                 _check_first_row(first, header, stats, file.path)
                 rest.append(first)
-            # The reader of the rows reports repeated headers, so they are not collected here.
-            rows = without_headers(chain(rest, blocks), header, file.path, Adjustments())
+            rows: Iterator[Item] = chain(rest, blocks)
+            if options.header == "no":
+                rows = chain([first], rows)
+            else:
+                # The reader of the rows reports repeated headers, so they are not collected here.
+                rows = without_headers(rows, header, file.path, Adjustments())
             _add_records(rows, stats)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
     return header, stats
 
 
-def check_header(fields: Sequence[str], where: str) -> list[str]:
-    """Return the names of columns. Raises: SourceError: they cannot be names of features."""
-    names = list(fields)
-    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
-        raise SourceError(f"{where}: fields must be separated by commas")
-    if "" in names:
+def _check_width(first: Record, names: Sequence[str], where: str) -> None:
+    """Check that a file without a header has the columns of the first file."""
+    if len(first.fields) != len(names):
         raise SourceError(
-            f"{where}: column {names.index('') + 1} has no name; a table begins with a header that "
-            f"names each column (if it is the index of pandas, write to_csv(…, index=False))"
+            f"{where}: the first line of the first file has {len(names)} fields (got "
+            f"{len(first.fields)}: {first.text!r:.200}); convert tables with other columns "
+            f"separately"
         )
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise SourceError(f"{where}: two columns are named {twice!r}; rename one")
-    if all(is_number(name) for name in names):
-        raise SourceError(
-            f"{where}: a table begins with a header that names its columns (got {','.join(names)})"
-        )
-    return names
 
 
 def _check_first_row(
@@ -187,37 +193,46 @@ class _ColumnStats:
         rows: number of fields.
         values: number of fields that are not empty.
         filled: number of fields that contain more than blanks.
-        is_whole: all filled fields are whole numbers of 64 bits, as programs write them.
-        is_decimal: all filled fields are float32 numbers without needless leading zeros.
+        markers: how often fields mean a missing value, by their text.
+        numbers: number of fields that are numbers, as programs or people write them.
+        is_whole: all filled fields are markers, or whole numbers of 64 bits as programs write them.
+        is_decimal: all filled fields are markers, or float32 numbers without needless leading
+            zeros.
         has_fraction: one of the numbers has a point or an exponent.
         words: number of ML_USE words.
         published: number of ML_USE words that Vertex AI publishes.
         distinct: the different whole numbers; None if there are many.
-        misfits: number of fields that are not numbers; None if there are clearly many.
-        misfit: the first field that is not a number.
+        texts: the different values of a column of text; None if there are many.
+        misfits: number of fields that are neither numbers nor markers; None if there are clearly
+            many.
+        misfit: the first of them.
         inexact: the first whole number that float32 cannot represent; else empty.
     """
 
     rows: int = 0
     values: int = 0
     filled: int = 0
+    markers: Counter[str] = field(default_factory=Counter)
+    numbers: int = 0
     is_whole: bool = True
     is_decimal: bool = True
     has_fraction: bool = False
     words: int = 0
     published: int = 0
     distinct: set[int] | None = field(default_factory=set)
+    texts: set[str] | None = field(default_factory=set)
     misfits: int | None = 0
     misfit: str = ""
     inexact: str = ""
 
-    @property
-    def has_gaps(self) -> bool:
-        return self.filled < self.rows
+    def has_gaps(self, dtype: str) -> bool:
+        """Return whether a row has no value, if the column has this dtype."""
+        markers = 0 if dtype == "bytes" else self.markers.total()
+        return self.filled - markers < self.rows
 
     @property
     def dtype(self) -> str:
-        if self.values and self.is_whole:
+        if self.numbers and self.is_whole:
             return "int64"
         # Whole numbers that do not fit into 64 bits are keys, so they stay text.
         return "float32" if self.is_decimal and self.has_fraction else "bytes"
@@ -296,20 +311,36 @@ def _add_column(item: _ColumnStats, texts: Any) -> None:
     item.values += len(texts) - texts.null_count
     bare = trimmed(texts)
     item.filled += len(bare) - bare.null_count
-    if item.is_decimal and _are_numbers(item, bare):
-        return
+    if item.is_decimal:
+        if _are_numbers(item, bare):
+            return
+        if _are_numbers(item, without_markers(bare)):
+            found = pc.value_counts(bare)
+            _add_markers(item, found.field("values"), found.field("counts").to_numpy())
+            return
     item.is_whole, item.is_decimal, item.distinct = False, False, None
     found = pc.value_counts(texts.drop_null())
     values, counts = trimmed(found.field("values")), found.field("counts").to_numpy()
+    _add_markers(item, values, counts)
+    if item.texts is not None:
+        item.texts.update(values.slice(0, MAX_CLASSES + 1).drop_null().to_pylist())
+        item.texts = item.texts if len(item.texts) <= MAX_CLASSES else None
     lower = pc.utf8_lower(values)
     item.words += int(counts[np.asarray(pc.is_in(lower, pa.array(ML_USE_WORDS)))].sum())
     item.published += int(counts[np.asarray(pc.is_in(lower, pa.array(PUBLISHED_WORDS)))].sum())
     _count_misfits(item, values, counts)
 
 
+def _add_markers(item: _ColumnStats, values: Any, counts: Any) -> None:
+    """Count the trimmed texts that mean missing numbers; ``counts`` is how often each occurs."""
+    for at in np.flatnonzero(np.asarray(are_markers(values))):
+        item.markers[values[int(at)].as_py()] += int(counts[at])
+
+
 def _are_numbers(item: _ColumnStats, texts: Any) -> bool:
     """Return whether trimmed texts are all numbers, and if so add them to the statistics."""
     if item.is_whole and (whole := whole_numbers(texts)) is not None:
+        item.numbers += len(whole) - whole.null_count
         item.inexact = item.inexact or _inexact(whole, texts)
         if item.distinct is not None:
             item.distinct.update(v for v in pc.unique(whole).to_pylist() if v is not None)
@@ -318,6 +349,7 @@ def _are_numbers(item: _ColumnStats, texts: Any) -> bool:
         return True
     if (numbers := decimals(texts)) is None:
         return False
+    item.numbers += len(numbers) - numbers.null_count
     item.is_whole, item.distinct = False, None
     item.inexact = item.inexact or _inexact(numbers, texts)
     item.is_decimal = not _any_match(texts, r"^[+-]?0[0-9]")
@@ -343,11 +375,17 @@ def _count_misfits(item: _ColumnStats, values: Any, counts: Any) -> None:
     """Count the trimmed texts that are not numbers; ``counts`` is how often each occurs."""
     if item.misfits is None:
         return
-    is_number = pc.fill_null(pc.match_substring_regex(values, NUMBER), True)
-    others = values.filter(pc.invert(is_number))
-    if len(others) and not item.misfits:
-        item.misfit = str(others[0].as_py())
-    item.misfits += int(counts[~np.asarray(is_number)].sum())
+
+    def matches(pattern: str) -> Any:
+        return np.asarray(pc.fill_null(pc.match_substring_regex(values, pattern), False))
+
+    is_number = matches(NUMBER)
+    is_written = np.any([is_number, *map(matches, FORMS.values())], axis=0)
+    is_odd = ~is_number & ~np.asarray(are_markers(values)) & np.asarray(values.is_valid())
+    if is_odd.any() and not item.misfits:
+        item.misfit = str(values[int(np.argmax(is_odd))].as_py())
+    item.misfits += int(counts[is_odd].sum())
+    item.numbers += int(counts[is_written].sum())
     # The column is clearly text: stop counting, there will be no hint about odd values.
     if item.misfits > _BLOCK_LINES and item.misfits * 2 > item.values:
         item.misfits = None
@@ -390,8 +428,12 @@ def decide_table(
                 + (f" (got {odd!r})" if odd else ", but some of its values are not numbers")
             )
         columns = tuple(Column(weight, Weight) if c.name == weight else c for c in columns)
-    prediction = None
+    prediction, kind = None, ""
     if target is not None:
+        if options.prediction == AUTO and dtypes[target] == "bytes":
+            kind = _numbers_as_text(target, found[target])
+            if kind and target not in types:
+                raise UsageError(kind)
         prediction = _prediction(target, dtypes[target], found[target], options)
     elif options.prediction != AUTO:
         raise UsageError(f"prediction={options.prediction} needs a target_column")
@@ -406,13 +448,43 @@ def decide_table(
             f"column {split!r} is taken for the split, because its values are words of ML_USE; it "
             f"is not a feature; set split_column to confirm it, or to name another column"
         )
-    kind = ""
     if target is not None and dtypes[target] == "int64" and options.prediction == AUTO:
         kind = _target_kind(target, prediction, found[target])
-    has_gaps = prediction == "classification" and found[str(target)].has_gaps
+    has_gaps = prediction == "classification" and found[str(target)].has_gaps(dtypes[str(target)])
+    markers = tuple(
+        _marked(name, item)
+        for name, item in found.items()
+        if item.markers and dtypes[name] != "bytes" and name != split
+    )
     group_at = Given.of(options).find_group(header, "group_by")
     group = header[group_at] if group_at != NOWHERE else None
-    return Table(columns, split, target, weight, prediction, tuple(notes), has_gaps, group, kind)
+    return Table(
+        columns, split, target, weight, prediction, tuple(notes), has_gaps, group, kind, markers
+    )
+
+
+def _marked(name: str, item: _ColumnStats) -> str:
+    """Return which fields of a column of numbers are read as missing values, and how many."""
+    often = sorted(item.markers.items(), key=lambda each: (-each[1], each[0]))
+    shown = ", ".join(f"{text!r} ({count:,})" for text, count in often[:_MARKERS_SHOWN])
+    return (
+        f"column {name!r} holds numbers, and {item.markers.total():,} of its fields are read as "
+        f"missing values: {shown}{', …' if len(often) > _MARKERS_SHOWN else ''}"
+    )
+
+
+def _numbers_as_text(target: str, item: _ColumnStats) -> str:
+    """Return why a target of text may be meant as numbers, or "" if there is no doubt."""
+    filled = item.filled - item.markers.total()
+    if item.texts is not None or item.numbers * 2 <= filled:
+        return ""
+    because = f" because of values such as {item.misfit!r}" if item.misfit else ""
+    return (
+        f"target {target!r} is text{because}, though {item.numbers / filled:.0%} of its values are "
+        f"numbers: they are taken for more than {MAX_CLASSES} classes; write all numbers like "
+        f"1234.5 and leave fields without a number empty, or set prediction=classification if they "
+        f"are classes"
+    )
 
 
 def _target_kind(target: str, prediction: Prediction | None, item: _ColumnStats) -> str:

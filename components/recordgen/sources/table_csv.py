@@ -1,4 +1,4 @@
-r"""Tables as CSV: a header, then records with a field for each column.
+r"""Tables as CSV: a header, unless ``header`` is ``no``, and records with a field for each column.
 
 age,job           header
 58,management  →  RowBatch("wines.csv", [2], splits=[None], uris=[""], ["58,management"])
@@ -41,7 +41,8 @@ def parse_lines(
     if not isinstance(task, Tabular):
         raise TypeError(f"{task.name} has no table")
     items = read_blocks(lines, source, adjusted)
-    items = without_headers(items, task.table.names, source, adjusted)
+    if not task.table.is_bare:
+        items = without_headers(items, task.table.names, source, adjusted)
     return lines_of(items, source, task.table)
 
 

@@ -1,21 +1,31 @@
 """A pandas DataFrame as a table: lines of CSV, and the types of its columns.
 
-A row's line is its 1-based position. A column of whole floats with gaps held whole numbers before
-pandas read it; a column of text stays text, even if all values are digits.
+A row's line is its 1-based position. A column of text stays text, even if all values are digits,
+and a column of floats stays one, even if it held whole numbers before pandas met its gaps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recordgen.options import ConvertOptions
+import numpy as np
+
+from recordgen.errors import UsageError
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.records.number_texts import is_marker
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import RowBatch
 from recordgen.sources.csv_records import TOO_LONG, Record
 from recordgen.sources.dataframe import SOURCE, as_before_gaps, frame_cells, single_text
-from recordgen.sources.table_columns import check_header, column_stats, decide_table, schema_types
+from recordgen.sources.table_columns import (
+    MAX_CLASSES,
+    column_stats,
+    decide_table,
+    schema_types,
+)
 from recordgen.sources.table_csv import lines_of
+from recordgen.sources.table_header import check_header
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line
 
@@ -36,19 +46,46 @@ def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
     types = schema_types(header, options)
     if not types:
         types = {name: _dtype(frame.iloc[:, at]) for at, name in enumerate(header)}
-    return decide_table(header, column_stats(_records(frame), header), options, types)
+    classes = _classes_with_gaps(frame, header, options)
+    if classes is not None:
+        types = {**types, classes: "int64"}
+    return decide_table(header, column_stats(_records(frame, classes), header), options, types)
 
 
 def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:
     """Yield the rows of a frame as lines of CSV, and a reject for each row that cannot be one."""
-    return lines_of(_records(frame), SOURCE, table)
+    return lines_of(_records(frame, table.target if table.has_labels else None), SOURCE, table)
+
+
+def _classes_with_gaps(
+    frame: pd.DataFrame, header: Sequence[str], options: ConvertOptions
+) -> str | None:
+    """Return the target if it holds numbers of classes, which gaps made floats; else None.
+
+    Raises:
+        UsageError: such a target may also hold amounts, and no option says which.
+    """
+    target = options.target_column
+    if target not in header or not _was_whole(column := frame.iloc[:, header.index(target)]):
+        return None
+    if options.prediction == AUTO and column.nunique() <= MAX_CLASSES:
+        raise UsageError(
+            f"target_column {target!r} holds floats and gaps, and all floats are whole: set "
+            f"prediction=classification if they are classes, or prediction=regression if they are "
+            f"amounts"
+        )
+    return target if options.prediction == "classification" else None
 
 
 def _dtype(column: pd.Series[Any]) -> str:
     import pandas as pd
 
-    kind = pd.api.types.infer_dtype(column.astype(object), skipna=True)
-    return "int64" if _was_whole(column) else _DTYPES.get(kind, "bytes")
+    cells = column.astype(object)
+    kind = pd.api.types.infer_dtype(cells, skipna=True)
+    if kind.startswith("mixed"):
+        are_there = [not (isinstance(cell, str) and is_marker(cell.strip())) for cell in cells]
+        kind = pd.api.types.infer_dtype(cells[np.array(are_there, bool)], skipna=True)
+    return _DTYPES.get(kind, "bytes")
 
 
 def _was_whole(column: pd.Series[Any]) -> bool:
@@ -61,13 +98,13 @@ def _was_whole(column: pd.Series[Any]) -> bool:
     return 0 < len(present) < len(column) and bool((present % 1 == 0).all())
 
 
-def _records(frame: pd.DataFrame) -> Iterator[Record | Reject]:
+def _records(frame: pd.DataFrame, classes: str | None) -> Iterator[Record | Reject]:
+    """Yield the rows of a frame; the column ``classes`` may hold whole numbers as floats."""
     names = [str(name) for name in frame.columns]
-    whole = [_was_whole(frame.iloc[:, at]) for at in range(len(names))]
     for line, cells in enumerate(frame_cells(frame), start=1):
         fields = [
-            single_text(as_before_gaps(cell) if is_whole else cell, name, line)
-            for cell, name, is_whole in zip(cells, names, whole, strict=True)
+            single_text(as_before_gaps(cell) if name == classes else cell, name, line)
+            for cell, name in zip(cells, names, strict=True)
         ]
         yield _record(line, fields)
 

@@ -106,7 +106,8 @@ def _plain(values: Sequence[Any], spec: FeatureSpec) -> Any:
     plain = [_text(value) if isinstance(value, bytes) else value for value in values]
     if spec.shape != ():
         return plain
-    return plain[0] if plain else spec.default if spec.dtype != "bytes" else ""
+    missing = None if spec.has_gaps else "" if spec.dtype == "bytes" else spec.default
+    return plain[0] if plain else missing
 
 
 def _text(data: bytes) -> str | None:

@@ -38,19 +38,26 @@ def label_features(dataset: Dataset) -> tuple[str | None, str | None]:
 
     ``("image/class/text", "image/class/label")``; for a table, the target if it is text.
     """
-    if dataset.task == Tabular.name:
-        table = Table.from_json(dataset.options["table"])
+    if (table := table_of(dataset)) is not None:
+        if dataset.task == Declared.name:
+            return table.label_features if table.label else (None, None)
         is_text = table.has_labels and dataset.features[str(table.target)].dtype == "bytes"
         return (table.target, None) if is_text else (None, None)
-    if dataset.task == Declared.name:
-        table = Schema.from_json(dataset.options["schema"]).table
-        return table.label_features if table.label else (None, None)
     if dataset.task not in TASKS:  # written from Python: any feature may have any name
         return None, None
     names = stored_features(dataset)
     text = next((name for name in names if name.endswith("class/text")), None)
     number = next((name for name in names if name.endswith("class/label")), None)
     return text, number
+
+
+def table_of(dataset: Dataset) -> Table | None:
+    """Return the columns of a table; None for other tasks."""
+    if dataset.task == Tabular.name:
+        return Table.from_json(dataset.options["table"])
+    if dataset.task == Declared.name:
+        return Schema.from_json(dataset.options["schema"]).table
+    return None
 
 
 def is_image(feature: str) -> bool:

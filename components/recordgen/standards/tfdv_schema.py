@@ -25,7 +25,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from recordgen import features
 from recordgen.dataset.manifest import Dataset
 from recordgen.features import LIST_DTYPES, FeatureSpec, statistics_features
-from recordgen.standards.stored_features import label_features, label_files, stored_features
+from recordgen.standards.stored_features import (
+    label_features,
+    label_files,
+    stored_features,
+    table_of,
+)
 
 SCHEMA_FILE = "schema.pbtxt"
 
@@ -107,11 +112,17 @@ def _presence(dataset: Dataset, name: str, spec: FeatureSpec) -> str | None:
     if spec.shape is None:
         return None
     # The default of sizes is for other tools' records; ours always have them.
-    is_always_there = spec.default is None or name in _INT_BOUNDS
+    is_always_there = _declared(dataset).get(name, spec).default is None or name in _INT_BOUNDS
     if name in label_features(dataset):
         is_always_there = not any(split.unlabelled for split in dataset.splits.values())
     # A column of a table may have gaps, but must not be missing entirely.
     return "min_fraction: 1 min_count: 1" if is_always_there else "min_count: 1"
+
+
+def _declared(dataset: Dataset) -> Mapping[str, FeatureSpec]:
+    """Return the features of a table's columns; more may be missing in later examples."""
+    table = table_of(dataset)
+    return {} if table is None else table.features()
 
 
 def _domains(dataset: Dataset) -> Mapping[str, Sequence[str]]:

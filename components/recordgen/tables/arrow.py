@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.records.example import example_head, feature_head, packed_ints
+from recordgen.records.number_texts import MARKERS
 from recordgen.rows.columns import joined
 from recordgen.tables.columns import Column
 from recordgen.tables.csv_fields import read_fields
@@ -31,6 +32,7 @@ Records: TypeAlias = Any  # pa.BinaryArray
 _BLANK = ord(" ")  # the last blank in ASCII
 
 _NO_TEXT = pa.scalar(None, pa.string())
+_MARKERS = pa.array(sorted(MARKERS), pa.string())
 
 # Fields without quotes, or with quotes that they do not need.
 _FIELD = '(?:"(?:[^", ][^",]*)?"|[^",]*)'
@@ -95,6 +97,16 @@ def trimmed(texts: Texts) -> Texts:
     return _without_empty(pc.utf8_trim_whitespace(texts))
 
 
+def are_markers(texts: Texts) -> Any:
+    """Return whether each trimmed text means a missing value among numbers; not null."""
+    return pc.is_in(pc.utf8_lower(texts), _MARKERS)
+
+
+def without_markers(texts: Texts) -> Texts:
+    """Return trimmed texts with null in place of markers of missing numbers."""
+    return pc.if_else(are_markers(texts), _NO_TEXT, texts)
+
+
 def whole_numbers(texts: Texts) -> Values | None:
     """Return trimmed texts as int64, or None if one is not a whole number as programs write it.
 
@@ -119,6 +131,17 @@ def decimals(texts: Texts) -> Values | None:
     return None if fits is False else numbers
 
 
+def count_inexact(numbers: Values) -> int:
+    """Return how many whole numbers float32 cannot hold; the lowest of 64 bits stands for none."""
+    values = numbers.drop_null().to_numpy(zero_copy_only=False)
+    if not len(values) or max(-int(values.min()), int(values.max())) <= 1 << 24:
+        return 0
+    rounded = values.astype(np.float32).astype(np.float64)
+    is_beyond = rounded >= 2.0**63  # int64 cannot hold it
+    is_lost = np.where(is_beyond, 0, rounded).astype(np.int64) != values
+    return int(np.count_nonzero(is_beyond | is_lost | (values == np.iinfo(np.int64).min)))
+
+
 def parse_column(texts: Texts, column: Column, errors: dict[int, str]) -> Values:
     """Return the values of a column, as :meth:`ColumnType.parse` returns them one by one.
 
@@ -126,7 +149,10 @@ def parse_column(texts: Texts, column: Column, errors: dict[int, str]) -> Values
     """
     if column.dtype == "bytes":
         return texts
-    found = (whole_numbers if column.dtype == "int64" else decimals)(trimmed(texts))
+    to_numbers, bare = whole_numbers if column.dtype == "int64" else decimals, trimmed(texts)
+    found = to_numbers(bare)
+    if found is None:  # most columns have no markers, so they are not looked for first
+        found = to_numbers(without_markers(bare))
     if found is not None and (column.type != Weight or _are_weights(found)):
         return found
     values: list[int | float | None] = []

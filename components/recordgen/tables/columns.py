@@ -18,7 +18,7 @@ from recordgen.features import FeatureSpec
 from recordgen.types import ColumnType, FloatInput, IntegerInput, StringInput, Weight
 
 #: The value that readers return for a missing one, by dtype.
-MISSING: dict[str, int | float | bytes] = {"int64": -1, "float32": math.nan, "bytes": b""}
+MISSING: dict[str, float | bytes] = {"int64": math.nan, "float32": math.nan, "bytes": b""}
 
 #: The features of an image, by the last part of their name.
 IMAGE_PARTS: Mapping[str, FeatureSpec] = {
@@ -72,6 +72,8 @@ class Table:
         has_gaps: rows may lack the target, which is one of several classes.
         group: the column of groups that share a split, or None.
         target_kind: why whole numbers of the target were taken for classes or not, if in doubt.
+        is_bare: the import files have no header; the columns are named by number, from 1.
+        markers: for each column of numbers, which texts were read as missing, and how many.
     """
 
     columns: tuple[Column, ...]
@@ -83,6 +85,8 @@ class Table:
     has_gaps: bool = False
     group: str | None = None
     target_kind: str = ""
+    markers: tuple[str, ...] = ()
+    is_bare: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -168,7 +172,7 @@ class Table:
         """Return inferred columns as one line of JSON."""
         values = asdict(self)
         values["columns"] = [[column.name, column.dtype] for column in self.columns]
-        for name in ("has_gaps", "group", "target_kind"):
+        for name in ("has_gaps", "group", "target_kind", "markers", "is_bare"):
             if not values[name]:
                 del values[name]  # as earlier versions wrote tables
         return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
@@ -183,7 +187,8 @@ class Table:
                 Column(name, Weight) if name == weight else Column.of(name, dtype)
                 for name, dtype in values["columns"]
             )
-            values["notes"] = tuple(values["notes"])
+            for key in ("notes", "markers"):
+                values[key] = tuple(values.get(key, ()))
             return cls(**values)
         except (KeyError, TypeError, ValueError) as exc:
             raise UsageError(

@@ -18,6 +18,7 @@ from recordgen.rows.columns import values_of
 from recordgen.tables.arrow import (
     Records,
     Texts,
+    count_inexact,
     heads_by_size,
     joined_by_row,
     parse,
@@ -40,6 +41,8 @@ class Examples:
         contents: 64-bit hash of the inputs of each line: all features except target and weight.
         targets: the class of each line as text, or null; None for a table without classes.
         values: the values of each column that becomes a feature; null for a missing value.
+        gaps: examples without a value, by column of whole numbers.
+        inexact: examples whose value float32 cannot hold, by column of whole numbers.
     """
 
     records: Records
@@ -48,6 +51,8 @@ class Examples:
     contents: npt.NDArray[np.uint64]
     targets: Texts | None
     values: Mapping[str, Any]
+    gaps: Mapping[str, int]
+    inexact: Mapping[str, int]
 
 
 def make_examples(lines: Texts, table: Table) -> Examples:
@@ -69,7 +74,12 @@ def make_examples(lines: Texts, table: Table) -> Examples:
         labels = _count(targets if is_right is None else targets.filter(is_right))
     seen = [column.name for column in table.inputs] or list(values)
     contents = contents_of({name: values[name] for name in seen}, len(lines))
-    return Examples(records, labels, errors, contents, targets, parsed)
+    whole = {name: item for name, (dtype, item) in values.items() if dtype == "int64"}
+    if is_right is not None:
+        whole = {name: item.filter(is_right) for name, item in whole.items()}
+    gaps = {name: item.null_count for name, item in whole.items() if item.null_count}
+    inexact = {name: n for name, item in whole.items() if (n := count_inexact(item))}
+    return Examples(records, labels, errors, contents, targets, parsed, gaps, inexact)
 
 
 def column_values(lines: Texts, table: Table) -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ from recordgen.features import FeatureSpec
 from recordgen.lint.codes import ALIKE, ODD_COLUMNS, ODD_IMAGES
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, serialize_example
-from recordgen.records.float32 import as_float32
+from recordgen.records.float32 import as_float32, is_exact
 from recordgen.rejects import RejectCode
 from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments
@@ -36,6 +36,8 @@ from recordgen.tables.columns import IMAGE_PARTS, Column, Table
 from recordgen.tables.schema import Schema
 from recordgen.tasks.tabular import TableTask
 from recordgen.tasks.task import (
+    GAP,
+    INEXACT,
     AnnotationError,
     BuiltExample,
     RowContent,
@@ -204,6 +206,10 @@ class Declared(TableTask):
                 made |= {text: value.encode(), label: vocabulary.index(value)}
             elif column.name not in images and value is not None:
                 made[column.name] = value.encode() if isinstance(value, str) else value
+            if column.dtype == "int64" and value is None:
+                changes[f"{GAP}{column.name}"] += 1
+            elif column.dtype == "int64" and not is_exact(value):
+                changes[f"{INEXACT}{column.name}"] += 1
         record = serialize_example(made)
         labels = self.labels(row.annotation) if row.annotation is not None else ()
         seen = payloads or serialize_example(

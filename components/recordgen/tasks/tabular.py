@@ -25,6 +25,8 @@ from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.planned import PlannedRow
 from recordgen.tables.columns import Table
 from recordgen.tasks.task import (
+    GAP,
+    INEXACT,
     BuiltBatch,
     BuiltExample,
     Payloads,
@@ -162,6 +164,10 @@ class Tabular(TableTask):
                 for at, (source, line) in zip(errors, lines, strict=True)
             ],
             payload_bytes=rows.payload_bytes,
+            changes=Counter(
+                {f"{GAP}{name}": count for name, count in made.gaps.items()}
+                | {f"{INEXACT}{name}": count for name, count in made.inexact.items()}
+            ),
             facts=Notes.of(made.contents, errors, made.targets, odd),
         )
 

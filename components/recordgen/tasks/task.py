@@ -119,6 +119,11 @@ MEASURED = "measured"
 PSNR = "psnr_hundredths"
 
 
+#: Prefixes of names in :attr:`BuiltBatch.changes`, before the name of a column of whole numbers.
+GAP = "gap:"
+INEXACT = "inexact:"
+
+
 def psnr_changes(psnr: int | None) -> dict[str, int]:
     """Return the changes that count the PSNR of an image, in hundredths of a decibel."""
     return {} if psnr is None else {MEASURED: 1, PSNR: psnr}
@@ -141,7 +146,8 @@ class BuiltBatch:
         payload_bytes: payload bytes of all rows.
         changes: effects of storing images: the number of :data:`MEASURED` images, the sum of their
             PSNR (:data:`PSNR`), and changed annotations by their name in ``rows.adjusted`` of
-            ``dataset.json``.
+            ``dataset.json``. For columns of whole numbers, the number of missing values
+            (:data:`GAP`), and of values that float32 cannot hold (:data:`INEXACT`).
         facts: the rows' :class:`recordgen.lint.facts.Notes`, for the checks.
     """
 

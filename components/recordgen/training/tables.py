@@ -8,7 +8,6 @@ columns are concatenated, and two hidden layers follow.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -20,6 +19,7 @@ import tensorflow as tf
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import read
 from recordgen.reading.decoding import ImageDecoder
+from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
 from recordgen.reading.tables import TableReader, table_of
 from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
@@ -35,9 +35,6 @@ NUMBERS = "numbers"
 _UNITS = (64, 32)
 
 _ROWS_AT_ONCE = 1024
-
-# Represents a missing whole number until all are floats; no other whole number is rarer.
-_NO_WHOLE = -(1 << 63)
 
 # The first entries of Keras's vocabularies: padding, and all unknown words.
 _NO_WORDS = ("", "[UNK]")
@@ -165,12 +162,15 @@ class TableTrainer(TaskTrainer):
 
     @property
     def _defaults(self) -> dict[str, Any]:
-        return dict.fromkeys(self.table.inputs_of("int"), _NO_WHOLE)
+        return dict.fromkeys(self.table.inputs_of("int"), NO_WHOLE)
 
     def _reader(self, names: Sequence[str], defaults: Mapping[str, Any]) -> TableReader:
         decoder = ImageDecoder(self.config.image_size)
         has_raw = self.dataset.options.get("pixels", "encoded") != "encoded"
-        return TableReader(self.table, names, defaults, decoder, vectors="ragged", has_raw=has_raw)
+        known = self.table.features()
+        return TableReader(
+            self.table, known, names, defaults, decoder, vectors="ragged", has_raw=has_raw
+        )
 
     def _inputs(self, columns: Mapping[str, Any]) -> dict[str, tf.Tensor]:
         """Return columns as the model's inputs."""
@@ -363,9 +363,8 @@ def to_numbers(values: Any) -> tf.Tensor:
     A list of any length becomes five numbers: count, mean, standard deviation, minimum, maximum.
     """
     if not isinstance(values, tf.RaggedTensor):
-        floats = tf.cast(values, tf.float32)
-        if values.dtype == tf.int64:
-            floats = tf.where(values == _NO_WHOLE, tf.constant(math.nan, tf.float32), floats)
+        is_whole = values.dtype == tf.int64
+        floats = gaps_as_nan(values) if is_whole else tf.cast(values, tf.float32)
         return floats[:, None] if len(floats.shape) == 1 else floats
     count = tf.cast(values.row_lengths(), tf.float32)
     there = tf.maximum(count, 1.0)  # an empty list becomes five zeros

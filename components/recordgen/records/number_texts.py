@@ -1,0 +1,48 @@
+"""Texts of numbers and dates in tables, as programs and people write them, and their markers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+#: Numbers as people and programs write them, for Arrow's regular expressions.
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+#: Dates, with or without a time.
+DATE = (
+    r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4})"
+    r"([T ][0-9]{1,2}:.*)?$"
+)
+
+#: Texts in lower case that mean a missing value among numbers: pandas' ``na_values``, and the
+#: markers of UCI, SAS and Stata, the World Bank, and dumps of databases.
+MARKERS = frozenset(
+    {"#n/a", "#n/a n/a", "#na", "-1.#ind", "-1.#qnan", "-nan", "1.#ind", "1.#qnan", "<na>"}
+    | {"n/a", "na", "nan", "none", "null", "nat"}
+    | {"?", "-", "--", ".", "..", r"\n"}
+)
+
+_DIGITS = r"[0-9]{1,3}([0-9]*|([,. '\x{2019}][0-9]{3})+)([.,][0-9]+)?"
+
+#: Numbers as people write them, by the name of the form. They are not read: a comma may divide a
+#: number from its fraction or its thousands.
+FORMS: Mapping[str, str] = {
+    "commas": (
+        r"^[+-]?([0-9]*,[0-9]+|[0-9]{1,3}(\.[0-9]{3})+,[0-9]+|[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?)$"
+    ),
+    "divided thousands": (
+        r"^[+-]?[0-9]{1,3}([ \x{a0}\x{202f}'\x{2019}_][0-9]{3})+([.,][0-9]+)?$"
+        r"|^[+-]?[0-9]{1,3}(\.[0-9]{3}){2,}$"
+    ),
+    "percent signs": rf"^[+-]?{_DIGITS} ?%$",
+    "currencies": (
+        rf"^[+-]?\p{{Sc}} ?[+-]?{_DIGITS}$|^[+-]?{_DIGITS} ?\p{{Sc}}$"
+        rf"|^\(\p{{Sc}}? ?{_DIGITS}\)$|^[A-Z]{{3}} {_DIGITS}$|^{_DIGITS} [A-Z]{{3}}$"
+    ),
+    "limits": rf"^[<>≤≥]=? ?[+-]?{_DIGITS}$",
+    "infinities": r"^[+-]?(?i:inf|infinity|∞)$",
+}
+
+
+def is_marker(text: str) -> bool:
+    """Return whether a text, without blanks around it, means a missing value among numbers."""
+    return text.lower() in MARKERS
