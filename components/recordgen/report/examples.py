@@ -28,6 +28,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.lint.codes import CHECKS, ERROR, WARNING
 from recordgen.lint.findings import LintFinding
 from recordgen.options import ConvertOptions
+from recordgen.quoting import listed
 from recordgen.report.conditions import Values, parse_condition
 from recordgen.report.render import first_lines
 from recordgen.rows.row import is_content_uri
@@ -135,7 +136,7 @@ def find_examples(output: str, where: str, *, split: str | None = None) -> Match
     root = storage.normal(output)
     dataset = read_dataset(root)
     if split is not None and split not in dataset.splits:
-        names = ", ".join(dataset.splits)
+        names = listed(dataset.splits, str)
         raise UsageError(f"{output}: no split {split!r}; there are {names}")
     table = _read(root, dataset)
     findings = first_lines(storage.join(root, LINT_FILE), LintFinding, sys.maxsize)

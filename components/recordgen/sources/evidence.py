@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordgen.errors import UsageError
+from recordgen.quoting import listed
 from recordgen.sources.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
 from recordgen.sources.header import (
     PATH_COLUMNS,
@@ -146,9 +147,9 @@ def read_header(head: Head, where: str, *, is_given: bool) -> Reading:
         task, names = VideoClassification, "the columns of a segment"
     elif not is_given and (boxes := ObjectDetection.other_boxes(header)):
         raise UsageError(
-            f"{where}: the columns {', '.join(boxes)} are boxes in an unknown form; write columns "
-            f"xmin, ymin, xmax and ymax, shares of the image, or ignore the boxes: --columns "
-            f"path={header[path]},label=…"
+            f"{where}: the columns {listed(boxes, str)} are boxes in an unknown form; write "
+            f"columns xmin, ymin, xmax and ymax, shares of the image, or ignore the boxes: "
+            f"--columns path={header[path]},label=…"
         )
     elif kinds == {"text"} and not are_images:
         task, names = _task_of_texts(header, rows, several=several)
@@ -164,9 +165,9 @@ def _check_texts(header: Sequence[str], texts: Sequence[str], where: str) -> Non
     files = list(filter(is_media, texts))
     if files and len(files) * 2 >= len(texts):
         raise UsageError(
-            f"{where}: the header names a column of texts ({','.join(header)}), but it contains "
-            f"names of images or videos ({files[0]:.80}); name it image_uri or video_uri, or use "
-            f"--columns path=…"
+            f"{where}: the header names a column of texts ({','.join(header):.200}), but it "
+            f"contains names of images or videos ({files[0]:.80}); name it image_uri or video_uri, "
+            f"or use --columns path=…"
         )
 
 

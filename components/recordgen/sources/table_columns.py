@@ -7,6 +7,7 @@ because they would lose digits as numbers. Empty fields are missing values and d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -20,6 +21,7 @@ from recordgen.dataset.splits import ML_USE_EXPECTED, ML_USE_WORDS, PUBLISHED_WO
 from recordgen.errors import SourceError, UsageError
 from recordgen.lint.columns import NUMBER
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.quoting import listed
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
@@ -96,7 +98,7 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
         raise UsageError(
             f"{options.tfmd_schema} must name the columns of the header, except the split's: "
             + "; ".join(
-                f"{word} {', '.join(map(repr, names))}"
+                f"{word} {listed(names)}"
                 for word, names in (("it has no", unknown), ("the header has no", missing))
                 if names
             )
@@ -148,12 +150,13 @@ def check_header(fields: Sequence[str], where: str) -> list[str]:
             f"{where}: column {names.index('') + 1} has no name; a table begins with a header that "
             f"names each column (if it is the index of pandas, write to_csv(…, index=False))"
         )
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise SourceError(f"{where}: two columns are named {twice!r}; rename one")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise SourceError(f"{where}: two columns are named {listed(twice)}; rename one")
     if all(is_number(name) for name in names):
         raise SourceError(
-            f"{where}: a table begins with a header that names its columns (got {','.join(names)})"
+            f"{where}: a table begins with a header that names its columns (got "
+            f"{listed(names, str)})"
         )
     return names
 
@@ -437,7 +440,7 @@ def _split_column(found: Mapping[str, _ColumnStats]) -> str | None:
     names = [name for name, item in found.items() if item.is_split(name)]
     if len(names) > 1:
         raise UsageError(
-            f"the columns {' and '.join(map(repr, names))} both hold {ML_USE_EXPECTED}; name the "
+            f"the columns {listed(names, between=' and ')} all hold {ML_USE_EXPECTED}; name the "
             f"split's column with split_column"
         )
     return names[0] if names else None
