@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from recordgen.masking import masked
+from recordgen.masking import masked_values
 
 # Control characters except line breaks, line separators, direction marks and overrides, zero-width
 # characters except joiners of letters and emojis, lone surrogates, tags.
@@ -34,7 +34,7 @@ def one_line(text: str) -> str:
 
 def show(text: str) -> None:
     """Print a text without control characters and without secrets of URLs."""
-    print(escaped(masked(text)))  # noqa: T201 -- this is where commands print
+    print(escaped(masked_values(text)))  # noqa: T201 -- this is where commands print
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -26,7 +26,7 @@ VIDEO_SUFFIX = re.compile(rf"\.({_VIDEOS})$", re.IGNORECASE)
 #: Occurs in the names of columns of images.
 IMAGE_WORD = re.compile("image|img|photo|picture", re.IGNORECASE)
 
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 BRACKETED = re.compile(r"\[.*\]|\{.*\}|\(.*\)", re.DOTALL)
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*://|\.{0,2}/)", re.IGNORECASE)

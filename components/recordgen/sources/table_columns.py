@@ -439,9 +439,10 @@ def _target_kind(target: str, prediction: Prediction | None, item: _ColumnStats)
 def _split_column(found: Mapping[str, _ColumnStats]) -> str | None:
     names = [name for name, item in found.items() if item.is_split(name)]
     if len(names) > 1:
+        which = "both" if len(names) == 2 else "all"
         raise UsageError(
-            f"the columns {listed(names, between=' and ')} all hold {ML_USE_EXPECTED}; name the "
-            f"split's column with split_column"
+            f"the columns {listed(names, between=' and ')} {which} hold {ML_USE_EXPECTED}; name "
+            f"the split's column with split_column"
         )
     return names[0] if names else None
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from recordgen import features
 from recordgen.dataset.manifest import Dataset
@@ -42,6 +43,9 @@ _TAGS_FILE = "tags.txt"
 
 _IMAGE_FORMATS = ("bmp", "gif", "jpeg", "png")
 
+# The features with the text and the number of labels, see label_features.
+_Labels: TypeAlias = tuple[str | None, str | None]
+
 # Smallest and largest possible values of features.
 _INT_BOUNDS: Mapping[str, tuple[int | None, int | None]] = {
     features.IMAGE_HEIGHT: (1, None),
@@ -60,16 +64,17 @@ def schema_text(dataset: Dataset) -> str:
     """Return the content of ``schema.pbtxt``."""
     specs = stored_features(dataset)
     domains = _domains(dataset)
+    labels = label_features(dataset)  # once: it parses all columns of a table
     domain_of = {
         features.TAGS_TEXT: _TAGS,
         features.IMAGE_FORMAT: _FORMATS,
-        label_features(dataset)[0]: _LABELS,
+        labels[0]: _LABELS,
     }
     used = {name: domain_of[name] for name in specs if domain_of.get(name) in domains}
     allowed = statistics_features(dataset.task, specs)
     lines = []
     for name, spec in specs.items():
-        rules = _rules(dataset, name, spec, used.get(name))
+        rules = _rules(dataset, labels, name, spec, used.get(name))
         lines += [
             "feature {",
             f"  name: {_quoted(name)}",
@@ -83,15 +88,17 @@ def schema_text(dataset: Dataset) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _rules(dataset: Dataset, name: str, spec: FeatureSpec, domain: str | None) -> Iterator[str]:
+def _rules(
+    dataset: Dataset, labels: _Labels, name: str, spec: FeatureSpec, domain: str | None
+) -> Iterator[str]:
     count = _value_count(spec)
     if count is not None:
         yield f"value_count {{ min: {count} max: {count} }}"
-    if (presence := _presence(dataset, name, spec)) is not None:
+    if (presence := _presence(dataset, labels, name, spec)) is not None:
         yield f"presence {{ {presence} }}"
     if domain is not None:
         yield f"domain: {_quoted(domain)}"
-    yield from _bounds(dataset, name, spec)
+    yield from _bounds(dataset, labels, name, spec)
 
 
 def _value_count(spec: FeatureSpec) -> int | None:
@@ -102,13 +109,13 @@ def _value_count(spec: FeatureSpec) -> int | None:
     return math.prod(spec.shape) if spec.dtype in LIST_DTYPES else 1
 
 
-def _presence(dataset: Dataset, name: str, spec: FeatureSpec) -> str | None:
+def _presence(dataset: Dataset, labels: _Labels, name: str, spec: FeatureSpec) -> str | None:
     """Return the required presence of a feature; None for lists, which may always be empty."""
     if spec.shape is None:
         return None
     # The default of sizes is for other tools' records; ours always have them.
     is_always_there = spec.default is None or name in _INT_BOUNDS
-    if name in label_features(dataset):
+    if name in labels:
         is_always_there = not any(split.unlabelled for split in dataset.splits.values())
     # A column of a table may have gaps, but must not be missing entirely.
     return "min_fraction: 1 min_count: 1" if is_always_there else "min_count: 1"
@@ -128,10 +135,10 @@ def _domains(dataset: Dataset) -> Mapping[str, Sequence[str]]:
     return {name: values for name, values in found.items() if 0 < len(values) <= _MOST_VALUES}
 
 
-def _bounds(dataset: Dataset, name: str, spec: FeatureSpec) -> Iterator[str]:
+def _bounds(dataset: Dataset, labels: _Labels, name: str, spec: FeatureSpec) -> Iterator[str]:
     low: float | None
     high: float | None
-    if dataset.labels and name == label_features(dataset)[1]:
+    if dataset.labels and name == labels[1]:
         low, high = 0, len(dataset.labels) - 1
     else:
         low, high = _INT_BOUNDS.get(name) or _FLOAT_BOUNDS.get(name) or (None, None)
