@@ -29,9 +29,15 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from recordgen.masking import masked
+from recordgen.quoting import MESSAGE_CHARACTERS, shortened
 
 if TYPE_CHECKING:
     from recordgen.rejects import Reject
+
+
+def _shown(text: str) -> str:
+    """Return the text of an error, which may list several rejects, without secrets."""
+    return shortened(masked(text), 5 * MESSAGE_CHARACTERS)
 
 
 class RecordgenError(Exception):
@@ -40,7 +46,7 @@ class RecordgenError(Exception):
     exit_code = 1
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(masked(arg) if isinstance(arg, str) else arg for arg in args))
+        super().__init__(*(_shown(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class RecordgenWarning(UserWarning):
@@ -112,7 +118,7 @@ class DataError(RecordgenError):
         self, message: str, *, rejects: Sequence[Reject] = (), rejects_file: str | None = None
     ) -> None:
         super().__init__(f"{message}; see {rejects_file}" if rejects_file else message)
-        self.message = masked(message)
+        self.message = _shown(message)
         self.rejects = tuple(rejects)
         self.rejects_file = rejects_file
 
@@ -205,7 +211,7 @@ class PayloadError(RecordgenError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = str(code)
-        self.message = masked(message)
+        self.message = shortened(masked(message))
 
     def __reduce__(self) -> tuple[type[PayloadError], tuple[str, str]]:
         return type(self), (self.code, self.message)

@@ -2,30 +2,42 @@
 
     https://me:pw@host/1.jpg?v=2&X-Goog-Signature=8f…
     without_secrets  →  https://host/1.jpg?v=2                             names a payload in data
-    masked           →  https://***@host/1.jpg?v=2&X-Goog-Signature=***    shows it to people
+    masked_values    →  https://***@host/1.jpg?v=2&X-Goog-Signature=***    shows data to people
+    masked           →  https://***@host/1.jpg?***                         messages
 
 From the moment it is read, a row is named by its URL without secrets; the full URL for the request
 travels with it (:mod:`recordgen.sources.secrets`). Messages are masked where errors and log lines
-are created.
+are created. They may quote a URL that is in no row, so they omit the whole query.
+
+A text of any length takes linear time: each search begins where the one before has ended.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 MASK = "***"
 
-# Names of secret parameters, in lower case; a prefix such as "auth-" or "x_" is allowed.
-_SECRET = re.compile(
-    r"x-(?:goog|amz)-.+"
-    r"|(?:.*[-_.])?(?:sig|signature|hmac|token|jwt|auth|authorization|password|passwd|pwd|secret"
-    r"|credential|credentials|apikey|api[-_.]key|access[-_.]key|accesskeyid|secretkey)"
-    r"|awsaccesskeyid|googleaccessid|hdnts|hdnea"
-    r"|(?:access|auth|refresh|id|sas|session|security)token"
+# The words of a parameter's name: clientSecret → client Secret; api_token → api token.
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+# A name is secret if it ends with one of these, whatever is before it: apitoken, client_secret.
+_SECRET_ENDS = (
+    *("token", "secret", "signature", "password", "passwd", "passphrase", "passcode", "hmac"),
+    *("credential", "authorization", "bearer", "accesskeyid", "googleaccessid"),
+)
+# A name is secret if its last word is one of these; in other words they are ordinary letters.
+_SECRET_WORDS = frozenset(["sig", "auth", "oauth", "jwt", "pwd", "pass", "sas", "hdnts", "hdnea"])
+# "key" often names a file, but not after one of these.
+_SECRET_KEYS = tuple(
+    f"{owner}key"
+    for owner in (
+        *("api", "access", "secret", "private", "shared", "auth", "app", "account", "client"),
+        *("subscription", "session", "security", "signing", "encryption", "master"),
+    )
 )
 
 # Parameters that accompany a signature and change with it: S3 and Google Cloud Storage (version 2),
@@ -42,36 +54,49 @@ _SIGNATURES = ("sig", "signature")
 # Schemes whose names before the "@" are not secret: Azure's containers.
 _PLACES = ("abfs", "abfss", "az", "adl", "wasb", "wasbs")
 
-_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s\"'<>]*)@")
-# Userinfo truncated before its "@"; not a port, nor "::" between chained URLs.
-_CUT_USERINFO = re.compile(
-    r"([A-Za-z][A-Za-z0-9+.-]*)://[^/?#\s\"'<>\[\]@:]*:(?!\d*(?:[^\w@%+~-]|\Z))[^/?#\s\"'<>@]+"
-)
-_PARAMETER = re.compile(r"([?&;#])([^=&;#?\s\"'<>]+)=([^&;#\s\"'<>]+)")
+_SCHEME_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+.-"
+_AUTHORITY_END = re.compile(r"[/?#]")  # as urllib.parse.urlsplit reads it
+_AUTHORITY_END_IN_TEXT = re.compile(r"[/?#\s]")
+_HOST = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
+_HTTP = re.compile(r"https?://", re.IGNORECASE)
+_QUERY = re.compile(r"[?#]")
+_RUN = re.compile(r"\S+")
+_PARAMETER = re.compile(r"([?&;#])([^=&;#?\s]+)=([^&;#\s]+)")
 _SEPARATOR = re.compile(r"([?&;#])")
+_PATH_SEPARATOR = re.compile(r"([/;])")
+
+# What may follow a URL in a message.
+_CLOSING_HOST = "'\"`)]}>.,;:!"
+_CLOSING = f"{_CLOSING_HOST}…"  # a host before it may be a password that is cut off
 
 
 def may_hold_secrets(text: str) -> bool:
     """Return whether a text needs the other functions: most rows contain none of these letters."""
-    return "?" in text or "@" in text or "#" in text
+    return "?" in text or "@" in text or "#" in text or ";" in text
 
 
 def masked(text: str) -> str:
-    """Return a text for display, with ``***`` in place of secrets in URLs.
+    """Return a text for a message, with ``***`` in place of secrets and queries in URLs.
 
     Parameters are masked in any text, because libraries may report a request by its path only.
     """
-    if not ("@" in text or "=" in text or "://" in text):
-        return text
-    text = _USERINFO.sub(partial(_replaced_userinfo, f"{MASK}@"), text)
-    text = _CUT_USERINFO.sub(rf"\1://{MASK}", text)
-    return _PARAMETER.sub(_masked_parameter, text)
+    if "://" in text:
+        text = _RUN.sub(_without_query, _with_users(text, f"{MASK}@", cut=MASK))
+        return _PARAMETER.sub(_masked_parameter, text)
+    return masked_values(text)
+
+
+def masked_values(text: str) -> str:
+    """Return data for display, with ``***`` in place of secrets in URLs."""
+    if "//" in text:
+        text = _with_users(text, f"{MASK}@", cut=MASK)
+    return _PARAMETER.sub(_masked_parameter, text) if "=" in text else text
 
 
 def masked_json(value: Any) -> Any:
-    """Return a JSON value with all texts masked; keys stay."""
+    """Return a JSON value with the secrets in all texts masked; keys stay."""
     if isinstance(value, str):
-        return masked(value)
+        return masked_values(value)
     if isinstance(value, Mapping):
         return {name: masked_json(item) for name, item in value.items()}
     return [masked_json(item) for item in value] if isinstance(value, list | tuple) else value
@@ -89,34 +114,121 @@ def without_secrets(uri: str, *, is_url: bool = False) -> str:
     if not may_hold_secrets(uri) or not (is_url or "://" in uri):
         return uri
     if "@" in uri:
-        uri = _USERINFO.sub(partial(_replaced_userinfo, ""), uri, count=1)
+        uri = _with_users(uri, "")
     path, *rest = _SEPARATOR.split(uri)
     first = next((at for at in range(0, len(rest), 2) if rest[at] in "?#"), len(rest))
-    path += "".join(rest[:first])  # before the query, "&" and ";" are ordinary letters
+    path += "".join(rest[:first])  # before the query, "&" is an ordinary letter
+    if ";" in path:
+        path = _without_path_parameters(path)
     parts = list(zip(rest[first::2], rest[first + 1 :: 2], strict=True))
     names = [_name(part) for _, part in parts]
-    is_signed = any(name in _SIGNATURES for name in names)
-    kept = ""
+    is_signed = any(name.lower() in _SIGNATURES for name in names)
+    kept: list[str] = []
     for (separator, part), name in zip(parts, names, strict=True):
-        if not _is_secret(name) and not (is_signed and name in _WITH_SIGNATURE):
-            kept += (separator if kept or separator in "?#" else "?") + part
-    return path + kept
+        if not is_secret(name) and not (is_signed and name.lower() in _WITH_SIGNATURE):
+            kept += [separator if kept or separator in "?#" else "?", part]
+    return path + "".join(kept)
+
+
+def is_secret(name: str) -> bool:
+    """Return whether the name of a parameter says that its value is secret.
+
+    ``token[]`` and ``user[token]`` are, in any case and with any words before.
+    """
+    return any(_ends_secret(_WORD.findall(part)) for part in name.split("["))
+
+
+def _ends_secret(words: list[str]) -> bool:
+    words = [word.lower() for word in words]
+    if words[:2] in (["x", "goog"], ["x", "amz"]) and len(words) > 2:
+        return True
+    joined = "".join(words)
+    one = joined.removesuffix("s")  # tokens, credentials
+    return (
+        one.endswith(_SECRET_ENDS)
+        or one.endswith(_SECRET_KEYS)
+        or (bool(words) and not _SECRET_WORDS.isdisjoint((words[-1], joined)))
+    )
 
 
 def _name(parameter: str) -> str:
     name, equals, _ = parameter.partition("=")
-    return unquote(name).lower() if equals else ""
-
-
-def _is_secret(name: str) -> bool:
-    return _SECRET.fullmatch(name) is not None
+    return unquote(name) if equals else ""
 
 
 def _masked_parameter(found: re.Match[str]) -> str:
-    separator, name, _ = found.groups()
-    return f"{separator}{name}={MASK}" if _is_secret(unquote(name).lower()) else found[0]
+    separator, name, value = found.groups()
+    if not is_secret(unquote(name)):
+        return found[0]
+    return f"{separator}{name}={MASK}{_closing(value)}"
 
 
-def _replaced_userinfo(by: str, found: re.Match[str]) -> str:
-    is_place = found[1].lower() in _PLACES and ":" not in found[2]
-    return found[0] if is_place else f"{found[1]}://{by}"
+def _without_query(found: re.Match[str]) -> str:
+    """Mask all that follows the ``?`` or ``#`` of a web server's URL in a text without blanks."""
+    text = found[0]
+    url = _HTTP.search(text)
+    mark = _QUERY.search(text, url.end()) if url else None
+    if mark is None or not text[mark.end() :].strip(_CLOSING):
+        return text
+    return text[: mark.end()] + MASK + _closing(text[mark.end() :])
+
+
+def _closing(text: str, letters: str = _CLOSING) -> str:
+    return text[len(text.rstrip(letters)) :]
+
+
+def _without_path_parameters(path: str) -> str:
+    """Remove secret parameters of the names in a path: ``/a;token=1/b`` → ``/a/b``."""
+    first, *rest = _PATH_SEPARATOR.split(path)
+    pieces = zip(rest[::2], rest[1::2], strict=True)
+    return first + "".join(
+        separator + piece
+        for separator, piece in pieces
+        if separator == "/" or not is_secret(_name(piece))
+    )
+
+
+def _with_users(text: str, by: str, *, cut: str | None = None) -> str:
+    """Replace the user name and password of each URL in a text by ``by``.
+
+    ``cut`` replaces what looks like a password whose end, the ``@``, was cut off; None if the text
+    is one whole URL.
+    """
+    pieces, done = [], 0
+    while (slashes := text.find("//", done)) >= 0:
+        start = slashes + 2
+        before = text[done:slashes]
+        pieces.append(text[done:start])
+        scheme = before.removesuffix(":")
+        scheme = scheme[len(scheme.rstrip(_SCHEME_LETTERS)) :] if before.endswith(":") else ""
+        stop = (_AUTHORITY_END if cut is None else _AUTHORITY_END_IN_TEXT).search(text, start)
+        done = stop.start() if stop else len(text)
+        user, at_sign, host = text[start:done].rpartition("@")
+        if at_sign:
+            is_place = not scheme and ":" not in user  # a path such as a//b@2x.jpg
+            is_place = is_place or (scheme.lower() in _PLACES and ":" not in user)
+            pieces.append(f"{user}@{host}" if is_place else f"{by}{host}")
+        elif not scheme or _HOST.fullmatch(host.partition("::")[0].rstrip(_CLOSING_HOST)):
+            pieces.append(host)
+        elif (end := _end_of_odd_user(text, start, done)) > 0:  # a password with a slash or blank
+            pieces.append(by)
+            done = end
+        else:
+            pieces.append(host if cut is None else cut + _closing(host, _CLOSING_HOST))
+    return "".join(pieces) + text[done:]
+
+
+def _end_of_odd_user(text: str, start: int, stop: int) -> int:
+    """Return the end of a user name and password that begin at ``start``; -1 if no ``@`` is there.
+
+    The text up to ``stop`` has a colon, but no port after it, so what follows is part of a
+    password, whatever it contains.
+    """
+    following = text.find("//", stop + 2)  # the next URL; each search ends where the next begins
+    run = _RUN.match(text, start, following if following >= 0 else len(text))
+    at = run[0].rfind("@") if run else -1
+    if at >= 0:
+        return start + at + 1
+    line = text.find("\n", stop, following if following >= 0 else len(text))
+    end = line if line >= 0 else following if following >= 0 else len(text)
+    return text.find("@", stop, end) + 1 or -1

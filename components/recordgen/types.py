@@ -38,7 +38,7 @@ MAX_WEIGHT = 10_000.0
 
 _LENGTH = re.compile(r"floats\[([1-9][0-9]{0,8})\]", re.ASCII)
 _WHOLE = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tests.pages import ROOT
 pytestmark = pytest.mark.once
 
 LOCKS = [path.read_text() for path in sorted((ROOT / "locks").glob("*.txt"))]
+RULES = (ROOT / "locks/forbidden").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,28 @@ def test_every_version_of_every_lock_is_looked_up(audit: ModuleType) -> None:
     assert set(pins) == {word for lock in LOCKS for word in re.findall(r"^\S+==\S+", lock, re.M)}
     for each in lists:
         assert len({pin.split("==")[0] for pin in each}) == len(each)
+
+
+def test_no_lock_has_a_forbidden_version(audit: ModuleType) -> None:
+    """A critical vulnerability fails the build without network, or a test shows its prevention."""
+    pins = [pin for each in audit.divide(LOCKS) for pin in each]
+    rules = audit.read_rules(RULES)
+    assert not audit.forbidden(pins, rules)
+    for rule in rules:
+        if rule.test:
+            file, _, name = rule.test.partition("::")
+            assert f"def {name}(" in (ROOT / file).read_text()
+
+
+def test_forbidden_versions(audit: ModuleType) -> None:
+    """A version in the range of a rule is named; one that a test covers is not."""
+    rules = audit.read_rules("# note\n\na<2 ; CVE-1\nb<2 ; CVE-2 PYSEC-2 ; tests/x.py::test_x\n")
+    (line,) = audit.forbidden(["a==1.9", "a==2", "b==1", "ab==1"], rules)
+    assert line.startswith("a 1.9: CVE-1 ")
+    for name, status in (("CVE-2", 0), ("CVE-3", 1)):
+        vulnerable = {"id": "GHSA-2", "fix_versions": ["2"], "aliases": [name]}
+        answers = [{"name": "b", "version": "1", "vulns": [vulnerable]}]
+        assert audit.judge(answers, rules)[1] == status
 
 
 SOUND: dict[str, Any] = {"name": "six", "version": "1.17.0", "vulns": []}
@@ -56,7 +79,7 @@ SKIPPED: dict[str, Any] = {"name": "own", "skip_reason": "not found on PyPI: own
 def test_how_it_ends(
     answers: list[dict[str, Any]], status: int, words: str, audit: ModuleType
 ) -> None:
-    lines, found = audit.judge(answers)
+    lines, found = audit.judge(answers, audit.read_rules(RULES))
     assert found == status
     assert words in "\n".join(lines)
 

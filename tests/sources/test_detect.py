@@ -951,11 +951,12 @@ def test_integer_classes_below_a_header_stay_integers(tmp_path: Path) -> None:
         "0.jpg,train\n1.jpg,dog\n",
         "a\nx,1.jpg\ny,2.jpg\nz,3.jpg\n",
         "name\nx,1.jpg\ny,2.jpg\nz,3.jpg\n",
+        'Image URI,labels\n""\n"",""\n',
     ],
 )
 def test_odd_files_stop_with_a_message(text: str, tmp_path: Path) -> None:
     """Splits after the label, and a first line shorter than the column of paths, are no crash."""
-    with pytest.raises(UsageError, match=r"header|split"):
+    with pytest.raises((UsageError, SourceError), match=r"header|split"):
         found(tmp_path, "a.csv", text)
 
 

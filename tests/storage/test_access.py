@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from recordgen.cli import main
 from recordgen.conversion.api import make_options
 from recordgen.errors import UsageError
+from recordgen.masking import masked
 from recordgen.options import ConvertOptions
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.addresses import is_public, origin_of
@@ -227,7 +228,7 @@ def test_invalid_roots(root: str) -> None:
         Access((), ("/a", root))
     assert str(caught.value) == (
         f"allow_root must be a folder or a plain URL prefix such as gs://bucket/images "
-        f"(got {root!r})"
+        f"(got {masked(repr(root))})"
     )
 
 

@@ -11,11 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+from urllib.parse import urlsplit
 
 import fsspec
 import pandas as pd
 import pytest
 from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow.parquet import read_table
 
 import recordgen
@@ -25,7 +28,7 @@ from recordgen.errors import RecordgenError
 from recordgen.kubeflow import convert as step
 from recordgen.kubeflow.__main__ import main as run_step
 from recordgen.kubeflow.execution import Artifact, StepInput
-from recordgen.masking import masked, without_secrets
+from recordgen.masking import is_secret, masked, masked_values, without_secrets
 from recordgen.options import make_options
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
@@ -37,49 +40,109 @@ from tests.conftest import encoded, noise
 from tests.planned import planned
 from tests.servers import serving
 
-USER, PASSWORD, SIGNED = "pl4nted-user", "pl4nted-password", "pl4nted-signature"
+# The apostrophe ends a quoted text, but not a password.
+USER, PASSWORD, SIGNED = "pl4nted-user", "pl4nted'pl4nted-password", "pl4nted-signature"
+NAMES = ("clientSecret", "apitoken", "token[]", "accessKey")
 OPTIONS: dict[str, Any] = {"allow_scheme": "http", "max_reject_fraction": 1, "fail_on": "none"}
 IMAGES = {f"/{number}.png": encoded(noise(seed=number), "PNG") for number in range(4)}
 SOUND = ("/0.png", "/2.png", "/3.png")  # the second one has two labels
 
-# A URL or message, the name of its payload in data, the text shown to people.
+# A URL, the name of its payload in data, data shown to people, and a message; `=`: as before it.
 TEXTS = [
-    ("1.jpg", "1.jpg", "1.jpg"),
-    ("a@b.jpg?sig=1", "a@b.jpg?sig=1", "a@b.jpg?sig=***"),
-    ("https://h/1.jpg", "https://h/1.jpg", "https://h/1.jpg"),
-    ("https://h/1.jpg?", "https://h/1.jpg?", "https://h/1.jpg?"),
-    ("https://h/1.jpg?v=2&w=a=b", "https://h/1.jpg?v=2&w=a=b", "https://h/1.jpg?v=2&w=a=b"),
-    ("https://me:pw@h/1.jpg", "https://h/1.jpg", "https://***@h/1.jpg"),
-    ("https://me:p@w@h/1@2x.jpg", "https://h/1@2x.jpg", "https://***@h/1@2x.jpg"),
-    ("https://h/?token=1&v=2", "https://h/?v=2", "https://h/?token=***&v=2"),
-    ("https://h/?v=2&TOKEN=1", "https://h/?v=2", "https://h/?v=2&TOKEN=***"),
-    ("https://h/?%73ig=1#a", "https://h/#a", "https://h/?%73ig=***#a"),
-    ("https://h/a#access_token=1", "https://h/a", "https://h/a#access_token=***"),
-    ("https://h/a;b&c?d;auth=1", "https://h/a;b&c?d", "https://h/a;b&c?d;auth=***"),
+    ("1.jpg", "=", "=", "="),
+    ("a@b.jpg?sig=1", "=", "a@b.jpg?sig=***", "="),
+    ("a//b@2x.jpg", "=", "=", "="),
+    ("https://h/1.jpg", "=", "=", "="),
+    ("https://h/1.jpg?", "=", "=", "="),
+    ("https://h/1.jpg?v=2&w=a=b", "=", "=", "https://h/1.jpg?***"),
+    ("https://h/1.jpg#top", "=", "=", "https://h/1.jpg#***"),
+    ("gs://b/1#2?.jpg", "=", "=", "="),
+    # users and passwords
+    ("https://me:pw@h/1.jpg", "https://h/1.jpg", "https://***@h/1.jpg", "="),
+    ("https://token@h/1.jpg", "https://h/1.jpg", "https://***@h/1.jpg", "="),
+    ("https://me:p@w@h/1@2x.jpg", "https://h/1@2x.jpg", "https://***@h/1@2x.jpg", "="),
+    ("https://me:p'w@h/1.jpg", "https://h/1.jpg", "https://***@h/1.jpg", "="),
+    ('https://me:p"<w>@h/1.jpg', "https://h/1.jpg", "https://***@h/1.jpg", "="),
+    ("https://me:p w@h/1.jpg", "https://h/1.jpg", "https://***@h/1.jpg", "="),
+    ("https://me:p/w?#@h/1.jpg", "https://h/1.jpg", "https://***@h/1.jpg", "="),
+    ("abfs://box@account/1.jpg", "=", "=", "="),
+    ("s3://KEY:SECRET@b/1.jpg", "s3://b/1.jpg", "s3://***@b/1.jpg", "="),
+    ("zip://a.zip::s3://me:pw@b/c", "zip://a.zip::s3://b/c", "zip://a.zip::s3://***@b/c", "="),
+    ("https://h/https://me:pw@i/1", "https://h/https://i/1", "https://h/https://***@i/1", "="),
+    ("https://me:pass…", "=", "https://***", "="),  # a message has truncated the rest
+    ("https://me:0pa", "=", "https://***", "="),
+    ("http://[::1]:80/1.jpg", "=", "=", "="),
+    ("http://h:8080: gone", "=", "=", "="),
+    ("zip://a.zip::gs://b/c", "=", "=", "="),
+    # parameters
+    ("https://h/?token=1&v=2", "https://h/?v=2", "https://h/?token=***&v=2", "https://h/?***"),
+    ("https://h/?v=2&TOKEN=1", "https://h/?v=2", "https://h/?v=2&TOKEN=***", "https://h/?***"),
+    ("https://h/?%73ig=1#a", "https://h/#a", "https://h/?%73ig=***#a", "https://h/?***"),
+    ("https://h/?token=1'2", "https://h/", "https://h/?token=***", "https://h/?***"),
+    ("https://h/a#access_token=1", "https://h/a", "https://h/a#access_token=***", "https://h/a#***"),
+    ("https://h/a;b&c?d;auth=1", "https://h/a;b&c?d", "https://h/a;b&c?d;auth=***", "https://h/a;b&c?***"),
+    ("https://h/a;token=1/b", "https://h/a/b", "https://h/a;token=***", "="),
+    ("https://h/a;v=1;sig=2/b;jwt=3", "https://h/a;v=1/b", "https://h/a;v=1;sig=***;jwt=***", "="),
     (
         "https://h/?X-Goog-Date=1&x-goog-signature=2&v=3",
         "https://h/?v=3",
         "https://h/?X-Goog-Date=***&x-goog-signature=***&v=3",
+        "https://h/?***",
     ),
-    ("https://h/?sv=1&se=2&sig=3", "https://h/", "https://h/?sv=1&se=2&sig=***"),
-    ("https://h/?se=2&Expires=3", "https://h/?se=2&Expires=3", "https://h/?se=2&Expires=3"),
-    ("https://h/?Expires=1&Signature=2&v=3", "https://h/?v=3", "https://h/?Expires=1&Signature=***&v=3"),
-    ("abfs://box@account/1.jpg", "abfs://box@account/1.jpg", "abfs://box@account/1.jpg"),
-    ("s3://KEY:SECRET@b/1.jpg", "s3://b/1.jpg", "s3://***@b/1.jpg"),
-    ("https://me:pass…", "https://me:pass…", "https://***"),  # a message has truncated the rest
-    ("https://me:0pa", "https://me:0pa", "https://***"),
-    ("http://[::1]:80/1.jpg", "http://[::1]:80/1.jpg", "http://[::1]:80/1.jpg"),
-    ("http://h:8080: gone", "http://h:8080: gone", "http://h:8080: gone"),
-    ("zip://a.zip::gs://b/c", "zip://a.zip::gs://b/c", "zip://a.zip::gs://b/c"),
+    ("https://h/?sv=1&se=2&sig=3", "https://h/", "https://h/?sv=1&se=2&sig=***", "https://h/?***"),
+    ("https://h/?se=2&Expires=3", "=", "=", "https://h/?***"),
+    ("https://h/?Expires=1&Sig=2", "https://h/", "https://h/?Expires=1&Sig=***", "https://h/?***"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "name", "shown"), TEXTS, ids=range(len(TEXTS)))
-def test_what_is_secret(text: str, name: str, shown: str) -> None:
+@pytest.mark.parametrize(("text", "name", "data", "message"), TEXTS, ids=range(len(TEXTS)))
+def test_what_is_secret(text: str, name: str, data: str, message: str) -> None:
     """Parameter names decide; parameters that accompany a signature are removed with it."""
+    name = text if name == "=" else name
+    data = text if data == "=" else data
+    message = data if message == "=" else message
     assert without_secrets(text) == name
-    assert masked(text) == shown
-    assert masked(f"HTTP 503: '{text}', again") == f"HTTP 503: '{shown}', again"
+    assert without_secrets(name) == name
+    assert masked_values(text) == data
+    assert masked(text) == message
+    assert masked(message) == message
+    assert masked(f"HTTP 503: '{text}', again") == f"HTTP 503: '{message}', again"
+
+
+SECRET_NAMES = """token apitoken access_token token[] token[0] user[token] id.token Token2 tokens
+    clientSecret client-secret CLIENTSECRET secret accessKey access_key ACCESSKEY accessKeyId apiKey
+    api.key AWSAccessKeyId GoogleAccessId secretkey password db_passwd userPwd pwd pass sig X-Sig
+    Signature hmac jwt auth x-auth oauth Authorization credentials subscription-key sas hdnts
+    X-Amz-Date X-Goog-Expires"""
+PLAIN_NAMES = (
+    "v key id file design author tokenizer passage bypass authkeys2d x-goog signs keyboard"
+)
+
+
+def test_names_of_secret_parameters() -> None:
+    """The end of a name decides, in any case and with any words before it."""
+    assert [name for name in SECRET_NAMES.split() if not is_secret(name)] == []
+    assert [name for name in PLAIN_NAMES.split() if is_secret(name)] == []
+
+
+# Every character that ends a part of a URL, or of a text about it.
+_PARTS = st.text(st.sampled_from("ab0:/?#@;&=[]'\" .%\n"), max_size=12)
+
+
+@given(_PARTS, _PARTS, _PARTS)
+def test_users_are_where_the_standard_library_finds_them(user: str, host: str, rest: str) -> None:
+    """A user and password that urlsplit finds are in no name of a payload and in no message."""
+    url = f"https://{user}@{host}/{rest}"
+    try:
+        found = urlsplit(url)
+        secret = found.username, found.password
+    except ValueError:
+        return
+    if "\n" in url or not secret[1] or secret[1].isdigit():
+        return
+    whole = f"{secret[0]}:{secret[1]}@"
+    assert whole not in without_secrets(url).replace(rest, "")
+    assert whole not in masked_values(url).replace(rest, "")
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +177,8 @@ def signed(server: str, path: str, signature: str = "") -> str:
     """Return a URL with a password and a signature; ``signature`` makes it different."""
     place = server.replace("//", f"//{USER}:{PASSWORD}@")
     date = f"X-Amz-Date=pl4nted-{signature}"
-    return f"{place}{path}?from=rows&{date}&X-Amz-Signature={SIGNED}-{signature}"
+    more = "".join(f"&{name}=pl4nted" for name in NAMES)
+    return f"{place}{path}?from=rows&{date}&X-Amz-Signature={SIGNED}-{signature}{more}"
 
 
 def rows_of(server: str, signature: str = "", *more: str) -> str:
@@ -127,6 +191,8 @@ def rows_of(server: str, signature: str = "", *more: str) -> str:
         f"TRAIN,{signed(server, '/0.png', signature)},a,b,c",
         f"TRAIN,{signed(server, '/1.png', 'x' + signature)},b",
         f"TRAIN,{signed(server, '/2.png', 'x' + signature)},a",
+        f"TRAIN,{server}/9.png;token=pl4nted-token,a",
+        f"TRAIN,{server.replace('//', f'//{USER}:pl4nted/pl4nted@')}/0.png,a",
         f"TRAIN,ftp://{USER}:{PASSWORD}@host/1.png?token=pl4nted-token,a",
     ]
     return "\n".join([*good, *wrong, *more]) + "\n"

@@ -8,9 +8,9 @@ from recordgen import storage
 from recordgen.comparing.differences import ChangedRow, Differences, Leak, VocabularyChange
 from recordgen.comparing.rows import RowRef
 from recordgen.features import TEXT
+from recordgen.quoting import shortened
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_chosen
-from recordgen.report.units import shortened
 from recordgen.rows.row import is_content_uri
 
 # Words for annotations by task; other tasks say "annotation".

@@ -11,8 +11,9 @@ from recordgen import features
 from recordgen.console.terminal import one_line
 from recordgen.lint.codes import CHECKS, ERROR, WARNING, only_level
 from recordgen.options import AUTO
+from recordgen.quoting import shortened
 from recordgen.rejects import place_of
-from recordgen.report.units import megabytes, shortened
+from recordgen.report.units import megabytes
 from recordgen.rows.row import is_content_uri
 from recordgen.runs import counters
 from recordgen.sources.missing_files import missing_hint

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from recordgen.errors import StorageError
-from recordgen.masking import masked
+from recordgen.masking import masked_values
 
 # Control characters except line breaks, line separators, direction marks and overrides, zero-width
 # characters except joiners of letters and emojis, lone surrogates, tags.
@@ -39,7 +39,7 @@ def one_line(text: str) -> str:
 
 def show(text: str) -> None:
     """Print a text without control characters and without secrets of URLs."""
-    put(escaped(masked(text)))
+    put(escaped(masked_values(text)))
 
 
 def put(text: str, end: str = "\n") -> None:

@@ -17,8 +17,8 @@ from recordgen.lint.findings import LintFinding
 from recordgen.lint.run import Lint
 from recordgen.masking import masked
 from recordgen.options import OPTIONS
+from recordgen.quoting import shortened
 from recordgen.rejects import Reject, place_of
-from recordgen.report.units import shortened
 from recordgen.runs.results import CheckResult, ConversionResult
 from recordgen.runs.staging import StagedPlan
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from recordgen.errors import DataError, UsageError
+from recordgen.quoting import listed
 
 LABEL_MODES = ("auto", "text", "integer")
 
@@ -87,11 +88,7 @@ def labels_digest(names: Sequence[str]) -> str:
 
 def shown_labels(names: Sequence[str]) -> str:
     """Return labels for a message: ``'a', 'b', … (12 in all)``."""
-    shown = ", ".join(map(repr, names[:_SHOWN]))
-    return f"{shown}, … ({len(names)} in all)" if len(names) > _SHOWN else shown
-
-
-_SHOWN = 10
+    return listed(names)
 
 
 def look_alikes(names: Iterable[str]) -> list[tuple[str, ...]]:

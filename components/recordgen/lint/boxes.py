@@ -112,15 +112,19 @@ def _doubled(boxes: _Boxes, least: float) -> Rows:
 
 def _of_one_size(boxes: _Boxes, least: float) -> Hits:
     """Return the first image of each class whose boxes all have one size."""
-    sides = boxes.corners[:, 2:] - boxes.corners[:, :2]
+    # Sort by class once: a mask for each class would take classes × boxes.
+    order = np.argsort(boxes.labels, kind="stable")
+    rows_by_class = boxes.rows[order]
+    sides = (boxes.corners[:, 2:] - boxes.corners[:, :2])[order]
+    bounds = np.searchsorted(boxes.labels[order], np.arange(len(boxes.names) + 1))
     rows, messages = [], []
-    for label, name in enumerate(boxes.names):
-        mine = boxes.labels == label
-        mean = sides[mine].mean(axis=0)
-        if mine.sum() >= least and (sides[mine].std(axis=0) <= _SAME_SIDE * mean).all():
-            rows.append(boxes.rows[mine].min())
+    for name, start, end in zip(boxes.names, bounds[:-1], bounds[1:], strict=True):
+        mine = sides[start:end]
+        mean = mine.mean(axis=0)
+        if len(mine) >= least and (mine.std(axis=0) <= _SAME_SIDE * mean).all():
+            rows.append(rows_by_class[start:end].min())
             messages.append(
-                f"all {mine.sum():,} boxes of {name!r} have the size of this one, "
+                f"all {len(mine):,} boxes of {name!r} have the size of this one, "
                 f"{mean[0]:.3g}×{mean[1]:.3g} of the image"
             )
     return Hits("ONE_BOX_SIZE", np.array(rows, np.intp), messages.__getitem__)

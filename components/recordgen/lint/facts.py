@@ -7,9 +7,9 @@ concatenates the facts of all shards (:class:`Facts`).
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from recordgen.lint.pictures import SIGNATURE_SIDE, PictureFacts, measured
 from recordgen.lint.seen_texts import SeenText, TextFacts
 from recordgen.lint.seen_texts import measured as measured_texts
 from recordgen.rejects import place_of
+from recordgen.rows.arrow_files import read_parquet
 from recordgen.rows.row import is_content_uri
 
 Columns = Any  # pa.Table; Arrow's stubs differ from version to version
@@ -541,9 +542,18 @@ def to_parquet(facts: Facts) -> bytes:
     return out.getvalue()
 
 
+def read_examples(file: IO[bytes], names: Collection[str] | None = None) -> Columns:
+    """Return columns of ``examples.parquet``, see :func:`recordgen.rows.arrow_files.read_parquet`.
+
+    Raises:
+        ValueError: the file is something else.
+    """
+    return read_parquet(file, _EXAMPLES, names)
+
+
 def from_parquet(data: bytes) -> Columns:
     """Read the content of ``examples.parquet``. Raises: ValueError: it is something else."""
-    columns = parquet.read_table(io.BytesIO(data)).cast(_EXAMPLES)
+    columns = read_examples(io.BytesIO(data))
     for name, kind in _KEPT.items():
         columns = columns.append_column(name, pa.nulls(len(columns), kind))
     return columns

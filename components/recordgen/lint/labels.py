@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from recordgen.dataset.manifest import Split
 from recordgen.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.dataset.vocabulary import Vocabulary, look_alikes
 from recordgen.lint.shares import distance, most_changed, share
+from recordgen.quoting import listed
 
 # Vertex AI "Prepare image training data": labels of letters, digits and underscore. Its own
 # sample has "Baked goods", so this is only advice.
@@ -42,10 +43,10 @@ def find_odd_classes(
     if odd:
         yield (
             "LABEL_FORM",
-            f"{len(odd)} labels contain more than letters, digits and underscores: {_some(odd)}",
+            f"{len(odd)} labels contain more than letters, digits and underscores: {listed(odd)}",
         )
     for group in look_alikes(sorted(counts))[:_LOOK_ALIKES_SHOWN]:
-        shown = " and ".join(f"{label!r} ({counts[label]})" for label in group)
+        shown = listed(group, lambda label: f"{label!r} ({counts[label]})", between=" and ")
         yield (
             "LOOK_ALIKES",
             f"the labels {shown} are different classes, but differ only by capitals, blanks or "
@@ -54,11 +55,11 @@ def find_odd_classes(
     enough = thresholds["FEW_EXAMPLES"]
     few = [label for label in sorted(counts) if counts[label] < enough]
     if few:
-        yield "FEW_EXAMPLES", f"{len(few)} labels have fewer than {enough:g} {noun}s: {_some(few)}"
+        yield "FEW_EXAMPLES", f"{len(few)} labels have fewer than {enough:g} {noun}s: {listed(few)}"
     if vocabulary.kind == "text":
         without = [label for label in vocabulary.names if not counts[label]]
         if without:
-            yield "LOST_CLASS", f"{len(without)} labels have no {noun}s: {_some(without)}"
+            yield "LOST_CLASS", f"{len(without)} labels have no {noun}s: {listed(without)}"
     unlabelled = sum(split.unlabelled for split in splits.values())
     if unlabelled:
         yield "UNLABELLED", f"{unlabelled} examples have no label"
@@ -81,7 +82,7 @@ def _about_splits(
             yield (
                 "NOT_TRAINED",
                 f"{len(untrained)} labels have no {noun} in split train, so no model learns them: "
-                f"{_some(untrained)}",
+                f"{listed(untrained)}",
             )
     if train is not None and evaluated is not None:
         # Labels with few examples already have a finding.
@@ -94,7 +95,7 @@ def _about_splits(
             yield (
                 "NOT_EVALUATED",
                 f"{len(unmeasured)} labels have no {noun} in split eval, so no measure counts "
-                f"them: {_some(unmeasured)}",
+                f"them: {listed(unmeasured)}",
             )
     if train is not None and evaluated is None:
         more = (
@@ -140,8 +141,3 @@ def _about_shares(
                 f"{share(train.labels, label):.1%} of train and {share(split.labels, label):.1%} "
                 f"of {name}",
             )
-
-
-def _some(labels: Sequence[str], limit: int = 5) -> str:
-    shown = ", ".join(map(repr, labels[:limit]))
-    return shown if len(labels) <= limit else f"{shown}, …"

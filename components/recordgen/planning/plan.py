@@ -19,6 +19,7 @@ from recordgen.dataset.splits import EVAL, EvalFrom, split_order
 from recordgen.dataset.vocabulary import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.errors import DataError, UsageError
 from recordgen.options import ConvertOptions
+from recordgen.quoting import listed
 from recordgen.rejects import Reject
 from recordgen.rows.planned import Group
 
@@ -209,5 +210,5 @@ def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base
     if found and not base.shards and not found[share.split] + moved:
         raise UsageError(
             f"eval_from={share}: no row is in split {share.split!r}; the splits are "
-            f"{', '.join(sorted(found, key=split_order))}"
+            f"{listed(sorted(found, key=split_order), str)}"
         )

@@ -447,7 +447,7 @@ class _Settling:
                 kept.append(row)
                 continue
             agrees = self._agrees(row.split, first.split)
-            is_whole = len({*there, self.task.part(row.annotation)}) == 1
+            is_whole = len(there) == 1 and self.task.part(row.annotation) in there
             if is_whole and (row.split is None or not agrees):
                 kept.append(row)  # it is known already, or contradicts a known row
             elif agrees:

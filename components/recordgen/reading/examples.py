@@ -11,6 +11,7 @@ import tensorflow as tf
 from recordgen.dataset import splits
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
+from recordgen.quoting import listed
 from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import check_first, first_record
 from recordgen.reading.keywords import RecordKeywords
@@ -189,7 +190,7 @@ def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, Any]:
         path, first = first_record([file.path for file in shards.files])
         raise UsageError(
             f"{path}: no dataset.json lists its features; give feature_spec={{…}} "
-            f"(its first record has: {', '.join(sorted(first)) or 'none'})"
+            f"(its first record has: {listed(sorted(first), str) or 'none'})"
         )
     known = shards.dataset.features or TASKS[shards.dataset.task].features
     return {name: _from_ours(spec) for name, spec in known.items()}

@@ -12,6 +12,7 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
+from recordgen.quoting import listed
 from recordgen.reading.classes import DETECTION
 from recordgen.reading.detection import BoxTargets
 from recordgen.reading.options import LabelOptions
@@ -67,7 +68,7 @@ def check_first(paths: Sequence[str], needed: Iterable[str], remedy: str) -> Non
 
 
 def _missing(path: str, first: Iterable[str], name: str, remedy: str) -> DataError:
-    there = ", ".join(sorted(first)) or "none"
+    there = listed(sorted(first), str) or "none"
     return DataError(f"{path}: record 0 has no feature {name!r}, only {there}; {remedy}")
 
 
@@ -111,7 +112,7 @@ def check_record(
     if is_ours and len(known) == len(set(extras)):
         return known
     path, first = first_record(paths)
-    there = ", ".join(sorted(first)) or "none"
+    there = listed(sorted(first), str) or "none"
     # The first record may be an image without objects, which has no features of boxes.
     has_labels = task != DETECTION or any(name.startswith(_OBJECT) for name in first)
     payload = features.TEXT if TASKS[task].kind == "text" else features.IMAGE_ENCODED

@@ -42,6 +42,7 @@ RECORD_ERRORS = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, Unicod
 _SECONDS = 60.0
 
 _MESSAGE_CHARACTERS = 300
+_READ_CHARACTERS = 2_000  # at the start and at the end of TensorFlow's message
 _REMEDY = "fix the record, read with on_error='skip', or convert again"
 
 #: The reason for a record whose image cannot be decoded.
@@ -242,6 +243,9 @@ def _reason_of(message: str, record: bytes) -> str:
         parse_example(record)
     except ValueError:
         return "it is no tf.train.Example"
+    # The names in it may come from anyone, and may repeat words of the patterns.
+    if len(message) > 2 * _READ_CHARACTERS:
+        message = f"{message[:_READ_CHARACTERS]}\n{message[-_READ_CHARACTERS:]}"
     for pattern, words in _MEANINGS:
         if found := re.search(pattern, message, re.DOTALL):
             return f"{words.format(*found.groups()):.{_MESSAGE_CHARACTERS}}"

@@ -23,6 +23,7 @@ from recordgen.dataset.manifest import (
 )
 from recordgen.errors import DataError, RecordError, SourceError, SplitNotFoundError, UsageError
 from recordgen.features import WEBP
+from recordgen.quoting import listed
 from recordgen.reading.counting import count_records, is_cheap
 
 _MAGIC = frozenset("*?[")
@@ -176,7 +177,7 @@ def find_split(where: str, split: str, there: Sequence[str]) -> str:
         if name in there:
             return name
     raise SplitNotFoundError(
-        f"{where}: no split {split!r} here, only {', '.join(there) or 'none'}; a split without "
+        f"{where}: no split {split!r} here, only {listed(there, str) or 'none'}; a split without "
         f"examples is not written"
     )
 
@@ -205,14 +206,14 @@ def _named(patterns: list[str]) -> ShardSet:
     single = [re.sub(r"(?<!:)/{2,}", "/", pattern) for pattern in patterns]
     files = list(dict.fromkeys(f for pattern in single for f in storage.list_files(pattern)))
     if not files:
-        raise SourceError(f"no shard matches {', '.join(patterns) or 'an empty list'}")
+        raise SourceError(f"no shard matches {listed(patterns, str) or 'an empty list'}")
     found = _find_datasets(files)
     if found and (known := _known(files, found)):
         return known
     vocabularies = {dataset.labels for _, dataset in found}
     if len(vocabularies) > 1:
         raise DataError(
-            f"{', '.join(root for root, _ in found)} number their labels differently, and the "
+            f"{listed([root for root, _ in found], str)} number their labels differently, and the "
             f"files are not one whole split of each; name whole splits, or convert them together"
         )
     return ShardSet(tuple(_counted(ShardFile(file)) for file in files))

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
+from recordgen.quoting import listed
 from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import ClassPlan
 from recordgen.reading.decoding import (
@@ -367,4 +368,4 @@ def _varies(column: Column) -> bool:
 def _check_known(option: str, names: Any, known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
-            raise UsageError(f"{option}: there is no column {name!r}; there are {', '.join(known)}")
+            raise UsageError(f"{option}: there is no column {name!r}; there are {listed(known)}")

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.errors import UsageError, did_you_mean
+from recordgen.quoting import listed
 
 Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
@@ -82,7 +83,7 @@ def _compare(
     """Return a mask of the examples that match one comparison; see :data:`Condition`."""
     if name.text not in columns:
         hint = did_you_mean(name.text, columns)
-        _fail(name, f"no column is named {name.text!r}{hint}; there are {', '.join(columns)}")
+        _fail(name, f"no column is named {name.text!r}{hint}; there are {listed(columns, str)}")
     values, rows, known = columns[name.text]
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         hits = _compare_numbers(values, name.text, operator, given)
@@ -111,7 +112,7 @@ def _compare_texts(
 ) -> Any:
     if operator.text in ("=", "!="):
         if known and given.text not in known:
-            hint = did_you_mean(given.text, known, f"; there are {', '.join(known)}")
+            hint = did_you_mean(given.text, known, f"; there are {listed(known, str)}")
             _fail(given, f"no {name} is {given.text!r}{hint}")
         return pc.equal(values, given.text)
     if operator.text != "~":

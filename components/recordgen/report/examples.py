@@ -20,14 +20,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from recordgen import storage
 from recordgen.dataset.manifest import EXAMPLES_FILE, LINT_FILE, Dataset, read_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.lint.codes import CHECKS, ERROR, WARNING
+from recordgen.lint.facts import read_examples
 from recordgen.lint.findings import LintFinding
 from recordgen.options import ConvertOptions
+from recordgen.quoting import listed
 from recordgen.report.conditions import Values, parse_condition
 from recordgen.report.render import first_lines
 from recordgen.rows.row import is_content_uri
@@ -135,7 +136,7 @@ def find_examples(output: str, where: str, *, split: str | None = None) -> Match
     root = storage.normal(output)
     dataset = read_dataset(root)
     if split is not None and split not in dataset.splits:
-        names = ", ".join(dataset.splits)
+        names = listed(dataset.splits, str)
         raise UsageError(f"{output}: no split {split!r}; there are {names}")
     table = _read(root, dataset)
     findings = first_lines(storage.join(root, LINT_FILE), LintFinding, sys.maxsize)
@@ -189,9 +190,9 @@ def _read(root: str, dataset: Dataset) -> Any:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
     names = (*_TEXTS, *_NUMBERS, "annotation")
     try:
-        found = parquet.read_table(io.BytesIO(data), columns=list(names)).combine_chunks()
+        found = read_examples(io.BytesIO(data), names).combine_chunks()
         columns = {name: found[name] for name in names}
-    except (pa.ArrowException, KeyError) as exc:
+    except (ValueError, KeyError) as exc:
         raise SourceError(f"{path}: not written by this version: {exc}") from exc
     texts = {name: columns[name].cast(pa.string()) for name in _TEXTS}
     annotations = columns.pop("annotation").combine_chunks().dictionary_encode()

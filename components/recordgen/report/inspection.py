@@ -20,6 +20,7 @@ from recordgen.features import FeatureSpec
 from recordgen.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.stored import stored_image
+from recordgen.quoting import listed
 from recordgen.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
@@ -101,7 +102,7 @@ def find_shards(output: str, split: str | None = None) -> list[str]:
     names = [name.removeprefix(SPLIT_PREFIX) for name in folders]
     chosen = split or (TRAIN if TRAIN in names else names[0])
     if chosen not in names:
-        raise UsageError(f"{output}: no split {chosen!r}; there are {', '.join(names)}")
+        raise UsageError(f"{output}: no split {chosen!r}; there are {listed(names, str)}")
     folder = storage.join(output, split_dir(chosen))
     return [
         storage.join(folder, name) for name, is_folder in storage.list_dir(folder) if not is_folder

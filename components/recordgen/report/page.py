@@ -32,6 +32,7 @@ from recordgen.lint.codes import ERROR, WARNING, count_level
 from recordgen.options import recorded_defaults
 from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.quoting import shortened
 from recordgen.records.boxes import StoredBox
 from recordgen.rejects import Reject
 from recordgen.report.balance import class_balance
@@ -39,7 +40,7 @@ from recordgen.report.contents import Contents
 from recordgen.report.distributions import HEAT_SIDE
 from recordgen.report.exhibits import Exhibit
 from recordgen.report.shown_findings import CodeGroup
-from recordgen.report.units import megabytes, shortened
+from recordgen.report.units import megabytes
 from recordgen.tasks import TASKS
 from recordgen.tasks.object_detection import (
     BOXES_CLIPPED,

@@ -7,8 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pyarrow import parquet
-
 from recordgen import storage
 from recordgen.dataset.manifest import (
     EXAMPLES_FILE,
@@ -19,6 +17,7 @@ from recordgen.dataset.manifest import (
     read_dataset,
 )
 from recordgen.errors import SourceError
+from recordgen.lint.facts import read_examples
 from recordgen.lint.findings import LintFinding, first_of_each
 from recordgen.rejects import Reject
 from recordgen.report.contents import COLUMNS, contents_of
@@ -104,9 +103,7 @@ def _read_facts(path: str) -> Any:
     """Return the columns of ``examples.parquet`` that a page needs; None without such a file."""
     try:
         with storage.open_read(path) as raw:
-            file = parquet.ParquetFile(raw)
-            names = [name for name in COLUMNS if name in file.schema_arrow.names]
-            return file.read(names)
+            return read_examples(raw, COLUMNS)
     except FileNotFoundError:
         return None  # datasets written from Python, and older ones, have none
     except (OSError, ValueError) as exc:

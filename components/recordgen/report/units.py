@@ -1,4 +1,4 @@
-"""Sizes and long texts for people."""
+"""Sizes for people."""
 
 from __future__ import annotations
 
@@ -10,8 +10,3 @@ def megabytes(size: float) -> str:
             return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
-
-
-def shortened(text: str, characters: int) -> str:
-    """Return a text of at most ``characters`` characters; a cut text ends with ``…``."""
-    return text if len(text) <= characters else f"{text[: characters - 1]}…"

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recordgen.rows.arrow_files import read_streams
 from recordgen.rows.placing import placing, seeded_hash
 from recordgen.rows.planned import KnownRow, PlacedRow, PlannedRow
 from recordgen.rows.row import RowBatch
@@ -218,9 +219,7 @@ def packed(columns: Columns) -> bytes:
 
 def unpacked(data: bytes) -> Iterator[Columns]:
     """Yield each of the packed columns in concatenated data."""
-    file = pa.BufferReader(data)
-    while file.tell() < len(data):
-        yield pa.ipc.open_stream(file).read_all()
+    return read_streams(data)
 
 
 def joined(items: Any) -> memoryview:

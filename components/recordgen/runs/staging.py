@@ -29,8 +29,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import pyarrow as pa
-
 from recordgen import errors, storage
 from recordgen.dataset.manifest import shard_index
 from recordgen.dataset.vocabulary import Vocabulary
@@ -230,7 +228,7 @@ class Staging:
             return None  # a crash of the machine may leave an empty file
         try:
             facts = whole(_read_columns(self._facts_path(split, index)))
-        except (StorageError, pa.ArrowInvalid):
+        except (StorageError, ValueError):
             return None
         return replace(ShardResult.from_json(text), facts=facts)
 

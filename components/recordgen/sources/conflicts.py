@@ -13,6 +13,7 @@ from difflib import get_close_matches
 
 from recordgen.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS, is_ml_use
 from recordgen.options import ConvertOptions
+from recordgen.quoting import listed
 from recordgen.sources.field_kinds import BRACKETED, NUMBER, ends_sentence, kind_of
 from recordgen.sources.header import (
     PATH_COLUMNS,
@@ -167,9 +168,10 @@ def _two_label_columns(head: Head) -> str:
     if len({len(set(rows)), *(len(set(values)) for values in zip(*rows, strict=True))}) < 2:
         return ""
     shown = [header[index] for index in sorted(names.values())]
+    columns = listed(shown, str, between=" and ")
     return (
-        f"{head.where}: the columns {' and '.join(shown)} may both hold the label, and differ; "
-        f"choose one: --columns {shlex.quote(f'label={shown[-1]}')}"
+        f"{head.where}: the columns {columns} may both hold the label, and differ; choose one: "
+        f"--columns {shlex.quote(f'label={shown[-1]}')}"
     )
 
 
@@ -314,7 +316,7 @@ def _values(lines: Iterable[Line], at: int) -> set[str]:
 def _subject_column(lines: Sequence[Line]) -> int:
     """Return the column of paths or texts: the first whose fields all read as such, else 0."""
     for at in range(max(len(line.fields) for line in lines)):
-        if all(kind_of((*line.fields[at:], "")[0]) for line in lines):
+        if all(kind_of("".join(line.fields[at : at + 1])) for line in lines):
             return at
     return 0
 

@@ -156,9 +156,9 @@ def _check_texts(header: Sequence[str], texts: Sequence[str], where: str) -> Non
     files = list(filter(is_media, texts))
     if files and len(files) * 2 >= len(texts):
         raise UsageError(
-            f"{where}: the header names a column of texts ({','.join(header)}), but it contains "
-            f"names of images or videos ({files[0]:.80}); name it image_uri or video_uri, or use "
-            f"--columns path=…"
+            f"{where}: the header names a column of texts ({','.join(header):.200}), but it "
+            f"contains names of images or videos ({files[0]:.80}); name it image_uri or video_uri, "
+            f"or use --columns path=…"
         )
 
 

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from recordgen.errors import UsageError, did_you_mean
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.quoting import listed
 from recordgen.tables.roles import TABLE_ROLES, Roles
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 
@@ -239,5 +240,5 @@ def _without_meaning(header: Sequence[str], at: int) -> list[str]:
 
 def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
     """Raise a UsageError about a missing column, which lists the existing columns."""
-    shown, hint = ", ".join(filter(None, there)), did_you_mean(name, there)
-    raise UsageError(f"{what}: there is no column {name!r}, only {shown:.300}{hint}")
+    shown, hint = listed(list(filter(None, there)), str), did_you_mean(name, there)
+    raise UsageError(f"{what}: there is no column {name!r}, only {shown}{hint}")

@@ -177,7 +177,7 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
         some = list(_first(lines))
     delimiter, _ = read_layout(some, path)
     items = list(read_records(some, path, strip=True))
-    records = [item for item in items if isinstance(item, Record)]
+    records = [item for item in items if isinstance(item, Record) and any(item.fields)]
     rejects = [item for item in items if isinstance(item, Reject)]
     if not records:
         return None
@@ -264,7 +264,7 @@ def begins_with_header(path: str, given: Given, task: str) -> bool:
     with open_lines(path) as lines:
         some = list(islice(lines, LINES_AROUND_A_MISTAKE))
     records = read_records(some, path, strip=True)
-    rows = [item.fields for item in records if isinstance(item, Record)]
+    rows = [item.fields for item in records if isinstance(item, Record) and any(item.fields)]
     return bool(rows) and _has_header(rows, given, task)
 
 

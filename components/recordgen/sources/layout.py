@@ -37,7 +37,7 @@ _FIRST_FIELD = re.compile(
 _ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*:/|\.{{0,2}})/.*\.({FILE_SUFFIXES})", re.IGNORECASE)
 
 # Excel's special first line, which names the separator.
-_EXCEL_HINT = re.compile(rb'\s*"?sep=([^\w"])\s*"?[,;\s]*', re.IGNORECASE)
+_EXCEL_HINT = re.compile(rb'\s*"?sep=([^\w"])(?:\s*")?[,;\s]*', re.IGNORECASE)
 
 # A name that says the separator: commas are then parts of texts.
 _TAB_SUFFIXES = (".tsv", ".tab")

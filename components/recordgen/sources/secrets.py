@@ -68,9 +68,10 @@ def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
 
 
 def _public_note(item: Reject | Finding) -> Reject | Finding:
-    source, uri = without_secrets(item.source), item.uri
-    return item._replace(
-        source=source,
-        uri=without_secrets(uri, is_url=storage.is_http(source)),
-        message=masked(item.message),
-    )
+    source = without_secrets(item.source)
+    uri = without_secrets(item.uri, is_url=storage.is_http(source))
+    message = item.message
+    for full, public in ((item.uri, uri), (item.source, source)):
+        if full != public:  # its secrets may have characters that end a URL in a text
+            message = message.replace(full, public)
+    return item._replace(source=source, uri=uri, message=masked(message))

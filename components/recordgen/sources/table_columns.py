@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from recordgen.dataset.splits import ML_USE_EXPECTED, ML_USE_WORDS, PUBLISHED_WORDS
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.quoting import listed
 from recordgen.records.number_texts import FORMS, NUMBER
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments
@@ -110,7 +111,7 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
         raise UsageError(
             f"{options.tfmd_schema} must name the columns of the header, except the split's: "
             + "; ".join(
-                f"{word} {', '.join(map(repr, names))}"
+                f"{word} {listed(names)}"
                 for word, names in (("it has no", unknown), ("the header has no", missing))
                 if names
             )
@@ -508,9 +509,10 @@ def _target_kind(target: str, prediction: Prediction | None, item: _ColumnStats)
 def _split_column(found: Mapping[str, _ColumnStats]) -> str | None:
     names = [name for name, item in found.items() if item.is_split(name)]
     if len(names) > 1:
+        which = "both" if len(names) == 2 else "all"
         raise UsageError(
-            f"the columns {' and '.join(map(repr, names))} both hold {ML_USE_EXPECTED}; name the "
-            f"split's column with split_column"
+            f"the columns {listed(names, between=' and ')} {which} hold {ML_USE_EXPECTED}; name "
+            f"the split's column with split_column"
         )
     return names[0] if names else None
 

@@ -7,11 +7,13 @@ age,job       above   58,management    a header
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from recordgen.errors import SourceError
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.quoting import listed
 from recordgen.records.number_texts import DATE
 from recordgen.sources.csv_records import Item, Plain, Record, is_empty
 from recordgen.sources.field_kinds import NUMBER, kind_of
@@ -68,9 +70,9 @@ def check_header(fields: Sequence[str], where: str) -> list[str]:
             f"{where}: column {names.index('') + 1} has no name; a table begins with a header that "
             f"names each column (if it is the index of pandas, write to_csv(…, index=False))"
         )
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise SourceError(f"{where}: two columns are named {twice!r}; rename one")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise SourceError(f"{where}: two columns are named {listed(twice)}; rename one")
     return names
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from recordgen import features
 from recordgen.dataset.manifest import Dataset
@@ -47,6 +48,24 @@ _TAGS_FILE = "tags.txt"
 
 _IMAGE_FORMATS = ("bmp", "gif", "jpeg", "png")
 
+
+class _Known(NamedTuple):
+    """What holds for all features; it is found once, because it parses all columns of a table.
+
+    Attributes:
+        labels: the features with the text and the number of labels, see :func:`label_features`.
+        declared: the features of a table's columns; more may be missing in later examples.
+    """
+
+    labels: tuple[str | None, str | None]
+    declared: Mapping[str, FeatureSpec]
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> _Known:
+        table = table_of(dataset)
+        return cls(label_features(dataset), {} if table is None else table.features())
+
+
 # Smallest and largest possible values of features.
 _INT_BOUNDS: Mapping[str, tuple[int | None, int | None]] = {
     features.IMAGE_HEIGHT: (1, None),
@@ -65,16 +84,17 @@ def schema_text(dataset: Dataset) -> str:
     """Return the content of ``schema.pbtxt``."""
     specs = stored_features(dataset)
     domains = _domains(dataset)
+    known = _Known.of(dataset)
     domain_of = {
         features.TAGS_TEXT: _TAGS,
         features.IMAGE_FORMAT: _FORMATS,
-        label_features(dataset)[0]: _LABELS,
+        known.labels[0]: _LABELS,
     }
     used = {name: domain_of[name] for name in specs if domain_of.get(name) in domains}
     allowed = statistics_features(dataset.task, specs)
     lines = []
     for name, spec in specs.items():
-        rules = _rules(dataset, name, spec, used.get(name))
+        rules = _rules(dataset, known, name, spec, used.get(name))
         lines += [
             "feature {",
             f"  name: {_quoted(name)}",
@@ -88,15 +108,17 @@ def schema_text(dataset: Dataset) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _rules(dataset: Dataset, name: str, spec: FeatureSpec, domain: str | None) -> Iterator[str]:
+def _rules(
+    dataset: Dataset, known: _Known, name: str, spec: FeatureSpec, domain: str | None
+) -> Iterator[str]:
     count = _value_count(spec)
     if count is not None:
         yield f"value_count {{ min: {count} max: {count} }}"
-    if (presence := _presence(dataset, name, spec)) is not None:
+    if (presence := _presence(dataset, known, name, spec)) is not None:
         yield f"presence {{ {presence} }}"
     if domain is not None:
         yield f"domain: {_quoted(domain)}"
-    yield from _bounds(dataset, name, spec)
+    yield from _bounds(dataset, known, name, spec)
 
 
 def _value_count(spec: FeatureSpec) -> int | None:
@@ -107,22 +129,16 @@ def _value_count(spec: FeatureSpec) -> int | None:
     return math.prod(spec.shape) if spec.dtype in LIST_DTYPES else 1
 
 
-def _presence(dataset: Dataset, name: str, spec: FeatureSpec) -> str | None:
+def _presence(dataset: Dataset, known: _Known, name: str, spec: FeatureSpec) -> str | None:
     """Return the required presence of a feature; None for lists, which may always be empty."""
     if spec.shape is None:
         return None
     # The default of sizes is for other tools' records; ours always have them.
-    is_always_there = _declared(dataset).get(name, spec).default is None or name in _INT_BOUNDS
-    if name in label_features(dataset):
+    is_always_there = known.declared.get(name, spec).default is None or name in _INT_BOUNDS
+    if name in known.labels:
         is_always_there = not any(split.unlabelled for split in dataset.splits.values())
     # A column of a table may have gaps, but must not be missing entirely.
     return "min_fraction: 1 min_count: 1" if is_always_there else "min_count: 1"
-
-
-def _declared(dataset: Dataset) -> Mapping[str, FeatureSpec]:
-    """Return the features of a table's columns; more may be missing in later examples."""
-    table = table_of(dataset)
-    return {} if table is None else table.features()
 
 
 def _domains(dataset: Dataset) -> Mapping[str, Sequence[str]]:
@@ -139,10 +155,10 @@ def _domains(dataset: Dataset) -> Mapping[str, Sequence[str]]:
     return {name: values for name, values in found.items() if 0 < len(values) <= _MOST_VALUES}
 
 
-def _bounds(dataset: Dataset, name: str, spec: FeatureSpec) -> Iterator[str]:
+def _bounds(dataset: Dataset, known: _Known, name: str, spec: FeatureSpec) -> Iterator[str]:
     low: float | None
     high: float | None
-    if dataset.labels and name == label_features(dataset)[1]:
+    if dataset.labels and name == known.labels[1]:
         low, high = 0, len(dataset.labels) - 1
     else:
         low, high = _INT_BOUNDS.get(name) or _FLOAT_BOUNDS.get(name) or (None, None)

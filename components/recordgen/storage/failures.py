@@ -101,7 +101,7 @@ _BAD_MESSAGE = "aiohttp.BadHttpMessage"
 
 _IMPOSSIBLE_TEXTS = ("Bad Request: ", "embedded null byte")  # gcsfs's 400; Python's
 # botocore's bucket name for s3://KEY:SECRET@bucket: a secret without a scheme in front.
-_USERINFO = re.compile(r"[^\s/:@]+:[^\s/@]+@")
+_USERINFO = re.compile(r"[^\s/@]+@?")
 
 _FORBIDDEN_TEXT = "Forbidden: "  # gcsfs's 403
 
@@ -168,7 +168,8 @@ _RESPONSE_CODES = {
 def shown_cause(exc: Exception) -> Exception | None:
     """Return the cause for a traceback; None if its text may hold a secret."""
     text = str(exc)
-    return None if _USERINFO.search(text) or masked(text) != text else exc
+    has_user = any(":" in name and name.endswith("@") for name in _USERINFO.findall(text))
+    return None if has_user or masked(text) != text else exc
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from recordgen import features
 from recordgen.dataset.manifest import record_line
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions
+from recordgen.quoting import listed
 from recordgen.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.rejects import RejectCode
 from recordgen.rows.planned import PlannedRow
@@ -77,7 +78,7 @@ class LabelledText(TextTask):
         return _labels(annotation)
 
     def shown(self, annotation: str) -> str:
-        return ", ".join(map(repr, _labels(annotation)))
+        return listed(_labels(annotation))
 
     def make(
         self,
@@ -135,7 +136,7 @@ class OneLabel(LabelledText):
         if len(labels) > 1:
             raise AnnotationError(
                 RejectCode.CONFLICTING_LABELS,
-                f"one text, several labels: {', '.join(map(repr, labels))}",
+                f"one text, several labels: {listed(labels)}",
             )
         return super().merge(annotations)._replace(duplicates=len(annotations) - 1)
 

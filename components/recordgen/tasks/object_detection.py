@@ -33,6 +33,7 @@ from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError
 from recordgen.lint.codes import ODD_BOXES
 from recordgen.options import ConvertOptions
+from recordgen.quoting import listed
 from recordgen.records.example import FeatureValue
 from recordgen.records.float32 import as_float32
 from recordgen.rejects import RejectCode
@@ -255,7 +256,7 @@ class ObjectDetection(ImageTask):
         found, duplicates = add_up(annotations, decode_boxes)
         sizes = sorted({size for each in annotations if (size := _decode_size(each)) is not None})
         if len(sizes) > 1:
-            raise bad_annotation(f"one image, several sizes: {', '.join(map(str, sizes))}")
+            raise bad_annotation(f"one image, several sizes: {listed(sizes, str)}")
         return Merged(_encode(found, sizes[0] if sizes else None), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:

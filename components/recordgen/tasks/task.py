@@ -16,6 +16,7 @@ from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
+from recordgen.quoting import listed, shortened
 from recordgen.records.tfrecord import frame
 from recordgen.registry import imported
 from recordgen.rejects import Reject, RejectCode
@@ -47,9 +48,9 @@ class AnnotationError(ValueError):
     """
 
     def __init__(self, code: RejectCode, message: str) -> None:
-        super().__init__(message)
+        self.message = shortened(message)
+        super().__init__(self.message)
         self.code = code
-        self.message = message
 
     def reject(self, source: str, line: int, uri: str = "") -> Reject:
         """Return the reject of a line."""
@@ -324,7 +325,7 @@ class Task(ABC):
         if len(found) > 1:
             raise AnnotationError(
                 RejectCode.CONFLICTING_LABELS,
-                f"one {self.noun}, several labels: {', '.join(map(self.shown, found))}",
+                f"one {self.noun}, several labels: {listed(found, self.shown)}",
             )
         return Merged(found[0] if found else None, len(annotations) - 1)
 

@@ -58,7 +58,7 @@ _TIMES_KEY = "timeSegment"
 _NAMES_BYTES = 150
 
 # A fraction needs no digit before its point; "inf" is AutoML's own word.
-_SECONDS = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?", re.ASCII | re.IGNORECASE)
+_SECONDS = re.compile(r"(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|inf(inity)?", re.ASCII | re.IGNORECASE)
 
 
 class Segment(NamedTuple):

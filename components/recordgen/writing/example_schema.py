@@ -7,6 +7,7 @@ from typing import Any
 
 from recordgen.errors import DataError
 from recordgen.features import LIST_DTYPES, FeatureSpec
+from recordgen.quoting import listed
 from recordgen.records.example import FeatureValue
 from recordgen.writing.values import Stored, described, to_stored
 
@@ -99,7 +100,7 @@ class ExampleSchema:
         if self._known:
             raise DataError(
                 f"record {number}: there is no feature {name!r} in {self._where}, only "
-                f"{', '.join(map(repr, self._known))}; remove it"
+                f"{listed(self._known)}; remove it"
             )
         column = self._columns[name] = _Column(name)
         if number:

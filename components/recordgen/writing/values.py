@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.features import LIST_DTYPES, RAW_DTYPES
+from recordgen.quoting import listed
 from recordgen.records.example import FeatureValue
 
 _STORABLE = "whole numbers, floats, text, bytes, NumPy arrays and lists of these"
@@ -160,7 +161,7 @@ def _nested(rows: Sequence[Stored]) -> Stored:
     if len(shapes) > 1 or "" in dtypes:
         raise ValueError(
             f"nested lists must have rows of one length, above 0 (got rows of the shapes "
-            f"{', '.join(map(str, sorted(shapes)))}); pad them, or store them flat and their "
+            f"{listed(sorted(shapes), str)}); pad them, or store them flat and their "
             f"lengths as another feature"
         )
     if len(dtypes) > 1 and dtypes != {"int64", "float32"}:
@@ -170,8 +171,8 @@ def _nested(rows: Sequence[Stored]) -> Stored:
     if first.dtype in RAW_DTYPES:
         return Stored(first.dtype, shape, b"".join(values))
     if first.dtype == "bytes":
-        listed = [[item] if isinstance(item, bytes) else item for item in values]
-        return Stored("bytes", shape, list(chain.from_iterable(listed)))
+        in_lists = [[item] if isinstance(item, bytes) else item for item in values]
+        return Stored("bytes", shape, list(chain.from_iterable(in_lists)))
     dtype = "int64" if dtypes == {"int64"} else "float32"
     return Stored(dtype, shape, np.asarray(values, dtype))
 

@@ -1,0 +1,31 @@
+"""Quote input in messages: a few items, each shortened.
+
+Labels, columns, boxes and files come from the input, so neither their number nor their length may
+decide the length of a message: ten thousand rejects of one image that each quote all of its labels
+take gigabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from itertools import islice
+from typing import Any
+
+#: The longest message of an error, a reject or a finding, in characters.
+MESSAGE_CHARACTERS = 4_000
+
+_ITEMS = 10
+_ITEM_CHARACTERS = 80
+
+
+def shortened(text: str, characters: int = MESSAGE_CHARACTERS) -> str:
+    """Return a text of at most ``characters`` characters; a cut text ends with ``…``."""
+    return text if len(text) <= characters else f"{text[: characters - 1]}…"
+
+
+def listed(
+    items: Collection[Any], shown: Callable[[Any], str] = repr, *, between: str = ", "
+) -> str:
+    """Return the first ten items for a message: ``'a', 'b', … (12 in all)``."""
+    first = between.join(shortened(shown(item), _ITEM_CHARACTERS) for item in islice(items, _ITEMS))
+    return f"{first}{between}… ({len(items):,} in all)" if len(items) > _ITEMS else first

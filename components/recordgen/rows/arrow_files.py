@@ -1,0 +1,108 @@
+"""Read Arrow and Parquet data that may come from elsewhere; all reads of the package pass here.
+
+A file may declare columns of an extension type, and Arrow lets the type's class read the file's
+description of it. PyArrow before 14.0.1 registers a class of its own that unpickles the description
+and so runs any code in it (CVE-2023-47248); TFX 1.16 needs PyArrow 10. Recordgen writes no
+extension types, so it refuses all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from functools import cache
+from typing import IO, Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from recordgen.quoting import shortened
+
+_PICKLED = "arrow.py_extension_type"
+_SAFE = (14, 0, 1)  # the first version of PyArrow that unpickles nothing
+_IS_EXTENSION = b"ARROW:extension:name"
+
+
+def read_parquet(file: IO[bytes], schema: Any, names: Collection[str] | None = None) -> Any:
+    """Return the columns of a Parquet file, with the types of ``schema``.
+
+    Args:
+        file: the file, at its start.
+        schema: a ``pyarrow.Schema``.
+        names: the wanted columns; those that the file does not have are missing in the result. By
+            default, the file must have all columns of ``schema`` and no others.
+
+    Raises:
+        ValueError: the file is damaged, or has columns of other types.
+    """
+    forbid_pickled_types()
+    try:
+        opened = parquet.ParquetFile(file)
+        _check_types(opened.schema_arrow)
+        there = opened.schema_arrow.names
+        wanted = schema.names if names is None else [name for name in names if name in there]
+        if names is None and set(there) != set(wanted):
+            raise ValueError("it has other columns")
+        if any(there.count(name) > 1 for name in wanted):
+            raise ValueError("two columns have the same name")
+        found = opened.read(wanted).select(wanted)
+        found.validate(full=True)
+        return found.cast(pa.schema([schema.field(name) for name in wanted]))
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        RuntimeError,
+    ) as exc:
+        reason = shortened(" ".join(str(exc).split()), 300)
+        raise ValueError(f"not a Parquet file of this version: {reason}") from exc
+
+
+def read_streams(data: bytes) -> Iterator[Any]:
+    """Yield the table of each Arrow stream in concatenated data. Raises: ValueError."""
+    forbid_pickled_types()
+    file = pa.BufferReader(data)
+    while file.tell() < len(data):
+        stream = pa.ipc.open_stream(file)
+        _check_types(stream.schema)
+        yield stream.read_all()
+
+
+@cache
+def forbid_pickled_types() -> None:
+    """Make this process refuse pickled types, as the package ``pyarrow_hotfix`` does."""
+    if tuple(map(int, re.findall(r"\d+", pa.__version__)[:3])) >= _SAFE:
+        return
+    with suppress(pa.ArrowKeyError):  # another thread is faster
+        pa.unregister_extension_type(_PICKLED)
+        pa.register_extension_type(_Forbidden(pa.null(), _PICKLED))
+
+
+class _Forbidden(pa.ExtensionType):
+    """Takes the place of the type that unpickles."""
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: Any, serialized: bytes) -> Any:
+        raise ValueError(f"a column has the type {_PICKLED}, which could run code")
+
+
+def _check_types(schema: Any) -> None:
+    """Check that no column has an extension type. Raises: ValueError."""
+    for field in schema:
+        if name := _extension_in(field):
+            raise ValueError(f"the column {field.name!r:.80} has the extension type {name!r:.80}")
+
+
+def _extension_in(field: Any) -> str:
+    """Return the name of an extension type in a field or in the fields below it, or ""."""
+    kind = field.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return str(getattr(kind, "extension_name", kind))
+    if name := (field.metadata or {}).get(_IS_EXTENSION):
+        return str(name, "utf-8", "replace")
+    inner = [kind.field(at) for at in range(kind.num_fields)]
+    return next(filter(None, map(_extension_in, inner)), "")

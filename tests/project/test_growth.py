@@ -1,0 +1,160 @@
+"""The cost of an input grows with its size: twice the input, at most 2.5 times the work.
+
+Work is counted, not timed: calls of functions, the peak of allocated memory, and bytes of output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import pytest
+
+import recordgen
+from recordgen.errors import DataError, PayloadError, RecordgenError
+from recordgen.quoting import MESSAGE_CHARACTERS, listed
+from recordgen.tasks.task import bad_annotation
+from tests.conftest import encoded, noise
+
+pytestmark = [pytest.mark.once]
+
+MOST = 2.5  # times the work for twice the input
+ENOUGH = 300  # calls of a function; fewer may be chance
+
+
+class Work(NamedTuple):
+    """What an input costs.
+
+    Attributes:
+        calls: calls of functions by name, those written in C included.
+        peak: the most memory that Python allocated at once, in bytes.
+        written: bytes of all files in the output.
+    """
+
+    calls: Mapping[str, int]
+    peak: int
+    written: int
+
+    def growth_to(self, more: Work) -> Mapping[str, float]:
+        """Return how many times as much ``more`` costs, in all and by function."""
+        found = {
+            "peak": more.peak / self.peak,
+            "written": more.written / self.written,
+            "calls": sum(more.calls.values()) / sum(self.calls.values()),
+        }
+        for name, count in more.calls.items():
+            if count > ENOUGH:
+                found[name] = count / max(1, self.calls.get(name, 0))
+        return found
+
+
+def work_of(source: Path, output: Path, **options: Any) -> Work:
+    """Convert an import file, and return what it cost."""
+    calls: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, function: Any) -> None:
+        if event == "call":
+            calls[f"{frame.f_code.co_filename}:{frame.f_code.co_name}"] += 1
+        elif event == "c_call":
+            calls[function.__qualname__] += 1
+
+    tracemalloc.start()
+    threading.setprofile(count)
+    sys.setprofile(count)
+    try:
+        recordgen.convert(source, output, max_reject_fraction=1, **options)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]  # None ends it
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    written = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
+    return Work(calls, peak, written)
+
+
+def _labels_of_one_image(n: int) -> str:
+    return "".join(f"TRAIN,a.png,label {at}\n" for at in range(n)) + "TRAIN,b.png,x\n"
+
+
+def _splits_of_one_image(n: int) -> str:
+    rows = (f"{('TRAIN', 'TEST')[at % 2]},a.png,cat\n" for at in range(n))
+    return "".join(rows) + "TRAIN,b.png,x\n"
+
+
+def _boxes_of_one_image(n: int) -> str:
+    at = [f"{number / n / 2:.6f}" for number in range(n)]
+    return "".join(f"TRAIN,a.png,class {x},{x},{x},,,0.9,0.9,,\n" for x in at)
+
+
+def _bad_boxes_of_one_line(n: int) -> str:
+    box = {"displayName": "cat", "xMin": 0.5, "yMin": -1.0, "xMax": 0.6, "yMax": 0.2}
+    boxes = [{**box, "xMax": 0.6 + at / n / 4} for at in range(n)]
+    return json.dumps({"imageGcsUri": "a.png", "boundingBoxAnnotations": boxes})
+
+
+def _segments_of_one_video(n: int) -> str:
+    return "".join(f"TRAIN,a.mp4,jump,{at},{at + 1}\n" for at in range(n))
+
+
+def _readings_of_one_text(n: int) -> str:
+    return "".join(f"TRAIN,one text,label {at}\n" for at in range(n)) + "TRAIN,other,x\n"
+
+
+def _wide_table(n: int) -> str:
+    columns = [["TRAIN", *(f"{row * at % 7}.5" for at in range(n))] for row in range(12)]
+    rows = [["split", *(f"column {at}" for at in range(n))], *columns]
+    return "".join(",".join(row) + "\n" for row in rows)
+
+
+def _long_urls(n: int) -> str:
+    return f"TRAIN,a.png,{'a://b:c@?d&' * n}\nTRAIN,b.png,x\n"
+
+
+# name; options; n; n → the import file
+INPUTS: list[tuple[str, dict[str, Any], int, Callable[[int], str]]] = [
+    ("labels.csv", {"task": "image_classification"}, 80, _labels_of_one_image),
+    ("splits.csv", {"task": "image_classification"}, 80, _splits_of_one_image),
+    ("several.csv", {"task": "image_multi_label"}, 80, _labels_of_one_image),
+    ("boxes.csv", {"task": "object_detection"}, 80, _boxes_of_one_image),
+    ("boxes.jsonl", {"task": "object_detection"}, 80, _bad_boxes_of_one_line),
+    ("videos.csv", {"task": "video_classification"}, 80, _segments_of_one_video),
+    ("wide.csv", {"task": "tabular"}, 80, _wide_table),
+    ("urls.csv", {"task": "image_classification"}, 300, _long_urls),
+    ("texts.csv", {"task": "text_classification"}, 80, _readings_of_one_text),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "n", "lines"), INPUTS, ids=[it[0] for it in INPUTS])
+def test_twice_the_input(
+    name: str, options: dict[str, Any], n: int, lines: Callable[[int], str], tmp_path: Path
+) -> None:
+    """Twice the rows, labels, boxes or letters take at most 2.5 times the work."""
+    for seed, image in enumerate("ab"):
+        (tmp_path / f"{image}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
+    (tmp_path / name).write_text(lines(1))
+    recordgen.convert(tmp_path / name, tmp_path / "first", **options)  # loads what is loaded once
+    found = []
+    for size in (n, 2 * n):
+        (tmp_path / name).write_text(lines(size))
+        found.append(work_of(tmp_path / name, tmp_path / f"out{size}", **options))
+    one, two = found
+    grown = one.growth_to(two)
+    assert {name: times for name, times in grown.items() if times > MOST} == {}
+
+
+def test_messages_are_bounded() -> None:
+    """A message lists ten items and counts the rest; a long item or message is cut."""
+    assert listed([1, 2]) == "1, 2"
+    assert listed(range(1_000)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … (1,000 in all)"
+    assert len(listed(["x" * 100_000])) == 80
+    for error in (RecordgenError, DataError):
+        assert len(str(error("x" * 100_000))) == 5 * MESSAGE_CHARACTERS
+    assert len(PayloadError("corrupt", "x" * 100_000).message) == MESSAGE_CHARACTERS
+    assert len(bad_annotation("x" * 100_000).message) == MESSAGE_CHARACTERS
