@@ -303,7 +303,6 @@ DECODED_ANYWAY = [
     (overwritten(PHOTO, bytes(600)), SMALL, "JPEG"),
     (damaged(encoded(noise(200, 150), "TIFF")), HEADER_ONLY, "TIFF"),
     (damaged(encoded(noise(200, 150).convert("RGBA"), "PNG")), HEADER_ONLY, "PNG"),
-    (damaged(encoded(noise(200, 150), "GIF")), HEADER_ONLY, "GIF"),
     (damaged(encoded(noise(200, 150), "BMP")), OPTIONS, "BMP"),
     (damaged(encoded(noise(200, 150), "WEBP")), HEADER_ONLY, "image"),
 ]
