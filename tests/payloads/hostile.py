@@ -143,6 +143,15 @@ def tiff_of_tags(count: int, block_bytes: int) -> bytes:
     return tiff([*gray_tags(8, 1, 64), *tags_at_one_block(count, block_bytes)], pixels)
 
 
+def tiff_of_tiles(side: int, width: int, height: int, count: int) -> bytes:
+    """Return a gray square of tiles, at least two, that all have the same pixels."""
+    pixels = bytes(width * height)
+    tags = [tag for tag in gray_tags(side, 1, 1) if tag[0] not in (273, 278, 279)]
+    tags += [(322, 4, 1, number(width)), (323, 4, 1, number(height))]
+    tags.append((324, 4, count, number(8 + len(pixels))))
+    return tiff(tags, pixels + number(8) * count)
+
+
 def ico_of_entries(count: int, png: bytes = PNG) -> bytes:
     """Return an icon whose entries are all the same PNG."""
     at = 6 + 16 * count
@@ -265,6 +274,17 @@ BOMBS: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "jpeg with resources": (
         lambda: jpeg_of_segments(450, 0xED, b"Photoshop 3.0\0" + b"8BIM".ljust(12, b"\0") * 5000),
         "",
+    ),
+    "jpeg with tables": (
+        lambda: jpeg_of_segments(450, 0xDB, (b"\0" + b"\1" * 64) * 1000),
+        "too_many_parts",
+    ),
+    "png with a long chunk": (lambda: png_of(png_chunk(b"cHRM", bytes(28_000_000))), ""),
+    "tiff with a large tile": (
+        lambda: tiff_of_tiles(8, 8, 8, 2).replace(
+            struct.pack("<HHII", 323, 4, 1, 8), struct.pack("<HHII", 323, 4, 1, 1 << 27)
+        ),
+        "too_many_pixels",
     ),
     "webp with chunks": (lambda: webp_of(webp_chunk(b"abcd", b"") * 90_000), ""),
 }

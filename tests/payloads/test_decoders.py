@@ -17,14 +17,16 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from benchmarks import bombs
 from benchmarks.mutants import images
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.exif import exif_orientation
-from recordgen.payloads.image import check_image
+from recordgen.payloads.image import check_image, prepare
 from recordgen.payloads.jpeg import MAX_SEGMENTS
 from recordgen.payloads.opening import file_header, open_image
 from recordgen.payloads.stored import stored_image
+from recordgen.payloads.thumbnail import to_thumbnail
 from tests.conftest import COMPONENTS, encoded, exif_of, noise, run_python
 from tests.payloads import hostile
 from tests.preloaded import WITH_BEAM
@@ -171,8 +173,11 @@ DROPPED: dict[str, Callable[[int], bytes]] = {
 # Files of which Pillow gets all parts.
 KEPT: dict[str, Callable[[int], bytes]] = {
     "webp tags": lambda n: hostile.webp_of_exif(hostile.exif_of_tags(n, n * 1000)),
+    "jpeg tables": lambda n: hostile.jpeg_of_segments(n, 0xDB, bytes([0]) + bytes([1]) * 64),
+    "png pixel chunks": lambda n: hostile.png_of(hostile.png_chunk(b"IDAT") * n),
     "webp chunks": lambda n: hostile.webp_of(hostile.webp_chunk(b"abcd", bytes(100)) * n),
     "tiff tags": lambda n: hostile.tiff_of_tags(n, n * 1000),
+    "tiff strips": bombs.tiff_of_strips,
     "tiff values": lambda n: hostile.tiff(
         [*hostile.gray_tags(8, 1, 64), (339, 3, n, hostile.number(8))], bytes(n * 1000)
     ),
@@ -256,6 +261,34 @@ def test_tiffs_are_turned(compression: str) -> None:
     assert (stored.height, stored.width, stored.orientation) == (20, 12, 6)
     upright = picture.transpose(Image.Transpose.ROTATE_270)
     assert Image.open(io.BytesIO(stored.data)).tobytes() == upright.tobytes()
+
+
+def test_parts_that_are_decoded_again_and_again() -> None:
+    """The estimate of the time counts each tile that a TIFF lists, and each scan of its JPEGs."""
+    tiles = [
+        prepare(hostile.tiff_of_tiles(800, 400, 800, count), ConvertOptions())
+        for count in (2, 90_000)
+    ]
+    assert tiles[1].seconds > 10_000 * tiles[0].seconds
+    assert tiles[1].bytes == tiles[0].bytes
+    scans = [
+        prepare(hostile.tiff_of_jpeg(bombs.jpeg_of_scans(64, count), 64), ConvertOptions())
+        for count in (1, 90)
+    ]
+    assert scans[1].seconds > 40 * scans[0].seconds
+    with pytest.raises(PayloadError) as caught:
+        to_thumbnail(hostile.tiff_of_tiles(800, 400, 800, 90_000), 64)
+    assert caught.value.code == "too_many_pixels"
+
+
+def test_several_scans_keep_all_coefficients() -> None:
+    """A baseline JPEG with a scan for each component takes as much memory as a progressive one."""
+    photo = encoded(noise(64, 64), "JPEG", subsampling=0)
+    start = photo.index(b"\xff\xda")
+    one = hostile.segment(0xDA, b"\1\1\0\0\x3f\0")
+    parts = photo[:start] + one + photo[start + 14 :]
+    assert prepare(parts, ConvertOptions()).bytes == 8 * 64 * 64
+    assert prepare(photo, ConvertOptions()).bytes < 64 * 64
 
 
 def test_fill_bytes_are_counted() -> None:

@@ -108,8 +108,8 @@ def test_scans_are_counted_where_they_are() -> None:
     ):
         assert check_image(data, OPTIONS).data == data
     scans = PROGRESSIVE.count(b"\xff\xda")
-    assert jpeg_header(PROGRESSIVE) == JpegHeader(12, 20, is_progressive=True, scans=scans)
-    assert jpeg_header(JPEG) == JpegHeader(12, 20, is_progressive=False, scans=1)
+    assert jpeg_header(PROGRESSIVE) == JpegHeader(12, 20, has_scans=True, scans=scans)
+    assert jpeg_header(JPEG) == JpegHeader(12, 20, has_scans=False, scans=1)
 
 
 @pytest.mark.parametrize("layout", ["<HLHHL", ">HLHHL", "<QQHHQ", ">QQHHQ"])

@@ -18,7 +18,8 @@ class FileHeader(NamedTuple):
             further pictures.
         orientation: Exif orientation, 1 to 8.
         compression: number of the scheme of a TIFF or BMP; 0 for other formats.
-        strips: number of strips or tiles of a TIFF.
+        part_pixels: pixels of the largest strip or tile of a TIFF, which may exceed the picture.
+        parts_pixels: pixels of all strips or tiles of a TIFF together, in all scans.
     """
 
     format: str
@@ -27,4 +28,15 @@ class FileHeader(NamedTuple):
     data: bytes
     orientation: int = UPRIGHT
     compression: int = 0
-    strips: int = 0
+    part_pixels: int = 0
+    parts_pixels: int = 0
+
+    @property
+    def pixels(self) -> int:
+        """The largest number of pixels that a decoder holds."""
+        return max(self.width * self.height, self.part_pixels)
+
+    @property
+    def decoded_pixels(self) -> int:
+        """The number of pixels that a decoder computes."""
+        return max(self.width * self.height, self.parts_pixels)

@@ -48,7 +48,7 @@ from recordgen.payloads.resizing import (
     measured_psnr,
     stored_kind,
 )
-from recordgen.payloads.tiff import JPEG, LENIENT
+from recordgen.payloads.tiff import LENIENT
 from recordgen.payloads.webp import is_webp, webp_header
 from recordgen.rejects import RejectCode
 
@@ -239,8 +239,8 @@ def _prepare_jpeg(data: bytes, options: ConvertOptions) -> Prepared:
     header = jpeg.header
     _check_pixels(header.height, header.width, options)
     pixels = header.height * header.width
-    # At 1/8 scale, pixels take little; but progressive JPEGs keep all coefficients in memory.
-    size = pixels * (8 if header.is_progressive else 0.2)
+    # At 1/8 scale, pixels take little; but several scans need all coefficients in memory.
+    size = pixels * (8 if header.has_scans else 0.2)
     seconds = pixels * (1e-8 + 1e-9 * header.scans)
     if _is_cmyk(jpeg) or header.orientation != UPRIGHT:
         size += pixels * 12
@@ -310,19 +310,17 @@ def _change_jpeg(jpeg: Jpeg, placed: Placed, reason: str, options: ConvertOption
 
 def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
     file = _header(data, options)
-    pixels = file.height * file.width
+    pixels = file.pixels
     # For the decoded image and one copy (flattened or re-encoded), which may turn out not needed.
     size = pixels * (16 if file.format == "WEBP" else 12)
     size += encoder_bytes((file.width, file.height), options)
-    seconds = pixels * (2e-8 if kind in ("png", "gif", "bmp") else 8e-8)
+    seconds = file.decoded_pixels * (2e-8 if kind in ("png", "gif", "bmp") else 8e-8)
     frames: Sequence[GifFrame] = ()
     if kind == "gif" and options.check == "decode":
         frames = _frames(data, options)
         seconds += sum(frame.width * frame.height for frame in frames) * 1e-8
     elif kind == "bmp" and file.compression in RUN_LENGTHS:
         seconds += len(data) * 3e-7 + pixels * 1e-7  # Pillow decodes run lengths in Python
-    elif file.format == "TIFF" and file.compression == JPEG:
-        seconds += pixels * data.count(b"\xff\xda") / max(1, file.strips) * 1e-9
     return Prepared(partial(_check_other, data, kind, file, frames, options), size, seconds)
 
 
@@ -557,4 +555,10 @@ def _header(data: bytes, options: ConvertOptions) -> FileHeader:
             _check_pixels(height, width, options)
     file = file_header(data)
     _check_pixels(file.height, file.width, options)
+    if file.part_pixels > options.max_image_pixels:
+        raise PayloadError(
+            RejectCode.TOO_MANY_PIXELS,
+            f"a tile of a TIFF must have at most {options.max_image_pixels:,} pixels (got "
+            f"{file.part_pixels:,}); --max-image-pixels allows more",
+        )
     return file

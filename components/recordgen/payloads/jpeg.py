@@ -26,9 +26,13 @@ MAX_SCANS = 100
 #: Most segments before the first scan.
 MAX_SEGMENTS = 10_000
 
+# Most bytes of quantization tables before the first scan. Four of them take 516; Pillow copies the
+# rest of a segment for each.
+_MAX_TABLES_BYTES = 10_000
+
 # Markers, table B.1
 _START, _END, _START_OF_SCAN = 0xD8, 0xD9, 0xDA
-_APP0, _APP1, _APP2, _APP14, _COMMENT = 0xE0, 0xE1, 0xE2, 0xEE, 0xFE
+_TABLES, _APP0, _APP1, _APP2, _APP14, _COMMENT = 0xDB, 0xE0, 0xE1, 0xE2, 0xEE, 0xFE
 _BARE = frozenset((0x00, 0x01, *range(0xD0, 0xD8)))  # without a length: stuffed, TEM, restarts
 _DCT_FRAMES, _PROGRESSIVE = (0xC0, 0xC1, 0xC2), 0xC2
 
@@ -47,19 +51,15 @@ class Frame(NamedTuple):
     Attributes:
         height: pixels, at least 1.
         width: pixels, at least 1.
-        components: 1, 3 or 4.
-        is_progressive: all coefficients are kept in memory until the last scan is read.
+        has_scans: more than one, so that all coefficients are kept in memory until the last.
         scan: offset of the first scan's marker.
-        scanned: components in the first scan.
         orientation: Exif orientation, 1 to 8.
     """
 
     height: int
     width: int
-    components: int
-    is_progressive: bool
+    has_scans: bool
     scan: int
-    scanned: int
     orientation: int
 
 
@@ -69,14 +69,14 @@ class JpegHeader(NamedTuple):
     Attributes:
         height: pixels, at least 1.
         width: pixels, at least 1.
-        is_progressive: all coefficients are kept in memory until the last scan is read.
+        has_scans: more than one, so that all coefficients are kept in memory until the last.
         scans: upper bound of the number of scans.
         orientation: Exif orientation, 1 to 8.
     """
 
     height: int
     width: int
-    is_progressive: bool
+    has_scans: bool
     scans: int
     orientation: int = UPRIGHT
 
@@ -103,15 +103,13 @@ def jpeg_header(data: bytes) -> JpegHeader:
             than encoders write.
     """
     frame = read_frame(data)
-    has_one_scan = not frame.is_progressive and frame.scanned >= frame.components
     # Photos need no count: decoders refuse another scan after a scan of all components.
-    scans = 1 if has_one_scan else _count_markers(data, frame.scan, _START_OF_SCAN)
+    scans = _count_markers(data, frame.scan, _START_OF_SCAN) if frame.has_scans else 1
     # Count again: other segments may contain these bytes, such as the JPEG in an Exif block.
     if scans > MAX_SCANS and _scans_until_end(data, frame.scan) > MAX_SCANS:
         raise _too_many("scans", MAX_SCANS)
-    return JpegHeader(
-        frame.height, frame.width, frame.is_progressive, min(scans, MAX_SCANS), frame.orientation
-    )
+    height, width, has_scans, _, orientation = frame
+    return JpegHeader(height, width, has_scans, min(scans, MAX_SCANS), orientation)
 
 
 def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> Frame:
@@ -127,6 +125,7 @@ def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> Frame:
     """
     orientation: int | None = None
     frame: tuple[int, int, int, bytes] | None = None
+    tables_bytes = 0
     for kind, at, size in _segments(data, start, most):
         if kind == _APP1:
             # The first Exif segment counts, as in browsers.
@@ -142,13 +141,18 @@ def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> Frame:
             if frame is not None:
                 raise _corrupt("has several frame headers")
             frame = (kind, *_parsed_frame(data[at : at + size]))
+        elif kind == _TABLES:
+            tables_bytes += size
+            if tables_bytes > _MAX_TABLES_BYTES:
+                raise _too_many("bytes of quantization tables", _MAX_TABLES_BYTES)
         elif kind == _START_OF_SCAN:
             if frame is None:
                 break
             form, height, width, ids = frame
             scanned = _parsed_scan(data[at : at + size], ids)
-            found = height, width, len(ids), form == _PROGRESSIVE, at - 4, scanned
-            return Frame(*found, UPRIGHT if orientation is None else orientation)
+            has_scans = form == _PROGRESSIVE or scanned < len(ids)
+            turn = UPRIGHT if orientation is None else orientation
+            return Frame(height, width, has_scans, at - 4, turn)
     raise _corrupt("has no frame header before its first scan")
 
 

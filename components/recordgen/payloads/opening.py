@@ -84,6 +84,12 @@ def open_image(header: FileHeader) -> Image.Image:
     Raises:
         PayloadError: Pillow refuses it, or finds a picture of another size.
     """
+    # Pillow has the same limit, but looks after it allocated the canvas of a WEBP.
+    if Image.MAX_IMAGE_PIXELS is not None and header.pixels > 2 * Image.MAX_IMAGE_PIXELS:
+        raise PayloadError(
+            RejectCode.TOO_MANY_PIXELS,
+            f"Pillow refuses images with this many pixels: {header.width}×{header.height}",
+        )
     file = io.BytesIO(header.data)
     try:
         image = decoded("image", lambda: Image.open(file, formats=(header.format,)))

@@ -23,8 +23,13 @@ _SIGNATURE_BYTES = 8
 _SIZE = struct.Struct(">II")
 _IHDR = struct.Struct(">IIBBBBB")
 
-# Ancillary chunks that say how pixels look. The third edition names them in section 11.3.
-_KEPT = frozenset((b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"cICP", b"iCCP", b"sBIT"))
+# Ancillary chunks that say how pixels look (section 11.3), and their most bytes. libpng ignores
+# longer ones, and all but the first.
+_KEPT = {
+    **dict.fromkeys((b"gAMA", b"cHRM", b"sRGB", b"cICP", b"sBIT"), 32),
+    b"tRNS": 256,
+    b"iCCP": 1 << 32,
+}
 
 # colour type: samples per pixel, allowed bit depths
 _COLOUR_TYPES = {
@@ -43,7 +48,7 @@ _INFLATE_BYTES = 1 << 20
 
 
 def png_header(data: bytes, start: int = 0) -> FileHeader:
-    """Read the header of a PNG; drop texts, Exif, all but one profile, and further frames.
+    """Read the header of a PNG; drop texts, Exif, further frames, and repeated profiles.
 
     Pillow inflates each profile and text, and decodes neither frames nor texts to pixels.
 
@@ -60,7 +65,7 @@ def png_header(data: bytes, start: int = 0) -> FileHeader:
     width, height = _SIZE.unpack_from(data, at + 8)
     kept = [data[start:at]]
     orientation: int | None = None
-    profiles, kind = 0, b""
+    kind, left_bytes = b"", dict(_KEPT)
     left = most = _MAX_CHUNKS + (len(data) - start) // _CHUNK_BYTES
     while at < len(data) and kind != b"IEND":
         left -= 1
@@ -74,11 +79,7 @@ def png_header(data: bytes, start: int = 0) -> FileHeader:
         end = at + 12 + size
         if kind == b"eXIf" and orientation is None:
             orientation = exif_orientation(data[at + 8 : end - 4])
-        profiles += kind == b"iCCP"
-        is_dropped = kind[:1].islower() and (
-            kind not in _KEPT or (kind == b"iCCP" and profiles > 1)
-        )
-        if is_dropped:
+        if kind[:1].islower() and size > left_bytes.pop(kind, -1):
             kept.append(data[kept_from:at])
             kept_from = end
         at = end

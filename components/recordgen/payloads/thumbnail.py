@@ -47,7 +47,7 @@ def to_thumbnail(data: bytes, side: int) -> Thumbnail:
         PayloadError: the image does not decode, or would take too long.
     """
     file = file_header(data)
-    if file.width * file.height > (_MAX_JPEG_PIXELS if file.format == "JPEG" else _MAX_PIXELS):
+    if file.decoded_pixels > (_MAX_JPEG_PIXELS if file.format == "JPEG" else _MAX_PIXELS):
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS, f"too large for a thumbnail: {file.width}×{file.height}"
         )

@@ -29,7 +29,10 @@ _OLD_JPEG = 6
 
 # Tags, sections 8 to 22
 _WIDTH, _HEIGHT, _COMPRESSION, _ORIENTATION = 256, 257, 259, 274
-_STRIP_OFFSETS, _TILE_OFFSETS, _PROFILE = 273, 324, 34675
+_STRIP_OFFSETS, _SAMPLES, _STRIP_ROWS, _PLANES = 273, 277, 278, 284
+_TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _PROFILE = 322, 323, 324, 34675
+
+_SEPARATE = 2  # planes: each sample has strips or tiles of its own
 
 # Types of values
 _NUMBERS = {3: "H", 4: "I", 16: "Q"}  # SHORT, LONG and LONG8
@@ -39,11 +42,13 @@ _BYTES = (1, 7)  # BYTE and UNDEFINED
 # Tags that decoders need, the most values that they may have, and the types of these. Pillow and
 # libtiff read all values of every tag, also if thousands of tags name the same bytes.
 _NEEDED: Mapping[int, tuple[int, Collection[int]]] = {
-    # photometric interpretation, fill order, samples, rows of a strip, planes
-    **dict.fromkeys((_WIDTH, _HEIGHT, _COMPRESSION, 262, 266, 277, 278, 284), (1, _NUMBERS)),
+    # 262 and 266: photometric interpretation, fill order
+    **dict.fromkeys((_WIDTH, _HEIGHT, _COMPRESSION, 262, 266), (1, _NUMBERS)),
+    **dict.fromkeys((_SAMPLES, _STRIP_ROWS, _PLANES), (1, _NUMBERS)),
     **dict.fromkeys((273, 279, 324, 325), (MAX_STRIPS, _NUMBERS)),  # offsets and sizes of parts
     **dict.fromkeys((258, 338, 339), (1000, _NUMBERS)),  # bits, meaning, format of each sample
-    **dict.fromkeys((292, 293, 317, 322, 323, 332), (1, _NUMBERS)),  # fax, predictor, tiles, inks
+    **dict.fromkeys((_TILE_WIDTH, _TILE_HEIGHT), (1, _NUMBERS)),
+    **dict.fromkeys((292, 293, 317, 332), (1, _NUMBERS)),  # fax, predictor, inks
     320: (3 << 16, _NUMBERS),  # palette
     347: (1 << 16, _BYTES),  # tables of JPEGs
     **dict.fromkeys((530, 531), (2, _NUMBERS)),  # subsampling of YCbCr, its place
@@ -108,6 +113,48 @@ class _Entry(NamedTuple):
     field: bytes
 
 
+class _Directory(NamedTuple):
+    """The directory of the first image.
+
+    Attributes:
+        data: the file.
+        layout: its byte order and sizes.
+        entries: by tag.
+    """
+
+    data: bytes
+    layout: _Layout
+    entries: Mapping[int, _Entry]
+
+    def numbers(self, tag: int) -> Iterator[int]:
+        """Yield the whole numbers of an entry that lie inside of the file."""
+        entry = self.entries.get(tag)
+        if entry is None:
+            return
+        number = struct.Struct(self.layout.order + _NUMBERS[entry.kind])
+        size = number.size * entry.values
+        values = entry.field
+        if size > len(values):
+            [at] = struct.unpack(self.layout.order + self.layout.offset, values)
+            values = self.data[at : at + size]
+        whole = min(size, len(values)) // number.size * number.size
+        for [value] in number.iter_unpack(values[:whole]):
+            yield value
+
+    def number(self, tag: int, default: int) -> int:
+        """Return the first number of an entry."""
+        return next(self.numbers(tag), default)
+
+    @property
+    def orientation(self) -> int:
+        """The Exif orientation, 1 to 8."""
+        if _ORIENTATION not in self.entries:
+            return UPRIGHT
+        entry = self.entries[_ORIENTATION]
+        [value] = struct.unpack_from(self.layout.order + "H", entry.field)
+        return valid_orientation(entry.tag, entry.kind, entry.values, value)
+
+
 def tiff_header(data: bytes) -> FileHeader:
     """Read the directory of the first image of a TIFF; drop all tags that no decoder needs.
 
@@ -122,42 +169,21 @@ def tiff_header(data: bytes) -> FileHeader:
             entries.setdefault(entry.tag, entry)  # libtiff ignores an entry's repetition
     except (struct.error, OverflowError):
         raise PayloadError(RejectCode.TRUNCATED, "the TIFF ends in its directory") from None
-    strips = max(
-        (entries[tag].values for tag in (_STRIP_OFFSETS, _TILE_OFFSETS) if tag in entries),
-        default=0,
-    )
-    if strips > MAX_STRIPS:
-        raise PayloadError(
-            RejectCode.TOO_MANY_PARTS,
-            f"a TIFF may have at most {MAX_STRIPS:,} strips or tiles (got {strips:,}); save it "
-            f"again with larger ones",
-        )
     kept = [entry for tag, entry in sorted(entries.items()) if _is_needed(entry)]
-
-    def first(tag: int, default: int) -> int:
-        return next(_numbers(data, layout, entries[tag]), default) if tag in entries else default
-
-    compression = first(_COMPRESSION, 1)
-    if compression == _OLD_JPEG:
-        raise PayloadError(
-            RejectCode.UNSUPPORTED_PIXELS,
-            f"JPEGs in a TIFF must have compression {JPEG} (got {compression}, which is obsolete); "
-            f"save it again",
-        )
-    if compression == JPEG:
-        for tag in (_STRIP_OFFSETS, _TILE_OFFSETS):
-            starts = _numbers(data, layout, entries[tag]) if tag in entries else ()
-            for start in set(starts) - {0}:  # 0: a part without pixels
-                read_frame(data, start, MAX_STRIP_SEGMENTS)
-    orientation = entries.get(_ORIENTATION)
+    directory = _Directory(data, layout, entries)
+    width, height = directory.number(_WIDTH, 0), directory.number(_HEIGHT, 0)
+    compression = directory.number(_COMPRESSION, 1)
+    part_pixels, parts = _parts(directory, width, height)
+    scans = _jpeg_scans(directory) if compression in (JPEG, _OLD_JPEG) else 1
     return FileHeader(
         "TIFF",
-        first(_WIDTH, 0),
-        first(_HEIGHT, 0),
+        width,
+        height,
         _with_directory(data, layout, kept),
-        UPRIGHT if orientation is None else _orientation(layout, orientation),
+        directory.orientation,
         compression,
-        strips,
+        part_pixels,
+        part_pixels * parts * scans,
     )
 
 
@@ -170,6 +196,41 @@ def _entries(data: bytes, layout: _Layout) -> Iterator[_Entry]:
         yield _Entry(*entry.unpack_from(data, at + number.size + place * entry.size))
 
 
+def _parts(directory: _Directory, width: int, height: int) -> tuple[int, int]:
+    """Return the pixels of the largest strip or tile, and the number of them in a plane."""
+    tags = [tag for tag in (_STRIP_OFFSETS, _TILE_OFFSETS) if tag in directory.entries]
+    count = max((directory.entries[tag].values for tag in tags), default=0)
+    pixels = width * min(height, directory.number(_STRIP_ROWS, height))
+    if _TILE_OFFSETS in tags:
+        tile = directory.number(_TILE_WIDTH, 0) * directory.number(_TILE_HEIGHT, 0)
+        pixels = max(pixels, tile) if _STRIP_OFFSETS in tags else tile
+    if directory.number(_PLANES, 1) == _SEPARATE:
+        count //= max(1, directory.number(_SAMPLES, 1))
+    return pixels, count
+
+
+def _jpeg_scans(directory: _Directory) -> int:
+    """Return an upper bound of the scans in a strip or tile.
+
+    Raises:
+        PayloadError: TensorFlow does not decode this kind of JPEG.
+    """
+    compression = directory.number(_COMPRESSION, 1)
+    if compression == _OLD_JPEG:
+        raise PayloadError(
+            RejectCode.UNSUPPORTED_PIXELS,
+            f"JPEGs in a TIFF must have compression {JPEG} (got {compression}, which is obsolete); "
+            f"save it again",
+        )
+    starts = {at for tag in (_STRIP_OFFSETS, _TILE_OFFSETS) for at in directory.numbers(tag)}
+    # A part without pixels has no offset. Several parts may share their scans.
+    frames = [
+        read_frame(directory.data, start, MAX_STRIP_SEGMENTS) for start in sorted(starts - {0})
+    ]
+    has_scans = any(frame.has_scans for frame in frames)
+    return directory.data.count(b"\xff\xda") if has_scans else 1
+
+
 def _is_needed(entry: _Entry) -> bool:
     """Return whether decoders need an entry. Raises: PayloadError: it is not what they expect."""
     if entry.tag not in _NEEDED:
@@ -180,30 +241,13 @@ def _is_needed(entry: _Entry) -> bool:
             RejectCode.CORRUPT, f"tag {entry.tag} of the TIFF has an invalid type ({entry.kind})"
         )
     if entry.values > most:
+        name = "strips or tiles" if most == MAX_STRIPS else f"values of tag {entry.tag}"
         raise PayloadError(
             RejectCode.TOO_MANY_PARTS,
-            f"tag {entry.tag} of a TIFF may have at most {most:,} values (got {entry.values:,})",
+            f"a TIFF may have at most {most:,} {name} (got {entry.values:,}); save it again with "
+            f"fewer",
         )
     return True
-
-
-def _numbers(data: bytes, layout: _Layout, entry: _Entry) -> Iterator[int]:
-    """Yield the values of an entry of whole numbers that lie inside of the file."""
-    number = struct.Struct(layout.order + _NUMBERS[entry.kind])
-    size = number.size * entry.values
-    values = entry.field
-    if size > len(values):
-        [at] = struct.unpack(layout.order + layout.offset, values)
-        values = data[at : at + size]
-    for [value] in number.iter_unpack(
-        values[: min(size, len(values)) // number.size * number.size]
-    ):
-        yield value
-
-
-def _orientation(layout: _Layout, entry: _Entry) -> int:
-    [value] = struct.unpack_from(layout.order + "H", entry.field)
-    return valid_orientation(entry.tag, entry.kind, entry.values, value)
 
 
 def _with_directory(data: bytes, layout: _Layout, entries: list[_Entry]) -> bytes:
