@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from benchmarks.bombs import png_chunk
-from tests.conftest import encoded, noise
+from benchmarks.mutants import encoded, picture
 
-SMALL = noise(20, 12)
+SMALL = picture().resize((20, 12))
 JPEG = encoded(SMALL, "JPEG")
 PNG = encoded(SMALL, "PNG")
 GIF = encoded(SMALL, "GIF")
