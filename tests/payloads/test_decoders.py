@@ -252,6 +252,19 @@ def test_orientations() -> None:
     assert exif_orientation(far) == 1
 
 
+def test_xmp_turns_nothing() -> None:
+    """Browsers turn by Exif alone."""
+    xmp = b'<x:xmpmeta><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
+    files = (
+        hostile.jpeg_of_segments(1, 0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp),
+        hostile.png_of(hostile.png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp)),
+        hostile.webp_of(hostile.webp_chunk(b"XMP ", xmp)),
+    )
+    for data in files:
+        stored = check_image(data, ConvertOptions(encode="webp" if data[:4] == b"RIFF" else "keep"))
+        assert (stored.data, stored.orientation) == (data, 1)
+
+
 @pytest.mark.parametrize("compression", ["raw", "tiff_lzw"])
 def test_tiffs_are_turned(compression: str) -> None:
     """Their orientation is known to boxes, and the picture is turned once."""
