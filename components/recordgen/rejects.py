@@ -38,6 +38,7 @@ class RejectCode(str, Enum):
     TOO_MANY_PIXELS = "too_many_pixels"
     TOO_MANY_PARTS = "too_many_parts"
     TOO_SLOW = "too_slow"
+    OUT_OF_MEMORY = "out_of_memory"
     NOT_AN_IMAGE = "not_an_image"
     TRUNCATED = "truncated"
     CORRUPT = "corrupt"

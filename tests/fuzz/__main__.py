@@ -1,8 +1,8 @@
 """Fuzz one reader: `python -m tests.fuzz csv --seconds 600`.
 
-Inputs come from `tests/fuzz/corpus/TARGET` and from mutations that reach new lines of the package.
-An input that fails is written next to the folder `--found`; add it to the corpus, and fix the
-reader.
+Inputs come from `tests/fuzz/corpus/TARGET` or `tests/fuzz/seeds.py`, and from mutations that reach
+new lines of the package. An input that fails is written next to the folder `--found`; add
+it to the corpus, and fix the reader.
 """
 
 from __future__ import annotations
@@ -11,24 +11,33 @@ import argparse
 import os
 import sys
 import tempfile
+from pathlib import Path
 
 import atheris
+
+# Known before the targets are imported, with instruments.
+TARGETS = ("csv", "jsonl", "image", "decode", "tfrecord")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("target", choices=("csv", "jsonl", "image", "tfrecord"))
+    parser.add_argument("target", choices=TARGETS)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="0: a different one each time")
     parser.add_argument("--found", help="folder for new inputs; default: a temporary folder")
     given = parser.parse_args()
     with atheris.instrument_imports(include=["recordgen"]):
-        from tests.fuzz.targets import CORPUS, TARGETS
+        from tests.fuzz import seeds, targets
     found = given.found or tempfile.mkdtemp(prefix="fuzz-")
     os.makedirs(found, exist_ok=True)
+    corpus = [str(targets.CORPUS / given.target)]
+    if given.target in seeds.SEEDS:
+        corpus = [tempfile.mkdtemp(prefix="seeds-")]
+        for name, data in seeds.SEEDS[given.target]().items():
+            Path(corpus[0], name).write_bytes(data)
     arguments = [
         found,
-        str(CORPUS / given.target),
+        *corpus,
         f"-max_total_time={given.seconds}",
         f"-seed={given.seed}",
         f"-artifact_prefix={found.rstrip('/')}-",
@@ -36,7 +45,7 @@ def main() -> None:
         "-rss_limit_mb=4096",
         "-print_final_stats=1",
     ]
-    atheris.Setup([sys.argv[0], *arguments], TARGETS[given.target])
+    atheris.Setup([sys.argv[0], *arguments], targets.TARGETS[given.target])
     atheris.Fuzz()
 
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from recordgen.errors import PayloadError, RecordError, RecordgenError
 from recordgen.options import ConvertOptions
-from recordgen.payloads.image import prepare
+from recordgen.payloads.drawing import draw_boxes
+from recordgen.payloads.image import check_image, looking_options, prepare
+from recordgen.payloads.opening import file_header
+from recordgen.payloads.thumbnail import to_thumbnail
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import count_frames, read_around, read_records
-from recordgen.rejects import Reject
+from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments
 from recordgen.sources import automl_jsonl
 from recordgen.sources.automl_csv import LineParser
@@ -25,6 +31,17 @@ from recordgen.tasks import TASKS
 CORPUS = Path(__file__).parent / "corpus"
 
 _OPTIONS = ConvertOptions()
+
+# Decoded in this process, however slow: a decoder that crashes must end the fuzzer.
+_PIXELS = 100_000
+_WHOLE = ConvertOptions(max_image_pixels=_PIXELS, image_seconds=1_000_000)
+_DECODING = (
+    _WHOLE,
+    looking_options(_WHOLE),
+    replace(_WHOLE, check="header", max_side=8),
+    replace(_WHOLE, check="none"),
+    replace(_WHOLE, encode="webp"),
+)
 
 # Tasks that read lines in the most different ways.
 _TASKS = ("image_classification", "object_detection", "text_entities", "video_classification")
@@ -49,6 +66,22 @@ def fuzz_image(data: bytes) -> None:
         prepared = prepare(data, _OPTIONS)
         assert prepared.bytes >= 0
         assert prepared.seconds >= 0
+
+
+def fuzz_decode(data: bytes) -> None:
+    """A whole image is checked, stored and shown, or refused; that takes little memory."""
+    warnings.simplefilter("ignore")  # Pillow's, about metadata
+    calls: list[Callable[[], object]] = [partial(check_image, data, each) for each in _DECODING]
+    with suppress(PayloadError):
+        if file_header(data).decoded_pixels <= _PIXELS:
+            calls += [partial(to_thumbnail, data, 16), partial(draw_boxes, data, ())]
+    codes = set[str]()
+    for call in calls:
+        try:
+            call()
+        except PayloadError as exc:
+            codes.add(exc.code)
+    assert RejectCode.OUT_OF_MEMORY not in codes
 
 
 def fuzz_tfrecord(data: bytes) -> None:
@@ -82,5 +115,6 @@ TARGETS = {
     "csv": fuzz_csv,
     "jsonl": fuzz_jsonl,
     "image": fuzz_image,
+    "decode": fuzz_decode,
     "tfrecord": fuzz_tfrecord,
 }

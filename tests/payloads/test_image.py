@@ -303,7 +303,6 @@ DECODED_ANYWAY = [
     (overwritten(PHOTO, bytes(600)), SMALL, "JPEG"),
     (damaged(encoded(noise(200, 150), "TIFF")), HEADER_ONLY, "TIFF"),
     (damaged(encoded(noise(200, 150).convert("RGBA"), "PNG")), HEADER_ONLY, "PNG"),
-    (damaged(encoded(noise(200, 150), "GIF")), HEADER_ONLY, "GIF"),
     (damaged(encoded(noise(200, 150), "BMP")), OPTIONS, "BMP"),
     (damaged(encoded(noise(200, 150), "WEBP")), HEADER_ONLY, "image"),
 ]
@@ -387,7 +386,7 @@ def test_pillows_own_limit() -> None:
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0))
     data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT") + chunk(b"IEND")
     with pytest.raises(
-        PayloadError, match=r"^Pillow refuses images with this many pixels: I"
+        PayloadError, match=r"^Pillow refuses images with this many pixels: 20000×20000$"
     ) as caught:
         check_image(data, ConvertOptions(max_image_pixels=10**9))
     assert caught.value.code == "too_many_pixels"

@@ -11,19 +11,23 @@ import pytest
 from PIL import Image
 
 from benchmarks import bombs
-from recordgen.errors import PayloadError
+from recordgen.errors import PayloadError, RunnerError
 from recordgen.options import ConvertOptions
 from recordgen.payloads import apart as apart_module
 from recordgen.payloads import image as image_module
 from recordgen.payloads.budget import MemoryBudget, default_budget
 from recordgen.payloads.image import CheckedImage, check_image, prepare
-from recordgen.payloads.jpeg import jpeg_header
+from recordgen.payloads.jpeg import JpegHeader, jpeg_header
 from recordgen.storage.memory import memory_limit
 from tests.conftest import encoded, noise, run_python
 
 OPTIONS = ConvertOptions()
 SMALL = noise(20, 12)
 JPEG = encoded(SMALL, "JPEG")
+MEMORY = (
+    "decoding needs more memory than is free; fewer --threads, a smaller --decode-memory or a "
+    "machine with more memory leave more for each image"
+)
 PROGRESSIVE = encoded(SMALL, "JPEG", progressive=True)
 
 
@@ -103,8 +107,9 @@ def test_scans_are_counted_where_they_are() -> None:
         PROGRESSIVE + b"\xff\xda" * 300,
     ):
         assert check_image(data, OPTIONS).data == data
-    assert jpeg_header(PROGRESSIVE) == (False, True, PROGRESSIVE.count(b"\xff\xda"))
-    assert jpeg_header(JPEG) == (False, False, 1)
+    scans = PROGRESSIVE.count(b"\xff\xda")
+    assert jpeg_header(PROGRESSIVE) == JpegHeader(12, 20, has_scans=True, scans=scans)
+    assert jpeg_header(JPEG) == JpegHeader(12, 20, has_scans=False, scans=1)
 
 
 @pytest.mark.parametrize("layout", ["<HLHHL", ">HLHHL", "<QQHHQ", ">QQHHQ"])
@@ -264,14 +269,49 @@ def test_too_slow() -> None:
     )
 
 
-def test_a_decoder_that_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# signal that ends the process of a decoder, code and message of the refusal
+DEATHS = [
+    ("SEGV", "corrupt", "the decoder crashed (SIGSEGV)"),
+    ("ABRT", "corrupt", "the decoder crashed (SIGABRT)"),
+    ("TRAP", "corrupt", "the decoder crashed (SIGTRAP)"),
+    ("KILL", "out_of_memory", MEMORY),
+]
+
+
+@pytest.mark.parametrize(("signal", "code", "message"), DEATHS)
+def test_a_decoder_that_crashes(
+    signal: str, code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In its own process, it ends neither the run nor the worker."""
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\ncat > /dev/null\nkill -SEGV $$\n")
+    python.write_text(f"#!/bin/sh\ncat > /dev/null\nkill -{signal} $$\n")
     python.chmod(0o755)
     monkeypatch.setattr("sys.executable", str(python))
     monkeypatch.setattr(image_module, "APART_SHARE", 0)
-    assert refusal(JPEG) == ("corrupt", "the decoder crashed (SIGSEGV)")
+    assert refusal(JPEG) == (code, message)
+
+
+def test_a_process_that_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that stops the run is no fault of the image."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\ncat > /dev/null\nkill -TERM $$\n")
+    python.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(python))
+    monkeypatch.setattr(image_module, "APART_SHARE", 0)
+    with pytest.raises(RunnerError):
+        check_image(JPEG, OPTIONS)
+
+
+@pytest.mark.parametrize("name", ["decoded_jpeg", "file_header", "open_image", "encoded"])
+def test_memory_that_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever memory ends, only the image is refused."""
+
+    def starve(*_: object) -> object:
+        raise MemoryError
+
+    monkeypatch.setattr(image_module, name, starve)
+    data = JPEG if name == "decoded_jpeg" else encoded(SMALL, "WEBP")
+    assert refusal(data) == ("out_of_memory", MEMORY)
 
 
 def test_flattening_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

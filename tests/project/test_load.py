@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import simplejpeg
@@ -25,6 +28,7 @@ from recordgen.options import ConvertOptions
 from recordgen.planning.plan import BucketSummary, make_plan
 from recordgen.rows.planned import Group
 from recordgen.storage.memory import memory_kills
+from recordgen.tasks import image_task
 from tests.conftest import encoded, noise, tree_bytes
 
 _BEAM = ["--direct_num_workers=1"]
@@ -78,19 +82,38 @@ def test_clocks_that_jump(
     assert tree_bytes(tmp_path / "out") == whole
 
 
+class _Starving:
+    """A function that runs out of memory in its ninth call."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function, self._calls = function, iter(range(100))
+
+    def __call__(self, *args: object, **more: object) -> Any:
+        if next(self._calls) == 8:
+            raise MemoryError
+        return self._function(*args, **more)
+
+
+def test_memory_that_ends_in_a_decoder(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row is a reject, the run continues, and the row can be added later."""
+    monkeypatch.setattr(simplejpeg, "decode_jpeg", _Starving(simplejpeg.decode_jpeg))
+    output = tmp_path / "out"
+    result = recordgen.convert(source, output, threads=1, max_reject_fraction=0.2, **_SMALL)
+    assert result.dataset.rows.examples == 9
+    [line] = (output / "rejects.jsonl").read_text().splitlines()
+    assert json.loads(line)["code"] == "out_of_memory"
+    monkeypatch.undo()
+    appended = recordgen.convert(source, output, append=True, **_SMALL)
+    assert appended.dataset.rows.examples == 10
+
+
 def test_memory_that_ends(
     source: str, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A decoder runs out of memory: the error contains a remedy, and a resumed run continues."""
-    decode = simplejpeg.decode_jpeg
-    calls = iter(range(100))
-
-    def starve(*args: object, **more: object) -> object:
-        if next(calls) == 8:
-            raise MemoryError
-        return decode(*args, **more)
-
-    monkeypatch.setattr(simplejpeg, "decode_jpeg", starve)
+    """The run runs out of memory: the error contains a remedy, and a resumed run continues."""
+    monkeypatch.setattr(image_task, "serialize_example", _Starving(image_task.serialize_example))
     output = tmp_path / "out"
     with pytest.raises(RunnerError, match=r"out of memory: .* smaller --decode-memory .* --resume"):
         recordgen.convert(source, output, threads=1, **_SMALL)

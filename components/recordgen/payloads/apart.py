@@ -27,7 +27,8 @@ _log = logging.getLogger(__name__)
 #: A check that takes longer is logged.
 SILENT_SECONDS = 2.0
 
-_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+# Signals that people and systems send; all others come from the process itself.
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
@@ -63,11 +64,11 @@ def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
             f"an image must be decoded and checked within {options.image_seconds:g} s of processor "
             f"time; --image-seconds allows more",
         )
-    if -status in _CRASHES:
-        name = signal.Signals(-status).name
-        raise PayloadError(RejectCode.CORRUPT, f"the decoder crashed ({name})")
     if status == -signal.SIGKILL:
         raise MemoryError("the system killed the process that checked an image, to free memory")
+    if status < 0 and -status not in _STOPS:
+        name = signal.Signals(-status).name
+        raise PayloadError(RejectCode.CORRUPT, f"the decoder crashed ({name})")
     if status:
         raise RunnerError(f"the process that checked an image exited with {status}; run it again")
     found: CheckedImage | PayloadError | MemoryError = pickle.loads(answer)
@@ -81,18 +82,19 @@ def main() -> None:
     from recordgen.payloads.image import prepare
 
     warnings.simplefilter("ignore")  # Pillow's warnings name no file
-    data, options = pickle.load(sys.stdin.buffer)
-    # Processor time, not a timeout in the parent: a busy machine must not make an image too slow.
-    signal.setitimer(signal.ITIMER_PROF, options.image_seconds)
     found: CheckedImage | PayloadError | MemoryError
     try:
+        data, options = pickle.load(sys.stdin.buffer)
+        # Processor time, not a timeout in the parent: a busy machine must not make an image too
+        # slow.
+        signal.setitimer(signal.ITIMER_PROF, options.image_seconds)
         found = prepare(data, options).decode()
     except (PayloadError, MemoryError) as exc:
         found = exc
     except KeyboardInterrupt:  # the terminal interrupts all processes
         raise SystemExit(128 + signal.SIGINT) from None
     try:
-        sys.stdout.buffer.write(pickle.dumps(found))
+        pickle.dump(found, sys.stdout.buffer)
         sys.stdout.flush()
     except BrokenPipeError:
         os._exit(1)  # the parent is dead: exit without a message about the pipe

@@ -9,9 +9,10 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from PIL import Image, ImageDraw, ImageFont
+from PIL import ImageDraw, ImageFont
 
-from recordgen.payloads.image import PILLOW_FORMATS, decoded, to_8_bit
+from recordgen.payloads.image import to_8_bit
+from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.resizing import LOSSY_QUALITY
 from recordgen.records.boxes import StoredBox
 
@@ -58,8 +59,8 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
     Raises:
         PayloadError: the image does not decode.
     """
-    image = decoded("image", lambda: Image.open(io.BytesIO(data), formats=PILLOW_FORMATS))
-    name = image.format or "image"
+    file = file_header(data)
+    name, image = file.format, open_image(file)
     canvas = decoded(name, lambda: to_8_bit(image).convert("RGB"))
     draw = ImageDraw.Draw(canvas)
     # Small boxes are drawn over large ones, and labels over all.
@@ -68,7 +69,7 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
     for box in boxes:
         _draw_label(draw, box, canvas.size)
     out = io.BytesIO()
-    if name in ("JPEG", "MPO"):
+    if name == "JPEG":
         # Full colour resolution, or the lines would bleed.
         canvas.save(out, "JPEG", quality=LOSSY_QUALITY, subsampling=0, exif=b"", icc_profile=None)
         return Drawing(out.getvalue(), "jpeg")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recordgen.errors import PayloadError
+from recordgen.payloads.header import FileHeader
 from recordgen.rejects import RejectCode
 
 #: Most frames and extensions of a GIF.
@@ -17,6 +18,7 @@ MAX_BLOCKS = 100_000
 
 _HEADER_BYTES = 13  # signature, version, logical screen descriptor
 _IMAGE, _EXTENSION, _TRAILER = 0x2C, 0x21, 0x3B
+_CONTROL = 0xF9  # label of the extension with a frame's transparent color
 
 # Image descriptor, after its separator: left, top, width, height, flags
 _DESCRIPTOR = struct.Struct("<HHHHB")
@@ -51,11 +53,7 @@ def gif_frames(data: bytes) -> Iterator[GifFrame]:
         while data[at] != _TRAILER:
             blocks += 1
             if blocks > MAX_BLOCKS:
-                raise PayloadError(
-                    RejectCode.TOO_MANY_PARTS,
-                    f"a GIF may have at most {MAX_BLOCKS:,} frames and extensions, this one has "
-                    f"more; store it as a video",
-                )
+                raise _too_many()
             if data[at] == _IMAGE:
                 _, _, width, height, flags = _DESCRIPTOR.unpack_from(data, at + 1)
                 start = at + 1 + _DESCRIPTOR.size + _palette_bytes(flags) + 1
@@ -89,3 +87,42 @@ def _end_of_blocks(data: bytes, at: int) -> int:
 
 def _palette_bytes(flags: int) -> int:
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+
+
+def gif_header(data: bytes) -> FileHeader:
+    """Read the header of a GIF's first frame; drop comments, and all frames after it.
+
+    Pillow joins the sub-blocks of a comment one by one, which takes quadratic time.
+
+    Raises:
+        PayloadError: there is no frame, the file ends in it, or it has too many blocks before it.
+    """
+    control = b""
+    try:
+        width, height = struct.unpack_from("<HH", data, 6)
+        at = screen = _HEADER_BYTES + _palette_bytes(data[10])
+        for _ in range(MAX_BLOCKS):
+            if data[at] != _EXTENSION:
+                break
+            if data[at + 1] == _CONTROL and data[at + 2] >= 4 and data[at + 3] & 1:
+                # Only the transparent color: how a frame is removed changes no pixel of it.
+                control = b"\x21\xf9\4\1\0\0" + data[at + 6 : at + 7] + b"\0"
+            at = _end_of_blocks(data, at + 2) + 1
+        if data[at] == _EXTENSION:
+            raise _too_many()
+        if data[at] != _IMAGE:
+            raise PayloadError(RejectCode.CORRUPT, "the GIF has no frame after its header")
+        left, top, across, down, flags = _DESCRIPTOR.unpack_from(data, at + 1)
+        end = _end_of_blocks(data, at + 1 + _DESCRIPTOR.size + _palette_bytes(flags) + 1)
+    except (IndexError, struct.error):
+        raise PayloadError(RejectCode.TRUNCATED, "the GIF ends before its trailer") from None
+    still = b"".join([data[:screen], control, data[at : end + 1], b";"])
+    return FileHeader("GIF", max(width, left + across), max(height, top + down), still)
+
+
+def _too_many() -> PayloadError:
+    return PayloadError(
+        RejectCode.TOO_MANY_PARTS,
+        f"a GIF may have at most {MAX_BLOCKS:,} frames and extensions, this one has more; store "
+        f"it as a video",
+    )

@@ -17,28 +17,29 @@ this op decodes as a person would see it keeps its bytes; all others are re-enco
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import simplejpeg
-from PIL import ExifTags, Image, JpegImagePlugin, UnidentifiedImageError
+from PIL import Image, JpegImagePlugin
 
 from recordgen.errors import PayloadError
 from recordgen.features import RAW, WEBP
 from recordgen.lint.looks import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.options import ConvertOptions
 from recordgen.payloads.apart import check_apart
+from recordgen.payloads.bmp import RUN_LENGTHS
 from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
+from recordgen.payloads.exif import UPRIGHT
 from recordgen.payloads.gif import GifFrame, gif_frames
-from recordgen.payloads.ico import IconImage, icon_images
-from recordgen.payloads.jpeg import jpeg_header
-from recordgen.payloads.kinds import kind_of
+from recordgen.payloads.header import FileHeader
+from recordgen.payloads.ico import ICO_MAGIC, icon_images
+from recordgen.payloads.jpeg import Jpeg, decoded_jpeg, read_jpeg
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
-from recordgen.payloads.png import check_chunks, check_png
+from recordgen.payloads.opening import decoded, file_header, open_image, out_of_memory
+from recordgen.payloads.png import check_png
 from recordgen.payloads.resizing import (
     Placed,
     change_of,
@@ -47,13 +48,9 @@ from recordgen.payloads.resizing import (
     measured_psnr,
     stored_kind,
 )
-from recordgen.payloads.tiff import JPEGS, LENIENT, tiff_header
+from recordgen.payloads.tiff import LENIENT
+from recordgen.payloads.webp import is_webp, webp_header
 from recordgen.rejects import RejectCode
-
-#: Formats that Vertex AI accepts ("Prepare image training data": JPEG, PNG, GIF, BMP, ICO) and that
-#: its schema lists (WEBP, TIFF). Pillow opens MPO, phones' JPEG with a second picture, as JPEG.
-PILLOW_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "ICO", "WEBP", "TIFF")
-EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP or TIFF"
 
 _MAGIC = (
     (b"\xff\xd8\xff", "jpeg"),
@@ -88,8 +85,6 @@ FLATTENED_ROWS = 256
 #: An image is checked in its own process if its estimated time exceeds this share of
 #: image_seconds, so that starting a process costs little compared with the check.
 APART_SHARE = 1 / 10
-
-_T = TypeVar("_T")
 
 
 class CheckedImage(NamedTuple):
@@ -147,12 +142,15 @@ def check_image(data: bytes, options: ConvertOptions, uri: str = "the image") ->
     Raises:
         PayloadError: the image is refused.
     """
-    prepared = prepare(data, options)
-    apart = prepared.seconds > options.image_seconds * APART_SHARE
-    if not apart and prepared.bytes < SMALL_BYTES:
-        return prepared.decode()
-    with DECODING.hold(int(prepared.bytes), options.decode_bytes or default_budget()):
-        return check_apart(data, options, uri) if apart else prepared.decode()
+    try:
+        prepared = prepare(data, options)
+        apart = prepared.seconds > options.image_seconds * APART_SHARE
+        if not apart and prepared.bytes < SMALL_BYTES:
+            return prepared.decode()
+        with DECODING.hold(int(prepared.bytes), options.decode_bytes or default_budget()):
+            return check_apart(data, options, uri) if apart else prepared.decode()
+    except MemoryError as exc:
+        raise out_of_memory() from exc
 
 
 def prepare(data: bytes, options: ConvertOptions) -> Prepared:
@@ -165,14 +163,14 @@ def prepare(data: bytes, options: ConvertOptions) -> Prepared:
     check_size(len(data), options)
     kind = _kind(data, options)
     if options.check == "none":
-        return Prepared(partial(_unchecked, data, kind), 0, 0)
+        return Prepared(partial(_unchecked, data, kind, options), 0, 0)
     return _prepare_jpeg(data, options) if kind == "jpeg" else _prepare_other(data, kind, options)
 
 
 def _kind(data: bytes, options: ConvertOptions) -> str:
     """Return the format of a file that may keep its bytes; empty for other formats."""
     # Not every TensorFlow decodes WEBPs: they are stored only on request.
-    if options.encode == WEBP and data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+    if options.encode == WEBP and is_webp(data):
         return WEBP
     return next((name for magic, name in _MAGIC if data.startswith(magic)), "")
 
@@ -217,116 +215,91 @@ def _check_pixels(height: int, width: int, options: ConvertOptions) -> None:
         )
 
 
-def _unchecked(data: bytes, kind: str) -> CheckedImage:
-    """Return the unchanged bytes, with size and channels if the header is readable."""
+def _unchecked(data: bytes, kind: str, options: ConvertOptions) -> CheckedImage:
+    """Return the unchanged bytes, with size and channels if the header is readable.
+
+    Raises:
+        PayloadError: TensorFlow does not decode this kind of JPEG, and other decoders of records
+            may write beyond their buffers.
+    """
     try:
-        if kind == "jpeg":
-            height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data)
-            is_gray = colorspace == "Gray"
-        else:
-            image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
-            (width, height), is_gray = image.size, _is_gray(image)
-    except (OSError, ValueError, SyntaxError, struct.error, Image.DecompressionBombError):
+        image = open_image(_header(data, options))
+    except PayloadError as exc:
+        if exc.code == RejectCode.UNSUPPORTED_PIXELS:
+            raise
         return CheckedImage(data, kind, None, None)
-    return CheckedImage(data, kind, height, width, is_gray=is_gray)
+    return CheckedImage(data, kind, image.height, image.width, is_gray=_is_gray(image))
 
 
 # --- JPEG -------------------------------------------------------------------------------------
 
 
 def _prepare_jpeg(data: bytes, options: ConvertOptions) -> Prepared:
-    header = jpeg_header(data)
-    height, width, colorspace, _ = decoded("JPEG", lambda: simplejpeg.decode_jpeg_header(data))
-    _check_pixels(height, width, options)
-    is_cmyk = colorspace in ("CMYK", "YCCK")
-    orientation = _orientation(_open(data, options)) if header.has_exif else 1
-    pixels = height * width
-    # At 1/8 scale, pixels take little; but progressive JPEGs keep all coefficients in memory.
-    size = pixels * (8 if header.is_progressive else 0.2)
+    jpeg = decoded("JPEG", lambda: read_jpeg(data))
+    header = jpeg.header
+    _check_pixels(header.height, header.width, options)
+    pixels = header.height * header.width
+    # At 1/8 scale, pixels take little; but several scans need all coefficients in memory.
+    size = pixels * (8 if header.has_scans else 0.2)
     seconds = pixels * (1e-8 + 1e-9 * header.scans)
-    if is_cmyk or orientation != 1:
+    if _is_cmyk(jpeg) or header.orientation != UPRIGHT:
         size += pixels * 12
         seconds += pixels * 5e-8
     elif options.changes_pictures:
         size += pixels * 8
-    size += encoder_bytes((width, height), options)
-    decode = partial(_check_jpeg, data, (height, width), colorspace, orientation, options)
-    return Prepared(decode, size, seconds)
+    size += encoder_bytes((header.width, header.height), options)
+    return Prepared(partial(_check_jpeg, jpeg, options), size, seconds)
 
 
-def _check_jpeg(
-    data: bytes,
-    size: tuple[int, int],
-    colorspace: str,
-    orientation: int,
-    options: ConvertOptions,
-) -> CheckedImage:
-    height, width = size
-    is_cmyk = colorspace in ("CMYK", "YCCK")
+def _is_cmyk(jpeg: Jpeg) -> bool:
+    return jpeg.colorspace in ("CMYK", "YCCK")
+
+
+def _check_jpeg(jpeg: Jpeg, options: ConvertOptions) -> CheckedImage:
+    height, width, *_, orientation = jpeg.header
+    is_cmyk = _is_cmyk(jpeg)
     upright = (height, width) if orientation in _ON_THEIR_SIDE else (width, height)
     reason, placed = change_of("jpeg", upright, options)
     if reason is not None and not is_cmyk:
-        return _change_jpeg(data, placed, reason, colorspace, orientation, options)
+        return _change_jpeg(jpeg, placed, reason, options)
     small = None
     if options.check == "decode":
-        pixels = _decode_strictly(data, size, colorspace, options)
-        is_stored = orientation == 1 and not is_cmyk
+        pixels = _decode_strictly(jpeg, options)
+        is_stored = orientation == UPRIGHT and not is_cmyk
         small = bounded(pixels) if options.lint.needs_looks and is_stored else None
-    if is_cmyk or orientation != 1:
-        return _reencode(_open(data, options), "cmyk" if is_cmyk else "exif_orientation", options)
-    return CheckedImage(data, "jpeg", height, width, small=small, is_gray=colorspace == "Gray")
+    if is_cmyk or orientation != UPRIGHT:
+        file = file_header(jpeg.data)
+        reason = "cmyk" if is_cmyk else "exif_orientation"
+        return _reencode(open_image(file), orientation, reason, options)
+    is_gray = jpeg.colorspace == "Gray"
+    return CheckedImage(jpeg.data, "jpeg", height, width, small=small, is_gray=is_gray)
 
 
-def _decode_strictly(
-    data: bytes, size: tuple[int, int], colorspace: str, options: ConvertOptions
-) -> SmallPicture:
+def _decode_strictly(jpeg: Jpeg, options: ConvertOptions) -> SmallPicture:
     """Read the whole entropy-coded stream, at 1/8 scale; the decoder's warnings are errors.
 
     Pillow and ``tf.io.decode_jpeg`` silently accept a scan overwritten in the middle, and fill the
     rest with gray. If a check needs the downscaled image, a small image is shrunk less.
     """
     target = {"Gray": "GRAY", "YCbCr": "GRAY", "CMYK": "CMYK", "YCCK": "CMYK"}.get(
-        colorspace, "RGB"
+        jpeg.colorspace, "RGB"
     )
-    height, width = size
+    height, width, *_ = jpeg.header
     factor = jpeg_factor(height, width) if options.lint.needs_looks else 8
-    pixels = decoded(
-        "JPEG",
-        lambda: simplejpeg.decode_jpeg(
-            data,
-            colorspace=target,
-            min_height=-(-height // factor),
-            min_width=-(-width // factor),
-            min_factor=factor,
-            strict=True,
-        ),
-    )
+    least = -(-height // factor), -(-width // factor)
+    pixels = decoded("JPEG", lambda: decoded_jpeg(jpeg, target, *least, factor))
     return SmallPicture(pixels, height, width, factor)
 
 
-def _change_jpeg(
-    data: bytes,
-    placed: Placed,
-    reason: str,
-    colorspace: str,
-    orientation: int,
-    options: ConvertOptions,
-) -> CheckedImage:
+def _change_jpeg(jpeg: Jpeg, placed: Placed, reason: str, options: ConvertOptions) -> CheckedImage:
     """Decode at the smallest DCT scale that covers the stored size, then turn and resize."""
     width, height = placed.least_size()
+    orientation = jpeg.header.orientation
     if orientation in _ON_THEIR_SIDE:
         width, height = height, width
-    gray = colorspace == "Gray"
-    pixels = decoded(
-        "JPEG",
-        lambda: simplejpeg.decode_jpeg(
-            data,
-            colorspace="GRAY" if gray else "RGB",
-            min_width=width,
-            min_height=height,
-            strict=True,
-        ),
-    )
+    gray = jpeg.colorspace == "Gray"
+    target = "GRAY" if gray else "RGB"
+    pixels = decoded("JPEG", lambda: decoded_jpeg(jpeg, target, height, width))
     image = _turn(Image.fromarray(pixels[:, :, 0] if gray else pixels), orientation)
     stored = _encoded(image, "jpeg", placed, reason, options)
     return stored._replace(orientation=orientation)
@@ -336,56 +309,38 @@ def _change_jpeg(
 
 
 def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
-    if (icons := icon_images(data)) is not None:
-        return _prepare_icon(data, icons, options)
-    if kind == "png":
-        check_chunks(data)
-    tiff = tiff_header(data)
-    image = _open(data, options)
-    pixels = image.height * image.width
+    file = _header(data, options)
+    pixels = file.pixels
     # For the decoded image and one copy (flattened or re-encoded), which may turn out not needed.
-    size = pixels * (16 if image.format == "WEBP" else 12) + encoder_bytes(image.size, options)
-    seconds = pixels * (2e-8 if kind in ("png", "gif", "bmp") else 8e-8)
+    size = pixels * (16 if file.format == "WEBP" else 12)
+    size += encoder_bytes((file.width, file.height), options)
+    seconds = file.decoded_pixels * (2e-8 if kind in ("png", "gif", "bmp") else 8e-8)
     frames: Sequence[GifFrame] = ()
     if kind == "gif" and options.check == "decode":
         frames = _frames(data, options)
         seconds += sum(frame.width * frame.height for frame in frames) * 1e-8
-    elif kind == "bmp":
-        seconds += len(data) * 3e-7  # Pillow decodes run lengths in Python
-    elif tiff.compression in JPEGS:
-        seconds += pixels * data.count(b"\xff\xda") / max(1, tiff.strips) * 1e-9
-    return Prepared(partial(_check_other, data, kind, image, frames, options), size, seconds)
-
-
-def _prepare_icon(data: bytes, images: Sequence[IconImage], options: ConvertOptions) -> Prepared:
-    for width, height, png in images:
-        _check_pixels(height, width, options)
-        if png:
-            check_chunks(png)
-
-    def decode() -> CheckedImage:
-        return _check_other(data, "", _open(data, options), (), options)
-
-    pixels = max((width * height for width, height, _ in images), default=0)
-    return Prepared(decode, pixels * 12, pixels * 8e-8)
+    elif kind == "bmp" and file.compression in RUN_LENGTHS:
+        seconds += len(data) * 3e-7 + pixels * 1e-7  # Pillow decodes run lengths in Python
+    return Prepared(partial(_check_other, data, kind, file, frames, options), size, seconds)
 
 
 def _check_other(
     data: bytes,
     kind: str,
-    image: Image.Image,
+    file: FileHeader,
     frames: Sequence[GifFrame],
     options: ConvertOptions,
 ) -> CheckedImage:
+    image = open_image(file)
     if options.check == "decode" and kind == "gif":
         _decode_frames(frames)
     elif options.check == "decode":
         if kind == "png":
             check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
-        elif tiff_header(data).compression in LENIENT:
-            _check_tiff(data, image)
+        elif file.format == "TIFF" and file.compression in LENIENT:
+            _check_tiff(file)
         _load(image)
-    reason = _why_reencode(data, kind, image)
+    reason = _why_reencode(data, kind, file.orientation, image)
     if reason is None:
         reason, _ = change_of(kind, image.size, options)
     if reason is None:
@@ -393,12 +348,12 @@ def _check_other(
         return CheckedImage(
             data, kind, image.height, image.width, small=small, is_gray=_is_gray(image)
         )
-    return _reencode(image, reason, options)
+    return _reencode(image, file.orientation, reason, options)
 
 
-def _check_tiff(data: bytes, image: Image.Image) -> None:
+def _check_tiff(file: FileHeader) -> None:
     """Decode a TIFF strictly: for damage in fax codes and JPEGs, libtiff only warns."""
-    fault = first_fault(data, image.height * image.width * 16 + 1_000_000)
+    fault = first_fault(file.data, file.height * file.width * 16 + 1_000_000)
     if fault is not None:
         raise PayloadError(RejectCode.CORRUPT, f"the TIFF does not decode to its end: {fault}")
 
@@ -441,10 +396,12 @@ def _decode_frames(frames: Sequence[GifFrame]) -> None:
         decoded("GIF", partial(Image.frombytes, "L", (width, height), blocks, "gif", code_bits))
 
 
-def _why_reencode(data: bytes, kind: str, image: Image.Image) -> str | None:
-    if kind not in ("png", "gif", "bmp", WEBP) or (kind == WEBP and _is_animated_webp(data)):
+def _why_reencode(data: bytes, kind: str, orientation: int, image: Image.Image) -> str | None:
+    if kind not in ("png", "gif", "bmp", WEBP):
         return "format"
-    if _orientation(image) != 1:
+    if kind == WEBP and webp_header(data).is_animated:
+        return "format"
+    if orientation != UPRIGHT:
         return "exif_orientation"
     if kind == "bmp":
         return None if _is_plain_bmp(data) else "bmp"
@@ -455,11 +412,6 @@ def _why_reencode(data: bytes, kind: str, image: Image.Image) -> str | None:
     if kind == WEBP:  # the op accepts no fourth channel, even if it is opaque
         return "alpha" if image.mode != "RGB" else None
     return "alpha" if _is_transparent(image) else None
-
-
-def _is_animated_webp(data: bytes) -> bool:
-    """Return whether a WEBP's header has the animation flag, even with a single frame."""
-    return data[12:16] == b"VP8X" and bool(data[20] & 2)  # RFC 9649, 2.7
 
 
 def _is_plain_bmp(data: bytes) -> bool:
@@ -502,15 +454,18 @@ def _alpha(image: Image.Image) -> Image.Image:
     return (image if "A" in image.getbands() else image.convert("RGBA")).getchannel("A")
 
 
-def _reencode(image: Image.Image, reason: str, options: ConvertOptions) -> CheckedImage:
+def _reencode(
+    image: Image.Image, orientation: int, reason: str, options: ConvertOptions
+) -> CheckedImage:
     """Store the image as a person would see it: upright, opaque, 8 bit, gray or RGB."""
-    return decoded(image.format or "", lambda: _reencoded(image, reason, options))
+    return decoded(image.format or "", lambda: _reencoded(image, orientation, reason, options))
 
 
-def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> CheckedImage:
-    name = image.format or ""
+def _reencoded(
+    image: Image.Image, orientation: int, reason: str, options: ConvertOptions
+) -> CheckedImage:
     _load(image)
-    lossy = name in ("JPEG", "MPO")
+    lossy = image.format == "JPEG"
     kind = "jpeg" if lossy else "png"
     settings: dict[str, Any] = {}
     if lossy and reason == "exif_orientation":
@@ -520,7 +475,6 @@ def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> Chec
         settings["subsampling"] = sampling if sampling >= 0 else 0
     elif lossy:
         settings.update(quality=95, subsampling=0)
-    orientation = _orientation(image)
     upright = _turn(to_8_bit(image), orientation)
     _, placed = change_of(kind, upright.size, options)
     stored = _encoded(upright, kind, placed, reason, options, **settings)
@@ -594,40 +548,17 @@ def _in_small(image: Image.Image, options: ConvertOptions) -> SmallPicture | Non
 # --- decoders ---------------------------------------------------------------------------------
 
 
-def _open(data: bytes, options: ConvertOptions) -> Image.Image:
-    try:
-        image = decoded("image", lambda: Image.open(io.BytesIO(data), formats=PILLOW_FORMATS))
-    except PayloadError as exc:
-        if isinstance(exc.__cause__, UnidentifiedImageError):
-            raise PayloadError(
-                RejectCode.NOT_AN_IMAGE,
-                f"expected {EXPECTED} (got {kind_of(data)})",
-            ) from exc
-        raise
-    _check_pixels(image.height, image.width, options)
-    return image
-
-
-def _orientation(image: Image.Image) -> int:
-    try:
-        value = image.getexif().get(ExifTags.Base.Orientation, 1)
-    except (OSError, ValueError, SyntaxError, struct.error, KeyError):
-        return 1  # no decoder reads a broken Exif block
-    return value if value in range(1, 9) else 1
-
-
-def decoded(name: str, decode: Callable[[], _T]) -> _T:
-    """Run a decoder and map its errors to PayloadError: any exception is the file's fault."""
-    try:
-        return decode()
-    except (MemoryError, PayloadError):
-        raise
-    except Image.DecompressionBombError as exc:
+def _header(data: bytes, options: ConvertOptions) -> FileHeader:
+    """Read a file's header. Raises: PayloadError: the picture, or one in an icon, is too large."""
+    if data.startswith(ICO_MAGIC):
+        for width, height, _ in icon_images(data):
+            _check_pixels(height, width, options)
+    file = file_header(data)
+    _check_pixels(file.height, file.width, options)
+    if file.part_pixels > options.max_image_pixels:
         raise PayloadError(
-            RejectCode.TOO_MANY_PIXELS, f"Pillow refuses images with this many pixels: {exc}"
-        ) from exc
-    except Exception as exc:
-        words = str(exc) or type(exc).__name__
-        cut = any(word in words.lower() for word in ("premature end of jpeg", "truncated", "eof"))
-        code = RejectCode.TRUNCATED if cut else RejectCode.CORRUPT
-        raise PayloadError(code, f"the {name} does not decode to its end: {words}") from exc
+            RejectCode.TOO_MANY_PIXELS,
+            f"a tile of a TIFF must have at most {options.max_image_pixels:,} pixels (got "
+            f"{file.part_pixels:,}); --max-image-pixels allows more",
+        )
+    return file

@@ -1,12 +1,23 @@
-"""Read a JPEG's segments without decoding (ITU-T T.81, B.1 and B.2)."""
+"""Read a JPEG's segments, and the only calls of its decoder (ITU-T T.81, B.1 and B.2).
+
+    bytes ─read_jpeg─▶ Jpeg ─decoded_jpeg─▶ uint8 [h, w, channels]
+
+Decoders size their buffers by the frame header but trust it: simplejpeg takes a lossless JPEG for
+one that shrinks to 1/8, and writes the whole picture behind its buffer. So every JPEG, also one in
+a TIFF, passes :func:`read_frame` before any decoder sees it. It follows the markers exactly as
+libjpeg does, and refuses all frames except those that TensorFlow decodes.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
+import simplejpeg
 
 from recordgen.errors import PayloadError
+from recordgen.payloads.exif import UPRIGHT, exif_orientation
 from recordgen.rejects import RejectCode
 
 #: Most scans of a JPEG. Encoders write about ten; a decoder visits every block for each scan.
@@ -15,51 +26,255 @@ MAX_SCANS = 100
 #: Most segments before the first scan.
 MAX_SEGMENTS = 10_000
 
+# Most bytes of quantization tables before the first scan. Four of them take 516; Pillow copies the
+# rest of a segment for each.
+_MAX_TABLES_BYTES = 10_000
+
 # Markers, table B.1
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_PROGRESSIVE = (0xC2, 0xCA)
-_END, _START_OF_SCAN, _APP1 = 0xD9, 0xDA, 0xE1
+_START, _END, _START_OF_SCAN = 0xD8, 0xD9, 0xDA
+_TABLES, _APP0, _APP1, _APP2, _APP14, _COMMENT = 0xDB, 0xE0, 0xE1, 0xE2, 0xEE, 0xFE
+_BARE = frozenset((0x00, 0x01, *range(0xD0, 0xD8)))  # without a length: stuffed, TEM, restarts
+_DCT_FRAMES, _PROGRESSIVE = (0xC0, 0xC1, 0xC2), 0xC2
+
+# Lossless, hierarchical and arithmetic coding; C8 is reserved for extensions, DE is their common
+# header.
+_OTHER_FRAMES = frozenset(range(0xC3, 0xD0)) - {0xC4, 0xCC} | {0xDE}
+
+# Pillow reads these segments in front of the scan; no decoder needs them.
+_METADATA = frozenset((*range(_APP0 + 1, 0xF0), _COMMENT)) - {_APP2, _APP14}
+_PROFILE = b"ICC_PROFILE\0"
+
+
+class Frame(NamedTuple):
+    """The frame header of a JPEG that TensorFlow decodes.
+
+    Attributes:
+        height: pixels, at least 1.
+        width: pixels, at least 1.
+        has_scans: more than one, so that all coefficients are kept in memory until the last.
+        scan: offset of the first scan's marker.
+        orientation: Exif orientation, 1 to 8.
+    """
+
+    height: int
+    width: int
+    has_scans: bool
+    scan: int
+    orientation: int
 
 
 class JpegHeader(NamedTuple):
     """Facts from the segments before a JPEG's first scan.
 
     Attributes:
-        has_exif: there is an Exif segment.
-        is_progressive: all coefficients are kept in memory until the last scan is read.
+        height: pixels, at least 1.
+        width: pixels, at least 1.
+        has_scans: more than one, so that all coefficients are kept in memory until the last.
         scans: upper bound of the number of scans.
+        orientation: Exif orientation, 1 to 8.
     """
 
-    has_exif: bool
-    is_progressive: bool
+    height: int
+    width: int
+    has_scans: bool
     scans: int
+    orientation: int = UPRIGHT
+
+
+class Jpeg(NamedTuple):
+    """A JPEG that decoders may see; only :func:`read_jpeg` makes it.
+
+    Attributes:
+        data: the file.
+        header: its header.
+        colorspace: the decoder's name of the color space: ``Gray``, ``YCbCr``, ``CMYK``, …
+    """
+
+    data: bytes
+    header: JpegHeader
+    colorspace: str
 
 
 def jpeg_header(data: bytes) -> JpegHeader:
     """Follow the segments to the first scan, and count scans.
 
     Raises:
-        PayloadError: there are more segments or scans than encoders write.
+        PayloadError: TensorFlow does not decode the frame, or there are more segments or scans
+            than encoders write.
     """
-    has_exif = is_progressive = False
-    at, components, end = 2, 0, len(data) - 10
-    for _ in range(MAX_SEGMENTS + 1):
-        if at > end or data[at] != 0xFF or (kind := data[at + 1]) == _START_OF_SCAN:
-            break
-        if kind == _APP1:
-            has_exif = has_exif or data.startswith(b"Exif\0\0", at + 4)
-        elif kind in _FRAMES:
-            is_progressive, components = kind in _PROGRESSIVE, data[at + 9]
-        at += 1 if kind == 0xFF else 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-    else:
-        raise _too_many("segments before its first scan", MAX_SEGMENTS)
-    has_one_scan = not is_progressive and at + 4 < len(data) and data[at + 4] >= components
+    frame = read_frame(data)
     # Photos need no count: decoders refuse another scan after a scan of all components.
-    scans = 1 if has_one_scan else _count_markers(data, at, _START_OF_SCAN)
+    scans = _count_markers(data, frame.scan, _START_OF_SCAN) if frame.has_scans else 1
     # Count again: other segments may contain these bytes, such as the JPEG in an Exif block.
-    if scans > MAX_SCANS and _scans_until_end(data, at) > MAX_SCANS:
+    if scans > MAX_SCANS and _scans_until_end(data, frame.scan) > MAX_SCANS:
         raise _too_many("scans", MAX_SCANS)
-    return JpegHeader(has_exif, is_progressive, min(scans, MAX_SCANS))
+    height, width, has_scans, _, orientation = frame
+    return JpegHeader(height, width, has_scans, min(scans, MAX_SCANS), orientation)
+
+
+def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> Frame:
+    """Follow the segments to the first scan.
+
+    Args:
+        data: bytes that contain a JPEG.
+        start: its offset.
+        most: segments allowed before its first scan.
+
+    Raises:
+        PayloadError: TensorFlow does not decode the frame, or there are too many segments.
+    """
+    orientation: int | None = None
+    frame: tuple[int, int, int, bytes] | None = None
+    tables_bytes = 0
+    for kind, at, size in _segments(data, start, most):
+        if kind == _APP1:
+            # The first Exif segment counts, as in browsers.
+            if orientation is None and data.startswith(b"Exif\0\0", at):
+                orientation = exif_orientation(data[at : at + size])
+        elif kind in _OTHER_FRAMES:
+            raise PayloadError(
+                RejectCode.UNSUPPORTED_PIXELS,
+                f"a JPEG must be baseline or progressive (got a frame of kind 0x{kind:02X}, with "
+                f"lossless, hierarchical or arithmetic coding); save it again as an ordinary JPEG",
+            )
+        elif kind in _DCT_FRAMES:
+            if frame is not None:
+                raise _corrupt("has several frame headers")
+            frame = (kind, *_parsed_frame(data[at : at + size]))
+        elif kind == _TABLES:
+            tables_bytes += size
+            if tables_bytes > _MAX_TABLES_BYTES:
+                raise _too_many("bytes of quantization tables", _MAX_TABLES_BYTES)
+        elif kind == _START_OF_SCAN:
+            if frame is None:
+                break
+            form, height, width, ids = frame
+            scanned = _parsed_scan(data[at : at + size], ids)
+            has_scans = form == _PROGRESSIVE or scanned < len(ids)
+            turn = UPRIGHT if orientation is None else orientation
+            return Frame(height, width, has_scans, at - 4, turn)
+    raise _corrupt("has no frame header before its first scan")
+
+
+def _parsed_frame(body: bytes) -> tuple[int, int, bytes]:
+    """Return height, width and the identifiers of the components of a frame header."""
+    if len(body) < 6 or len(body) != 6 + 3 * body[5]:
+        raise _corrupt("has a frame header of a wrong size")
+    if body[0] != 8:
+        raise PayloadError(
+            RejectCode.UNSUPPORTED_PIXELS,
+            f"a JPEG must have 8 bits per channel (got {body[0]}); save it again with 8 bits",
+        )
+    height, width, count = (
+        int.from_bytes(body[1:3], "big"),
+        int.from_bytes(body[3:5], "big"),
+        body[5],
+    )
+    if not (height and width and count in (1, 3, 4)):
+        raise _corrupt(f"has a frame of {width}×{height} pixels with {count} components")
+    for sampling, table in zip(body[7::3], body[8::3], strict=True):
+        if not (1 <= sampling >> 4 <= 4 and 1 <= sampling & 15 <= 4 and table <= 3):
+            raise _corrupt("has an invalid component in its frame header")
+    return height, width, body[6::3]
+
+
+def _parsed_scan(body: bytes, ids: bytes) -> int:
+    """Return the number of components in a scan header, given the identifiers in the frame."""
+    scanned = body[1:-3:2]
+    if not 1 <= len(scanned) <= len(ids) or len(body) != 4 + 2 * body[0]:
+        raise _corrupt("has a scan header of a wrong size")
+    if not set(scanned) <= set(ids):
+        raise _corrupt("has a scan of components that are not in its frame")
+    return len(scanned)
+
+
+def _segments(data: bytes, start: int, most: int) -> Iterator[tuple[int, int, int]]:
+    """Yield marker, offset and size of the body of each segment up to the first scan header."""
+    if not data.startswith(b"\xff\xd8", start):
+        raise _corrupt("does not start with its marker")
+    at, end = start + 2, len(data)
+    for _ in range(most + 1):
+        if at + 4 > end:
+            raise _truncated()
+        kind = data[at + 1]
+        # As in libjpeg: other bytes may precede a marker, and any number of bytes 255.
+        if data[at] != 0xFF:
+            at = data.find(b"\xff", at)
+            if at < 0:
+                raise _truncated()
+        elif kind == 0xFF:
+            at += 1
+        elif kind in _BARE:
+            at += 2
+        else:
+            size = data[at + 2] << 8 | data[at + 3]
+            if kind in (_START, _END) or size < 2:
+                raise _corrupt("has an invalid segment before its first scan")
+            if at + 2 + size > end:
+                raise _truncated()
+            yield kind, at + 4, size - 2
+            if kind == _START_OF_SCAN:
+                return
+            at += 2 + size
+    raise _too_many("segments before its first scan", most)
+
+
+def without_metadata(data: bytes) -> bytes:
+    """Return a JPEG without Exif, comments and other segments that no decoder needs.
+
+    Pillow joins Exif segments one by one, follows all their tags and looks for further pictures.
+    The frame was checked by :func:`jpeg_header`; the colour profile stays.
+    """
+    kept, at = list[bytes](), 0
+    for kind, body, size in _segments(data, 0, MAX_SEGMENTS):
+        if kind in _METADATA or (kind == _APP2 and not data.startswith(_PROFILE, body)):
+            kept.append(data[at : body - 4])
+            at = body + size
+    return b"".join([*kept, data[at:]]) if at else data
+
+
+def read_jpeg(data: bytes) -> Jpeg:
+    """Read a JPEG's header, and its color space as the decoder sees it.
+
+    Raises:
+        PayloadError: as :func:`jpeg_header`, or the decoder finds a picture of another size.
+        ValueError: the decoder refuses the header.
+    """
+    header = jpeg_header(data)
+    height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data)
+    if (height, width) != (header.height, header.width):
+        raise _corrupt(
+            f"has two sizes: {header.width}×{header.height}, and {width}×{height} for its decoder"
+        )
+    return Jpeg(data, header, str(colorspace))
+
+
+def decoded_jpeg(
+    jpeg: Jpeg, colorspace: str, height: int, width: int, factor: int = 1
+) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Decode a JPEG at the smallest scale that covers a size; the decoder's warnings are errors.
+
+    Args:
+        jpeg: the file; its frame is one that shrinks.
+        colorspace: ``GRAY``, ``RGB`` or ``CMYK``.
+        height: least height, in pixels.
+        width: least width, in pixels.
+        factor: see :func:`recordgen.lint.looks.jpeg_factor`.
+
+    Returns:
+        uint8 [h, w, channels].
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    return simplejpeg.decode_jpeg(
+        jpeg.data,
+        colorspace=colorspace,
+        min_height=height,
+        min_width=width,
+        min_factor=factor,
+        strict=True,
+    )
 
 
 def _count_markers(data: bytes, start: int, marker: int) -> int:
@@ -83,6 +298,16 @@ def _scans_until_end(data: bytes, at: int) -> int:
             at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
         at = data.find(b"\xff", at)
     return scans
+
+
+def _corrupt(fault: str) -> PayloadError:
+    return PayloadError(RejectCode.CORRUPT, f"the JPEG does not decode to its end: it {fault}")
+
+
+def _truncated() -> PayloadError:
+    return PayloadError(
+        RejectCode.TRUNCATED, "the JPEG does not decode to its end: it ends before its first scan"
+    )
 
 
 def _too_many(what: str, most: int) -> PayloadError:

@@ -1,4 +1,4 @@
-"""Find faults of a PNG that Pillow accepts but libpng, which TensorFlow uses, does not.
+"""Read the chunks of a PNG, and find faults that Pillow accepts but TensorFlow's libpng does not.
 
 Portable Network Graphics Specification (third edition), sections 10 and 11.2.
 """
@@ -10,14 +10,26 @@ import zlib
 from collections.abc import Iterator
 
 from recordgen.errors import PayloadError
+from recordgen.payloads.exif import UPRIGHT, exif_orientation
+from recordgen.payloads.header import FileHeader
 from recordgen.rejects import RejectCode
 
 # Most chunks of a PNG: 1,000 and one more for each kilobyte. Encoders write 8 kB or more in each
 # chunk, and Pillow is slow for every chunk.
 _MAX_CHUNKS, _CHUNK_BYTES = 1000, 1000
 
+PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _SIGNATURE_BYTES = 8
+_SIZE = struct.Struct(">II")
 _IHDR = struct.Struct(">IIBBBBB")
+
+# Ancillary chunks that say how pixels look (section 11.3), and their most bytes. libpng ignores
+# longer ones, and all but the first.
+_KEPT = {
+    **dict.fromkeys((b"gAMA", b"cHRM", b"sRGB", b"cICP", b"sBIT"), 32),
+    b"tRNS": 256,
+    b"iCCP": 1 << 32,
+}
 
 # colour type: samples per pixel, allowed bit depths
 _COLOUR_TYPES = {
@@ -35,19 +47,47 @@ _PASSES = (((0, 0, 1, 1),), (*_ADAM7, (0, 1, 1, 2)))
 _INFLATE_BYTES = 1 << 20
 
 
-def check_chunks(data: bytes) -> None:
-    """Check the number of chunks of a PNG. Raises: PayloadError: there are too many."""
-    at = _SIGNATURE_BYTES
-    left = most = _MAX_CHUNKS + len(data) // _CHUNK_BYTES
-    while at < len(data):
+def png_header(data: bytes, start: int = 0) -> FileHeader:
+    """Read the header of a PNG; drop texts, Exif, further frames, and repeated profiles.
+
+    Pillow inflates each profile and text, and decodes neither frames nor texts to pixels.
+
+    Args:
+        data: bytes that contain a PNG.
+        start: its offset; it may end before the bytes do.
+
+    Raises:
+        PayloadError: it has too many chunks, or does not start with its header.
+    """
+    at = kept_from = start + _SIGNATURE_BYTES
+    if data[at + 4 : at + 8] != b"IHDR" or len(data) < at + 16:
+        raise PayloadError(RejectCode.CORRUPT, "the PNG does not start with its header")
+    width, height = _SIZE.unpack_from(data, at + 8)
+    kept = [data[start:at]]
+    orientation: int | None = None
+    kind, left_bytes = b"", dict(_KEPT)
+    left = most = _MAX_CHUNKS + (len(data) - start) // _CHUNK_BYTES
+    while at < len(data) and kind != b"IEND":
         left -= 1
         if left < 0:
             raise PayloadError(
                 RejectCode.TOO_MANY_PARTS,
-                f"a PNG of {len(data):,} bytes may have at most {most:,} chunks, this one has "
-                f"more; save it again with larger ones",
+                f"a PNG of {len(data) - start:,} bytes may have at most {most:,} chunks, this one "
+                f"has more; save it again with larger ones",
             )
-        at += 12 + int.from_bytes(data[at : at + 4], "big")
+        size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        end = at + 12 + size
+        if kind == b"eXIf" and orientation is None:
+            orientation = exif_orientation(data[at + 8 : end - 4])
+        if kind[:1].islower() and size > left_bytes.pop(kind, -1):
+            kept.append(data[kept_from:at])
+            kept_from = end
+        at = end
+    # A file that is not changed is not copied.
+    is_whole = len(kept) == 1 and start == 0
+    found = data if is_whole else b"".join([*kept, data[kept_from:at]])
+    turn = UPRIGHT if orientation is None else orientation
+    return FileHeader("PNG", width, height, found, turn)
 
 
 def check_png(data: bytes) -> None:

@@ -36,10 +36,13 @@ def stored_image(
     if text != features.RAW:
         return data, text
     height, width = only("height"), only("width")
+    # Pillow allocates the picture before it looks at the bytes.
+    if not (isinstance(height, int) and isinstance(width, int)) or height * width * 3 != len(data):
+        return data, text  # another writer's, with another pixel layout
     try:
         image = Image.frombytes("RGB", (width, height), data)
-    except (TypeError, ValueError):
-        return data, text  # another writer's, with another pixel layout
+    except ValueError:
+        return data, text  # negative sides
     out = io.BytesIO()
     image.save(out, "PNG", compress_level=1)
     return out.getvalue(), "png"

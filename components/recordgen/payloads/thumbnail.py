@@ -8,7 +8,8 @@ from typing import NamedTuple
 from PIL import Image
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.image import PILLOW_FORMATS, decoded, to_8_bit
+from recordgen.payloads.image import to_8_bit
+from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.rejects import RejectCode
 
 # Up to these sizes an image takes a few tens of milliseconds; a JPEG is decoded at 1/8 scale.
@@ -45,14 +46,14 @@ def to_thumbnail(data: bytes, side: int) -> Thumbnail:
     Raises:
         PayloadError: the image does not decode, or would take too long.
     """
-    image = decoded("image", lambda: Image.open(io.BytesIO(data), formats=PILLOW_FORMATS))
-    width, height = image.size
-    if width * height > (_MAX_JPEG_PIXELS if image.format in ("JPEG", "MPO") else _MAX_PIXELS):
+    file = file_header(data)
+    if file.decoded_pixels > (_MAX_JPEG_PIXELS if file.format == "JPEG" else _MAX_PIXELS):
         raise PayloadError(
-            RejectCode.TOO_MANY_PIXELS, f"too large for a thumbnail: {width}×{height}"
+            RejectCode.TOO_MANY_PIXELS, f"too large for a thumbnail: {file.width}×{file.height}"
         )
-    small, kind = decoded(image.format or "image", lambda: _encoded(image, side))
-    return Thumbnail(small, kind, height, width)
+    image = open_image(file)
+    small, kind = decoded(file.format, lambda: _encoded(image, side))
+    return Thumbnail(small, kind, file.height, file.width)
 
 
 def _encoded(image: Image.Image, side: int) -> tuple[bytes, str]:

@@ -3,72 +3,266 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from recordgen.errors import PayloadError
+from recordgen.payloads.exif import UPRIGHT, valid_orientation
+from recordgen.payloads.header import FileHeader
+from recordgen.payloads.jpeg import read_frame
 from recordgen.rejects import RejectCode
 
 #: Most strips or tiles of a TIFF: Pillow decodes them one by one.
 MAX_STRIPS = 100_000
 
+#: Most segments of a JPEG in a strip or tile, before its scan.
+MAX_STRIP_SEGMENTS = 100
+
 #: Compressions for whose damage libtiff only warns: fax codes, and JPEG.
-LENIENT = (2, 3, 4, 6, 7)
+LENIENT = (2, 3, 4, 7)
 
-#: Compressions with a JPEG in each strip or tile.
-JPEGS = (6, 7)
+#: The compression with a JPEG in each strip or tile.
+JPEG = 7
 
-_COMPRESSION, _STRIP_OFFSETS, _TILE_OFFSETS = 259, 273, 324
+# The older one stores parts of JPEGs all over the file (TIFF Technical Note 2).
+_OLD_JPEG = 6
 
-# magic: byte order, position and type of the directory's offset, type of the number of entries,
-# types of an entry: tag, type, count, padding or the value of a small number
-_LAYOUTS = {
-    b"II*\0": ("<", 4, "I", "H", "HHIHH"),
-    b"MM\0*": (">", 4, "I", "H", "HHIHH"),
-    b"II+\0": ("<", 8, "Q", "Q", "HHQHHI"),
-    b"MM\0+": (">", 8, "Q", "Q", "HHQHHI"),
+# Tags, sections 8 to 22
+_WIDTH, _HEIGHT, _COMPRESSION, _ORIENTATION = 256, 257, 259, 274
+_STRIP_OFFSETS, _SAMPLES, _STRIP_ROWS, _PLANES = 273, 277, 278, 284
+_TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _PROFILE = 322, 323, 324, 34675
+
+_SEPARATE = 2  # planes: each sample has strips or tiles of its own
+
+# Types of values
+_NUMBERS = {3: "H", 4: "I", 16: "Q"}  # SHORT, LONG and LONG8
+_FRACTIONS = (3, 4, 5, 11, 12)  # SHORT, LONG, RATIONAL, FLOAT and DOUBLE
+_BYTES = (1, 7)  # BYTE and UNDEFINED
+
+# Tags that decoders need, the most values that they may have, and the types of these. Pillow and
+# libtiff read all values of every tag, also if thousands of tags name the same bytes.
+_NEEDED: Mapping[int, tuple[int, Collection[int]]] = {
+    # 262 and 266: photometric interpretation, fill order
+    **dict.fromkeys((_WIDTH, _HEIGHT, _COMPRESSION, 262, 266), (1, _NUMBERS)),
+    **dict.fromkeys((_SAMPLES, _STRIP_ROWS, _PLANES), (1, _NUMBERS)),
+    **dict.fromkeys((273, 279, 324, 325), (MAX_STRIPS, _NUMBERS)),  # offsets and sizes of parts
+    **dict.fromkeys((258, 338, 339), (1000, _NUMBERS)),  # bits, meaning, format of each sample
+    **dict.fromkeys((_TILE_WIDTH, _TILE_HEIGHT), (1, _NUMBERS)),
+    **dict.fromkeys((292, 293, 317, 332), (1, _NUMBERS)),  # fax, predictor, inks
+    320: (3 << 16, _NUMBERS),  # palette
+    347: (1 << 16, _BYTES),  # tables of JPEGs
+    **dict.fromkeys((530, 531), (2, _NUMBERS)),  # subsampling of YCbCr, its place
+    **dict.fromkeys((529, 532), (6, _FRACTIONS)),  # its coefficients and range
+    _PROFILE: (16_000_000, _BYTES),
 }
 
 
-class TiffHeader(NamedTuple):
-    """Facts from the directory of a TIFF's first image.
+class _Layout(NamedTuple):
+    """Structs of one byte order and offset size.
 
     Attributes:
-        compression: number of the scheme; 0 if it is not given or the file is not a TIFF.
-        strips: number of strips or tiles.
+        magic: the valid first bytes.
+        order: byte order.
+        place: position of the directory's offset.
+        offset: type of offsets.
+        number: type of the number of entries.
     """
 
-    compression: int
-    strips: int
+    magic: bytes
+    order: str
+    place: int
+    offset: str
+    number: str
+
+    @property
+    def entry(self) -> struct.Struct:
+        """Tag, type, number of values, and their bytes or their offset."""
+        size = struct.calcsize("<" + self.offset)
+        return struct.Struct(f"{self.order}HH{self.offset}{size}s")
 
 
-def tiff_header(data: bytes) -> TiffHeader:
-    """Read the directory of the first image of a TIFF.
+_LAYOUTS = {
+    b"II*\0": _Layout(b"II*\0", "<", 4, "I", "H"),
+    b"MM\0*": _Layout(b"MM\0*", ">", 4, "I", "H"),
+    b"II+\0": _Layout(b"II+\0", "<", 8, "Q", "Q"),
+    b"MM\0+": _Layout(b"MM\0+", ">", 8, "Q", "Q"),
+    # Invalid, but Pillow reads them.
+    b"II\0*": _Layout(b"II*\0", "<", 4, "I", "H"),
+    b"MM*\0": _Layout(b"MM\0*", ">", 4, "I", "H"),
+}
+
+#: First bytes of a TIFF.
+TIFF_MAGICS = tuple(_LAYOUTS)
+
+_MOST_ENTRIES = 1 << 16
+
+
+class _Entry(NamedTuple):
+    """An entry of the directory.
+
+    Attributes:
+        tag: what it describes.
+        kind: type of its values.
+        values: their number.
+        field: the bytes of the values, or of their offset.
+    """
+
+    tag: int
+    kind: int
+    values: int
+    field: bytes
+
+
+class _Directory(NamedTuple):
+    """The directory of the first image.
+
+    Attributes:
+        data: the file.
+        layout: its byte order and sizes.
+        entries: by tag.
+    """
+
+    data: bytes
+    layout: _Layout
+    entries: Mapping[int, _Entry]
+
+    def numbers(self, tag: int) -> Iterator[int]:
+        """Yield the whole numbers of an entry that lie inside of the file."""
+        entry = self.entries.get(tag)
+        if entry is None:
+            return
+        number = struct.Struct(self.layout.order + _NUMBERS[entry.kind])
+        size = number.size * entry.values
+        values = entry.field
+        if size > len(values):
+            [at] = struct.unpack(self.layout.order + self.layout.offset, values)
+            values = self.data[at : at + size]
+        whole = min(size, len(values)) // number.size * number.size
+        for [value] in number.iter_unpack(values[:whole]):
+            yield value
+
+    def number(self, tag: int, default: int) -> int:
+        """Return the first number of an entry."""
+        return next(self.numbers(tag), default)
+
+    @property
+    def orientation(self) -> int:
+        """The Exif orientation, 1 to 8."""
+        if _ORIENTATION not in self.entries:
+            return UPRIGHT
+        entry = self.entries[_ORIENTATION]
+        [value] = struct.unpack_from(self.layout.order + "H", entry.field)
+        return valid_orientation(entry.tag, entry.kind, entry.values, value)
+
+
+def tiff_header(data: bytes) -> FileHeader:
+    """Read the directory of the first image of a TIFF; drop all tags that no decoder needs.
 
     Raises:
-        PayloadError: it has too many strips or tiles.
+        PayloadError: it has too many strips, tiles or values, it contains JPEGs that TensorFlow
+            would not decode, or the directory is cut.
     """
-    compression = strips = 0
-    layout = _LAYOUTS.get(data[:4])
-    if layout is None:
-        return TiffHeader(compression, strips)
-    order, place, offset, number, entry = layout
+    layout = _LAYOUTS[data[:4]]
     try:
-        [at] = struct.unpack_from(order + offset, data, place)
-        [entries] = struct.unpack_from(order + number, data, at)
-        first = at + struct.calcsize(order + number)
-        size = struct.calcsize(order + entry)
-        for start in range(first, first + size * min(entries, 1 << 16), size):
-            tag, _, count, value, *_ = struct.unpack_from(order + entry, data, start)
-            if tag == _COMPRESSION:
-                compression = value
-            elif tag in (_STRIP_OFFSETS, _TILE_OFFSETS):
-                strips = count
+        entries = dict[int, _Entry]()
+        for entry in _entries(data, layout):
+            entries.setdefault(entry.tag, entry)  # libtiff ignores an entry's repetition
     except (struct.error, OverflowError):
-        pass  # an offset is outside of the file: Pillow reports it
-    if strips > MAX_STRIPS:
+        raise PayloadError(RejectCode.TRUNCATED, "the TIFF ends in its directory") from None
+    kept = [entry for tag, entry in sorted(entries.items()) if _is_needed(entry)]
+    directory = _Directory(data, layout, entries)
+    width, height = directory.number(_WIDTH, 0), directory.number(_HEIGHT, 0)
+    compression = directory.number(_COMPRESSION, 1)
+    part_pixels, parts = _parts(directory, width, height)
+    scans = _jpeg_scans(directory) if compression in (JPEG, _OLD_JPEG) else 1
+    return FileHeader(
+        "TIFF",
+        width,
+        height,
+        _with_directory(data, layout, kept),
+        directory.orientation,
+        compression,
+        part_pixels,
+        part_pixels * parts * scans,
+    )
+
+
+def _entries(data: bytes, layout: _Layout) -> Iterator[_Entry]:
+    [at] = struct.unpack_from(layout.order + layout.offset, data, layout.place)
+    number = struct.Struct(layout.order + layout.number)
+    [count] = number.unpack_from(data, at)
+    entry = layout.entry
+    for place in range(min(count, _MOST_ENTRIES)):
+        yield _Entry(*entry.unpack_from(data, at + number.size + place * entry.size))
+
+
+def _parts(directory: _Directory, width: int, height: int) -> tuple[int, int]:
+    """Return the pixels of the largest strip or tile, and the number of them in a plane."""
+    tags = [tag for tag in (_STRIP_OFFSETS, _TILE_OFFSETS) if tag in directory.entries]
+    count = max((directory.entries[tag].values for tag in tags), default=0)
+    pixels = width * min(height, directory.number(_STRIP_ROWS, height))
+    if _TILE_OFFSETS in tags:
+        tile = directory.number(_TILE_WIDTH, 0) * directory.number(_TILE_HEIGHT, 0)
+        pixels = max(pixels, tile) if _STRIP_OFFSETS in tags else tile
+    if directory.number(_PLANES, 1) == _SEPARATE:
+        count //= max(1, directory.number(_SAMPLES, 1))
+    return pixels, count
+
+
+def _jpeg_scans(directory: _Directory) -> int:
+    """Return an upper bound of the scans in a strip or tile.
+
+    Raises:
+        PayloadError: TensorFlow does not decode this kind of JPEG.
+    """
+    compression = directory.number(_COMPRESSION, 1)
+    if compression == _OLD_JPEG:
+        raise PayloadError(
+            RejectCode.UNSUPPORTED_PIXELS,
+            f"JPEGs in a TIFF must have compression {JPEG} (got {compression}, which is obsolete); "
+            f"save it again",
+        )
+    starts = {at for tag in (_STRIP_OFFSETS, _TILE_OFFSETS) for at in directory.numbers(tag)}
+    # A part without pixels has no offset. Several parts may share their scans.
+    frames = [
+        read_frame(directory.data, start, MAX_STRIP_SEGMENTS) for start in sorted(starts - {0})
+    ]
+    has_scans = any(frame.has_scans for frame in frames)
+    return directory.data.count(b"\xff\xda") if has_scans else 1
+
+
+def _is_needed(entry: _Entry) -> bool:
+    """Return whether decoders need an entry. Raises: PayloadError: it is not what they expect."""
+    if entry.tag not in _NEEDED:
+        return False
+    most, kinds = _NEEDED[entry.tag]
+    if entry.kind not in kinds:
+        raise PayloadError(
+            RejectCode.CORRUPT, f"tag {entry.tag} of the TIFF has an invalid type ({entry.kind})"
+        )
+    if entry.values > most:
+        name = "strips or tiles" if most == MAX_STRIPS else f"values of tag {entry.tag}"
         raise PayloadError(
             RejectCode.TOO_MANY_PARTS,
-            f"a TIFF may have at most {MAX_STRIPS:,} strips or tiles (got {strips:,}); save it "
-            f"again with larger ones",
+            f"a TIFF may have at most {most:,} {name} (got {entry.values:,}); save it again with "
+            f"fewer",
         )
-    return TiffHeader(compression, strips)
+    return True
+
+
+def _with_directory(data: bytes, layout: _Layout, entries: list[_Entry]) -> bytes:
+    """Return a TIFF with another directory, behind the old bytes; it is the only one."""
+    at = len(data) + len(data) % 2
+    order = layout.order
+    head = data[: layout.place] + struct.pack(order + layout.offset, at)
+    return b"".join(
+        [
+            layout.magic,
+            head[len(layout.magic) :],
+            data[len(head) :],
+            bytes(at - len(data)),
+            struct.pack(order + layout.number, len(entries)),
+            *(layout.entry.pack(*entry) for entry in entries),
+            bytes(struct.calcsize(order + layout.offset)),
+        ]
+    )

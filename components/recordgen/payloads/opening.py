@@ -1,0 +1,138 @@
+"""The one way to Pillow: read the header, drop what Pillow must not see, open the rest.
+
+    bytes ─file_header─▶ FileHeader ─(limits of the caller)─▶ open_image ─▶ Image
+
+Pillow parses metadata while it opens a file, some of it in quadratic time or with memory that no
+limit bounds, and decodes icons. :func:`file_header` takes time and memory that grow with the file
+only, and refuses files with more parts than programs write.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from PIL import Image, UnidentifiedImageError
+
+from recordgen.errors import PayloadError
+from recordgen.payloads.bmp import BMP_BYTES, bitmap_header
+from recordgen.payloads.gif import gif_header
+from recordgen.payloads.header import FileHeader
+from recordgen.payloads.ico import ICO_MAGIC, icon_header
+from recordgen.payloads.jpeg import jpeg_header, without_metadata
+from recordgen.payloads.kinds import kind_of
+from recordgen.payloads.png import PNG_MAGIC, png_header
+from recordgen.payloads.tiff import TIFF_MAGICS, tiff_header
+from recordgen.payloads.webp import is_webp, webp_header
+from recordgen.rejects import RejectCode
+
+EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP or TIFF"
+
+_T = TypeVar("_T")
+
+
+def file_header(data: bytes) -> FileHeader:
+    """Read the header of an image file in any format that is accepted.
+
+    Raises:
+        PayloadError: it is no image, or TensorFlow does not decode its kind of JPEG, or it has more
+            parts than programs write, or its header is damaged.
+    """
+    read = next((read for magic, read in _READERS.items() if data.startswith(magic)), None)
+    if read is None and is_webp(data):
+        read = _webp
+    if read is None:
+        raise _not_an_image(data)
+    return read(data)
+
+
+def _jpeg(data: bytes) -> FileHeader:
+    header = jpeg_header(data)
+    pixels = without_metadata(data)
+    return FileHeader("JPEG", header.width, header.height, pixels, header.orientation)
+
+
+def _bmp(data: bytes) -> FileHeader:
+    try:
+        bitmap = bitmap_header(data, BMP_BYTES)
+    except struct.error:
+        raise PayloadError(RejectCode.TRUNCATED, "the BMP ends in its header") from None
+    return FileHeader("BMP", bitmap.width, bitmap.height, data, compression=bitmap.compression)
+
+
+def _webp(data: bytes) -> FileHeader:
+    header = webp_header(data)
+    return FileHeader("WEBP", header.width, header.height, data, header.orientation)
+
+
+_READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
+    b"\xff\xd8\xff": _jpeg,
+    PNG_MAGIC: png_header,
+    b"GIF87a": gif_header,
+    b"GIF89a": gif_header,
+    b"BM": _bmp,
+    ICO_MAGIC: icon_header,
+    **dict.fromkeys(TIFF_MAGICS, tiff_header),
+}
+
+
+def open_image(header: FileHeader) -> Image.Image:
+    """Open an image file whose size was checked; an icon is decoded, too.
+
+    Raises:
+        PayloadError: Pillow refuses it, or finds a picture of another size.
+    """
+    # Pillow has the same limit, but looks after it allocated the canvas of a WEBP.
+    if Image.MAX_IMAGE_PIXELS is not None and header.pixels > 2 * Image.MAX_IMAGE_PIXELS:
+        raise PayloadError(
+            RejectCode.TOO_MANY_PIXELS,
+            f"Pillow refuses images with this many pixels: {header.width}×{header.height}",
+        )
+    file = io.BytesIO(header.data)
+    try:
+        image = decoded("image", lambda: Image.open(file, formats=(header.format,)))
+    except PayloadError as exc:
+        if isinstance(exc.__cause__, UnidentifiedImageError):
+            raise _not_an_image(header.data) from exc
+        raise
+    if image.size != (header.width, header.height):
+        raise PayloadError(
+            RejectCode.CORRUPT,
+            f"the {header.format} has two sizes: {header.width}×{header.height}, and "
+            f"{image.width}×{image.height} for its decoder",
+        )
+    return image
+
+
+def _not_an_image(data: bytes) -> PayloadError:
+    return PayloadError(RejectCode.NOT_AN_IMAGE, f"expected {EXPECTED} (got {kind_of(data)})")
+
+
+def decoded(name: str, decode: Callable[[], _T]) -> _T:
+    """Run a decoder and map its errors to PayloadError: any exception is the file's fault."""
+    try:
+        return decode()
+    except PayloadError:
+        raise
+    except MemoryError as exc:
+        raise out_of_memory() from exc
+    except Image.DecompressionBombError as exc:
+        raise PayloadError(
+            RejectCode.TOO_MANY_PIXELS, f"Pillow refuses images with this many pixels: {exc}"
+        ) from exc
+    except Exception as exc:
+        words = str(exc) or type(exc).__name__
+        cut = any(word in words.lower() for word in ("premature end of jpeg", "truncated", "eof"))
+        code = RejectCode.TRUNCATED if cut else RejectCode.CORRUPT
+        raise PayloadError(code, f"the {name} does not decode to its end: {words}") from exc
+
+
+def out_of_memory() -> PayloadError:
+    """Return the refusal of an image for which the memory of this machine did not suffice."""
+    return PayloadError(
+        RejectCode.OUT_OF_MEMORY,
+        "decoding needs more memory than is free; fewer --threads, a smaller --decode-memory or a "
+        "machine with more memory leave more for each image",
+    )

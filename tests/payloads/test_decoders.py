@@ -1,0 +1,333 @@
+"""No file makes a decoder write beyond its buffers, or take memory or work without bound."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import struct
+import sys
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from benchmarks import bombs
+from benchmarks.mutants import images
+from recordgen.errors import PayloadError
+from recordgen.options import ConvertOptions
+from recordgen.payloads.exif import exif_orientation
+from recordgen.payloads.image import check_image, prepare
+from recordgen.payloads.jpeg import MAX_SEGMENTS
+from recordgen.payloads.opening import file_header, open_image
+from recordgen.payloads.stored import stored_image
+from recordgen.payloads.thumbnail import to_thumbnail
+from tests.conftest import COMPONENTS, encoded, exif_of, noise, run_python
+from tests.payloads import hostile
+from tests.preloaded import WITH_BEAM
+
+pytestmark = pytest.mark.once
+
+# Modules of the package that call a decoder, and why.
+CALLERS = {
+    "Image.open": {
+        "payloads/opening.py": "reads the header first",
+        "payloads/resizing.py": "opens what it encoded",
+        "training/pictures.py": "opens what payloads/thumbnail.py and payloads/drawing.py encoded",
+    },
+    "simplejpeg": {
+        "payloads/jpeg.py": "reads the frame first",
+        "shards/task.py": "uses the version only",
+    },
+}
+
+# Run every example through every door in one process, with 300 MB more than it has after imports.
+_UNDER_A_LIMIT = """
+import json, resource, sys
+from recordgen.errors import PayloadError
+from recordgen.options import ConvertOptions
+from recordgen.payloads.drawing import draw_boxes
+from recordgen.payloads.image import check_image, looking_options, picture_in_small
+from recordgen.payloads.thumbnail import to_thumbnail
+from tests.payloads import hostile
+
+DOORS = {
+    "decode": lambda data: check_image(data, ConvertOptions()),
+    "small": lambda data: check_image(data, ConvertOptions(check="header", max_side=9)),
+    "near": lambda data: picture_in_small(data, looking_options(ConvertOptions())),
+    "none": lambda data: check_image(data, ConvertOptions(check="none")),
+    "thumbnail": lambda data: to_thumbnail(data, 64),
+    "drawing": lambda data: draw_boxes(data, ()),
+}
+
+def code(door, data):
+    try:
+        door(data)
+        return ""
+    except PayloadError as exc:
+        return exc.code
+
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 300_000_000,) * 2)
+for name, (make, _) in getattr(hostile, sys.argv[1]).items():
+    data = make()
+    print(json.dumps([name, {key: code(door, data) for key, door in DOORS.items()}]), flush=True)
+"""
+
+
+def under_a_limit(examples: str) -> dict[str, dict[str, str]]:
+    """Return the codes of examples by name and door."""
+    done = run_python("-c", _UNDER_A_LIMIT, examples, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr[-2000:]
+    return dict(json.loads(line) for line in done.stdout.splitlines())
+
+
+def test_jpegs_that_no_decoder_may_see() -> None:
+    """Every call of a decoder refuses them by the frame header."""
+    found = under_a_limit("JPEGS")
+    assert found.keys() == hostile.JPEGS.keys()
+    for name, (_, code) in hostile.JPEGS.items():
+        kept = code if code == "unsupported_pixels" else ""  # check=none keeps broken files
+        expected = dict.fromkeys(("decode", "small", "thumbnail", "drawing"), code)
+        assert found[name] == {**expected, "near": "", "none": kept}, name
+
+
+def test_files_that_would_cost_much() -> None:
+    """Each is refused by its header, or read without the costly parts, in little memory."""
+    found = under_a_limit("BOMBS")
+    assert {name: codes["decode"] for name, codes in found.items()} == {
+        name: code for name, (_, code) in hostile.BOMBS.items()
+    }
+
+
+def test_commands_on_a_lossless_jpeg(tmp_path: Path) -> None:
+    """Its row is a reject, with any check; a report on other tools' records shows no picture."""
+    (tmp_path / "bad.jpg").write_bytes(hostile.lossless_jpeg(1024))
+    for number in range(3):
+        photo = encoded(noise(40, 30, seed=number), "JPEG")
+        (tmp_path / f"{number}.jpg").write_bytes(photo)
+    rows = [f"TRAIN,{name}.jpg,cat\n" for name in (0, 1, 2, "bad")]
+    (tmp_path / "a.csv").write_text("".join(rows))
+    code = f"""
+import json, recordgen
+from pathlib import Path
+from recordgen.cli import main
+root = Path({str(tmp_path)!r})
+for check in ("decode", "header", "none"):
+    out = root / check
+    main(["convert", str(root / "a.csv"), str(out), "--check", check, "--max-reject-fraction", "1"])
+    main(["report", str(out)])
+lossless = (root / "bad.jpg").read_bytes()
+recordgen.write([{{"image/encoded": lossless, "image/format": b"jpeg"}}], root / "foreign")
+main(["report", str(root / "foreign")])
+"""
+    done = WITH_BEAM.run("-c", code)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for check in ("decode", "header", "none"):
+        [line] = (tmp_path / check / "rejects.jsonl").read_text().splitlines()
+        reject = json.loads(line)
+        assert (reject["line"], reject["code"]) == (4, "unsupported_pixels")
+    assert "image/encoded" in (tmp_path / "foreign/report.html").read_text()
+
+
+def test_every_call_of_a_decoder_reads_the_header_first() -> None:
+    """No other module opens an image or imports simplejpeg."""
+    package = COMPONENTS / "recordgen"
+    found: dict[str, set[str]] = {name: set() for name in CALLERS}
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if "simplejpeg" in names:
+                found["simplejpeg"].add(path.relative_to(package).as_posix())
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Image.open":
+                found["Image.open"].add(path.relative_to(package).as_posix())
+    assert found == {name: set(modules) for name, modules in CALLERS.items()}
+
+
+# What is left for Pillow has one size, however many of these parts the file has.
+DROPPED: dict[str, Callable[[int], bytes]] = {
+    "jpeg tags": lambda n: hostile.jpeg_of_exif(hostile.exif_of_tags(n, n * 1000)),
+    "jpeg comments": lambda n: hostile.jpeg_of_segments(n, 0xFE, b"x" * 100),
+    "jpeg Exif segments": lambda n: hostile.jpeg_of_segments(n, 0xE1, b"Exif\0\0" + bytes(1000)),
+    "jpeg further pictures": lambda n: hostile.jpeg_of_segments(n, 0xE2, b"MPF\0" + bytes(1000)),
+    "jpeg resources": lambda n: hostile.jpeg_of_segments(n, 0xED, b"Photoshop 3.0\0" + bytes(99)),
+    "png tags": lambda n: hostile.png_of_exif(hostile.exif_of_tags(n, n * 1000)),
+    "png profiles": lambda n: hostile.png_of_texts(b"iCCP", n, 10_000),
+    "png texts": lambda n: hostile.png_of_texts(b"tEXt", n, 10_000),
+    "png compressed texts": lambda n: hostile.png_of_texts(b"zTXt", n, 10_000),
+    "png international texts": lambda n: hostile.png_of_texts(b"iTXt", n, 10_000),
+    "png private chunks": lambda n: hostile.png_of(hostile.png_chunk(b"prIv", bytes(99)) * n),
+    "gif comment": lambda n: hostile.gif_of_comment(n * 20),
+    "gif frames": lambda n: encoded(
+        noise(8, 8), "GIF", save_all=True, append_images=[noise(8, 8, at) for at in range(1, n)]
+    ),
+    "ico entries": lambda n: hostile.ico_of_entries(n, hostile.PNG),
+}
+
+# Files of which Pillow gets all parts.
+KEPT: dict[str, Callable[[int], bytes]] = {
+    "webp tags": lambda n: hostile.webp_of_exif(hostile.exif_of_tags(n, n * 1000)),
+    "jpeg tables": lambda n: hostile.jpeg_of_segments(n, 0xDB, bytes([0]) + bytes([1]) * 64),
+    "png pixel chunks": lambda n: hostile.png_of(hostile.png_chunk(b"IDAT") * n),
+    "webp chunks": lambda n: hostile.webp_of(hostile.webp_chunk(b"abcd", bytes(100)) * n),
+    "tiff tags": lambda n: hostile.tiff_of_tags(n, n * 1000),
+    "tiff strips": bombs.tiff_of_strips,
+    "tiff values": lambda n: hostile.tiff(
+        [*hostile.gray_tags(8, 1, 64), (339, 3, n, hostile.number(8))], bytes(n * 1000)
+    ),
+    "jpeg profile": lambda n: hostile.jpeg_of_profiles(n),
+    "ico of large entries": lambda n: hostile.ico_of_entries(
+        n, hostile.png_of(hostile.png_chunk(b"prIv", bytes(n * 1000)))
+    ),
+}
+
+
+def work(data: bytes) -> tuple[int, int]:
+    """Return the lines of Python that check a file, and the peak of its memory in bytes."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    tracemalloc.start()
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with suppress(PayloadError):
+            check_image(data, ConvertOptions())
+    finally:
+        sys.settrace(before)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return lines, peak
+
+
+@pytest.mark.parametrize("name", [*DROPPED, *KEPT])
+def test_twice_the_parts_take_twice_the_work(name: str) -> None:
+    """Neither lines of Python nor memory nor the bytes for Pillow grow faster than the file."""
+    make, count = {**DROPPED, **KEPT}[name], 60
+    with suppress(PayloadError):
+        check_image(make(1), ConvertOptions())  # Pillow loads its plug-ins
+    small, large = make(count), make(2 * count)
+    for once, twice in zip(work(small), work(large), strict=True):
+        assert twice <= 2.5 * once + 1000
+    once, twice = (len(file_header(data).data) for data in (small, large))
+    assert once == twice if name in DROPPED else twice <= 2.5 * once
+
+
+@pytest.mark.parametrize("name", images())
+def test_what_is_left_decodes_to_the_same_pixels(name: str) -> None:
+    """Dropped parts change no pixel; sizes agree with Pillow's."""
+    data = images()[name]
+    whole, left = Image.open(io.BytesIO(data)), open_image(file_header(data))
+    assert (left.format, left.mode, left.size) == (whole.format, whole.mode, whole.size)
+    assert left.convert("RGBA").tobytes() == whole.convert("RGBA").tobytes()
+
+
+def test_orientations() -> None:
+    """As in browsers: a single SHORT from 1 to 8 in the first directory, in both byte orders."""
+    for orientation in range(10):
+        expected = orientation if 1 <= orientation <= 8 else 1
+        exif = exif_of(orientation)
+        assert exif_orientation(exif.tobytes()) == expected
+        exif.endian = ">"
+        assert exif_orientation(exif.tobytes()) == expected
+    value = struct.pack("<H", 6)
+    others = [(0x0112, 4, 1, value), (0x0112, 3, 2, value * 2), (0x0112, 1, 1, value)]
+    for tag in (*others, (0x0112, 11, 1, struct.pack("<f", 6)), (0x0113, 3, 1, value)):
+        assert exif_orientation(hostile.tiff([tag], b"")) == 1
+    both = hostile.tiff([(0x0112, 3, 1, b"\3\0"), (0x0112, 3, 1, value)], b"")
+    assert exif_orientation(both) == 3
+    for end in range(len(both) - 20):
+        assert exif_orientation(both[:end]) == 1
+    far = b"II*\0\xff\xff\xff\xff" + both[8:]
+    assert exif_orientation(far) == 1
+
+
+def test_xmp_turns_nothing() -> None:
+    """Browsers turn by Exif alone."""
+    xmp = b'<x:xmpmeta><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
+    files = (
+        hostile.jpeg_of_segments(1, 0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp),
+        hostile.png_of(hostile.png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp)),
+        hostile.webp_of(hostile.webp_chunk(b"XMP ", xmp)),
+    )
+    for data in files:
+        stored = check_image(data, ConvertOptions(encode="webp" if data[:4] == b"RIFF" else "keep"))
+        assert (stored.data, stored.orientation) == (data, 1)
+
+
+@pytest.mark.parametrize("compression", ["raw", "tiff_lzw"])
+def test_tiffs_are_turned(compression: str) -> None:
+    """Their orientation is known to boxes, and the picture is turned once."""
+    picture = noise(20, 12)
+    data = encoded(picture, "TIFF", compression=compression, tiffinfo={0x0112: 6})
+    stored = check_image(data, ConvertOptions())
+    assert (stored.height, stored.width, stored.orientation) == (20, 12, 6)
+    upright = picture.transpose(Image.Transpose.ROTATE_270)
+    assert Image.open(io.BytesIO(stored.data)).tobytes() == upright.tobytes()
+
+
+def test_parts_that_are_decoded_again_and_again() -> None:
+    """The estimate of the time counts each tile that a TIFF lists, and each scan of its JPEGs."""
+    tiles = [
+        prepare(hostile.tiff_of_tiles(800, 400, 800, count), ConvertOptions())
+        for count in (2, 90_000)
+    ]
+    assert tiles[1].seconds > 10_000 * tiles[0].seconds
+    assert tiles[1].bytes == tiles[0].bytes
+    scans = [
+        prepare(hostile.tiff_of_jpeg(bombs.jpeg_of_scans(64, count), 64), ConvertOptions())
+        for count in (1, 90)
+    ]
+    assert scans[1].seconds > 40 * scans[0].seconds
+    with pytest.raises(PayloadError) as caught:
+        to_thumbnail(hostile.tiff_of_tiles(800, 400, 800, 90_000), 64)
+    assert caught.value.code == "too_many_pixels"
+
+
+def test_several_scans_keep_all_coefficients() -> None:
+    """A baseline JPEG with a scan for each component takes as much memory as a progressive one."""
+    photo = encoded(noise(64, 64), "JPEG", subsampling=0)
+    start = photo.index(b"\xff\xda")
+    one = hostile.segment(0xDA, b"\1\1\0\0\x3f\0")
+    parts = photo[:start] + one + photo[start + 14 :]
+    assert prepare(parts, ConvertOptions()).bytes == 8 * 64 * 64
+    assert prepare(photo, ConvertOptions()).bytes < 64 * 64
+
+
+def test_fill_bytes_are_counted() -> None:
+    """Each byte 255 in front of a marker is a step of the walk."""
+    few, many = (
+        hostile.JPEG[:2] + b"\xff" * count + hostile.JPEG[2:]
+        for count in (MAX_SEGMENTS // 2, MAX_SEGMENTS)
+    )
+    assert check_image(few, ConvertOptions()).data == few
+    with pytest.raises(PayloadError) as caught:
+        check_image(many, ConvertOptions())
+    assert caught.value.code == "too_many_parts"
+
+
+def test_raw_pixels_of_another_size() -> None:
+    """Nothing is allocated for sizes that do not fit the bytes."""
+    record = {
+        "image/encoded": [bytes(12)],
+        "image/format": [b"raw"],
+        "image/height": [100_000],
+        "image/width": [100_000],
+    }
+    tracemalloc.start()
+    assert stored_image(record) == (bytes(12), "raw")
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+    fitting = stored_image({**record, "image/height": [2], "image/width": [2]})
+    assert fitting is not None
+    assert fitting[1] == "png"
