@@ -18,6 +18,9 @@ from recordgen.runs import counters
 from recordgen.runs.staging import Staging
 from recordgen.storage.memory import memory_kills
 
+# Dask's runner divides the work into at most as many parts as a pipeline begins with elements.
+_FILLERS = 64
+
 
 @dataclass(frozen=True)
 class BeamCarrier:
@@ -27,7 +30,8 @@ class BeamCarrier:
 
     def start(self, name: str, elements: Iterable[Any], *, spread: bool = False) -> _Collection:
         # Spreading elements takes a shuffle.
-        return _Collection(self.pipeline | name >> beam.Create(elements, reshuffle=spread))
+        create = beam.Create(_among_fillers(list(elements)), reshuffle=spread)
+        return _Collection(self.pipeline | name >> create)
 
     def run(self, staging: Staging) -> None:
         job: PipelineResult | None = None
@@ -73,6 +77,14 @@ class _Collection:
         return _Collection(together | name >> beam.Flatten())
 
 
+def _among_fillers(elements: Sequence[Any]) -> list[Any]:
+    """Return elements evenly spread among others that are None."""
+    spread: list[Any] = [None] * (len(elements) + _FILLERS)
+    for index, element in enumerate(elements):
+        spread[index * len(spread) // len(elements)] = element
+    return spread
+
+
 class _Carried(beam.DoFn):
     """Runs a step, and writes its error to the staging folder: runners lose an error's type."""
 
@@ -83,6 +95,8 @@ class _Carried(beam.DoFn):
         self._step.begin(_count_up)
 
     def process(self, element: Any) -> Iterator[Any]:
+        if element is None:
+            return
         try:
             yield from self._step.process(element)
         except RecordgenError as exc:

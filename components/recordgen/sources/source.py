@@ -95,9 +95,6 @@ def open_files(
 #: Assumed size of a row that is not read from an import file.
 ROW_BYTES = 100
 
-# Dask's runner divides the work into at most as many parts as there are to read: these are added.
-_EMPTY_PARTS = 64
-
 
 @dataclass(frozen=True)
 class Source:
@@ -157,12 +154,8 @@ class Source:
                 )
 
     def parts(self) -> list[Any]:
-        """Return the independently readable parts, evenly spread among empty ones."""
-        full: list[Any] = [*self.files, *self.rows]
-        parts: list[Any] = [()] * (len(full) + _EMPTY_PARTS)
-        for index, part in enumerate(full):
-            parts[index * len(parts) // len(full)] = part
-        return parts
+        """Return the independently readable parts."""
+        return [*self.files, *self.rows]
 
     @property
     def names(self) -> tuple[str, ...]:
