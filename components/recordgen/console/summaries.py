@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import features
 from recordgen.console.terminal import one_line
-from recordgen.lint.codes import CHECKS, ERROR, WARNING, only_level
+from recordgen.lint.codes import ERROR, WARNING, only_level
 from recordgen.options import AUTO
 from recordgen.report.units import megabytes, shortened
 from recordgen.rows.row import is_content_uri
 from recordgen.runs import counters
 from recordgen.storage.hosts import unreachable_text
 from recordgen.tables.csv_fields import DELIMITERS
+from recordgen.tasks.suiting import remedies_of
 
 if TYPE_CHECKING:
     from recordgen.dataset.manifest import Dataset
@@ -59,7 +60,9 @@ def conversion_summary(result: ConversionResult) -> str:
         lines.append(
             f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an interrupted run"
         )
-    lines += lint_lines(result.lint, _FINDINGS_SHOWN, f"{result.output}/lint.jsonl has all")
+    lines += lint_lines(
+        result.lint, dataset, _FINDINGS_SHOWN, f"{result.output}/lint.jsonl has all"
+    )
     if result.rejects:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
     if result.findings and not result.unchanged:
@@ -90,7 +93,9 @@ def check_summary(result: CheckResult, *, limit: int) -> str:
             sum(dataset.rows.adjusted.values()),
             f"--json lists {len(result.findings):,}; convert writes all to findings.jsonl",
         ),
-        *lint_lines(result.lint, limit, "--json lists more; convert writes all to lint.jsonl"),
+        *lint_lines(
+            result.lint, dataset, limit, "--json lists more; convert writes all to lint.jsonl"
+        ),
     ]
     return "\n".join(lines)
 
@@ -268,14 +273,14 @@ def _first_lines(
     return lines
 
 
-def lint_lines(lint: Lint | None, limit: int, where: str) -> list[str]:
+def lint_lines(lint: Lint | None, dataset: Dataset, limit: int, where: str) -> list[str]:
     """Return the number of findings by code, and the first findings about examples."""
     if lint is None or not lint.counts:
         return []
     levels = {level: only_level(lint.counts, level) for level in (ERROR, WARNING)}
     shown = (f"{sum(c.values()):,} {level}s{_detail(c)}" for level, c in levels.items() if c)
     lines = [f"Findings   {', '.join(shown)}"]
-    remedies = {code: CHECKS[code].remedy for code in lint.counts}
+    remedies = {code: remedies_of(code, dataset) for code in lint.counts}
     lines += [f"Remedy     {code}: {remedy}" for code, remedy in remedies.items() if remedy]
     about_rows = sum(lint.counts.values()) - len(lint.about_all)
     first = (item for item in lint.findings() if item.source)
