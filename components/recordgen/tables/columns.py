@@ -32,7 +32,7 @@ IMAGE_PARTS: Mapping[str, FeatureSpec] = {
 
 Prediction = Literal["classification", "regression"]
 
-# Words in the names of columns of masks: ``mask``, ``road_mask``, ``segmentationUri``, ``label_map``.
+# Words in the names of masks: ``mask``, ``road_mask``, ``segmentationUri``, ``label_map``.
 _MASK = re.compile(
     r"(?<![a-z])(masks?|seg|segmentations?|seg_?maps?|label_?maps?|trimaps?)(?![a-z])"
 )
