@@ -24,6 +24,7 @@ from recordgen.dataset.manifest import (
 from recordgen.errors import DataError, RecordError, SourceError, SplitNotFoundError, UsageError
 from recordgen.features import WEBP
 from recordgen.reading.counting import count_records, is_cheap
+from recordgen.records.tfrecord import is_gzip
 
 _MAGIC = frozenset("*?[")
 
@@ -37,6 +38,7 @@ class ShardFile:
         examples: the number of records; None if not counted.
         bytes: its size; None if unknown.
         label: the label that all examples share, "" if they have none; None if mixed or unknown.
+        is_gzip: whether it is compressed although its name does not end with ``.gz``.
         damage: the error message if the file is known to be damaged; else empty.
     """
 
@@ -44,6 +46,7 @@ class ShardFile:
     examples: int | None = None
     bytes: int | None = None
     label: str | None = None
+    is_gzip: bool = False
     damage: str = ""
 
 
@@ -215,7 +218,21 @@ def _named(patterns: list[str]) -> ShardSet:
             f"{', '.join(root for root, _ in found)} number their labels differently, and the "
             f"files are not one whole split of each; name whole splits, or convert them together"
         )
-    return ShardSet(tuple(_counted(ShardFile(file)) for file in files))
+    packed = _packed(files)
+    found_files = (ShardFile(file, is_gzip=file in packed) for file in files)
+    return ShardSet(tuple(map(_counted, found_files)))
+
+
+def _packed(files: Sequence[str]) -> frozenset[str]:
+    """Return the files that are compressed although their names do not say so.
+
+    Each local file is opened, but only the first in an object store, where that takes a request.
+    """
+    unnamed = [file for file in files if not file.endswith(".gz")]
+    local = [file for file in unnamed if storage.is_local(file)]
+    remote = [file for file in unnamed if not storage.is_local(file)]
+    packed = [file for file in local if is_gzip(file)]
+    return frozenset([*packed, *(remote if remote and is_gzip(remote[0]) else [])])
 
 
 def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
