@@ -94,7 +94,7 @@ def _normal(path: str) -> str:
     """Return a path without ``.`` and empty folders, as source ids have it."""
     while "://" not in path and (shorter := path.replace("/./", "/").replace("//", "/")) != path:
         path = shorter
-    return path if "://" in path else path.removeprefix("./")
+    return path if "://" in path else path.removeprefix("./") or path
 
 
 # --- files at random -----------------------------------------------------------------------------

@@ -42,6 +42,7 @@ FILES = {name: ROOT / f"steps/{name}.yaml" for name in STEPS}
 
 # Contradict split_by=content, labels=text or size, so other runs set them.
 ALONE = ("group_by", "stratify", "vocabulary", "max_side", "short_side")
+OF_BOXES = ("bad_boxes", "box_orientation")
 OF_TABLES = (
     "columns",
     "split_column",
@@ -234,7 +235,7 @@ converted = partial(call, run=WITH_BEAM.run)
 def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
     """dataset.json records the inputs, even if an earlier attempt left files."""
     source = make_csv(row.replace("VALIDATION", "TRAIN") for row in rows)  # eval_from makes eval
-    without = {*OF_TABLES, *ALONE}
+    without = {*OF_TABLES, *OF_BOXES, *ALONE}
     others = {name: value for name, value in OTHER_VALUES.items() if name not in without}
     labels = tmp_path / "labels.txt"
     labels.write_text("9\n")
@@ -248,10 +249,20 @@ def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_
         assert (done.lines[0]["event"], done.lines[-1]["event"]) == ("started", "finished")
 
 
+def test_inputs_of_boxes_arrive(
+    step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    given = {name: OTHER_VALUES[name] for name in (*OF_BOXES, "short_side")}
+    source = make_csv(f"{row},0.1,0.1,,,0.5,0.5,," for row in rows)
+    done = call(step, tmp_path, source=source, task="object_detection", **given)
+    dataset = read_dataset(done.uris["dataset"])
+    assert {name: dataset.options[name] for name in given} == given
+
+
 def test_the_columns_of_a_table_arrive(step: Any, tmp_path: Path) -> None:
     """Inputs for tables only reach the conversion of a table."""
     (tmp_path / "prices.csv").write_text("split,price,weight\nTRAIN,1.5,2\nTEST,2.5,1\n")
-    names = ("group_by", "short_side", *OF_TABLES)
+    names = ("group_by", *OF_TABLES)
     given = {name: OTHER_VALUES[name] for name in names if name != "tfmd_schema"}
     done = call(step, tmp_path, source=str(tmp_path / "prices.csv"), task="tabular", **given)
     dataset = read_dataset(done.uris["dataset"])

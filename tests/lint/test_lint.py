@@ -148,8 +148,8 @@ def test_command(source: str, capsys: pytest.CaptureFixture[str]) -> None:
         "UNLABELLED 1)"
     ]
     assert [line for line in said if line.startswith("Remedy")] == [
-        "Remedy     LEAK: --split-by content keeps copies in one split if rows name none; if rows "
-        "name different splits, delete one copy",
+        "Remedy     LEAK: --split-by content keeps copies in one split if rows name none; give "
+        "copies the same split, or delete one",
         "Remedy     CONFLICT: correct the label that is wrong",
     ]
     assert main([*command, "--ignore=leak,CONFLICT"]) == 0

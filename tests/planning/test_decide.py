@@ -208,6 +208,7 @@ def facts_of_copies(rows: Sequence[Copy]) -> pa.Table:
             "has_label": pa.array(labels, pa.bool_()),
             "content": pa.array(digests, pa.binary()),
             "payload": pa.array(payloads, pa.uint64()),
+            "is_file": pa.array([True] * len(rows)),
         }
     )
 
@@ -381,7 +382,7 @@ def test_classes_of_a_table(make_csv: MakeCsv) -> None:
     }
     with pytest.raises(UsageError, match="needs a target_column of classes"):
         recordgen.plan(source, **{**given, "prediction": "regression", "target_column": "n"})
-    with pytest.raises(UsageError, match="duplicates=drop compares files, and rows of a table"):
+    with pytest.raises(UsageError, match=r"duplicates=drop compares files.* task tabular"):
         recordgen.plan(source, **{**given, "duplicates": "drop"})
 
 
@@ -400,14 +401,6 @@ def test_tasks_that_have_no_classes(task: str, more: dict[str, str], words: str)
     """stratify needs one label per example."""
     with pytest.raises(UsageError, match=words):
         task_for(ConvertOptions(task=task, stratify="label", **more))
-
-
-def test_tasks_whose_payloads_are_not_compared() -> None:
-    """Videos are never opened, and a row with several images is not one file."""
-    with pytest.raises(UsageError, match="does not open videos; use duplicates=keep"):
-        task_for(ConvertOptions(task="video_classification", duplicates="drop"))
-    with pytest.raises(UsageError, match=r"the schema has 2 columns of images"):
-        task_for(ConvertOptions(schema='{"a": "image", "b": "image"}', duplicates="fail"))
 
 
 def test_options_that_exclude_each_other() -> None:

@@ -93,7 +93,6 @@ MUST_AGREE = {
     "size": "224x224",
     "encode": "jpeg",
     "pixels": "raw",
-    "box_orientation": "upright",
     "split_column": "x",
     "target_column": "x",
     "weight_column": "x",
@@ -107,7 +106,6 @@ MAY_DIFFER = {
     "input_format": "jsonl",
     "header": "yes",
     "split_from_name": "no",
-    "bad_boxes": "drop",
     "max_reject_fraction": 0.5,
     "allow_scheme": ("https",),
     "allow_root": ("/",),
@@ -123,6 +121,7 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
     out = written(tmp_path)
     decided = {"columns", "schema", "table"}  # they are set with their task
     decided |= {"resize", "quality"}  # they are set with size and encode
+    decided |= {"box_orientation", "bad_boxes"}  # they are for object detection
     defaults = {**recorded_defaults(), "task": OPTIONS.task}
     recorded = {name for name, each in DECLARED.items() if each.affects_bytes}
     assert {*MUST_AGREE, *MAY_DIFFER, *OF_WHOLE} | decided == recorded | {"table"}
@@ -142,6 +141,15 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
         f"shard_mb is {OPTIONS.shard_mb!r} there and 2 here"
     )
     assert find_existing(out, replace(OPTIONS, **MAY_DIFFER)) == find_existing(out, OPTIONS)
+
+
+def test_options_of_boxes_in_the_second_run(tmp_path: Path) -> None:
+    detection = ConvertOptions(task="object_detection")
+    recorded = json.loads(json.dumps(detection.recorded()))
+    out = written(tmp_path, replace(DATASET, task="object_detection", options=recorded))
+    assert find_existing(out, replace(detection, bad_boxes="drop")) is not None
+    with pytest.raises(UsageError, match="box_orientation is 'stored' there and 'upright' here"):
+        find_existing(out, replace(detection, box_orientation="upright"))
 
 
 def test_options_that_need_all_rows(tmp_path: Path) -> None:

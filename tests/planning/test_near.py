@@ -193,9 +193,9 @@ def test_rows_that_name_a_split_keep_it(folder: Path, tmp_path: Path) -> None:
 
 # task, other options, words of the error
 REFUSED: list[tuple[str, dict[str, str], str]] = [
-    ("text_classification", {}, "a text of text_classification has none; use split_by=content"),
-    ("video_classification", {}, "split_by=near reads payloads"),
-    ("declared", {"schema": '{"a": "image", "b": "image"}'}, "2 columns of images"),
+    ("text_classification", {}, "split_by=near compares images.* task text_classification"),
+    ("video_classification", {}, "split_by=near compares images"),
+    ("declared", {"schema": '{"a": "image", "b": "image"}'}, "one in each row"),
     ("image_classification", {"group_by": "patient"}, "group_by and split_by=near both decide"),
     ("image_classification", {"stratify": "label"}, "duplicates=drop instead of split_by=near"),
 ]

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import recordgen
 from recordgen.errors import RecordError, UsageError
+from recordgen.tables import columns
 from tests.conftest import encoded, noise
 
 SCHEMA = {
@@ -228,3 +229,36 @@ def test_a_damaged_image_that_was_not_checked(tmp_path: Path) -> None:
     assert next(iter(good))["a"].shape == (1, 4, 4, 3)
     with pytest.raises(RecordError, match="record 0: "):
         next(iter(recordgen.input_fn(tmp_path / "out", batch_size=1, image_size=(4, 4))))
+
+
+# the name of a column of images, whether it is a mask's
+MASKS = [
+    *(("mask", True), ("road_mask", True), ("maskPath", True), ("EncodedMasks", True)),
+    *(("segmentation", True), ("seg_map", True), ("label_map", True), ("labelMap1", True)),
+    *(("photo", False), ("masked", False), ("unmask", False), ("segment", False)),
+    *(("label", False), ("map", False)),
+]
+
+
+@pytest.mark.parametrize(("name", "is_mask"), MASKS)
+def test_the_names_of_masks(name: str, is_mask: bool) -> None:
+    assert columns.is_mask(name) == is_mask
+
+
+def test_masks_are_not_resized(frame: pd.DataFrame, tmp_path: Path) -> None:
+    """Their bytes are read; the other columns, too; the same column under another name, too."""
+    rows = frame.rename(columns={"back": "road_mask"})
+    schema = {"use": "split", "front": "image", "road_mask": "image", "age": "int"}
+    output = tmp_path / "out"
+    recordgen.convert(rows, output, schema=schema)
+    for read in (recordgen.load, recordgen.input_fn, recordgen.reading_plan):
+        with pytest.raises(UsageError, match="'road_mask' has the name of a mask"):
+            read(output)
+    found = recordgen.load(output, columns=["front", "age"], batch_size=6)["train"]
+    assert sorted(next(iter(found))) == ["age", "front"]
+    example = next(iter(recordgen.read(output)))
+    assert example["road_mask/encoded"].numpy()[1:4] == b"PNG"
+    alone = tmp_path / "alone"
+    recordgen.convert(rows, alone, schema={"use": "split", "road_mask": "image", "breed": "label"})
+    with pytest.raises(UsageError, match="'road_mask' has the name of a mask"):
+        recordgen.load(alone)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from pathlib import Path
 
 import fsspec
 import pytest
@@ -308,3 +309,65 @@ def test_read_without_a_specification(path):
     """Without a specification, the error lists the features of the first record."""
     with pytest.raises(UsageError, match=r"give feature_spec=.*image/class/label, image/class/te"):
         read(path)
+
+
+def unnamed(path, records):
+    """Write compressed records to a file whose name does not say so."""
+    packed = write_records(f"{path}.gz", records)
+    os.rename(packed, path)
+    return str(path)
+
+
+def test_compressed_records_need_no_suffix(tmp_path, counts_cache):
+    """Files are compressed if their first bytes say so, beside others that are not."""
+    mixed = [
+        unnamed(tmp_path / "0.rec", map(pet, range(7))),
+        write_records(tmp_path / "1.rec", map(pet, range(7, 12))),
+        write_records(tmp_path / "2.rec.gz", map(pet, range(12, 20))),
+    ]
+    assert ids(eval_dataset(mixed, **WITH_IDS)) == NAMES
+    assert ids(train_dataset(mixed, **WITH_IDS, shuffle=False)) == NAMES
+    assert sorted(ids(train_dataset(mixed, **WITH_IDS))) == sorted(NAMES)
+    assert steps_per_epoch(mixed, 4) == 5
+    assert ids(eval_dataset(mixed, **WITH_IDS, shard=(0, 2))) != NAMES
+    bad = unnamed(tmp_path / "bad.rec", map(bad_pet, range(20)))
+    assert len(ids(eval_dataset(bad, **WITH_IDS, on_error="skip"))) == 16
+    cut = tmp_path / "cut.rec"
+    cut.write_bytes((tmp_path / "0.rec").read_bytes()[:-20])
+    with pytest.raises(RecordError, match=r"cut\.rec: .*gzip"):
+        ids(eval_dataset([str(cut)], **WITH_IDS))
+
+
+def test_a_record_whose_length_reads_as_gzip_is_no_gzip(tmp_path):
+    """A length of 0x088b1f bytes begins with gzip's magic bytes."""
+    record = example({"x": b"x" * 559_870})
+    size = len(record.SerializeToString() if hasattr(record, "SerializeToString") else record)
+    record = example({"x": b"x" * (559_870 + 0x088B1F - size)})
+    path = write_records(tmp_path / "a.rec", [record])
+    assert Path(path).read_bytes()[:3] == b"\x1f\x8b\x08"
+    [found] = read(path, feature_spec={"x": tf.io.FixedLenFeature((), tf.string)})
+    assert len(found["x"].numpy()) > 559_000
+
+
+def test_the_reader_of_tfx_tutorials_needs_compressed_shards(tmp_path, make_csv):
+    """``_gzip_reader_fn`` reads ``compression="gzip"``; our readers read both."""
+
+    def gzip_reader(files):
+        return tf.data.TFRecordDataset(files, compression_type="GZIP")
+
+    source = make_csv([f"Good and cheap {n}.,{'ab'[n % 2]}" for n in range(8)])
+    counts = {}
+    for compression in ("none", "gzip"):
+        output = tmp_path / compression
+        convert(
+            source, output, task="text_classification", compression=compression,
+            split_fractions="100",
+        )  # fmt: skip
+        files = tf.io.gfile.glob(f"{output}/Split-train/*")
+        counts[compression] = sum(len(batch[1]) for batch in train_dataset(files))
+        if compression == "gzip":
+            assert len(list(gzip_reader(files))) == counts[compression] == 8
+        else:
+            with pytest.raises(tf.errors.DataLossError):
+                list(gzip_reader(files))
+    assert counts == {"none": 8, "gzip": 8}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def rows(dataset):
     return [{name: np.asarray(value) for name, value in row.items()} for row in dataset]
 
 
-@pytest.fixture(params=["a.rec", "a.rec.gz"], ids=["plain", "gzip"])
+@pytest.fixture(params=["a.rec", "a.rec.gz", "packed.rec"], ids=["plain", "gzip", "unnamed gzip"])
 def path(request, tmp_path):
     """Ten records: a vector, a key of 32 bytes, raw pixels, a text and a list of words."""
     records = [
@@ -37,7 +38,10 @@ def path(request, tmp_path):
         )
         for n in range(10)
     ]
-    return write_records(tmp_path / request.param, records)
+    if request.param != "packed.rec":
+        return write_records(tmp_path / request.param, records)
+    packed = Path(write_records(tmp_path / "a.gz", records))
+    return str(packed.rename(tmp_path / request.param))
 
 
 SPEC = {
@@ -103,7 +107,7 @@ def test_shuffled_and_repeated(path):
 
 def test_length_is_known(path):
     """The length of uncompressed local files is known."""
-    known = -2 if path.endswith(".gz") else 10
+    known = 10 if path.endswith("a.rec") else -2
     assert read(path, feature_spec=SPEC).cardinality().numpy() == known
 
 
@@ -252,7 +256,7 @@ def test_arrays_without_elements(tmp_path, shape, dtype):
     for row in rows(read(output)):
         assert (row["x"].shape, row["x"].size) == (shape, 0)
     [batch] = read(output, batch_size=4)
-    assert batch["x"].shape == (3, *shape)
+    assert (batch["x"].shape[0], batch["y"].shape) == (3, (3,))
     found = rows(read(output, predicate=lambda row: row["y"] > 1))
     assert [row["y"].tolist() for row in found] == [2]
     if len(shape) > 1 or dtype != np.float32:  # a list of numbers that may have any length

@@ -226,7 +226,7 @@ def test_pictures_have_an_end() -> None:
     findings = [LintFinding("DARK", "warning", "a.csv", line, "u", "", "m") for line in range(4)]
     places = {("a.csv", line): Place("train", "s", line) for line in range(4)}
     shown = {place: Exhibit(has_image=True, thumbnail=thumbnail) for place in places.values()}
-    [group] = groups_of(findings, {"DARK": 9}, places, shown)
+    [group] = groups_of(findings, dataset_of({}, lint={"DARK": 9}), places, shown)
     pictures = [side.exhibit for item in group.items for side in item.sides]
     assert [bool(item and item.thumbnail) for item in pictures] == [True, True, False, False]
     assert (group.count, group.items[0].splits) == (9, ["train"])

@@ -86,7 +86,7 @@ def _content_lines(dataset: Dataset) -> list[str]:
 
 
 def _lint_summary(lint: Lint) -> str:
-    return "\n".join(lint_lines(lint, 5, "findings() yields all")) or "Findings   none"
+    return "\n".join(lint_lines(lint, None, 5, "findings() yields all")) or "Findings   none"
 
 
 #: The function that describes the results of each class.

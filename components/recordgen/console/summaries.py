@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import features
 from recordgen.console.terminal import one_line
-from recordgen.lint.codes import CHECKS, ERROR, WARNING, only_level
+from recordgen.lint.codes import ERROR, WARNING, only_level
 from recordgen.options import AUTO
 from recordgen.quoting import shortened
 from recordgen.rejects import place_of
@@ -19,6 +19,7 @@ from recordgen.runs import counters
 from recordgen.sources.missing_files import missing_hint
 from recordgen.storage.hosts import unreachable_text
 from recordgen.tables.csv_fields import DELIMITERS
+from recordgen.tasks.suiting import remedies_of
 
 if TYPE_CHECKING:
     from recordgen.dataset.manifest import Dataset
@@ -63,7 +64,9 @@ def conversion_summary(result: ConversionResult) -> str:
         lines.append(
             f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an interrupted run"
         )
-    lines += lint_lines(result.lint, _FINDINGS_SHOWN, f"{result.output}/lint.jsonl has all")
+    lines += lint_lines(
+        result.lint, dataset, _FINDINGS_SHOWN, f"{result.output}/lint.jsonl has all"
+    )
     if result.rejects:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
     if result.findings and not result.unchanged:
@@ -101,7 +104,12 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
             sum(dataset.rows.adjusted.values()),
             f"{lister} lists {len(result.findings):,}; convert writes all to findings.jsonl",
         ),
-        *lint_lines(result.lint, limit, f"{lister} lists more; convert writes all to lint.jsonl"),
+        *lint_lines(
+            result.lint,
+            dataset,
+            limit,
+            f"{lister} lists more; convert writes all to lint.jsonl",
+        ),
     ]
     return "\n".join(lines)
 
@@ -290,12 +298,12 @@ def _first_lines(
     return lines
 
 
-def lint_lines(lint: Lint | None, limit: int, where: str) -> list[str]:
+def lint_lines(lint: Lint | None, dataset: Dataset | None, limit: int, where: str) -> list[str]:
     """Return the number of findings by code, and the first findings about examples."""
     if lint is None or not lint.counts:
         return []
     lines = finding_counts(lint.counts)
-    remedies = {code: CHECKS[code].remedy for code in lint.counts}
+    remedies = {code: remedies_of(code, dataset) for code in lint.counts}
     lines += [f"Remedy     {code}: {remedy}" for code, remedy in remedies.items() if remedy]
     about_rows = sum(lint.counts.values()) - len(lint.about_all)
     first = (item for item in lint.findings() if item.source)

@@ -11,8 +11,8 @@ from types import FrameType
 
 from recordgen.console.summaries import is_worth_naming
 from recordgen.console.terminal import one_line
+from recordgen.dataset.manifest import Dataset
 from recordgen.errors import RecordgenWarning
-from recordgen.lint.codes import CHECKS
 from recordgen.lint.findings import LintFinding
 from recordgen.lint.run import Lint
 from recordgen.masking import masked
@@ -21,6 +21,7 @@ from recordgen.quoting import shortened
 from recordgen.rejects import Reject, place_of
 from recordgen.runs.results import CheckResult, ConversionResult
 from recordgen.runs.staging import StagedPlan
+from recordgen.tasks.suiting import remedies_of
 
 # A message may quote a whole row.
 _MESSAGE_SHOWN = 400
@@ -44,9 +45,8 @@ def _texts(result: CheckResult | StagedPlan) -> Iterator[str]:
     yield from _about_rejects(result.rejects, rejects)
     known: set[str] = set()
     if (lint := result.lint) is not None:
-        yield from _about_findings(
-            lint, f"{files}lint.jsonl" if files else "the result's lint.findings()"
-        )
+        where = f"{files}lint.jsonl" if files else "the result's lint.findings()"
+        yield from _about_findings(lint, result.dataset, where)
         known = {item.message for item in lint.about_all}
     yield from (in_python(text) for text in result.dataset.warnings if text not in known)
 
@@ -58,10 +58,10 @@ def _about_rejects(rejects: Sequence[Reject], where: str) -> Iterator[str]:
         yield f"{code}: {_number(count, 'rejected row')}. First: {place}. All: {where}"
 
 
-def _about_findings(lint: Lint, where: str) -> Iterator[str]:
+def _about_findings(lint: Lint, dataset: Dataset, where: str) -> Iterator[str]:
     for item in lint.first(1):
         remedy = f"ignore={item.code!r} skips this check"
-        if known := CHECKS[item.code].remedy:
+        if known := remedies_of(item.code, dataset):
             remedy = f"{in_python(known)}; {remedy}"
         yield (
             f"{item.code}: {_number(lint.counts[item.code], item.level)}. First: {_place(item)}. "

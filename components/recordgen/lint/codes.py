@@ -32,7 +32,8 @@ class Check:
         finder: import path of its function, one of the above; empty for checks in
             :mod:`recordgen.lint.labels` and in the readers of import files.
         threshold: the number from which on the check finds something, or None.
-        remedy: the remedy, if the code does not suggest it; docs/lint.md has all remedies.
+        remedies: what helps, if the code does not suggest it; one that names an option is only for
+            tasks in which the option acts. docs/lint.md has all remedies.
         extra: the extra of this package that the check needs to open payloads. Such a check runs
             only if its own code is selected; its finder also gets a function that opens payloads.
     """
@@ -40,7 +41,7 @@ class Check:
     level: str
     finder: str = ""
     threshold: float | None = None
-    remedy: str = ""
+    remedies: tuple[str, ...] = ()
     extra: str = ""
 
 
@@ -56,16 +57,20 @@ CHECKS: Mapping[str, Check] = {
     "LEAK": Check(
         ERROR,
         REPEATED,
-        remedy="--split-by content keeps copies in one split if rows name none; if rows name "
-        "different splits, delete one copy",
+        remedies=(
+            "--split-by content keeps copies in one split if rows name none",
+            "give copies the same split, or delete one",
+        ),
     ),
-    "CONFLICT": Check(ERROR, REPEATED, remedy="correct the label that is wrong"),
+    "CONFLICT": Check(ERROR, REPEATED, remedies=("correct the label that is wrong",)),
     "DUPLICATE": Check(WARNING, REPEATED),
     "NEAR_LEAK": Check(
         WARNING,
         ALIKE,
-        remedy="--split-by near keeps similar images in one split if rows name none; if texts are "
-        "similar, delete one",
+        remedies=(
+            "--split-by near keeps similar images in one split if rows name none",
+            "give similar ones the same split, or delete one",
+        ),
     ),
     "NEAR_DUPLICATE": Check(WARNING, ALIKE),
     # images; `python -m benchmarks.lint_precision` has a table for the first four thresholds
@@ -97,7 +102,7 @@ CHECKS: Mapping[str, Check] = {
     "CONSTANT": Check(WARNING, ODD_COLUMNS),
     "MIXED_TYPES": Check(WARNING, ODD_COLUMNS, 90),
     "GIVE_AWAY": Check(
-        WARNING, ODD_COLUMNS, 99, "remove the column if it is not known when a model predicts"
+        WARNING, ODD_COLUMNS, 99, ("remove the column if it is not known when a model predicts",)
     ),
     "OUTLIER": Check(WARNING, ODD_COLUMNS, 10),
     "SKEW": Check(WARNING, ODD_COLUMNS, 0.1),
@@ -108,7 +113,7 @@ CHECKS: Mapping[str, Check] = {
     "BYTE_ORDER_MARK": Check(WARNING),
     "SKIPPED": Check(WARNING),
     "SEVERAL_SPLITS": Check(
-        WARNING, remedy="write the same split into all rows of the image or text"
+        WARNING, remedies=("write the same split into all rows of the image or text",)
     ),
     # classes and splits
     "NOT_TRAINED": Check(WARNING),

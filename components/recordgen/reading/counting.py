@@ -13,11 +13,11 @@ from contextlib import suppress
 
 from recordgen import storage
 from recordgen.errors import StorageError
-from recordgen.records.tfrecord import count_frames, read_records
+from recordgen.records.tfrecord import count_frames, is_gzip, read_records
 
 
 def count_records(path: str) -> int:
-    """Return the number of records in a TFRecord file, ``.gz`` or not.
+    """Return the number of records in a TFRecord file, compressed or not.
 
     For a local file that is not compressed, only the frames are read, not the records.
 
@@ -33,7 +33,7 @@ def count_records(path: str) -> int:
 
 def is_cheap(path: str) -> bool:
     """Return whether a file's records can be counted without reading all of it."""
-    return storage.is_local(path) and not path.endswith(".gz")
+    return storage.is_local(path) and not is_gzip(path)
 
 
 def remembered(paths: Sequence[str], what: str, count: Callable[[], int]) -> int:

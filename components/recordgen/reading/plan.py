@@ -73,6 +73,7 @@ class ReadPlan:
         is_checked: whether Recordgen wrote the records and decoded every payload, so that no record
             can fail.
         counts: records by file; None if not counted.
+        packed: the files that are compressed although their names do not end with ``.gz``.
         parts: if the decoded images of only some examples are kept: the plan of these examples, and
             the plan of the others, in the order of the shards.
     """
@@ -90,6 +91,7 @@ class ReadPlan:
     classes: ClassPlan | None
     is_checked: bool
     counts: Mapping[str, int | None] = field(default_factory=dict)
+    packed: tuple[str, ...] = ()
     parts: tuple[ReadPlan, ...] = ()
 
     def __str__(self) -> str:
@@ -213,6 +215,7 @@ def _plan(
         classes=classes,
         is_checked=is_checked and shards.dataset is not None,
         counts={file.path: file.examples for file in mine},
+        packed=tuple(file.path for file in mine if file.is_gzip),
     )
     if others is None:
         return plan

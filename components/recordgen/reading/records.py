@@ -76,7 +76,7 @@ def read_records(
         # Shuffle files before interleaving: the buffer mixes only records that are read together.
         seed = _COMMON_SEED if takes_turns and options.seed is None else options.seed
         files = shuffled(files, len(plan.files), seed)
-    read_piece = partial(_read_piece, skipping, plan.read_buffer)
+    read_piece = partial(_read_piece, skipping, partial(_read_file, plan))
     if plan.cycle_length == 1:
         records = files.flat_map(read_piece)
     else:
@@ -295,7 +295,7 @@ def _slices(plan: ReadPlan) -> tuple[Any, ...]:
 @as_written
 def _read_piece(
     skipping: Skipping | None,
-    read_buffer: int,
+    read: Callable[[tf.Tensor], tf.data.Dataset],
     path: tf.Tensor,
     start: tf.Tensor | None = None,
     count: tf.Tensor | None = None,
@@ -305,15 +305,16 @@ def _read_piece(
     With ``start`` and ``count`` (int64 []) only the records of a
     :class:`recordgen.reading.shares.Piece`, whose count includes damaged records.
     """
-    read = partial(_read_file, read_buffer)
     records = read(path) if skipping is None else skipping.readable(read, path)
     return records if start is None else records.skip(start).take(count)
 
 
-def _read_file(read_buffer: int, path: tf.Tensor) -> tf.data.Dataset:
+def _read_file(plan: ReadPlan, path: tf.Tensor) -> tf.data.Dataset:
     is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
+    if plan.packed:
+        is_gzip |= tf.reduce_any(path == tf.constant(plan.packed))
     compression = tf.where(is_gzip, "GZIP", "")
-    return tf.data.TFRecordDataset(path, compression, read_buffer)
+    return tf.data.TFRecordDataset(path, compression, plan.read_buffer)
 
 
 def _check_schemes(files: tuple[str, ...]) -> None:

@@ -25,6 +25,7 @@ from recordgen.errors import DataError, RecordError, SourceError, SplitNotFoundE
 from recordgen.features import WEBP
 from recordgen.quoting import listed
 from recordgen.reading.counting import count_records, is_cheap
+from recordgen.records.tfrecord import is_gzip
 
 _MAGIC = frozenset("*?[")
 
@@ -38,6 +39,7 @@ class ShardFile:
         examples: the number of records; None if not counted.
         bytes: its size; None if unknown.
         label: the label that all examples share, "" if they have none; None if mixed or unknown.
+        is_gzip: whether it is compressed although its name does not end with ``.gz``.
         damage: the error message if the file is known to be damaged; else empty.
     """
 
@@ -45,6 +47,7 @@ class ShardFile:
     examples: int | None = None
     bytes: int | None = None
     label: str | None = None
+    is_gzip: bool = False
     damage: str = ""
 
 
@@ -216,7 +219,21 @@ def _named(patterns: list[str]) -> ShardSet:
             f"{listed([root for root, _ in found], str)} number their labels differently, and the "
             f"files are not one whole split of each; name whole splits, or convert them together"
         )
-    return ShardSet(tuple(_counted(ShardFile(file)) for file in files))
+    packed = _packed(files)
+    found_files = (ShardFile(file, is_gzip=file in packed) for file in files)
+    return ShardSet(tuple(map(_counted, found_files)))
+
+
+def _packed(files: Sequence[str]) -> frozenset[str]:
+    """Return the files that are compressed although their names do not say so.
+
+    Each local file is opened, but only the first in an object store, where that takes a request.
+    """
+    unnamed = [file for file in files if not file.endswith(".gz")]
+    local = [file for file in unnamed if storage.is_local(file)]
+    remote = [file for file in unnamed if not storage.is_local(file)]
+    packed = [file for file in local if is_gzip(file)]
+    return frozenset([*packed, *(remote if remote and is_gzip(remote[0]) else [])])
 
 
 def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:

@@ -34,7 +34,7 @@ from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 from recordgen.reading.tuning import AUTO
-from recordgen.tables.columns import Column, Table
+from recordgen.tables.columns import Column, Table, is_mask
 from recordgen.tables.schema import Schema
 from recordgen.tasks import ImageClassification
 
@@ -125,6 +125,8 @@ def stored_table(shards: ShardSet) -> Table:
 
 def plan_images(shards: ShardSet, options: ReadOptions) -> ReadPlan:
     """Plan how a table of one column of images and one of labels is read, as labelled images."""
+    if shards.dataset is not None and shards.dataset.options.get("schema"):
+        _check_masks([name for name in [stored_table(shards).only_image] if name is not None])
     return plan_reading(_as_images(shards), options)
 
 
@@ -152,8 +154,10 @@ def plan_table(shards: ShardSet, options: TableOptions) -> ReadPlan:
     for name in () if table.images else _IMAGE_OPTIONS:
         if name in given:
             raise UsageError(f"{name} does not apply to these examples ({task}); remove it")
-    if not set(table.images).isdisjoint(_wanted(table, options)):
+    images = [name for name in _wanted(table, options) if name in table.images]
+    if images:
         check_formats(shards)
+    _check_masks(images)
     if not table.has_labels:
         for name in _LABEL_OPTIONS:
             if name in given and not (name == "label_mode" and options.label_mode is None):
@@ -172,6 +176,16 @@ def plan_table(shards: ShardSet, options: TableOptions) -> ReadPlan:
         return plan
     # Inferred targets are stored as in the row, without a number.
     return replace(plan, classes=replace(plan.classes, numbers=None, by_text=True))
+
+
+def _check_masks(images: Sequence[str]) -> None:
+    """Check that no column of images has the name of masks. Raises: UsageError."""
+    if masks := [name for name in images if is_mask(name)]:
+        raise UsageError(
+            f"column {masks[0]!r} has the name of a mask, whose pixels are classes: resizing would "
+            f"mix them, and scaling divide them by 255; read its bytes with recordgen.read, leave "
+            f"it out with columns=[…], or convert it under another name if it is a picture"
+        )
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
 _HEAD_BYTES = _LENGTH.size + _CRC.size
 
+_GZIP_SUFFIX, _GZIP_MAGIC = ".gz", b"\x1f\x8b\x08"
+
 #: Bytes of a record in a file in addition to its own: a head of 12 bytes, a checksum of 4.
 FRAME_BYTES = _HEAD_BYTES + _CRC.size
 
@@ -195,7 +197,7 @@ def count_frames(path: str) -> int:
 
 
 def read_records(path: str) -> Iterator[bytes]:
-    """Yield the records of one TFRecord file, ``.gz`` or not, and verify every checksum.
+    """Yield the records of one TFRecord file, compressed or not, and verify every checksum.
 
     Raises:
         RecordError: the file is truncated or damaged; the message has the offset.
@@ -213,7 +215,7 @@ def read_around(path: str) -> Iterator[bytes | RecordError]:
     Raises:
         FileNotFoundError: there is no such file.
     """
-    if path.endswith(".gz"):
+    if is_gzip(path):
         try:
             yield from read_records(path)
         except RecordError as exc:
@@ -231,6 +233,26 @@ def read_around(path: str) -> Iterator[bytes | RecordError]:
             else:
                 yield record
                 offset += FRAME_BYTES + len(record)
+
+
+def is_gzip(path: str) -> bool:
+    """Return whether a TFRecord file is compressed: by its name, or by its first bytes.
+
+    Raises: FileNotFoundError, StorageError.
+    """
+    if path.endswith(_GZIP_SUFFIX):
+        return True
+    with storage.open_read(path) as file:
+        return _holds_gzip(file, path)
+
+
+def _holds_gzip(file: IO[bytes], path: str) -> bool:
+    if path.endswith(_GZIP_SUFFIX):
+        return True
+    head = file.read(_HEAD_BYTES)
+    file.seek(0)
+    # A record of about 560 kB may begin with gzip's bytes, but not with the checksum after them.
+    return head.startswith(_GZIP_MAGIC) and not _is_head(head)
 
 
 def _next_record(file: IO[bytes], head: bytes, offset: int) -> int | None:
@@ -269,7 +291,7 @@ def read_chosen(path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]
 def _numbered(path: str, wanted: deque[int] | None) -> Iterator[tuple[int, bytes]]:
     """Yield the wanted records with their indexes; all records if None."""
     with storage.open_read(path) as raw:
-        file = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
+        file = gzip.GzipFile(fileobj=raw) if _holds_gzip(raw, path) else raw
         index = offset = 0
         try:
             while (wanted is None or wanted) and (head := file.read(_HEAD_BYTES)):

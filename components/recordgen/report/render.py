@@ -94,7 +94,7 @@ def render_dataset(
         dataset,
         rejects[:REJECTS_SHOWN],
         examples=records.examples,
-        groups=groups_of(findings, dataset.lint, places, records.at),
+        groups=groups_of(findings, dataset, places, records.at),
         contents=contents_of(dataset, facts, records.sample),
     )
 

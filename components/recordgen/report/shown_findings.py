@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.lint.codes import CHECKS
+from recordgen.dataset.manifest import Dataset
 from recordgen.lint.findings import LintFinding
 from recordgen.report.exhibits import Exhibit, Label
 from recordgen.report.shown_records import Place
+from recordgen.tasks.suiting import remedies_of
 
 # Limits of the records read for findings, and of the bytes of their pictures on the page.
 _RECORDS_SHOWN = 240
@@ -123,7 +124,7 @@ def _lines_by_turns(findings: Sequence[LintFinding]) -> Iterator[Line]:
 
 def groups_of(
     findings: Iterable[LintFinding],
-    counts: Mapping[str, int],
+    dataset: Dataset,
     places: Mapping[Line, Place],
     at: Mapping[Place, Exhibit],
 ) -> Sequence[CodeGroup]:
@@ -131,7 +132,7 @@ def groups_of(
 
     Args:
         findings: grouped by code.
-        counts: number of all findings by code.
+        dataset: their dataset.
         places: places of the records by line.
         at: the records to show, by place.
     """
@@ -159,7 +160,7 @@ def groups_of(
     groups = []
     for code, items in groupby(findings, attrgetter("code")):
         found = [shown(item) for item in items]
-        remedy = CHECKS[code].remedy if code in CHECKS else ""
-        level, count = found[0].finding.level, counts.get(code, len(found))
+        remedy = remedies_of(code, dataset)
+        level, count = found[0].finding.level, dataset.lint.get(code, len(found))
         groups.append(CodeGroup(code, level, count, remedy, found))
     return groups

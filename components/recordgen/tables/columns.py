@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
@@ -30,6 +31,11 @@ IMAGE_PARTS: Mapping[str, FeatureSpec] = {
 }
 
 Prediction = Literal["classification", "regression"]
+
+# Words in the names of masks: ``mask``, ``road_mask``, ``segmentationUri``, ``label_map``.
+_MASK = re.compile(
+    r"(?<![a-z])(masks?|seg|segmentations?|seg_?maps?|label_?maps?|trimaps?)(?![a-z])"
+)
 
 # The inferred types, by the dtype of their feature.
 _INFERRED = {"int64": IntegerInput, "float32": FloatInput, "bytes": StringInput}
@@ -56,6 +62,12 @@ class Column:
     def dtype(self) -> str:
         """The dtype of its feature; empty if it has no feature."""
         return self.type.dtype
+
+
+def is_mask(name: str) -> bool:
+    """Return whether a column of images has the name of masks, whose pixels are classes."""
+    words = re.sub("([a-z0-9])([A-Z])", r"\1_\2", name).lower()
+    return _MASK.search(words) is not None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import registry
 from recordgen.errors import UsageError
-from recordgen.lint.codes import ODD_IMAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,10 +52,5 @@ def task_for(options: ConvertOptions) -> Task:
     """
     if options.task == "auto":
         raise UsageError("the task is not decided: detect it from the import files first")
-    task = TASKS[options.task].of(options)
-    if options.finds_alike and ODD_IMAGES not in task.checks:
-        raise UsageError(
-            f"split_by=near compares images, and a {task.noun} of {task.name} has none; use "
-            f"split_by=content. Image tasks, and schemas with one image column, support it"
-        )
-    return task
+    registry.imported("recordgen.tasks.suiting:check_suits")(options)
+    return TASKS[options.task].of(options)

@@ -83,16 +83,6 @@ class Declared(TableTask):
                 f'schema={{"photo": "image", "age": "int"}}'
             )
         schema = Schema.from_json(options.schema)
-        if options.splits_by_content and schema.table.only_image is None:
-            raise UsageError(
-                f"split_by={options.split_by} needs one image per row, and the schema has "
-                f"{len(schema.table.images)} columns of images; use split_by=uri"
-            )
-        if options.finds_copies and schema.table.only_image is None:
-            raise UsageError(
-                f"duplicates={options.duplicates} needs one image per row, and the schema has "
-                f"{len(schema.table.images)} columns of images; use duplicates=keep"
-            )
         for name, given, other in (
             ("shard_by=label", options.shard_by == "label", "use shard_by=hash"),
             ("stratify=label", options.stratify == "label", "omit it"),

@@ -96,11 +96,6 @@ class Tabular(TableTask):
             raise UsageError(
                 "stratify=label needs a target_column of classes; name one, or omit stratify"
             )
-        if options.finds_copies:
-            raise UsageError(
-                f"duplicates={options.duplicates} compares files, and rows of a table name none; "
-                f"use duplicates=keep"
-            )
         return cls(table)
 
     def is_stored(self, uri: str) -> bool:

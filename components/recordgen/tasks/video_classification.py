@@ -125,16 +125,6 @@ class VideoClassification(Task):
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
-        if options.splits_by_content:
-            raise UsageError(
-                f"split_by={options.split_by} reads payloads, and {cls.name} does not open videos; "
-                f"use split_by=uri, which keeps all segments of a video in one split"
-            )
-        if options.finds_copies:
-            raise UsageError(
-                f"duplicates={options.duplicates} reads payloads, and {cls.name} does not open "
-                f"videos; use duplicates=keep"
-            )
         if options.stratify == "label":
             raise UsageError(
                 "stratify=label would put segments of one video, which have several labels, into "

@@ -1,0 +1,146 @@
+"""Options that cannot act in a task are refused, and no message names one as a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordgen
+from recordgen.errors import DataError, UsageError
+from recordgen.lint.codes import CHECKS
+from recordgen.options import OPTIONS, ConvertOptions, make_options
+from recordgen.registry import OWN
+from recordgen.tables.columns import Column, Table
+from recordgen.tasks import task_for
+from recordgen.tasks.suiting import SUITS, options_in, remedies_of
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+pytestmark = pytest.mark.once
+
+# A value of each option other than its default.
+VALUES: dict[str, Any] = {
+    **{"split_by=content": "content", "split_by=near": "near", "duplicates": "drop"},
+    **{"check": "header", "max_side": 8, "short_side": 8, "size": "8x8", "resize": "fit"},
+    **{"encode": "jpeg", "quality": 50, "pixels": "raw", "bad_boxes": "drop"},
+    "box_orientation": "upright",
+}
+NEEDS: dict[str, dict[str, Any]] = {"resize": {"size": "8x8"}, "quality": {"encode": "jpeg"}}
+
+
+def options_of(task: str, **more: Any) -> ConvertOptions:
+    """Return options with all that the task itself needs."""
+    table = Table((Column.of("a", "bytes"), Column.of("y", "bytes")))
+    own = {"declared": {"schema": '{"note": "text", "age": "int"}'}}
+    own["tabular"] = {"table": table.to_json()}
+    return replace(make_options(more), task=task, **own.get(task, {}))
+
+
+@pytest.mark.parametrize("task", OWN)
+@pytest.mark.parametrize("key", SUITS)
+def test_each_option_acts_or_is_refused(key: str, task: str) -> None:
+    """The table decides for every task; without the option, each task can be made."""
+    name = key.partition("=")[0]
+    options = options_of(task, **{name: VALUES[key]}, **NEEDS.get(key, {}))
+    assert VALUES[key] != OPTIONS[name].default
+    if task in SUITS[key].tasks - {"declared"}:
+        assert task_for(options).name == task
+    else:  # these rows have no image
+        with pytest.raises(UsageError, match=rf"does not act in the task {task}; omit it"):
+            task_for(options)
+    assert task_for(options_of(task)).name == task
+
+
+def test_columns_of_images_decide_about_declared_tables() -> None:
+    one, two = '{"photo": "image"}', '{"day": "image", "night": "image"}'
+    for schema, refused in ((one, {"bad_boxes"}), (two, {"bad_boxes", "split_by", "duplicates"})):
+        for key, value in VALUES.items():
+            name = key.partition("=")[0]
+            given = {name: value, **NEEDS.get(key, {}), "schema": schema}
+            if name in refused or name == "box_orientation":
+                with pytest.raises(UsageError, match="does not act"):
+                    task_for(make_options(given))
+            else:
+                assert task_for(make_options(given)).name == "declared"
+
+
+@pytest.mark.parametrize("option", ["duplicates=drop", "duplicates=fail"])
+def test_texts_in_rows_are_no_files(option: str, tmp_path: Path) -> None:
+    """Rows with texts of their own have no copies; the texts of files have some."""
+    name, value = option.split("=")
+    rows = [f"Good and cheap {n % 4}.,{'ab'[n % 2]}\n" for n in range(8)]
+    (tmp_path / "a.csv").write_text("".join(rows))
+    options: dict[str, Any] = {"task": "text_classification", name: value}
+    with pytest.raises(UsageError, match="no row names one"):
+        recordgen.check(tmp_path / "a.csv", **options)
+    for n, row in enumerate(rows):
+        (tmp_path / f"{n}.txt").write_text(row)
+    (tmp_path / "b.csv").write_text("".join(f"{tmp_path}/{n}.txt,a\n" for n in range(8)))
+    if value == "drop":
+        assert recordgen.check(tmp_path / "b.csv", **options).dataset.examples == 4
+    else:
+        with pytest.raises(DataError):
+            recordgen.check(tmp_path / "b.csv", **options)
+
+
+# --- remedies -----------------------------------------------------------------------------------
+
+
+def sources(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> dict[str, dict[str, Any]]:
+    """Return arguments of ``check`` for a small source of each kind of task."""
+    images = [str(path) for path in make_images(6)]
+    boxes = [f"{path},cat,0.1,0.1,,,0.5,0.5,," for path in images]
+    texts = [f"Good and cheap {n}.,{'ab'[n % 2]}" for n in range(6)]
+    (tmp_path / "table.csv").write_text(
+        "a,y\n" + "".join(f"n{n},{'ab'[n % 2]}\n" for n in range(6))
+    )
+    schema = {"photo": "image", "kind": "label"}
+    labelled = [f"{path},{'ab'[n % 2]}" for n, path in enumerate(images)]
+    return {
+        "image_classification": {"source": make_csv(labelled), "task": "image_classification"},
+        "object_detection": {"source": make_csv(boxes, "b.csv"), "task": "object_detection"},
+        "text_classification": {"source": make_csv(texts, "t.csv"), "task": "text_classification"},
+        "tabular": {"source": tmp_path / "table.csv", "task": "tabular", "target_column": "y"},
+        "declared": {"source": make_csv(["photo,kind", *labelled], "d.csv"), "schema": schema},
+        "no image": {"source": tmp_path / "table.csv", "schema": {"a": "text", "y": "label"}},
+    }
+
+
+def test_each_remedy_can_be_tried(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Options in the remedies for a task's findings run for this task."""
+    tried: dict[str, set[str]] = {}
+    for kind, given in sources(make_images, make_csv, tmp_path).items():
+        dataset = recordgen.check(**given).dataset
+        for code in CHECKS:
+            for name, value in options_in(remedies_of(code, dataset)):
+                recordgen.check(**given, **{name: value})
+                tried.setdefault(f"{name}={value}", set()).add(kind)
+    images = {"image_classification", "object_detection", "declared"}
+    assert tried == {
+        "split_by=content": images | {"text_classification"},
+        "split_by=near": images,
+    }
+
+
+def test_options_in_messages_about_splits_can_be_tried(tmp_path: Path) -> None:
+    """``eval_from=train:10`` and ``split_fractions=100`` settle the findings that name them."""
+    lines = [f"{'TEST' if n % 3 else ''},n{n},{'ab'[n % 2]}" for n in range(40)]
+    (tmp_path / "a.csv").write_text("split,a,y\n" + "\n".join(lines))
+    given: dict[str, Any] = {"task": "tabular", "target_column": "y"}
+
+    def codes(**more: Any) -> set[str]:
+        result = recordgen.check(tmp_path / "a.csv", **given, **more)
+        return set(result.lint.counts) & {"NO_EVAL", "MIXED_SPLITS"}
+
+    assert codes(split_fractions="1,0,1") == {"NO_EVAL", "MIXED_SPLITS"}
+    assert codes(split_fractions="100") == {"NO_EVAL"}
+    assert codes(split_fractions="100", eval_from="train:50") == set()
