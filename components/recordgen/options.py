@@ -44,7 +44,7 @@ _SIZES = ("short_side", "max_side", "size")
 _CHANGES = (*_SIZES, "resize", "encode", "quality", "pixels")
 
 # Recorded only if they differ from their default: older datasets do not have them.
-_LATER = frozenset({"url_secrets", "vocabulary", *_CHANGES} - {"max_side"})
+_LATER = frozenset({"url_secrets", "vocabulary", "offsets", *_CHANGES} - {"max_side"})
 
 #: An empty list, for callers that cannot omit an option.
 NO_NAMES = "none"
@@ -312,6 +312,14 @@ class ConvertOptions:
         "whether boxes refer to the image as `stored` in its file, and are rotated with it by its "
         "Exif orientation, or to the `upright` image that people see",
         choices=("stored", "upright"),
+    )
+    offsets: str = option(
+        AUTO,
+        "unit of the offsets of entities: `codepoints` (characters, as Python counts), `utf16` "
+        "(JavaScript, Java) or `bytes` of UTF-8; `auto`: characters, unless the spans show another "
+        "unit, which ends the run",
+        choices=(AUTO, "codepoints", "utf16", "bytes"),
+        heading="entities",
     )
     split_column: str = option(
         "",
@@ -708,6 +716,7 @@ class OptionValues(TypedDict, total=False):
     pixels: str
     bad_boxes: str
     box_orientation: str
+    offsets: str
     split_column: str
     target_column: str
     weight_column: str

@@ -107,6 +107,7 @@ MAY_DIFFER = {
     "input_format": "jsonl",
     "header": "yes",
     "bad_boxes": "drop",
+    "offsets": "utf16",
     "max_reject_fraction": 0.5,
     "allow_scheme": ("https",),
     "allow_root": ("/",),

@@ -163,7 +163,7 @@ def _read_rejects(path: str) -> tuple[Reject, ...]:
 
 # These options decide which rows become examples, or when a run fails, but do not change examples.
 _MAY_DIFFER = frozenset(
-    {"input_format", "header", "columns", "bad_boxes", "max_reject_fraction"}
+    {"input_format", "header", "columns", "bad_boxes", "offsets", "max_reject_fraction"}
     | {"allow_scheme", "allow_root", "duplicates", "stratify", "url_secrets"}
 )
 

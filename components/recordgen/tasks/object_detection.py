@@ -43,6 +43,7 @@ from recordgen.tasks.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
 from recordgen.tasks.box_views import Extent, may_be_stored
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
+from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.task import (
     Merged,
     RowContent,
@@ -227,6 +228,7 @@ class ObjectDetection(ImageTask):
         boxes = []
         for item in found:
             label = display_name(item, f"each of {name}")
+            check_spelling(item, ("displayName", *_KEYS), "a box")
             boxes.append(Box(label, *(_number(item.get(key), key) for key in _KEYS)))
         return _encode(self._usable(boxes, adjusted))
 
