@@ -43,6 +43,7 @@ OTHER_VALUES: dict[str, Any] = {
     "pixels": "mixed",
     "bad_boxes": "drop",
     "box_orientation": "upright",
+    "offsets": "utf16",
     "split_column": "split",
     "target_column": "price",
     "weight_column": "weight",

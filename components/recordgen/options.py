@@ -45,7 +45,9 @@ _SIZES = ("short_side", "max_side", "size")
 _CHANGES = (*_SIZES, "resize", "encode", "quality", "pixels")
 
 # Recorded only if they differ from their default: older datasets do not have them.
-_LATER = frozenset({"url_secrets", "vocabulary", "split_from_name", *_CHANGES} - {"max_side"})
+_LATER = frozenset(
+    {"url_secrets", "vocabulary", "split_from_name", "offsets", *_CHANGES} - {"max_side"}
+)
 
 #: An empty list, for callers that cannot omit an option.
 NO_NAMES = "none"
@@ -319,6 +321,14 @@ class ConvertOptions:
         "whether boxes refer to the image as `stored` in its file, and are rotated with it by its "
         "Exif orientation, or to the `upright` image that people see",
         choices=("stored", "upright"),
+    )
+    offsets: str = option(
+        AUTO,
+        "unit of the offsets of entities: `codepoints` (characters, as Python counts), `utf16` "
+        "(JavaScript, Java) or `bytes` of UTF-8; `auto`: characters, unless the spans show another "
+        "unit, which ends the run",
+        choices=(AUTO, "codepoints", "utf16", "bytes"),
+        heading="entities",
     )
     split_column: str = option(
         "",
@@ -717,6 +727,7 @@ class OptionValues(TypedDict, total=False):
     pixels: str
     bad_boxes: str
     box_orientation: str
+    offsets: str
     split_column: str
     target_column: str
     weight_column: str

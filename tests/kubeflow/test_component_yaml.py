@@ -40,8 +40,8 @@ ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "component.yaml"
 FILES = {name: ROOT / f"steps/{name}.yaml" for name in STEPS}
 
-# Contradict split_by=content, labels=text or size, so other runs set them.
-ALONE = ("group_by", "stratify", "vocabulary", "max_side", "short_side")
+# Contradict split_by=content, labels=text, size or the task, so other runs set them.
+ALONE = ("group_by", "stratify", "vocabulary", "max_side", "short_side", "offsets")
 OF_BOXES = ("bad_boxes", "box_orientation")
 OF_TABLES = (
     "columns",

@@ -31,6 +31,10 @@ class Noun:
         """Return an annotation as messages show it."""
         return annotation
 
+    def nearly_agree(self, one: str, other: str) -> bool:
+        """Return whether different annotations of one payload mean the same."""
+        return False
+
 
 def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.Facts:
     """Return facts about examples, given split, content and annotation of each."""

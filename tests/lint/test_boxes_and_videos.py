@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import recordgen
 from recordgen import storage
@@ -82,6 +83,40 @@ def test_counts_of_boxes(boxes: Path) -> None:
             "all 6 boxes of 'cat' have the size of this one, 0.05×0.1 of the image",
         ),
     ]
+
+
+# the boxes of a copy, given the boxes of the other; whether they contradict
+COPIES = [
+    ([".1,.1,,,.5,.5", ".6,.6,,,.8,.8"], [".6,.6,,,.8,.8", ".101,.1,,,.5,.499"], False),
+    ([".1,.1,,,.5,.5"], [".1,.1,,,.5,.52"], False),  # intersection over union: 0.95
+    ([".1,.1,,,.11,.11"], [".104,.1,,,.114,.11"], False),  # a small box, moved by a pixel
+    ([".1,.1,,,.5,.5"], [".15,.1,,,.55,.5"], True),
+    ([".1,.1,,,.5,.5"], [".1,.1,,,.5,.5", ".6,.6,,,.8,.8"], True),
+    ([".1,.1,,,.5,.5", ".1,.1,,,.501,.5"], [".1,.1,,,.5,.5", ".6,.6,,,.8,.8"], True),
+]
+
+
+@pytest.mark.parametrize(("boxes", "others", "is_conflict"), COPIES)
+def test_boxes_that_nearly_coincide_do_not_conflict(
+    boxes: list[str], others: list[str], is_conflict: bool, tmp_path: Path
+) -> None:
+    """Two people never draw the same box to the last digit; another box is a contradiction."""
+    rows = [("a", boxes), ("b", others)]
+    for name, _ in rows:
+        Image.new("RGB", (32, 32), (9, 90, 9)).save(tmp_path / f"{name}.png")
+    lines = [f"TRAIN,{name}.png,cat,{box},,\n" for name, found in rows for box in found]
+    (tmp_path / "a.csv").write_text("".join(lines))
+    found = about_rows(tmp_path / "a.csv", select="CONFLICT")
+    assert [code for code, *_ in found] == ["CONFLICT"] * is_conflict
+
+
+def test_another_label_conflicts(tmp_path: Path) -> None:
+    """The same box with another label is a contradiction."""
+    for name in ("a", "b"):
+        Image.new("RGB", (32, 32), (9, 90, 9)).save(tmp_path / f"{name}.png")
+    lines = "TRAIN,a.png,cat,.1,.1,,,.5,.5,,\nTRAIN,b.png,dog,.1,.1,,,.5,.5,,\n"
+    (tmp_path / "a.csv").write_text(lines)
+    assert len(about_rows(tmp_path / "a.csv", select="CONFLICT")) == 1
 
 
 def test_segments(tmp_path: Path) -> None:

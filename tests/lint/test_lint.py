@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen.cli import main
+from recordgen.console.summaries import check_summary
 from recordgen.dataset.manifest import Split
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import LintError, UsageError
@@ -348,3 +349,15 @@ def test_repeated_payloads_against_pairs(rows: Sequence[tuple[str, int, bool]]) 
         if any(other[:2] == (split, content) for other in said[:number]):
             duplicates.add(number)
     assert found == {"LEAK": leaks, "CONFLICT": set(), "DUPLICATE": duplicates}
+
+
+def test_the_remedy_of_drift_helps(tmp_path: Path) -> None:
+    """Rows without a split have uneven shares by chance; the remedy that is shown evens them."""
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n" + "".join(f"words {n},{'ab'[n % 2]}\n" for n in range(20)))
+    options = dict(split_fractions="50,50", select="LABEL_DRIFT", seed=4)
+    found = recordgen.check(path, **options)  # type: ignore[arg-type]
+    shown = check_summary(found, limit=5)
+    assert found.dataset.lint == {"LABEL_DRIFT": 1}
+    assert "Remedy     LABEL_DRIFT: --stratify label" in shown
+    assert not recordgen.check(path, stratify="label", **options).dataset.lint  # type: ignore[arg-type]

@@ -106,6 +106,7 @@ MAY_DIFFER = {
     "input_format": "jsonl",
     "header": "yes",
     "split_from_name": "no",
+    "offsets": "utf16",
     "max_reject_fraction": 0.5,
     "allow_scheme": ("https",),
     "allow_root": ("/",),

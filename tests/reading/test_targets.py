@@ -16,7 +16,7 @@ from recordgen import (
     train_dataset,
 )
 from recordgen.errors import DataError, RecordError, UsageError
-from tests.reading.conftest import CLASSES, ids, pet, write_records
+from tests.reading.conftest import CLASSES, example, ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))
 WITH_IDS = dict(**SIZE, extras=["image/source_id"])
@@ -191,7 +191,7 @@ def test_given_weights(pets):
 
 
 def test_several_labels(tmp_path):
-    """If records have several labels, multi_hot returns all and int the first."""
+    """If records have several labels, multi_hot returns all and int the first, but no default."""
     records = [
         pet(n, **{"image/class/label": labels, "image/class/text": [b"x"] * len(labels)})
         for n, labels in enumerate([[2, 0], [1], [3, 3]])
@@ -199,7 +199,16 @@ def test_several_labels(tmp_path):
     source = write_records(tmp_path / "a.rec", records)
     multi = eval_dataset(source, label_mode="multi_hot", **SIZE, vocabulary=["x", "y", "z"])
     assert joined(multi).tolist() == [[1, 0, 0]] * 3
-    assert joined(eval_dataset(source, **SIZE)).tolist() == [2, 1, 3]
+    assert joined(eval_dataset(source, label_mode="int", **SIZE)).tolist() == [2, 1, 3]
+    with pytest.raises(RecordError, match=r"record 0 .*several labels; .* label_mode=multi_hot"):
+        list(eval_dataset(source, **SIZE))
+    assert joined(
+        eval_dataset(write_records(tmp_path / "b.rec", records[1:]), **SIZE)
+    ).tolist() == [*(1, 3)]
+    texts = [{"text": b"a", "class/label": [1, 2], "class/text": [b"x", b"y"]}]
+    source = write_records(tmp_path / "c.rec", map(example, texts))
+    with pytest.raises(RecordError, match="several labels"):
+        list(eval_dataset(source, task="text_classification", batch_size=1))
 
 
 def test_several_texts(tmp_path):

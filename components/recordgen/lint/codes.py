@@ -121,7 +121,15 @@ CHECKS: Mapping[str, Check] = {
     "FEW_EXAMPLES": Check(WARNING, threshold=10),
     "LOST_CLASS": Check(WARNING),
     "IMBALANCE": Check(WARNING, threshold=100),
-    "LABEL_DRIFT": Check(WARNING, threshold=0.2),
+    "LABEL_DRIFT": Check(
+        WARNING,
+        threshold=0.2,
+        remedies=(
+            "--stratify label gives each split its share of each label if rows name no splits and "
+            "have one label",
+            "move rows between the splits, or add examples",
+        ),
+    ),
     "LOOK_ALIKES": Check(WARNING),
     "LABEL_FORM": Check(WARNING),
     "UNLABELLED": Check(WARNING),

@@ -32,6 +32,9 @@ class LintedTask(Protocol):
     def shown(self, annotation: str) -> str:
         """Return an annotation as messages show it."""
 
+    def nearly_agree(self, one: str, other: str) -> bool:
+        """Return whether different annotations of one payload mean the same."""
+
 
 class Groups:
     """Examples in groups of two or more.
@@ -100,6 +103,14 @@ def _conflicts(facts: Facts, task: LintedTask, groups: Groups) -> Hits:
     first = annotated[first_equal(groups.first[annotated])]
     is_other = annotations[annotated] != annotations[first]
     rows, partners = groups.pairs(annotated[is_other], first[is_other])
+    contradict = np.array(
+        [
+            not task.nearly_agree(facts.annotation(row) or "", facts.annotation(other) or "")
+            for row, other in zip(rows, partners, strict=True)
+        ],
+        np.bool_,
+    )
+    rows, partners = rows[contradict], partners[contradict]
 
     def message(at: int) -> str:
         here, there = (task.shown(facts.annotation(row) or "") for row in (rows[at], partners[at]))

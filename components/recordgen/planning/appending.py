@@ -165,7 +165,8 @@ def _read_rejects(path: str) -> tuple[Reject, ...]:
 
 # These options decide which rows become examples, or when a run fails, but do not change examples.
 _MAY_DIFFER = frozenset(
-    {"input_format", "header", "columns", "split_from_name", "bad_boxes", "max_reject_fraction"}
+    {"input_format", "header", "columns", "split_from_name", "bad_boxes"}
+    | {"offsets", "max_reject_fraction"}
     | {"allow_scheme", "allow_root", "duplicates", "stratify", "url_secrets"}
 )
 

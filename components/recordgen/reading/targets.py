@@ -11,6 +11,7 @@ from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.reading.classes import ClassPlan, class_weights
 from recordgen.reading.options import LabelOptions
+from recordgen.reading.tuning import AUTO
 
 # The number of a text that is skipped, and of a text outside the vocabulary.
 _UNWANTED = -1
@@ -121,6 +122,8 @@ class Targets:
             self._weights = class_weights(options.weights, classes)
         self.numbers = ClassNumbers(classes, text=text, label=label)
         self.mode = classes.mode
+        # The counts of our own files are known, and so is whether they have several labels.
+        self._needs_one = options.label_mode == AUTO and classes.counts is None
         self._size = len(classes.names or ())
         self._text_dtype = text_dtype
 
@@ -144,17 +147,29 @@ class Targets:
 
         Returns:
             int64 [batch], float32 [batch, 1] or float32 [batch, classes]. If an example has several
-            labels, this is the first; for ``multi_hot``, all of them.
+            labels, and the user gave ``label_mode``, this is the first; for ``multi_hot``, all.
 
         Raises:
-            tf.errors.InvalidArgumentError: a label is outside the vocabulary, or has no number.
+            tf.errors.InvalidArgumentError: a label is outside the vocabulary, or has no number; or
+                an example has several labels, and the user did not give ``label_mode``.
         """
         parsed = self._with_texts(parsed)
         stored = parsed[self.numbers.chosen_by]
         numbers = tf.SparseTensor(stored.indices, self.numbers.numbers(parsed), stored.dense_shape)
         if self.mode == "multi_hot":
             return self._multi_hot(numbers)
-        return encoded_labels(_first_wanted(numbers), self.mode, self._size)
+        first = _first_wanted(numbers)
+        if self._needs_one:
+            rows, values = numbers.indices[:, 0], numbers.values
+            others = tf.boolean_mask(values, (values >= 0) & (values != tf.gather(first, rows)))
+            message = (
+                "a record has several labels; read all of them with label_mode=multi_hot and "
+                "vocabulary=[…], only the first with label_mode=int, or some with labels=[…]:"
+            )
+            is_one = tf.size(others) == 0
+            with tf.control_dependencies([tf.debugging.Assert(is_one, [message, others])]):
+                first = tf.identity(first)
+        return encoded_labels(first, self.mode, self._size)
 
     def parts(self, label: tf.Tensor, batch_size: int | None) -> list[tf.Tensor]:
         """Return a batch's labels and, if there are any, their weights."""

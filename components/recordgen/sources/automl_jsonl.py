@@ -29,6 +29,7 @@ from recordgen.sources.odd_lines import FIRST_MARK, INNER_MARK, MARK
 from recordgen.sources.row_parser import RowParser
 from recordgen.sources.text_csv import TextParser
 from recordgen.tasks.labelled_text import OLDER_KEY
+from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.task import AnnotationError, Task, bad_annotation, printable
 from recordgen.tasks.text_task import CONTENT_KEY
 
@@ -258,7 +259,10 @@ def _check_split_keys(record: Mapping[str, Any], known: str) -> None:
 
 
 def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
-    """Check that an object has no annotations of another task. Raises: AnnotationError."""
+    """Check that an object has no annotations of another task, and no misspelt keys.
+
+    Raises: AnnotationError.
+    """
     for key, value in record.items():
         is_other = (
             key.endswith(_ANNOTATIONS)
@@ -271,3 +275,7 @@ def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
                 f"{printable(key)} is no annotation of {task.name}, which has {known}; "
                 f"keep the rows of different tasks in separate files"
             )
+    check_spelling(record, (task.uri_key, *task.json_keys, LABELS_KEY, CONTENT_KEY), "the line")
+    if isinstance(labels := record.get(LABELS_KEY), Mapping):
+        names = {key.rpartition("/")[2]: value for key, value in labels.items()}
+        check_spelling(names, (ML_USE_KEY.rpartition("/")[2],), LABELS_KEY)

@@ -43,6 +43,7 @@ from recordgen.sources.heads import (
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.iob import names_sentences
 from recordgen.sources.lines import open_lines
+from recordgen.sources.offset_units import check_offsets
 from recordgen.sources.preview import ROWS_SHOWN, PreviewRow, preview_files
 from recordgen.sources.readers import formats_of
 from recordgen.sources.row_parser import check_twice
@@ -116,6 +117,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         reading = _one_of(_readings(files, heads, options), files, heads, options)
         options, reason = replace(options, task=reading.task), reading.reason
     _check_format(options)
+    check_offsets(heads, options)
     _check_columns(heads, options, is_given=not reason)
     task, is_csv = TASKS[options.task], options.input_format == "csv"
     if is_csv and task.kind in ("image", "text", "video"):

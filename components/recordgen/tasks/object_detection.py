@@ -44,6 +44,7 @@ from recordgen.tasks.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
 from recordgen.tasks.box_views import Extent, may_be_stored
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
+from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.task import (
     Merged,
     RowContent,
@@ -67,6 +68,9 @@ BOXES_DROPPED = "boxes_dropped"
 BOXES_REPEATED = "boxes_repeated"
 BOXES_CUT = "boxes_cut"
 BOXES_OUTSIDE = "boxes_outside"
+
+# Boxes mark the same object from this intersection over union on, or if all corners are this close.
+_SAME_BOX, _SAME_CORNER = 0.9, 0.005
 
 # Coordinates are float32 in records.
 _ROUNDED = 1e-6
@@ -207,6 +211,7 @@ class ObjectDetection(ImageTask):
         boxes = []
         for item in found:
             label = display_name(item, f"each of {name}")
+            check_spelling(item, ("displayName", *_KEYS), "a box")
             boxes.append(Box(label, *(_number(item.get(key), key) for key in _KEYS)))
         return _encode(self._usable(boxes, adjusted))
 
@@ -286,6 +291,16 @@ class ObjectDetection(ImageTask):
         [width], [height] = record[features.IMAGE_WIDTH], record[features.IMAGE_HEIGHT]
         annotation = _encode(decode_boxes(content.annotation), ImageSize(width, height))
         return content._replace(annotation=annotation)
+
+    def nearly_agree(self, one: str, other: str) -> bool:
+        """Return whether each box nearly coincides with one of the other annotation."""
+        left = decode_boxes(other)
+        for box in decode_boxes(one):
+            twin = next((there for there in left if _nearly_coincide(box, there)), None)
+            if twin is None:
+                return False
+            left.remove(twin)
+        return not left
 
     def boxes(self, annotation: str) -> Sequence[Box]:
         """Return the boxes of an annotation."""
@@ -394,6 +409,19 @@ def seen_through(box: Box, view: View) -> Box | None:
     xmin, xmax, ymin, ymax = (min(1.0, max(0.0, value)) for value in (*xs, *ys))
     there = _as_stored(Box(box.label, xmin, ymin, xmax, ymax))
     return there if there.xmin < there.xmax and there.ymin < there.ymax else None
+
+
+def _nearly_coincide(one: Box, other: Box) -> bool:
+    """Return whether two boxes mark the same object, as two people draw it."""
+    if one.label != other.label:
+        return False
+    if all(abs(a - b) <= _SAME_CORNER for a, b in zip(one[1:], other[1:], strict=True)):
+        return True
+    width = min(one.xmax, other.xmax) - max(one.xmin, other.xmin)
+    height = min(one.ymax, other.ymax) - max(one.ymin, other.ymin)
+    shared = max(0.0, width) * max(0.0, height)
+    areas = ((box.xmax - box.xmin) * (box.ymax - box.ymin) for box in (one, other))
+    return shared >= _SAME_BOX * (sum(areas) - shared)
 
 
 def _along(axis: int, box: Box) -> Extent:

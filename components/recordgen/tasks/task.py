@@ -368,6 +368,13 @@ class Task(ABC):
         """Return an annotation as messages show it."""
         return f"{annotation:.80}"
 
+    def nearly_agree(self, one: str, other: str) -> bool:
+        """Return whether different annotations of one payload mean the same.
+
+        Then the checks do not report a contradiction.
+        """
+        return False
+
     def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None] | None:
         """Return the rows' annotations without the payloads that they contain.
 

@@ -1,32 +1,36 @@
 """Entities in texts: any number of labelled spans that do not overlap.
 
-Vertex AI "Prepare text training data for entity extraction"; offsets count characters, and the end
-is exclusive::
+Vertex AI "Prepare text training data for entity extraction"; offsets count characters (or the units
+that ``--offsets`` names, :mod:`recordgen.tasks.offsets`), and the end is exclusive::
 
     {"textContent": "Anna flew to New York.", "textSegmentAnnotations":
      [{"startOffset": 13, "endOffset": 21, "displayName": "city"}]}
 
 becomes ``entity/start: [13]``, ``entity/end: [21]``, ``entity/class/text: [b"city"]`` and, token by
 token, ``tags/text: [b"O", b"O", b"O", b"B-city", b"I-city", b"O"]``. The annotation holds the
-spans as ``[start, end, label]``, and a flag if the source gave tokens, which blanks separate.
+spans as ``[start, end, label]``, a flag if the source gave tokens, which blanks separate, and the
+unit of the offsets if it is not the character, because the text is in a file.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError
-from recordgen.options import ConvertOptions
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.records.example import serialize_example
 from recordgen.rejects import RejectCode
 from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments, is_content_uri
 from recordgen.tasks.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
+from recordgen.tasks.offsets import CODEPOINTS, in_codepoints
+from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.tags import (
     Span,
     TagError,
@@ -43,10 +47,12 @@ from recordgen.tasks.task import (
     BuiltExample,
     Merged,
     RowContent,
+    Task,
     add_up,
     bad_annotation,
     display_name,
     either,
+    need_mixed_shards,
     source_ids,
     stored_uri,
 )
@@ -60,13 +66,20 @@ TOKENS_CUT = "spans_within_words"
 TAGS_FILE = "tags.txt"
 
 _SPANS_KEY = "textSegmentAnnotations"
+_SPAN_KEYS = ("startOffset", "endOffset", "displayName")
+_OLDER_SPAN_KEYS = (("start_offset", "startOffset"), ("end_offset", "endOffset"))
 
 # Keys of ``said`` in an annotation.
-_SPANS, _BLANKS = "spans", "blanks"
+_SPANS, _BLANKS, _UNIT = "spans", "blanks", "offsets"
 
 
+@dataclass(frozen=True)
 class TextEntities(TextTask):
-    """Entity extraction."""
+    """Entity extraction.
+
+    Attributes:
+        offsets: unit of the offsets in import files.
+    """
 
     name = "text_entities"
     kind = "entities"
@@ -85,16 +98,25 @@ class TextEntities(TextTask):
     sample = "pipelines.samples.travels:TRAVELS"
     page = "docs/tasks/text_entities.md"
 
+    offsets: str = CODEPOINTS
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> Task:
+        need_mixed_shards(cls.name, options)
+        return cls(CODEPOINTS if options.offsets == AUTO else options.offsets)
+
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         raise bad_annotation(f"{self.name} needs lines such as {self.expected}")
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
-        spans = sorted(set(_spans_in(record)))
-        row = row_of(record, _encode(spans))
+        spans = sorted(set(spans_in(record)))
+        row = row_of(record, _encode(spans, unit=self.offsets))
         text = TextContent.decode(row.annotation).text
         if text is not None and spans:
             tokens = tokenize(text)
             try:
+                spans = in_codepoints(text, spans, self.offsets)
+                row = row._replace(annotation=TextContent(text, _encode(spans)).encode())
                 _check(text, tokens, spans)
             except TagError as exc:
                 raise bad_annotation(str(exc)) from exc
@@ -110,7 +132,7 @@ class TextEntities(TextTask):
         found, duplicates = add_up(annotations, _spans)
         spans = sorted(found)
         text, said = TextContent.decode(annotations[0])
-        has_blanks = _has_blanks(said)
+        has_blanks, unit = _has_blanks(said), _unit(said)
         try:
             if text is None:
                 _check_apart(spans)
@@ -120,9 +142,11 @@ class TextEntities(TextTask):
             raise AnnotationError(
                 RejectCode.CONFLICTING_LABELS, f"one text, several readings: {exc}"
             ) from exc
-        return Merged(TextContent(text, _encode(spans, has_blanks)).encode(), duplicates)
+        return Merged(TextContent(text, _encode(spans, has_blanks, unit)).encode(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
+        if _unit(TextContent.decode(annotation).said) != CODEPOINTS:  # the text is in a file
+            return not set(self.labels(annotation)) <= set(self.labels(stored or "{}"))
         return not set(_spans(annotation)) <= set(_spans(stored))
 
     def labels(self, annotation: str) -> Sequence[str]:
@@ -143,6 +167,7 @@ class TextEntities(TextTask):
         tokens = (split_at_blanks if _has_blanks(said) else tokenize)(text)
         spans = _spans(row.annotation)
         try:
+            spans = in_codepoints(text, spans, _unit(said))
             tags = _check(text, tokens, spans)
         except TagError as exc:
             raise PayloadError(RejectCode.BAD_ANNOTATION.value, str(exc)) from exc
@@ -198,13 +223,17 @@ def said_of_tokens(tokens: Sequence[str], spans: Iterable[Span]) -> RowContent:
     return inline(text, _encode(spans, own != list(tokens)))
 
 
-def _encode(spans: Iterable[Span], has_blanks: bool = False) -> dict[str, Any] | None:
+def _encode(
+    spans: Iterable[Span], has_blanks: bool = False, unit: str = CODEPOINTS
+) -> dict[str, Any] | None:
     """Return ``said`` of an annotation, the same for the same spans."""
     said: dict[str, Any] = {}
     if has_blanks:
         said[_BLANKS] = True
     if found := sorted(spans):
         said[_SPANS] = found
+        if unit != CODEPOINTS:
+            said[_UNIT] = unit
     return said or None
 
 
@@ -217,13 +246,17 @@ def _has_blanks(said: Mapping[str, Any] | None) -> bool:
     return _BLANKS in (said or {})
 
 
+def _unit(said: Mapping[str, Any] | None) -> str:
+    return str((said or {}).get(_UNIT, CODEPOINTS))
+
+
 def _check(text: str, tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
     """Return the tags of tokens; ``spans`` are in order. Raises: TagError."""
     for span in spans:
         if span.end > len(text):
             raise TagError(
                 f"the span {span} ends after the text, which has {len(text)} characters; offsets "
-                f"count characters, not bytes"
+                f"count characters, unless --offsets names another unit"
             )
     _check_apart(spans)
     return tags_of(tokens, spans)
@@ -236,7 +269,7 @@ def _check_apart(spans: Sequence[Span]) -> None:
             raise TagError(f"the spans {one} and {other} overlap; a character is in one entity")
 
 
-def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
+def spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
     """Yield the spans of a line of JSONL, in today's shape and in the older one.
 
     Raises:
@@ -244,6 +277,7 @@ def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
     """
     for item in objects_in(record, _SPANS_KEY):
         label = display_name(item, f"each of {_SPANS_KEY}")
+        check_spelling(item, _SPAN_KEYS, "a span", of_places=True)
         yield _span(item.get("startOffset"), item.get("endOffset"), label)
     for item in objects_in(record, OLDER_KEY):
         segment: Any = item
@@ -253,9 +287,13 @@ def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
                 raise bad_annotation(
                     f"each of {OLDER_KEY} must be an object with a {keys[0]} (got {item!r:.80})"
                 )
+        start, end = (either(segment, keys) for keys in _OLDER_SPAN_KEYS)
+        if start is None:
+            known = [key for keys in _OLDER_SPAN_KEYS for key in keys]
+            check_spelling(segment, known, "a text_segment", of_places=True)
         yield _span(
-            either(segment, ("start_offset", "startOffset")),
-            either(segment, ("end_offset", "endOffset")),
+            start,
+            end,
             display_name(item, f"each of {OLDER_KEY}", NAME_KEYS),
         )
 

@@ -18,6 +18,7 @@ from typing import Any
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.tasks.labelled_text import OneLabel, older_annotations
+from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.task import Task, bad_annotation, either
 
 #: The largest sentiment in Vertex AI.
@@ -60,6 +61,7 @@ class TextSentiment(OneLabel):
         if not isinstance(found, Mapping):
             return [_sentiment(found, MAX_SENTIMENT)]
         most = either(found, ("sentimentMax", "sentiment_max"))
+        check_spelling(found, ("sentiment", "sentimentMax", "sentiment_max"), "a sentiment")
         limit = MAX_SENTIMENT if most is None else int(_sentiment(most, MAX_SENTIMENT))
         # protobuf's JSON omits a 0.
         return [_sentiment(found.get("sentiment", None if most is None else 0), limit)]

@@ -35,6 +35,7 @@ from recordgen.rejects import RejectCode
 from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments
 from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.task import (
     AnnotationError,
     BuiltExample,
@@ -241,6 +242,8 @@ def _whole(item: Any) -> Segment:
 
 def _between(times: Mapping[str, Any], label: str) -> Segment:
     """Return the segment of an object with ``startTime`` and ``endTime``, which may be missing."""
+    known = ("displayName", "startTime", "endTime")
+    check_spelling(times, known, "a segment", of_places=True)
     start, end = times.get("startTime"), times.get("endTime")
     return _segment(label, 0.0 if start is None else start, math.inf if end is None else end)
 

@@ -1,0 +1,116 @@
+"""Offsets of entities in characters, UTF-16 code units and bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+import recordgen
+from recordgen.errors import UsageError
+from recordgen.rows.row import Adjustments
+from recordgen.tasks import TextEntities
+from recordgen.tasks.offsets import in_codepoints
+from recordgen.tasks.tags import Span, TagError
+from recordgen.tasks.text_task import TextContent
+from tests.conftest import stored_examples
+
+pytestmark = pytest.mark.outside
+
+#: The offset of a character in each unit, counted by Python's encoders.
+UNITS: Mapping[str, Callable[[str, int], int]] = {
+    "codepoints": lambda text, place: place,
+    "utf16": lambda text, place: len(text[:place].encode("utf-16-le")) // 2,
+    "bytes": lambda text, place: len(text[:place].encode()),
+}
+TEXTS = ["🎉 Anna flew to York", "👍👍 Anna ate", "Größe: Anna flew", "Anna sat", "日本 Anna 🎉"]
+NAMES = ("Anna", "York")
+
+
+def line(text: str, unit: str, *, older: bool = False) -> str:
+    spans = [(text.index(name), text.index(name) + len(name)) for name in NAMES if name in text]
+    places = [[UNITS[unit](text, place) for place in span] for span in spans]
+    if older:
+        items: list[object] = [
+            {
+                "text_extraction": {"text_segment": {"start_offset": start, "end_offset": end}},
+                "display_name": "x",
+            }
+            for start, end in places
+        ]
+        return json.dumps({"text_snippet": {"content": text}, "annotations": items})
+    items = [{"startOffset": start, "endOffset": end, "displayName": "x"} for start, end in places]
+    return json.dumps({"textContent": text, "textSegmentAnnotations": items})
+
+
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("unit", UNITS)
+def test_another_unit_stops_until_it_is_given(unit: str, older: bool, tmp_path: Path) -> None:
+    """The default reads characters only if the spans do; the named unit reads the right words."""
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(line(text, unit, older=older) for text in TEXTS))
+    if unit != "codepoints":
+        with pytest.raises(UsageError, match=f"--offsets {unit}, or"):
+            recordgen.plan(path)
+    options = {} if unit == "codepoints" else {"offsets": unit}
+    result = recordgen.check(path, **options)  # type: ignore[arg-type]
+    assert not result.rejects
+    assert not result.dataset.rows.adjusted
+    assert result.dataset.options.get("offsets") == options.get("offsets")
+    task = TextEntities(unit)
+    for text in TEXTS:
+        [row] = task.from_record(json.loads(line(text, unit, older=older)), Adjustments())
+        spans = TextContent.decode(row.annotation).said["spans"]
+        assert [text[start:end] for start, end, _ in spans] == [n for n in NAMES if n in text]
+
+
+def test_a_few_cut_words_are_no_evidence(tmp_path: Path) -> None:
+    """Spans that cut words in every unit, or only a few in characters, do not stop the run."""
+    good = [line(text, "codepoints") for text in TEXTS]
+    odd = json.dumps(
+        {
+            "textContent": "🎉 unhappy Anna",
+            "textSegmentAnnotations": [{"startOffset": 4, "endOffset": 9, "displayName": "x"}],
+        }
+    )
+    (tmp_path / "a.jsonl").write_text("\n".join([*good, odd]))
+    (tmp_path / "b.jsonl").write_text(odd)
+    assert recordgen.plan(tmp_path / "a.jsonl").rows == 6
+    assert recordgen.plan(tmp_path / "b.jsonl").rows == 1
+    # Each file is examined on its own.
+    (tmp_path / "c.jsonl").write_text(line(TEXTS[0], "utf16"))
+    with pytest.raises(UsageError, match="utf16"):
+        recordgen.plan([tmp_path / "a.jsonl", tmp_path / "c.jsonl"])
+
+
+def test_texts_in_files_have_the_unit_too(tmp_path: Path) -> None:
+    """Offsets in a text file are converted when the file is read."""
+    (tmp_path / "1.txt").write_text(TEXTS[0])
+    record = json.loads(line(TEXTS[0], "utf16"))
+    record["textGcsUri"] = "1.txt"
+    del record["textContent"]
+    (tmp_path / "a.jsonl").write_text(json.dumps(record))
+    recordgen.convert(tmp_path / "a.jsonl", tmp_path / "out", offsets="utf16")
+    [(_, values)] = stored_examples(tmp_path / "out")
+    places = zip(values["entity/start"], values["entity/end"], strict=True)
+    assert [TEXTS[0][start:end] for start, end in places] == ["Anna", "York"]
+
+
+def test_offsets_within_a_character() -> None:
+    """An offset between the units of one character, or after the text, is an error."""
+    for start, end, unit in [(1, 4, "utf16"), (0, 1, "utf16"), (2, 5, "bytes"), (0, 99, "utf16")]:
+        with pytest.raises(TagError):
+            in_codepoints("🎉 ab", [Span(start, end, "x")], unit)
+    assert in_codepoints("🎉 ab", [Span(3, 5, "x")], "utf16") == [Span(2, 4, "x")]
+
+
+def test_offsets_are_for_entities(tmp_path: Path) -> None:
+    """The option is refused where it would do nothing."""
+    (tmp_path / "a.csv").write_text("a.jpg,cat\n")
+    (tmp_path / "sentences.txt").write_text("Anna flew\n")
+    (tmp_path / "labels.txt").write_text("B-x O\n")
+    for name in ("a.csv", "sentences.txt"):
+        with pytest.raises(UsageError, match="offsets=utf16 is for JSONL"):
+            recordgen.plan(tmp_path / name, offsets="utf16")
