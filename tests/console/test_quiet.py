@@ -151,6 +151,13 @@ def test_tensorflow_is_loaded_in_silence() -> None:
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
+LOADING = [
+    "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+    *(f"{letter}0000 00:00:1795266568.853320 8 port.cc:153] text" for letter in "IWE"),
+    "something else",
+    "F0000 00:00:1795266568.853320 8 fatal",
+]
+
 # the user's level, the lines that remain
 LEVELS = {
     None: ["something else", "F0000 00:00:1795266568.853320 8 fatal"],
@@ -167,13 +174,7 @@ def test_what_else_is_said_while_loading_is_shown(
     """Lines of a broken installation are shown, and its error is raised."""
     if level:
         monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
-    lines = [
-        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
-        *(f"{letter}0000 00:00:1795266568.853320 8 port.cc:153] text" for letter in "IWE"),
-        "something else",
-        "F0000 00:00:1795266568.853320 8 fatal",
-    ]
-    text = "".join(f"{line}\n" for line in lines)
+    text = "".join(f"{line}\n" for line in LOADING)
     broken = f"import os\nos.write(2, {text.encode()!r})\nraise ImportError('broken')\n"
     (tmp_path / "tensorflow.py").write_text(broken)
     code = f"{WARNING}sys.path.insert(0, {str(tmp_path)!r}); load_tensorflow()"
@@ -200,18 +201,11 @@ def test_a_program_loads_tensorflow_quietly(
     """The first reader loads TensorFlow quietly; it changes neither variables nor filters."""
     if level:
         monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
-    lines = [
-        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
-        *(f"{letter}0000 00:00:1795266568.853320 8 port.cc:153] text" for letter in "IWE"),
-        "something else",
-        "F0000 00:00:1795266568.853320 8 fatal",
+    older = [  # they write the time, and a second line
+        *(f"2026-11-25 21:19:41.356085: {letter} port.cc:113] text" for letter in "IWE"),
+        "To enable the following instructions: AVX2 FMA, in other operations, rebuild.",
     ]
-    if level is None:  # older versions write the time, and a second line
-        lines += [
-            f"2026-11-25 21:19:41.356085: {letter} tensorflow/port.cc:113] a" for letter in "IWE"
-        ]
-        lines += ["To enable the following instructions: AVX2 FMA, in other operations, rebuild."]
-    text = "".join(f"{line}\n" for line in lines)
+    text = "".join(f"{line}\n" for line in (*LOADING, *(older if level is None else ())))
     (tmp_path / "tensorflow.py").write_text(
         f"import os, warnings\nos.write(2, {text.encode()!r})\n"
         "warnings.warn('about itself', FutureWarning)\n"

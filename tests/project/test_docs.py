@@ -16,18 +16,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
 from aiohttp import web
-from PIL import Image
 
 import recordgen
 from pipelines.samples.digits import write_digits, write_scattered_digits
 from recordgen import cli
+from recordgen.samples import write_photos
 from recordgen.tasks import TASKS
-from tests.conftest import encoded
 from tests.pages import ROOT, bare_import, blocks, first_missing, pages, run_page
 from tests.servers import serving as serving_http
 
@@ -52,6 +50,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "make demo": _PIPELINE,
     },
     "CONTRIBUTING.md": {"make ": "what runs this test"},
+    "docs/quick-start.md": {"pip install": _INSTALLS},
     "docs/convert.md": {
         "recordgen convert labels.csv out --resume": "needs a run that was killed; see test_resume",
         "import pandas as pd": _CLOUD,
@@ -130,24 +129,13 @@ class Samples:
     def photos(self) -> Path:
         """A folder of 120 small photos by class."""
         folder = self._folder / "photos"
-        for number in range(120):
-            kind, hue = (("daisy", (230, 230, 200)), ("rose", (190, 30, 60)))[number % 2]
-            noise = np.random.default_rng(number).integers(-25, 26, (48, 64, 3))
-            pixels = np.clip(np.asarray(hue) + noise, 0, 255).astype(np.uint8)
-            (folder / kind).mkdir(parents=True, exist_ok=True)
-            photo = encoded(Image.fromarray(pixels), "JPEG")
-            (folder / kind / f"{number:03d}.jpg").write_bytes(photo)
+        write_photos(folder)
         return folder
 
 
 def _labels(samples: Samples, folder: Path) -> None:
     (folder / "images").symlink_to(samples.digits / "images")
     shutil.copy(samples.digits / "digits.csv", folder / "labels.csv")
-
-
-def _readme(samples: Samples, folder: Path) -> None:
-    _labels(samples, folder)
-    (folder / "photos").symlink_to(samples.photos)
 
 
 def _convert(samples: Samples, folder: Path) -> None:
@@ -237,7 +225,6 @@ def _tfrecorder(samples: Samples, folder: Path) -> None:
 
 # In addition to examples/, which every page has as in a clone.
 DATA: dict[str, Callable[[Samples, Path], None]] = {
-    "README.md": _readme,
     "docs/convert.md": _convert,
     "docs/diff.md": _diff,
     "docs/pipeline.md": _pipeline,
