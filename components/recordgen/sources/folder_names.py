@@ -8,7 +8,6 @@ images/, masks/       →  SourceError: masks are no class
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from recordgen.dataset.manifest import SPLIT_PREFIX
 from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.errors import SourceError
+from recordgen.sources.words import words_of
 
 # Words for images in general, which no class has.
 _IMAGES = frozenset({"images", "image", "imgs", "img", "jpegimages", "imagefolder"})
@@ -37,8 +37,6 @@ _ANNOTATIONS = frozenset(
     | {"trimaps", "depth", "depths", "truth"}
 )
 _WITH_ANNOTATIONS = _ANNOTATIONS | {"ground"}
-
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 
 # Files that operating systems, editors and authors leave beside images.
 _NO_IMAGE_NAMES = frozenset(
@@ -112,7 +110,7 @@ def _meaning(name: str) -> _Meaning:
     bare = name.removeprefix(SPLIT_PREFIX)
     if bare and is_ml_use(bare):
         return _Meaning(True, parse_ml_use(bare), frozenset(), False)
-    words = [word.lower() for word in _WORDS.findall(bare)]
+    words = words_of(bare)
     splits = [word for word in words if is_ml_use(word)]
     others = frozenset(word for word in words if not is_ml_use(word) and not word.isdecimal())
     if len(splits) > 1 or not others <= _CONTAINERS | _WITH_ANNOTATIONS or not (splits or others):

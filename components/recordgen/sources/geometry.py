@@ -15,9 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from recordgen.sources.field_kinds import NUMBER, is_media
-
-# Words of a name: "topLeftX" → top, Left, X; "bbox_x1" → bbox, x, 1; "EncodedPixels".
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+from recordgen.sources.words import words_of
 
 # One of these words is enough.
 _SHAPES = frozenset(
@@ -29,9 +27,9 @@ _SHAPES = frozenset(
 
 # Coordinates show geometry if there is one of each direction.
 _SIDES = r"c|tl|br|tr|bl|min|max|mid|center|centre|start|end"
-_ACROSS = re.compile(rf"({_SIDES})?x({_SIDES})?|left|right", re.IGNORECASE)
-_DOWN = re.compile(rf"({_SIDES})?y({_SIDES})?|top|bottom", re.IGNORECASE)
-_EXTENT = re.compile(r"w|h|width|height", re.IGNORECASE)
+_ACROSS = re.compile(rf"({_SIDES})?x({_SIDES})?|left|right")
+_DOWN = re.compile(rf"({_SIDES})?y({_SIDES})?|top|bottom")
+_EXTENT = re.compile(r"w|h|width|height")
 
 # The size of the whole image, with or without a word for it.
 _SIZE_OF_IMAGE = re.compile(r"(image|img)?_?(width|height)", re.IGNORECASE)
@@ -56,7 +54,7 @@ def geometry_columns(
     """
     others = [at for at in others if header[at].strip()]
     found = {at for at in others if _names_shape(header[at])}
-    words = {at: _WORDS.findall(header[at]) for at in others}
+    words = {at: words_of(header[at]) for at in others}
     across = [at for at in others if any(map(_ACROSS.fullmatch, words[at]))]
     down = [at for at in others if any(map(_DOWN.fullmatch, words[at]))]
     if across and down:
@@ -90,7 +88,7 @@ def is_list_of_numbers(value: str) -> bool:
 
 
 def _names_shape(name: str) -> bool:
-    words = [word.lower() for word in _WORDS.findall(name)]
+    words = words_of(name)
     return not _SHAPES.isdisjoint([*words, "".join(words)])
 
 

@@ -10,15 +10,12 @@ Such a split holds for the rows of the file that name none.
 from __future__ import annotations
 
 import posixpath
-import re
 from urllib.parse import urlsplit
 
 from recordgen import storage
 from recordgen.dataset.manifest import SPLIT_PREFIX
 from recordgen.dataset.splits import is_ml_use, parse_ml_use
-
-# "trainLabels_v2" → train, Labels, v
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+from recordgen.sources.words import words_of
 
 
 def split_in_path(path: str) -> str | None:
@@ -36,8 +33,7 @@ def split_in_path(path: str) -> str | None:
 
 def split_in_name(name: str) -> str | None:
     """Return the split that words of a name say, or None if they say none or several."""
-    words = (word for word in _WORDS.findall(name) if is_ml_use(word))
-    splits = {parse_ml_use(word) for word in words} - {None}
+    splits = {parse_ml_use(word) for word in words_of(name) if is_ml_use(word)} - {None}
     return splits.pop() if len(splits) == 1 else None
 
 
