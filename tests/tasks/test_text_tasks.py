@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow.parquet import read_table
 
 import recordgen
 from recordgen.cli import main
 from recordgen.dataset.manifest import read_dataset
 from recordgen.dataset.vocabulary import Vocabulary, build_vocabulary
-from recordgen.errors import UsageError
+from recordgen.errors import DataError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.records.example import parse_example
 from recordgen.rejects import Reject, RejectCode
@@ -178,7 +179,7 @@ def test_files_that_are_no_text(payload: bytes, code: str, tmp_path: Path) -> No
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    """Forty texts with two labels, every fourth in a file; five of the rows add nothing."""
+    """Forty texts with two labels, every fourth in a file; two files and three texts are twice."""
     lines = []
     for number in range(40):
         use = ("TRAIN", "VALIDATION", "")[number % 3]
@@ -201,19 +202,62 @@ def test_a_dataset_of_texts(
     """Rows become examples and are counted; messages and the report say "texts"."""
     out = tmp_path / "out"
     assert main(["convert", source, str(out), "--task", "text_classification"]) == 0
-    assert "Converted 40 texts" in capsys.readouterr().out
-    assert "40 of 40 texts (100%)" in caplog.text
+    assert "Converted 43 texts" in capsys.readouterr().out
+    assert "43 of 43 texts (100%)" in caplog.text
     dataset = read_dataset(str(out))
-    assert (dataset.rows.read, dataset.rows.examples, dataset.rows.duplicates) == (45, 40, 5)
+    assert (dataset.rows.read, dataset.rows.examples, dataset.rows.duplicates) == (45, 43, 2)
     assert dataset.labels == ("bad", "good")
     assert {values["text"][0] for _, values in stored_examples(out)} == {
         f"text {n}".encode() if n % 4 == 0 else f"text, {n}".encode() for n in range(40)
     }
-    assert main(["inspect", str(out), "--num", "40"]) == 0
+    assert main(["inspect", str(out), "--num", "43"]) == 0
     assert "text, 3" in capsys.readouterr().out
     assert "good" in (out / "report.html").read_text(encoding="utf-8")
     with pytest.raises(UsageError, match=r"image_classification \(got text_classification\)"):
         recordgen.convert(source, tmp_path / "x", task="text_classification", input_format="folder")
+
+
+# task, lines, options, the lines of the examples
+EQUAL_TEXTS: list[tuple[str, list[str], dict[str, Any], list[int]]] = [
+    ("text_classification", ["hello,a", "hello,a", "bye,b", "hello,a"], {}, [1, 2, 3, 4]),
+    ("text_multi_label", ["hello,a,b", "hello,b,a"], {}, [1, 2]),
+    ("text_classification", ["hello,a", "hello,a", "bye,b"], {"duplicates": "drop"}, [1, 3]),
+    # What differs is merged, and contradictions are rejected.
+    ("text_classification", ["hello", "hello,a", "bye,b"], {}, [1, 3]),
+    ("text_multi_label", ["hello,a", "hello,b", "bye,b"], {}, [1, 3]),
+    ("text_classification", ["hello,a", "hello,b", "bye,b"], {}, [3]),
+]
+
+
+@pytest.mark.parametrize(("task", "lines", "options", "kept"), EQUAL_TEXTS)
+def test_equal_texts_are_examples_of_their_own(
+    task: str, lines: list[str], options: dict[str, Any], kept: list[int], tmp_path: Path
+) -> None:
+    """Equal rows with a text count as often as they occur, unless copies are dropped."""
+    path, out = tmp_path / "a.csv", tmp_path / "out"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    options = {"task": task, "max_reject_fraction": 1.0, **options}
+    dataset = recordgen.convert(path, out, **options).dataset
+    assert sorted(read_table(out / "examples.parquet")["line"].to_pylist()) == kept
+    rows = dataset.rows
+    assert rows.read == rows.examples + rows.duplicates + rows.merged + rows.rejects
+    assert len(list(stored_examples(out))) == len(kept)
+    assert recordgen.convert(path, out, resume=True, **options).unchanged
+
+
+def test_equal_texts_share_a_split(tmp_path: Path) -> None:
+    """A copy of a text without a split joins the split that another copy names."""
+    path = tmp_path / "a.csv"
+    path.write_text("hello,a\nTEST,hello,a\nTRAIN,hello,a\nbye,b\n")
+    found = recordgen.check(path, task="text_classification", split_fractions="100")
+    assert {name: split.examples for name, split in found.dataset.splits.items()} == {
+        "train": 1,
+        "test": 2,
+    }
+    assert [(item.line, item.code) for item in found.rejects] == [(3, "conflicting_splits")]
+    path.write_text("hello,a\nhello,a\n")
+    with pytest.raises(DataError, match=r"a\.csv:2 is a copy of .*a\.csv:1"):
+        recordgen.plan(path, task="text_classification", duplicates="fail")
 
 
 def test_runs_that_go_on(source: str, tmp_path: Path) -> None:
@@ -227,7 +271,7 @@ def test_runs_that_go_on(source: str, tmp_path: Path) -> None:
     more.write_text('"text, 1",bad\n"text, 1",good\n"text, 3",good\n0.txt\nnew,good\n"text, 2"\n')
     result = recordgen.convert(str(more), out, append=True, **options)
     rows = result.dataset.rows
-    assert (result.dataset.examples, rows.existing) == (41, 2)
+    assert (result.dataset.examples, rows.existing) == (44, 2)
     messages = {item.line: item.message for item in result.rejects}
     assert sorted(messages) == [1, 2, 3]
     assert "with label 'bad', and append never changes" in messages[3]

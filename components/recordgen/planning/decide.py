@@ -28,6 +28,7 @@ from recordgen.planning.near import LOOKS, by_content, shared_hashes
 from recordgen.rejects import place_of
 from recordgen.rows.columns import Columns, values_of
 from recordgen.rows.placing import placing
+from recordgen.rows.row import is_content_uri
 from recordgen.tasks.task import Task
 
 _COPIES_SHOWN = 5
@@ -54,14 +55,18 @@ def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
         facts |= {name: rows[name] for name in names}
         facts["is_file"] = pa.array(map(task.is_stored, values_of(rows["uri"])), pa.bool_())
         facts["has_label"] = pc.is_valid(rows["annotation"])
-        named = zip(values_of(rows["uri"]), values_of(rows["source"]), strict=True)
-        facts["payload"] = pa.array([_payload(uri, source) for uri, source in named], pa.uint64())
+        named = zip(*(values_of(rows[name]) for name in ("uri", "source", "line")), strict=True)
+        facts["payload"] = pa.array([_payload(*row) for row in named], pa.uint64())
     return pa.table(facts)
 
 
-def _payload(uri: str, source: str) -> int:
-    """Return a hash of the file that a row names, and of the uri by which the row names it."""
-    path = f"{uri}\n{storage.resolve(uri, source)}".encode("utf-8", "surrogateescape")
+def _payload(uri: str, source: str, line: int) -> int:
+    """Return a hash of the file that a row names, and of the uri by which the row names it.
+
+    A text in a row is a payload of its own, even if other rows have an equal one.
+    """
+    place = f"{source}:{line}" if is_content_uri(uri) else storage.resolve(uri, source)
+    path = f"{uri}\n{place}".encode("utf-8", "surrogateescape")
     return int.from_bytes(hashlib.blake2b(path, digest_size=8).digest(), "big")
 
 

@@ -380,11 +380,12 @@ class _Settling:
                 yield from self._merged(list(same))
 
     def _merged(self, ordered: Sequence[PlacedRow]) -> Sequence[PlacedRow]:
-        """Merge the rows of one example into one row, or none if all are rejected.
+        """Return the rows of one payload merged into one row, or none if all are rejected.
 
         The first row (by file, then line) wins. If it names no split, it gets the split of another
         row, and the task merges the annotations. Contradictory annotations reject all rows. A
         different split rejects only its row, or is a finding if the example needs all rows.
+        Equal rows that contain their text are not merged: each stays an example.
         """
         if len(ordered) == 1:
             return ordered
@@ -404,6 +405,9 @@ class _Settling:
             self.found.odd_lines.append(self._several_splits(ordered, named))
         else:
             self._reject_others(ordered, named)
+        if is_content_uri(ordered[0].uri) and len({row.annotation for row in agreeing}) == 1:
+            # Equal texts in rows are examples of their own; `duplicates` decides about copies.
+            return [row._replace(split=named.split) for row in agreeing]
         self.found.counts.update(duplicates=duplicates, merged=len(agreeing) - 1 - duplicates)
         return [ordered[0]._replace(split=named.split, annotation=annotation)]
 
