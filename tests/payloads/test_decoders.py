@@ -92,7 +92,10 @@ def test_jpegs_that_no_decoder_may_see() -> None:
     """Every call of a decoder refuses them by the frame header."""
     found = under_a_limit("JPEGS")
     assert found.keys() == hostile.JPEGS.keys()
-    for name, (_, code) in hostile.JPEGS.items():
+    for name, (make, code) in hostile.JPEGS.items():
+        with pytest.raises(PayloadError) as caught:
+            file_header(make())
+        assert caught.value.code == code
         kept = code if code == "unsupported_pixels" else ""  # check=none keeps broken files
         expected = dict.fromkeys(("decode", "small", "thumbnail", "drawing"), code)
         assert found[name] == {**expected, "near": "", "none": kept}, name
@@ -223,12 +226,30 @@ def test_twice_the_parts_take_twice_the_work(name: str) -> None:
     assert once == twice if name in DROPPED else twice <= 2.5 * once
 
 
-@pytest.mark.parametrize("name", images())
+_PICTURE, _OTHER = noise(20, 12), noise(20, 12, seed=1)
+_PALETTE = _PICTURE.quantize(16)
+# More images than those that benchmarks/mutants.py damages.
+FURTHER = {
+    "transparent gif": encoded(_PALETTE, "GIF", transparency=3),
+    "interlaced gif": encoded(_PALETTE, "GIF", interlace=1),
+    "transparent palette png": encoded(_PALETTE, "PNG", transparency=3),
+    "animated png": encoded(_PICTURE, "PNG", save_all=True, append_images=[_OTHER]),
+    "animated webp": encoded(_PICTURE, "WEBP", save_all=True, append_images=[_OTHER]),
+    "tiff with a further page": encoded(_PICTURE, "TIFF", save_all=True, append_images=[_OTHER]),
+    "tiff with separate planes": encoded(_PICTURE, "TIFF", tiffinfo={284: 2}),
+    "palette tiff": encoded(_PALETTE, "TIFF"),
+    "big tiff": encoded(_PICTURE, "TIFF", big_tiff=True),
+    "ico of three": encoded(noise(64, 64), "ICO", sizes=[(16, 16), (48, 48), (32, 32)]),
+}
+
+
+@pytest.mark.parametrize("name", [*images(), *FURTHER])
 def test_what_is_left_decodes_to_the_same_pixels(name: str) -> None:
     """Dropped parts change no pixel; sizes agree with Pillow's."""
-    data = images()[name]
+    data = {**images(), **FURTHER}[name]
     whole, left = Image.open(io.BytesIO(data)), open_image(file_header(data))
     assert (left.format, left.mode, left.size) == (whole.format, whole.mode, whole.size)
+    assert left.info.get("transparency") == whole.info.get("transparency")
     assert left.convert("RGBA").tobytes() == whole.convert("RGBA").tobytes()
 
 
@@ -314,6 +335,13 @@ def test_fill_bytes_are_counted() -> None:
     with pytest.raises(PayloadError) as caught:
         check_image(many, ConvertOptions())
     assert caught.value.code == "too_many_parts"
+
+
+def test_a_jpeg_with_a_further_picture() -> None:
+    """Phones store several pictures in one file: the first one is the JPEG."""
+    data = encoded(_PICTURE, "MPO", save_all=True, append_images=[_OTHER])
+    assert check_image(data, ConvertOptions()).data == data
+    assert open_image(file_header(data)).tobytes() == Image.open(io.BytesIO(data)).tobytes()
 
 
 def test_raw_pixels_of_another_size() -> None:
