@@ -386,8 +386,12 @@ def write_dataset(root: str, dataset: Dataset) -> None:
     storage.write_text(storage.join(root, DATASET_FILE), text + "\n")
 
 
-def read_dataset(root: str | os.PathLike[str]) -> Dataset:
+def read_dataset(
+    root: str | os.PathLike[str], context: storage.RequestContext = storage.ANY_REQUEST
+) -> Dataset:
     """Read the dataset in ``root`` (an output, an Examples uri, or a ``dataset.json``).
+
+    ``context`` limits the requests if a file from elsewhere names ``root``.
 
     Raises:
         SourceError: there is no ``dataset.json``, or Recordgen did not write it.
@@ -395,7 +399,7 @@ def read_dataset(root: str | os.PathLike[str]) -> Dataset:
     root = os.fspath(root)
     path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
     try:
-        return Dataset.from_json(json.loads(storage.read_text(path)))
+        return Dataset.from_json(json.loads(storage.read_bytes(path, context=context)))
     except FileNotFoundError as exc:
         raise SourceError(
             f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not finish"
