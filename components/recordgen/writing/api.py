@@ -38,8 +38,7 @@ from recordgen.errors import NothingToConvertError, OutputExistsError, UsageErro
 from recordgen.features import FeatureSpec
 from recordgen.options import COMPRESSIONS, default_threads
 from recordgen.records.example import serialize_example
-from recordgen.runs import lease
-from recordgen.runs.commit import commit, open_run, put_dataset
+from recordgen.runs.commit import commit, open_run
 from recordgen.runs.staging import STAGING, Staging
 from recordgen.standards.croissant import CROISSANT_FILE, croissant_text
 from recordgen.version import __version__
@@ -265,7 +264,6 @@ def _put(
     kept: frozenset[str] = frozenset()
     if others is not None:
         kept = frozenset(shard.file for item in others.splits.values() for shard in item.shards)
-        lease.check_held(staging.lease)
-        put_dataset(staging, target, others)  # dataset.json lacks the split while shards are moved
     texts = {CROISSANT_FILE: croissant_text(dataset, {}, has_rows=False)}
-    commit(staging, target, dataset, texts=texts, kept=kept, staged=staged)
+    # While shards are moved, dataset.json lacks the split.
+    commit(staging, target, dataset, texts=texts, kept=kept, staged=staged, meanwhile=others)
