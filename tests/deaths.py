@@ -58,11 +58,11 @@ DEATHS = {
     "before moving": (Death("recordgen.runs.staging.Staging.start_moving", 1, after=False), False),
     "while moving": (Death("recordgen.storage.move", 4, after=True), False),
     "after moving": (
-        Death("recordgen.storage.replacing", 1, after=False, path=LABELS_FILE),
+        Death("recordgen.storage.move", 1, after=False, path=LABELS_FILE),
         False,
     ),
-    "before dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=False), False),
-    "after dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=True), True),
+    "before dataset.json": (Death("recordgen.runs.commit.show_dataset", 1, after=False), False),
+    "after dataset.json": (Death("recordgen.runs.commit.show_dataset", 1, after=True), True),
     "while removing the staging folder": (
         Death("recordgen.storage.remove", 1, after=False, path=f"{STAGING}/"),
         True,

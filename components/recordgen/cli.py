@@ -297,7 +297,7 @@ def _croissant(args: argparse.Namespace) -> int:
 def _lineage(args: argparse.Namespace) -> int:
     from recordgen.standards.lineage import find_lineage, lineage_lines
 
-    found = find_lineage(args.place)
+    found = find_lineage(args.place, allow_scheme=args.allow_scheme, allow_root=args.allow_root)
     if args.json:
         _print_json(found.to_json())
     else:
@@ -463,6 +463,14 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="MODEL",
         help="a SavedModel, a folder of its versions, a TFX Model uri, or a converted output",
     )
+    for name, what in (("scheme", "SCHEME"), ("root", "PREFIX")):
+        lineage.add_argument(
+            f"--allow-{name}",
+            metavar=what,
+            action="append",
+            default=[],
+            help="open the dataset also there, if lineage.json names it; as in convert",
+        )
     return parser
 
 

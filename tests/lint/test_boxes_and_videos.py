@@ -9,14 +9,18 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from aiohttp import web
 from PIL import Image
+from pyarrow.parquet import read_table, write_table
 
 import recordgen
 from recordgen import storage
 from recordgen.errors import UsageError
 from tests.conftest import encoded, noise
 from tests.lint.facts import findings
+from tests.servers import serving
 
 BOXES = """TRAIN,a.png,dog,0.1,0.1,,,0.5,0.5,,
 TRAIN,a.png,dog,0.1,0.1,,,0.51,0.5,,
@@ -239,3 +243,29 @@ def test_videos_are_opened_on_request(monkeypatch: pytest.MonkeyPatch, tmp_path:
             source, tmp_path / "out", task="video_classification", select="segment_end"
         )
     assert not (tmp_path / "out").exists()
+
+
+def test_a_foreign_dataset_causes_no_requests(tmp_path: Path) -> None:
+    """A check that opens payloads reaches only what rows may reach, also in appended datasets."""
+    asked = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=404)
+
+    source, output = tmp_path / "a.csv", tmp_path / "out"
+    source.write_text("TRAIN,a.mp4,jump,0,1\n")
+    options = {"task": "video_classification", "select": "SEGMENT_END"}
+    recordgen.convert(source, output, task="video_classification")
+    facts = read_table(output / "examples.parquet")
+    with serving(answer) as server:
+        uris = pa.array([f"{server}/a.mp4"])
+        write_table(
+            facts.set_column(facts.column_names.index("uri"), "uri", uris),
+            output / "examples.parquet",
+        )
+        source.write_text("TRAIN,b.mp4,jump,0,1\n")
+        result = recordgen.convert(source, output, append=True, **options)
+    assert asked == []
+    [message] = [item.message for item in result.lint.findings() if "a.mp4" in item.uri]
+    assert "--allow-scheme http " in message

@@ -581,6 +581,35 @@ def test_a_damaged_finished_dataset_is_refused(source: str, tmp_path: Path) -> N
         resume(source, output)
 
 
+LIMITED = """
+import resource, signal, sys
+from recordgen.cli import main
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def test_a_full_disk_leaves_the_old_dataset(source: str, tmp_path: Path) -> None:
+    """--overwrite that fails in its largest file, the report, has removed nothing."""
+    output = tmp_path / "out"
+    convert(source, output)
+    before = tree_bytes(output)
+    largest = len(before.pop("report.html"))
+    room = max(map(len, before.values())) + 1
+    assert room < largest
+    # A limit on file sizes has the same effect on a write as a full disk.
+    options = ("--shard-mb=0.005", "--seed=4", "--overwrite")
+    limited = ("-c", LIMITED, str(room), "convert", source, str(output), *options)
+    done = WITH_BEAM.run(*limited)
+    assert (done.returncode, "cannot write" in done.stderr) == (1, True), done
+    after = {name: data for name, data in tree_bytes(output).items() if STAGING not in name}
+    assert after.pop("report.html")
+    assert after == before
+    assert convert(source, output, overwrite=True, resume=True).dataset.seed == SMALL["seed"]
+
+
 # --- two runs at once ----------------------------------------------------------------------------
 
 

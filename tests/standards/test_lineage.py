@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from recordgen import convert, write
 from recordgen.cli import main
@@ -21,6 +22,7 @@ from recordgen.standards.lineage import (
     write_lineage,
 )
 from tests.golden import ROOT, SAMPLES
+from tests.servers import serving
 
 pytestmark = pytest.mark.once
 
@@ -113,3 +115,33 @@ def test_neither_a_model_nor_a_dataset(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(SourceError, match=r"no dataset\.json and no assets\.extra/lineage"):
             find_lineage(place)
+
+
+def test_a_foreign_model_causes_no_requests(
+    model: Path, output: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The server that lineage.json names is asked only if an option allows it."""
+    asked = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(body=(output / "dataset.json").read_bytes())
+
+    with serving(answer) as server:
+        for place in (f"{server}/out", server.replace("http", "HTTP") + "/out"):
+            text = (model / LINEAGE_FILE).read_text()
+            values = json.loads(text)
+            values["dataset"]["uri"] = place
+            (model / LINEAGE_FILE).write_text(json.dumps(values))
+            found = find_lineage(model)
+            assert (found.state, asked) == ("unchecked", [])
+            assert "--allow-scheme http " in found.refusal
+            assert main(["lineage", str(model)]) == 0
+            assert f"{place} (not looked up: {found.refusal})" in capsys.readouterr().out
+            assert find_lineage(model, allow_root=f"{server}/other").state == "unchecked"
+            assert asked == []
+        for root in ((), f"{server}/out"):
+            assert find_lineage(model, allow_scheme="http", allow_root=root).state == "same"
+        assert main(["lineage", str(model), "--allow-scheme", "http", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["dataset_state"] == "same"
+        assert len(asked) >= 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 
 from recordgen.cli import main
 from recordgen.conversion.api import make_options
-from recordgen.errors import UsageError
+from recordgen.errors import SourceError, UsageError
 from recordgen.masking import masked
 from recordgen.options import ConvertOptions
+from recordgen.sources.source import open_source
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.addresses import is_public, origin_of
 from recordgen.storage.paths import OBJECT_STORES, resolve
@@ -263,6 +265,22 @@ ROOTS = [
     ("https://host/images", "https://host/images/..%2fsecret.jpg", False),
     ("https://host/images", "https://host/images/..%5csecret.jpg", False),
     ("https://host/images", "https://host/images%2fsecret.jpg", False),
+    ("https://host/images", "https://host/images/..;/secret.jpg", False),
+    ("https://host/images", "https://host/images/..;v=1/secret.jpg", False),
+    ("https://host/images", "https://host/images/%252e%252e/secret.jpg", False),
+    ("https://host/images", "https://host/images/%25252e./secret.jpg", False),
+    ("https://host/images", "https://host/images/..%252fsecret.jpg", False),
+    ("https://host/images", "https://host/images/..%20/secret.jpg", False),
+    ("https://host/images", "https://host/images/%20../secret.jpg", False),
+    ("https://host/images", "https://host/images/..%00/secret.jpg", False),
+    ("https://host/images", "https://host/images/..%09/secret.jpg", False),
+    ("https://host/images", "https://host/images/..%3b/secret.jpg", False),
+    ("https://host/images", "https://host/images/%c0%ae%c0%ae/secret.jpg", False),
+    ("https://host/images", "https://host/images/%u002e%u002e/secret.jpg", False),
+    ("https://host/images", "https://host/images/\uff0e\uff0e/secret.jpg", False),
+    ("https://host/images", "https://host/images/" + "%" + "25" * 9 + "2e.jpg", False),
+    ("https://host/images", "https://host/images/a;v=1/..1.jpg", True),
+    ("https://host/images", "https://host/images/100%25.jpg", True),
     ("https://host/images", "https://host:x/images/1.jpg", False),
     ("https://host/images", "https://host/images\\1.jpg", False),
     ("https://host/images", "https://ho st/images/1.jpg", False),
@@ -440,3 +458,22 @@ def test_a_relative_root_is_resolved_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert sent.allow_root == (f"{tmp_path}/images", f"{parent}/x", "gs://bucket/a", "/data")
     assert sent.access.refusal(f"{tmp_path}/images/1.jpg", "/a.csv") is None
     assert sent.access.refusal("/images/1.jpg", "/a.csv") is not None
+
+
+def test_a_linked_import_file(tmp_path: Path) -> None:
+    """In a pipeline step, an import file may not be a link that leaves its folder."""
+    for name in ("inside", "outside"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rows.csv").write_text("TRAIN,one text,secret\nTRAIN,two texts,x\n")
+    (tmp_path / "inside/near.csv").symlink_to("rows.csv")
+    (tmp_path / "inside/far.csv").symlink_to(tmp_path / "outside/rows.csv")
+    (tmp_path / "folder").symlink_to(tmp_path / "inside")
+
+    options = make_options({"task": "text_classification"})
+    for path in ("inside/near.csv", "folder/near.csv", "folder/rows.csv"):
+        open_source(str(tmp_path / path), replace(options, confined=True))
+    far = str(tmp_path / "inside/far.csv")
+    open_source(far, options)
+    with pytest.raises(SourceError, match=rf"far\.csv: .*allow_root={tmp_path}/outside allows it"):
+        open_source(far, replace(options, confined=True))
+    open_source(far, replace(options, confined=True, allow_root=(f"{tmp_path}/outside",)))

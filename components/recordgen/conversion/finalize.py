@@ -34,6 +34,7 @@ from recordgen.lint.facts import Facts
 from recordgen.lint.labels import find_odd_classes
 from recordgen.lint.run import Lint, run_checks
 from recordgen.options import ConvertOptions
+from recordgen.payloads.fetching import check_reach
 from recordgen.planning.plan import too_many
 from recordgen.rejects import Finding, Reject, place_of, to_lines
 from recordgen.runs.commit import leave_failed
@@ -289,6 +290,7 @@ def linted(
         path = storage.resolve(
             uri, storage.join(dataset.folder, "") if task.by_address else named_by
         )
+        check_reach(path, named_by, options.access)
         return storage.open_read(path, RequestContext(RowUrlPolicy(options.access, named_by)))
 
     lint = run_checks(

@@ -23,9 +23,10 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from recordgen import storage
+from recordgen.dataset.typed import check_types
 from recordgen.dataset.vocabulary import Vocabulary, labels_digest, parse_labels
 from recordgen.errors import SourceError
-from recordgen.features import FeatureSpec
+from recordgen.features import LIST_DTYPES, RAW_DTYPES, FeatureSpec
 from recordgen.shown import Shown
 
 FORMAT = "recordgen/1"
@@ -39,6 +40,9 @@ LINT_FILE = "lint.jsonl"
 EXAMPLES_FILE = "examples.parquet"
 REPORT_FILE = "report.html"
 SPLIT_PREFIX = "Split-"
+
+#: Names of splits, which are also names of folders.
+SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def split_dir(split: str) -> str:
@@ -342,23 +346,45 @@ class Dataset(Shown):
 
     def _check(self) -> None:
         """Raise ValueError if a person or a program changed the file so that readers would fail."""
-        if not isinstance(self.task, str) or not isinstance(self.options, Mapping):
-            raise ValueError("task must be a name, options an object")
-        if not all(isinstance(label, str) for label in self.labels):
-            raise ValueError("labels must be texts")
+        check_types(self)
+        _expect_one_of("compression", self.compression, ("none", "gzip"))
+        _expect_one_of("label_kind", self.label_kind, ("text", "integer", "none"))
+        for name, value in self.options.items():
+            items = value if isinstance(value, list) else [value]
+            if not all(isinstance(item, str | int | float | None) for item in items):
+                raise ValueError(f"option {name!r:.80} must be a text, a number or a list of texts")
+        for name, spec in self.features.items():
+            _expect_one_of(f"dtype of {name!r:.80}", spec.dtype, (*LIST_DTYPES, *RAW_DTYPES))
+            if min(spec.shape or (0,)) < 0:
+                raise ValueError(f"shape of {name!r:.80} must be at least 0 (got {spec.shape})")
+        rows = (value for value in asdict(self.rows).values() if isinstance(value, int))
+        _expect_counts("rows", [*rows, *self.rows.rejected.values(), *self.rows.adjusted.values()])
         for name, split in self.splits.items():
-            counts = [split.examples, split.bytes, split.unlabelled, *split.labels.values()]
+            if not SPLIT_NAME.fullmatch(name):
+                raise ValueError(
+                    f"the name of a split must be letters and digits (got {name!r:.80})"
+                )
             for shard in split.shards:
-                counts += [shard.examples, shard.bytes]
                 if _is_outside(shard.file):
-                    raise ValueError(f"the shard {shard.file!r} must be in the output")
-            if not all(type(count) is int and count >= 0 for count in counts):
-                raise ValueError(f"counts of split {name!r} must be whole numbers")
+                    raise ValueError(f"the shard {shard.file!r:.80} must be in the output")
+                _expect_counts(f"shard {shard.file}", [shard.examples, shard.bytes])
+            counts = [split.examples, split.bytes, split.unlabelled, split.assigned]
+            _expect_counts(f"split {name}", [*counts, *split.labels.values()])
 
 
-def _is_outside(file: object) -> bool:
-    """Return whether a shard's path leads outside the output."""
-    if not isinstance(file, str) or file.startswith("/") or "://" in file:
+def _expect_one_of(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)} (got {value!r:.80})")
+
+
+def _expect_counts(name: str, counts: Iterable[int]) -> None:
+    if min(counts, default=0) < 0:
+        raise ValueError(f"counts of {name:.80} must be at least 0")
+
+
+def _is_outside(file: str) -> bool:
+    """Return whether a shard's path leads outside the output, or is no path."""
+    if file.startswith("/") or "://" in file or not file.isprintable():
         return True
     return ".." in file.split("/")
 
@@ -389,8 +415,12 @@ def write_dataset(root: str, dataset: Dataset) -> None:
     storage.write_text(storage.join(root, DATASET_FILE), text + "\n")
 
 
-def read_dataset(root: str | os.PathLike[str]) -> Dataset:
+def read_dataset(
+    root: str | os.PathLike[str], context: storage.RequestContext = storage.ANY_REQUEST
+) -> Dataset:
     """Read the dataset in ``root`` (an output, an Examples uri, or a ``dataset.json``).
+
+    ``context`` limits the requests if a file from elsewhere names ``root``.
 
     Raises:
         SourceError: there is no ``dataset.json``, or Recordgen did not write it.
@@ -398,7 +428,7 @@ def read_dataset(root: str | os.PathLike[str]) -> Dataset:
     root = os.fspath(root)
     path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
     try:
-        return Dataset.from_json(json.loads(storage.read_text(path)))
+        return Dataset.from_json(json.loads(storage.read_bytes(path, context=context)))
     except FileNotFoundError as exc:
         raise SourceError(
             f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not finish"

@@ -159,11 +159,13 @@ def commit(
     streams: Mapping[str, Iterable[bytes]] = MappingProxyType({}),
     kept: Collection[str] = (),
     staged: Mapping[str, str] | None = None,
+    meanwhile: Dataset | None = None,
 ) -> None:
-    """Move the shards to the output, then write the other files, ``dataset.json`` last.
+    """Move the shards and the other files to the output, ``dataset.json`` last.
 
-    The files of an older dataset are removed first, its ``dataset.json`` before all others. Other
-    tools' files stay.
+    All files are written before anything in the output changes, so a full disk leaves an older
+    dataset whole. Then its files are removed, its ``dataset.json`` before all others. Other tools'
+    files stay.
 
     Args:
         staging: holds the new shards.
@@ -174,12 +176,20 @@ def commit(
         kept: existing shard files that stay: the old ``dataset.json``, which names them, also stays
             until the new one replaces it.
         staged: path of each new shard; by default, its file in the staging folder.
+        meanwhile: the dataset that the output holds while shards are moved, if some are ``kept``.
 
     Raises:
         RunnerError: another run took over.
         StorageError: storage failed.
     """
     lease.check_held(staging.lease)
+    contents: dict[str, Iterable[bytes]] = {name: [it.encode()] for name, it in texts.items()}
+    contents.update({name: streams.get(name, ()) for name in _STREAMED})
+    written = [name for name, parts in contents.items() if _wrote(staging.path(name), parts)]
+    write_dataset(staging.root, dataset)
+    lease.check_held(staging.lease)
+    if meanwhile is not None:
+        write_dataset(output, meanwhile)
     if not kept:
         staging.start_replacing()
     failed = (f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}")
@@ -199,13 +209,11 @@ def commit(
     files = (shard.file for split in dataset.splits.values() for shard in split.shards)
     new = (file for file in files if file not in kept)
     list(map_in_order(move, new, threads=STORAGE_THREADS))
-    for name in _texts_of_all_tasks() - set(texts):
+    for name in sorted({*_texts_of_all_tasks(), *_STREAMED} - set(written)):
         storage.remove(storage.join(output, name))  # left by the replaced dataset
-    for name, text in texts.items():
-        _put(staging, output, name, [text.encode()])
-    for name in _STREAMED:
-        _put(staging, output, name, streams.get(name, ()))
-    put_dataset(staging, output, dataset)
+    for name in written:
+        storage.move(staging.path(name), storage.join(output, name))
+    show_dataset(staging, output)
 
 
 def texts_beside(dataset: Dataset, rejects: Iterable[Reject], report: str) -> dict[str, str]:
@@ -226,9 +234,8 @@ def _texts_of_all_tasks() -> set[str]:
     return {LABELS_FILE, REJECTS_FILE, REPORT_FILE, *described, *own}
 
 
-def put_dataset(staging: Staging, output: str, dataset: Dataset) -> None:
-    """Write ``dataset.json``, the commit mark. Raises: StorageError."""
-    write_dataset(staging.root, dataset)
+def show_dataset(staging: Staging, output: str) -> None:
+    """Move ``dataset.json``, the commit mark, to the output. Raises: StorageError."""
     storage.move(staging.path(DATASET_FILE), storage.join(output, DATASET_FILE))
 
 
@@ -367,22 +374,16 @@ def _remove(output: str, runs: Iterable[Staging]) -> None:
         storage.remove(root)
 
 
-def _put(staging: Staging, output: str, name: str, content: Iterable[bytes]) -> None:
-    """Write a file of the output part by part; remove it if there are no parts.
-
-    The file is written in the staging folder first, so a kill leaves no incomplete file in the
-    output.
-    """
+def _wrote(path: str, content: Iterable[bytes]) -> bool:
+    """Write a file part by part, unless there are no parts; return whether it was written."""
     parts = iter(content)
     first = next(parts, None)
-    path = storage.join(output, name)
     if first is None:
-        storage.remove(path)  # left by the replaced dataset
-        return
-    with storage.replacing(staging.path(name)) as file:
+        return False
+    with storage.replacing(path) as file:
         for part in chain([first], parts):
             file.write(part)
-    storage.move(staging.path(name), path)
+    return True
 
 
 def _clear_shards(output: str, kept: Collection[str] = ()) -> None:

@@ -85,7 +85,15 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
 def open_files(
     files: Sequence[ImportFile], options: ConvertOptions
 ) -> tuple[Source, ConvertOptions]:
-    """Return import files as a source, and the options with task and format decided."""
+    """Return import files as a source, and the options with task and format decided.
+
+    Raises:
+        SourceError: in a pipeline step, an import file is a link to a file that rows may not reach.
+    """
+    if options.confined:
+        for file in files:
+            if (refusal := options.access.refusal(file.path, file.path)) is not None:
+                raise SourceError(f"{file.path}: this link to a file leaves its folder: {refusal}")
     detection = detect(files, options)
     with_all = with_lists(detection.files, detection.options)
     detection = replace(detection, rows=preview_files(with_all, detection.options))

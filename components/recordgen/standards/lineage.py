@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from recordgen.dataset.joining import join_datasets
 from recordgen.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.errors import DataError, SourceError
 from recordgen.masking import without_secrets
+from recordgen.options import make_options
+from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.version import __version__
 
 LINEAGE_FILE = "assets.extra/lineage.json"
@@ -120,13 +122,16 @@ class Lineage:
         dataset: the origin of the dataset.
         model: training of the model; None if the place is a dataset.
         state: whether the dataset at its uri is still the ``same`` or is ``changed`` or
-            ``missing``; ``same`` if the place is a dataset.
+            ``missing``; ``same`` if the place is a dataset; ``unchecked`` if its uri was not
+            followed.
+        refusal: why the dataset's uri was not followed; empty if it was.
     """
 
     place: str
     dataset: DatasetLineage
     model: ModelLineage | None
     state: str
+    refusal: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the lineage for ``--json``."""
@@ -139,6 +144,7 @@ class Lineage:
             "model": model,
             "dataset": asdict(self.dataset),
             "dataset_state": self.state,
+            "refusal": self.refusal,
         }
 
 
@@ -147,17 +153,29 @@ def write_lineage(model: str, lineage: ModelLineage) -> None:
     storage.write_text(storage.join(model, LINEAGE_FILE), lineage.to_json())
 
 
-def find_lineage(place: str | os.PathLike[str]) -> Lineage:
+def find_lineage(
+    place: str | os.PathLike[str],
+    *,
+    allow_scheme: str | Sequence[str] = (),
+    allow_root: str | Sequence[str] = (),
+) -> Lineage:
     """Find the lineage of a model or a dataset.
+
+    A model may come from anyone, so its ``lineage.json`` may reach what the rows of an import file
+    at this place may reach: from a local model no web server, unless an option allows it.
 
     Args:
         place: a SavedModel, a folder of its versions (the newest is used), a TFX Model uri, or the
             output of a conversion.
+        allow_scheme: schemes of datasets that may be opened, in addition to the default ones.
+        allow_root: folders and URL prefixes of datasets that may be opened; empty: no restriction.
 
     Raises:
         SourceError: there is neither, or its description is damaged.
         StorageError: storage failed.
+        UsageError: ``allow_scheme`` or ``allow_root`` is invalid.
     """
+    access = make_options({"allow_scheme": allow_scheme, "allow_root": allow_root}).access
     root = storage.normal(os.fspath(place)).rstrip("/")
     if storage.exists(storage.join(root, DATASET_FILE)):
         dataset = DatasetLineage.of(root, read_dataset(root))
@@ -166,7 +184,7 @@ def find_lineage(place: str | os.PathLike[str]) -> Lineage:
         path = storage.join(folder, LINEAGE_FILE)
         if storage.exists(path):
             model = _read_model(path)
-            return Lineage(folder, model.dataset, model, _state(model.dataset))
+            return Lineage(folder, model.dataset, model, *_state(model.dataset, path, access))
     raise SourceError(
         f"{root}: no {DATASET_FILE} and no {LINEAGE_FILE} here; give a dataset, or a SavedModel "
         f"that recordgen.training has saved"
@@ -193,6 +211,7 @@ def _dataset_lines(found: Lineage) -> Iterator[str]:
         "same": "",
         "changed": " (replaced by another dataset)",
         "missing": " (no longer there)",
+        "unchecked": f" (not looked up: {found.refusal})",
     }
     splits = ", ".join(f"{name} {count:,}" for name, count in dataset.splits.items())
     examples = sum(dataset.splits.values())
@@ -233,11 +252,17 @@ def _places(dataset: DatasetLineage) -> tuple[str, ...]:
     return (dataset.uri,) if isinstance(dataset.uri, str) else dataset.uri
 
 
-def _state(dataset: DatasetLineage) -> str:
+def _state(dataset: DatasetLineage, named_by: str, access: Access) -> tuple[str, str]:
+    """Return the state of a dataset, and why it is unknown; see :class:`Lineage`."""
+    roots = [storage.normal(root) for root in _places(dataset)]
+    for root in roots:
+        if (refusal := access.refusal(root, named_by)) is not None:
+            return "unchecked", f"{LINEAGE_FILE} may reach what an import file may: {refusal}"
+    context = storage.RequestContext(RowUrlPolicy(access, named_by))
     try:
-        there = join_datasets([(root, read_dataset(root)) for root in _places(dataset)])
-        return "same" if there.digest == dataset.digest else "changed"
+        there = join_datasets([(root, read_dataset(root, context)) for root in roots])
+        return ("same" if there.digest == dataset.digest else "changed"), ""
     except SourceError:
-        return "missing"
+        return "missing", ""
     except DataError:
-        return "changed"
+        return "changed", ""

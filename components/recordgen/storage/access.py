@@ -23,6 +23,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
 from recordgen.errors import UsageError
@@ -49,7 +50,10 @@ _MOUNTED = {"gcs": "gs", "s3": "s3"}
 
 # Servers and libraries interpret these characters differently.
 _ODD = re.compile(r"[\\\x00-\x20\x7f]")
-_ODD_PATH = re.compile(r"\\|%2f|%5c", re.IGNORECASE)
+_ODD_PATH = re.compile(r"[\\\x00-\x1f\x7f]|%2f|%5c", re.IGNORECASE)
+# Bytes that are no UTF-8, but that some servers read as "." or "/", and IIS's own notation.
+_OVERLONG = re.compile(r"%c[01]|%e0%[89]|%f0%8|%u[0-9a-f]{4}", re.IGNORECASE)
+_DECODINGS = 4  # a server behind a proxy may decode a path again
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +226,7 @@ def _place(path: str) -> tuple[str, ...] | None:
         if not host or port is None:
             return None
         url = urlsplit(path)
-        if _ODD.search(url.netloc) or _ODD_PATH.search(url.path):
+        if _ODD.search(url.netloc) or _is_ambiguous(url.path):
             return None
         outside = [scheme, host, str(port)]
         names = _names(unquote(url.path))
@@ -233,6 +237,25 @@ def _place(path: str) -> tuple[str, ...] | None:
     if not {".", ".."}.isdisjoint(names):
         return None
     return (*outside, *names)
+
+
+def _is_ambiguous(path: str) -> bool:
+    """Return whether servers may interpret the path of a URL in several ways.
+
+    They may decode it again (``%252e``), remove what follows a ``;`` in a name or the blanks
+    around it (``..;``, ``..%20``), or take other characters for dots and slashes.
+    """
+    if _OVERLONG.search(path):
+        return True
+    for _ in range(_DECODINGS):
+        names = (name.partition(";")[0] for name in normalize("NFKC", path).split("/"))
+        if _ODD_PATH.search(path) or any(name.strip(" ") in (".", "..") for name in names):
+            return True
+        decoded = unquote(path)
+        if decoded == path:
+            return False
+        path = decoded
+    return True  # encoded again and again
 
 
 @lru_cache(64)

@@ -13,7 +13,6 @@ number of threads.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ from recordgen import storage
 from recordgen.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES,
+    SPLIT_NAME,
     Dataset,
     RowCounts,
     Shard,
@@ -38,16 +38,13 @@ from recordgen.errors import NothingToConvertError, OutputExistsError, UsageErro
 from recordgen.features import FeatureSpec
 from recordgen.options import COMPRESSIONS, default_threads
 from recordgen.records.example import serialize_example
-from recordgen.runs import lease
-from recordgen.runs.commit import commit, open_run, put_dataset
+from recordgen.runs.commit import commit, open_run
 from recordgen.runs.staging import STAGING, Staging
 from recordgen.shown import Shown
 from recordgen.standards.croissant import CROISSANT_FILE, croissant_text
 from recordgen.version import __version__
 from recordgen.writing.example_schema import ExampleSchema
 from recordgen.writing.shard_writer import ShardedWriter, WrittenShard, staged_file
-
-_SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,7 +137,7 @@ def _check_arguments(shards: int | None, workers: int | None, split: str, compre
     for name, number in (("shards", shards), ("workers", workers)):
         if number is not None and (type(number) is not int or number < 1):
             raise UsageError(f"{name} must be a whole number above 0 (got {number!r})")
-    if not isinstance(split, str) or not _SPLIT_NAME.fullmatch(split):
+    if not isinstance(split, str) or not SPLIT_NAME.fullmatch(split):
         raise UsageError(
             f"split must be a name of letters, digits, '-', '_' and '.', such as 'train' "
             f"(got {split!r})"
@@ -266,7 +263,6 @@ def _put(
     kept: frozenset[str] = frozenset()
     if others is not None:
         kept = frozenset(shard.file for item in others.splits.values() for shard in item.shards)
-        lease.check_held(staging.lease)
-        put_dataset(staging, target, others)  # dataset.json lacks the split while shards are moved
     texts = {CROISSANT_FILE: croissant_text(dataset, {}, has_rows=False)}
-    commit(staging, target, dataset, texts=texts, kept=kept, staged=staged)
+    # While shards are moved, dataset.json lacks the split.
+    commit(staging, target, dataset, texts=texts, kept=kept, staged=staged, meanwhile=others)
