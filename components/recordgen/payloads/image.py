@@ -17,7 +17,6 @@ this op decodes as a person would see it keeps its bytes; all others are re-enco
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,16 +29,19 @@ from recordgen.features import RAW, WEBP
 from recordgen.lint.looks import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.options import ConvertOptions
 from recordgen.payloads.apart import check_apart
-from recordgen.payloads.bmp import RUN_LENGTHS
+from recordgen.payloads.bmp import RUN_LENGTHS, is_plain_bmp
 from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
+from recordgen.payloads.eight_bit import is_transparent, to_8_bit
 from recordgen.payloads.exif import UPRIGHT
-from recordgen.payloads.gif import GifFrame, gif_frames
+from recordgen.payloads.frames import count_frames
+from recordgen.payloads.gif import Gif, GifFrame, read_gif
 from recordgen.payloads.header import FileHeader
 from recordgen.payloads.ico import ICO_MAGIC, icon_images
-from recordgen.payloads.jpeg import Jpeg, decoded_jpeg, read_jpeg
+from recordgen.payloads.jpeg import Jpeg, decoded_jpeg, profile_in, read_jpeg
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
 from recordgen.payloads.opening import decoded, file_header, open_image, out_of_memory
 from recordgen.payloads.png import check_png
+from recordgen.payloads.profiles import png_colours, profile_colours
 from recordgen.payloads.resizing import (
     Placed,
     change_of,
@@ -63,6 +65,9 @@ _MAGIC = (
 # all threads together would exceed the budget. Larger blocks are returned to the system at once.
 Image.core.set_block_size(64 << 20)  # type: ignore[attr-defined]
 
+#: Most pixels on a side: libpng's default limit. Images of other formats may become PNGs.
+MAX_SIDE = 1_000_000
+
 # Limit on the pixels of all frames of a GIF, as a multiple of the limit for one image.
 _GIF_IMAGES = 10
 
@@ -78,9 +83,6 @@ _TURNS = {
 }
 
 _ON_THEIR_SIDE = (5, 6, 7, 8)
-
-#: Rows flattened on white at a time.
-FLATTENED_ROWS = 256
 
 #: An image is checked in its own process if its estimated time exceeds this share of
 #: image_seconds, so that starting a process costs little compared with the check.
@@ -102,6 +104,9 @@ class CheckedImage(NamedTuple):
         is_gray: whether the image has one channel, by its header; None if unknown.
         placed: the geometry if an option changed the size, else None.
         psnr: see :func:`recordgen.payloads.resizing.measured_psnr`.
+        colours: what viewers apply to the file's colours, see :mod:`recordgen.payloads.profiles`;
+            None if nothing.
+        frames: pictures in the file, of which this is the first; None if unknown.
     """
 
     data: bytes
@@ -114,6 +119,8 @@ class CheckedImage(NamedTuple):
     is_gray: bool | None = None
     placed: Placed | None = None
     psnr: int | None = None
+    colours: str | None = None
+    frames: int | None = None
 
 
 class Prepared(NamedTuple):
@@ -207,6 +214,12 @@ def too_many_bytes(size: int, options: ConvertOptions) -> PayloadError:
 
 
 def _check_pixels(height: int, width: int, options: ConvertOptions) -> None:
+    if max(height, width) > MAX_SIDE:
+        raise PayloadError(
+            RejectCode.TOO_MANY_PIXELS,
+            f"an image must have at most {MAX_SIDE:,} pixels on each side, TensorFlow's limit for "
+            f"PNGs (got {width}×{height}); cut it into several images",
+        )
     if height * width > options.max_image_pixels:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
@@ -248,15 +261,22 @@ def _prepare_jpeg(data: bytes, options: ConvertOptions) -> Prepared:
     elif options.changes_pictures:
         size += pixels * 8
     size += encoder_bytes((header.width, header.height), options)
-    return Prepared(partial(_check_jpeg, jpeg, options), size, seconds)
+    return Prepared(partial(_checked_jpeg, jpeg, options), size, seconds)
 
 
 def _is_cmyk(jpeg: Jpeg) -> bool:
     return jpeg.colorspace in ("CMYK", "YCCK")
 
 
+def _checked_jpeg(jpeg: Jpeg, options: ConvertOptions) -> CheckedImage:
+    stored = _check_jpeg(jpeg, options)
+    if jpeg.header.has_profile:
+        stored = stored._replace(colours=profile_colours(profile_in(jpeg.data)))
+    return stored
+
+
 def _check_jpeg(jpeg: Jpeg, options: ConvertOptions) -> CheckedImage:
-    height, width, *_, orientation = jpeg.header
+    height, width, orientation = jpeg.header.height, jpeg.header.width, jpeg.header.orientation
     is_cmyk = _is_cmyk(jpeg)
     upright = (height, width) if orientation in _ON_THEIR_SIDE else (width, height)
     reason, placed = change_of("jpeg", upright, options)
@@ -315,25 +335,25 @@ def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
     size = pixels * (16 if file.format == "WEBP" else 12)
     size += encoder_bytes((file.width, file.height), options)
     seconds = file.decoded_pixels * (2e-8 if kind in ("png", "gif", "bmp") else 8e-8)
-    frames: Sequence[GifFrame] = ()
+    gif = None
     if kind == "gif" and options.check == "decode":
-        frames = _frames(data, options)
-        seconds += sum(frame.width * frame.height for frame in frames) * 1e-8
+        gif = _read_gif(data, options)
+        seconds += sum(frame.width * frame.height for frame in gif.frames) * 1e-8
     elif kind == "bmp" and file.compression in RUN_LENGTHS:
-        seconds += len(data) * 3e-7 + pixels * 1e-7  # Pillow decodes run lengths in Python
-    return Prepared(partial(_check_other, data, kind, file, frames, options), size, seconds)
+        seconds += len(data) * 3e-7 + pixels * 1e-7  # run lengths are decoded in Python
+    return Prepared(partial(_check_other, data, kind, file, gif, options), size, seconds)
 
 
 def _check_other(
     data: bytes,
     kind: str,
     file: FileHeader,
-    frames: Sequence[GifFrame],
+    gif: Gif | None,
     options: ConvertOptions,
 ) -> CheckedImage:
     image = open_image(file)
-    if options.check == "decode" and kind == "gif":
-        _decode_frames(frames)
+    if gif is not None:
+        _decode_frames(gif.frames)
     elif options.check == "decode":
         if kind == "png":
             check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
@@ -341,14 +361,21 @@ def _check_other(
             _check_tiff(file)
         _load(image)
     reason = _why_reencode(data, kind, file.orientation, image)
+    if reason is None and gif is not None and not gif.is_usual:
+        reason = "gif"
     if reason is None:
         reason, _ = change_of(kind, image.size, options)
     if reason is None:
         small = _in_small(image, options) if options.check == "decode" else None
-        return CheckedImage(
-            data, kind, image.height, image.width, small=small, is_gray=_is_gray(image)
-        )
-    return _reencode(image, file.orientation, reason, options)
+        is_gray = _is_gray(image)
+        stored = CheckedImage(data, kind, image.height, image.width, small=small, is_gray=is_gray)
+    else:
+        stored = _reencode(image, file.orientation, reason, options)
+    profile = image.info.get("icc_profile") or b""
+    return stored._replace(
+        colours=png_colours(data) if kind == "png" else profile_colours(profile),
+        frames=count_frames(data, file.format) if gif is None else len(gif.frames),
+    )
 
 
 def _check_tiff(file: FileHeader) -> None:
@@ -370,9 +397,10 @@ def _load(image: Image.Image) -> None:
         raise PayloadError(RejectCode.CORRUPT, f"the TIFF does not decode to its end: {errors[0]}")
 
 
-def _frames(data: bytes, options: ConvertOptions) -> Sequence[GifFrame]:
-    """Return the frames of a GIF. Raises: PayloadError: they have too many pixels."""
-    frames = list(gif_frames(data))
+def _read_gif(data: bytes, options: ConvertOptions) -> Gif:
+    """Read the blocks of a GIF. Raises: PayloadError: its frames have too many pixels."""
+    gif = read_gif(data)
+    frames = gif.frames
     for frame in frames:
         _check_pixels(frame.height, frame.width, options)
     pixels = sum(frame.width * frame.height for frame in frames)
@@ -383,7 +411,7 @@ def _frames(data: bytes, options: ConvertOptions) -> Sequence[GifFrame]:
             f"the frames of a GIF must have at most {most:,} pixels together (got {pixels:,} in "
             f"{len(frames):,} frames); --max-image-pixels allows more",
         )
-    return frames
+    return gif
 
 
 def _decode_frames(frames: Sequence[GifFrame]) -> None:
@@ -404,26 +432,14 @@ def _why_reencode(data: bytes, kind: str, orientation: int, image: Image.Image) 
     if orientation != UPRIGHT:
         return "exif_orientation"
     if kind == "bmp":
-        return None if _is_plain_bmp(data) else "bmp"
+        return None if is_plain_bmp(data) else "bmp"
     if kind == "png" and data[24] == 16:  # bit depth in the IHDR chunk
         return "16_bit"
     if kind == "gif" and not _is_plain_gif(image):
         return "gif"
     if kind == WEBP:  # the op accepts no fourth channel, even if it is opaque
         return "alpha" if image.mode != "RGB" else None
-    return "alpha" if _is_transparent(image) else None
-
-
-def _is_plain_bmp(data: bytes) -> bool:
-    """Return whether a BMP has 24 bits, no compression and a current header layout."""
-    if len(data) < 34:
-        return False
-    start, header_bytes, width, height, _, bits, compression = struct.unpack_from(
-        "<IIiiHHI", data, 10
-    )
-    # TensorFlow requires that the file ends with its last row; some programs add two bytes.
-    ends_with_pixels = start + (width * 3 + 3) // 4 * 4 * abs(height) == len(data)
-    return bool(header_bytes >= 40 and bits == 24 and compression == 0 and ends_with_pixels)
+    return "alpha" if is_transparent(image) else None
 
 
 def _is_plain_gif(image: Image.Image) -> bool:
@@ -441,17 +457,6 @@ def _is_plain_gif(image: Image.Image) -> bool:
 def _is_gray(image: Image.Image) -> bool:
     """Return whether an image has one channel, not counting an alpha channel."""
     return image.mode in ("1", "L", "LA") or image.mode.startswith(("I", "F"))
-
-
-def _is_transparent(image: Image.Image) -> bool:
-    """Return whether any pixel is transparent; an alpha channel may be all opaque."""
-    if "transparency" not in image.info and "A" not in image.getbands():
-        return False
-    return bool(decoded(image.format or "", lambda: _alpha(image)).getextrema() != (255, 255))
-
-
-def _alpha(image: Image.Image) -> Image.Image:
-    return (image if "A" in image.getbands() else image.convert("RGBA")).getchannel("A")
 
 
 def _reencode(
@@ -479,34 +484,6 @@ def _reencoded(
     _, placed = change_of(kind, upright.size, options)
     stored = _encoded(upright, kind, placed, reason, options, **settings)
     return stored._replace(orientation=orientation)
-
-
-def to_8_bit(image: Image.Image) -> Image.Image:
-    """Return the image as ``L`` or ``RGB``; transparent pixels show white."""
-    if image.mode.startswith("I;16"):
-        return image.point(lambda value: value / 256, "I").convert("L")
-    if image.mode in ("I", "F"):
-        raise PayloadError(
-            RejectCode.UNSUPPORTED_PIXELS,
-            f"pixels must have 8 or 16 bits per channel (got Pillow mode {image.mode!r}, whose "
-            f"range is undefined); scale them to 8 bits first",
-        )
-    if "transparency" in image.info or "A" in image.getbands():
-        return _flattened(image)
-    return (
-        image if image.mode in ("L", "RGB") else image.convert("L" if image.mode == "1" else "RGB")
-    )
-
-
-def _flattened(image: Image.Image) -> Image.Image:
-    """Flatten an image on white, some rows at a time: whole copies would double the memory."""
-    flat = Image.new("RGB", image.size)
-    for top in range(0, image.height, FLATTENED_ROWS):
-        rows = (0, top, image.width, min(top + FLATTENED_ROWS, image.height))
-        part = image.crop(rows).convert("RGBA")
-        white = Image.new("RGBA", part.size, "white")
-        flat.paste(Image.alpha_composite(white, part).convert("RGB"), rows)
-    return flat
 
 
 def _turn(image: Image.Image, orientation: int) -> Image.Image:

@@ -24,7 +24,13 @@ _SAFE = (14, 0, 1)  # the first version of PyArrow that unpickles nothing
 _IS_EXTENSION = b"ARROW:extension:name"
 
 
-def read_parquet(file: IO[bytes], schema: Any, names: Collection[str] | None = None) -> Any:
+def read_parquet(
+    file: IO[bytes],
+    schema: Any,
+    names: Collection[str] | None = None,
+    *,
+    added: Collection[str] = (),
+) -> Any:
     """Return the columns of a Parquet file, with the types of ``schema``.
 
     Args:
@@ -32,6 +38,7 @@ def read_parquet(file: IO[bytes], schema: Any, names: Collection[str] | None = N
         schema: a ``pyarrow.Schema``.
         names: the wanted columns; those that the file does not have are missing in the result. By
             default, the file must have all columns of ``schema`` and no others.
+        added: columns that earlier versions of the file do not have; by default, they are null.
 
     Raises:
         ValueError: the file is damaged, or has columns of other types.
@@ -41,14 +48,19 @@ def read_parquet(file: IO[bytes], schema: Any, names: Collection[str] | None = N
         opened = parquet.ParquetFile(file)
         _check_types(opened.schema_arrow)
         there = opened.schema_arrow.names
-        wanted = schema.names if names is None else [name for name in names if name in there]
-        if names is None and set(there) != set(wanted):
+        wanted = [name for name in (schema.names if names is None else names) if name in there]
+        missing = [] if names is not None else [n for n in schema.names if n not in wanted]
+        if names is None and (not {*missing} <= {*added} or {*there} != {*wanted}):
             raise ValueError("it has other columns")
         if any(there.count(name) > 1 for name in wanted):
             raise ValueError("two columns have the same name")
         found = opened.read(wanted).select(wanted)
         found.validate(full=True)
-        return found.cast(pa.schema([schema.field(name) for name in wanted]))
+        found = found.cast(pa.schema([schema.field(name) for name in wanted]))
+        for name in missing:
+            field = schema.field(name)
+            found = found.append_column(field, pa.nulls(len(found), field.type))
+        return found if names is not None else found.select(schema.names)
     except (
         pa.ArrowException,
         OSError,
