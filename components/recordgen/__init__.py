@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -123,40 +122,8 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *_MODULES})
 
 
-def _register_accessor(pandas: Any) -> None:
-    from recordgen.conversion.dataframe_accessor import register
-
-    register(pandas)
-
-
-class _AfterPandas:
-    """A finder that registers the accessor once pandas is imported; it finds no other module."""
-
-    def __init__(self) -> None:
-        self._is_searching = False
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != "pandas" or self._is_searching:
-            return None
-        self._is_searching = True
-        try:
-            spec = importlib.util.find_spec(name)  # asks the other finders
-        finally:
-            self._is_searching = False
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module: Any) -> None:
-                execute(module)
-                _register_accessor(module)
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-# `import recordgen` provides `df.tensorflow`, before or after `import pandas`, without importing
-# pandas itself.
+# TFRecorder's order of imports: with pandas first, `import recordgen` provides `df.tensorflow`.
 if "pandas" in sys.modules:
-    _register_accessor(sys.modules["pandas"])
-else:
-    sys.meta_path.insert(0, _AfterPandas())
+    from recordgen.conversion.dataframe_accessor import register as _register
+
+    _register(sys.modules["pandas"])

@@ -220,11 +220,14 @@ def test_public_functions_are_not_hidden_by_modules() -> None:
 
 @pytest.mark.parametrize(
     "lines",
-    ["import pandas as pd, recordgen", "import recordgen\nimport pandas as pd"],
-    ids=["pandas first", "recordgen first"],
+    [
+        "import pandas as pd, recordgen",
+        "import recordgen.pandas\nimport pandas as pd",
+        "import pandas as pd, recordgen, recordgen.pandas",
+    ],
 )
-def test_accessor_in_either_order(lines: str) -> None:
-    """df.tensorflow exists after both imports, in either order."""
+def test_frames_get_the_accessor(lines: str) -> None:
+    """df.tensorflow exists if pandas was imported first, or after `import recordgen.pandas`."""
     code = f"{lines}\nprint(pd.DataFrame().tensorflow.to_tfr.__name__)"
     done = run_python("-W", "ignore", "-c", code)
     assert done.stdout == "to_tfrecord\n", done.stderr

@@ -68,5 +68,6 @@ class TensorFlowAccessor:
 
 
 def register(pandas: Any) -> None:
-    """Register the accessor with pandas; called once when pandas is imported."""
-    pandas.api.extensions.register_dataframe_accessor("tensorflow")(TensorFlowAccessor)
+    """Register the accessor with pandas, once."""
+    if not hasattr(pandas.DataFrame, "tensorflow"):
+        pandas.api.extensions.register_dataframe_accessor("tensorflow")(TensorFlowAccessor)
