@@ -110,6 +110,23 @@ REFUSED = [
     (["train_images/1.jpg", "cat/1.jpg"], ["train_images", "cat"]),
 ]
 
+# files, the import file that the message names
+WITH_IMPORT_FILES = [
+    (["1.jpg", "a.csv"], "a.csv"),
+    (["train/1.jpg", "train/_annotations.csv"], "train/_annotations.csv"),
+    (["images/1.jpg", "images/a.jsonl"], "images/a.jsonl"),
+]
+
+
+@pytest.mark.parametrize(("names", "named"), WITH_IMPORT_FILES)
+def test_an_import_file_beside_images_stops(names: list[str], named: str, tmp_path: Path) -> None:
+    """A file that may hold the labels is never skipped, except in the folder of a class."""
+    with pytest.raises(SourceError, match=f"contains the import file {named};"):
+        read(folder(tmp_path / "one", *names))
+    assert read(folder(tmp_path / "two", "cat/1.jpg", "cat/notes.csv")) == [
+        ("cat/1.jpg", None, "cat")
+    ]
+
 
 @pytest.mark.parametrize(("names", "named"), REFUSED)
 def test_masks_and_mixed_folders_stop(names: list[str], named: list[str], tmp_path: Path) -> None:
