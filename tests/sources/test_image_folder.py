@@ -73,6 +73,16 @@ UNDERSTOOD = [
     ),
     (["train/n01/images/1.jpg"], [("train", "n01")], {"train": "split train"}),
     (["Split-train/1.jpg"], [("train", None)], {"Split-train": "split train"}),
+    (
+        ["seg_train/seg_train/a/1.jpg", "seg_test/seg_test/a/1.jpg"],
+        [("test", "a"), ("train", "a")],
+        {
+            "seg_train": "split train",
+            "seg_train/seg_train": "no label",
+            "seg_test": "split test",
+            "seg_test/seg_test": "no label",
+        },
+    ),
     # These name classes.
     (["photos/1.jpg", "drawings/1.jpg"], [(None, "drawings"), (None, "photos")], {}),
     (["mask/1.jpg", "no_mask/1.jpg"], [(None, "mask"), (None, "no_mask")], {}),
@@ -104,11 +114,31 @@ REFUSED = [
     (["train/img/1.jpg", "train/ground_truth/1.png"], ["ground_truth", "img"]),
     (["train_images/1.jpg", "train_masks/1.jpg"], ["train_masks", "train_images"]),
     (["train/1.jpg", "masks/1.jpg"], ["masks", "train"]),
+    (["photos/1.jpg", "masks/1.jpg"], ["masks", "photos"]),
     (["images/1.jpg", "cat/1.jpg"], ["images", "cat"]),
+    (["seg_train/a/1.jpg", "seg_test/a/1.jpg", "seg_pred/1.jpg"], ["seg_test", "seg_pred"]),
+    (["a_train/1.jpg", "a_test/1.jpg", "b_train/1.jpg", "b_test/1.jpg"], ["a_test", "b_train"]),
     (["raw/1.jpg", "processed/1.jpg"], ["raw", "processed"]),
     (["train/test/1.jpg"], ["test", "train"]),
     (["train_images/1.jpg", "cat/1.jpg"], ["train_images", "cat"]),
 ]
+
+# files, the import file that the message names
+WITH_IMPORT_FILES = [
+    (["1.jpg", "a.csv"], "a.csv"),
+    (["train/1.jpg", "train/_annotations.csv"], "train/_annotations.csv"),
+    (["images/1.jpg", "images/a.jsonl"], "images/a.jsonl"),
+]
+
+
+@pytest.mark.parametrize(("names", "named"), WITH_IMPORT_FILES)
+def test_an_import_file_beside_images_stops(names: list[str], named: str, tmp_path: Path) -> None:
+    """A file that may hold the labels is never skipped, except in the folder of a class."""
+    with pytest.raises(SourceError, match=f"contains the import file {named};"):
+        read(folder(tmp_path / "one", *names))
+    assert read(folder(tmp_path / "two", "cat/1.jpg", "cat/notes.csv")) == [
+        ("cat/1.jpg", None, "cat")
+    ]
 
 
 @pytest.mark.parametrize(("names", "named"), REFUSED)

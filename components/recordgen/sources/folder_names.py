@@ -121,6 +121,15 @@ def _meaning(name: str) -> _Meaning:
     return _Meaning(bool(splits), split, others if others <= _CONTAINERS else None, False)
 
 
+def _split_and_rest(name: str) -> tuple[str | None, Sequence[str]] | None:
+    """Return the split that one word of a name means, and the other words; None without one."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    splits = [word for word in words if is_ml_use(word)]
+    if len(splits) != 1:
+        return None
+    return parse_ml_use(splits[0]), tuple(word for word in words if word not in splits)
+
+
 class Folders:
     """Reads splits and labels from the folders of files.
 
@@ -156,6 +165,7 @@ class Folders:
             else:
                 yield Placed(name, split, ())
         tops = {top: _meaning(top) for top in sorted(by_top)}
+        tops |= self._by_one_word(tops, above)
         named = [top for top, said in tops.items() if said.has_split]
         if named:
             self._check_all(named, tops, above)
@@ -178,6 +188,31 @@ class Folders:
                 said.split if named else split,
                 is_in_split=is_in_split or bool(named),
             )
+
+    def _by_one_word(self, tops: Mapping[str, _Meaning], above: str) -> Mapping[str, _Meaning]:
+        """Return splits among names that differ only by it: ``seg_train`` and ``seg_test``.
+
+        Raises:
+            SourceError: other folders are beside them.
+        """
+        found = {top: _split_and_rest(top) for top in tops}
+        splits: dict[Sequence[str], set[str | None]] = {}
+        for split, rest in filter(None, found.values()):
+            splits.setdefault(rest, set()).add(split)
+        several = [rest for rest, some in splits.items() if len(some) > 1 and rest]
+        names = [top for top, said in found.items() if said and said[1] in several]
+        if not names or all(tops[top].has_split for top in names):
+            return {}
+        others = [top for top in tops if top not in names]
+        if len(several) > 1 or others:
+            raise SourceError(
+                f"{self._folder}{above}: {names[0]!r} and {names[1]!r} name splits, and are beside "
+                f"{next(iter(others), names[-1])!r}; expected folders of splits "
+                f"(<split>/<label>/<file>) or of labels (<label>/<file>)"
+            )
+        return {
+            top: _Meaning(True, said[0], frozenset(), False) for top, said in found.items() if said
+        }
 
     def _check_all(self, named: Sequence[str], tops: Mapping[str, _Meaning], above: str) -> None:
         """Check that all folders beside a split are splits. Raises: SourceError."""
@@ -202,7 +237,9 @@ class Folders:
             SourceError: one of several folders cannot be a class.
         """
         kinds = {top: said.kind for top, said in tops.items() if said.kind is not None}
-        if len(kinds) == len(tops) == 1:
+        # Packed files often unpack into a folder of their own name.
+        is_again = bool(above) and [*tops] == [posixpath.basename(above[:-1])]
+        if is_again or len(kinds) == len(tops) == 1:
             return True
         others = [top for top in tops if top not in kinds]
         annotation = next((top for top in others if tops[top].is_annotation), None)
@@ -227,7 +264,8 @@ class Folders:
         return SourceError(
             f"{where}: the folder {annotation!r} beside {images!r} holds masks or other "
             f"annotations, which are neither a class nor examples, and Recordgen reads no masks; "
-            f"pass {where}{images} to convert the images without them"
+            f"move {annotation!r} out of this folder, or pass {where}{images}, to convert the "
+            f"images without them"
         )
 
 

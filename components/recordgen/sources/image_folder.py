@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from recordgen import storage
@@ -22,7 +22,7 @@ from recordgen.errors import SourceError
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import foreign_formats
-from recordgen.sources.folder_names import Folders, holds_no_images, is_no_image
+from recordgen.sources.folder_names import Folders, Placed, holds_no_images, is_no_image
 from recordgen.sources.header import Given
 from recordgen.sources.odd_lines import SKIPPED
 from recordgen.tasks.task import AnnotationError, Task, check_label, check_text
@@ -65,18 +65,24 @@ def list_images(folder: str) -> Listing:
             f"{folder}: this folder contains a converted dataset; pass import files, or a folder "
             f"of images by label"
         )
-    for name in (*found.images, *found.others):
-        is_import_file = name.lower().endswith(_IMPORT_SUFFIXES)
-        if "/" not in name and is_import_file and not foreign_formats.is_metadata(name):
-            raise SourceError(
-                f"{folder}: this folder contains the import file {name}; pass that file, or "
-                f"{storage.join(folder, '*' + posixpath.splitext(name)[1])}"
-            )
+    _check_import_files(folder, found, [""])
     files = [name for name in (*found.images, *found.others) if not name.endswith("/")]
     _check_format(folder, sorted(files))
     if not found.images:
         raise SourceError(f"{folder}: {_without_images(found)}")
     return found
+
+
+def _check_import_files(folder: str, found: Listing, inside: Collection[str]) -> None:
+    """Check that there is no import file in folders that are no classes. Raises: SourceError."""
+    for name in found.others:
+        place = posixpath.dirname(name)
+        is_import_file = name.lower().endswith(_IMPORT_SUFFIXES)
+        if place in inside and is_import_file and not foreign_formats.is_metadata(name):
+            raise SourceError(
+                f"{folder}: this folder contains the import file {name}; pass that file, or "
+                f"{storage.join(folder, place, '*' + posixpath.splitext(name)[1])}"
+            )
 
 
 def _without_images(found: Listing) -> str:
@@ -157,9 +163,19 @@ def roles_in(folder: str) -> Mapping[str, str]:
 
     Raises: as :func:`read_folder`.
     """
-    names, found = Folders(folder), list_images(folder)
-    names.place(found.images)
+    found, names, _ = _understood(folder)
     return names.roles | dict.fromkeys(found.datasets, "skipped, a converted dataset")
+
+
+def _understood(folder: str) -> tuple[Listing, Folders, Sequence[Placed]]:
+    """Return the files of a folder, the meaning of its folders, and the images with their place.
+
+    Raises: as :func:`read_folder`.
+    """
+    found, names = list_images(folder), Folders(folder)
+    placed = names.place(found.images)
+    _check_import_files(folder, found, names.roles)
+    return found, names, placed
 
 
 def read_folder(
@@ -174,7 +190,7 @@ def read_folder(
             :meth:`recordgen.sources.folder_names.Folders.place`.
         StorageError: storage failed.
     """
-    found = list_images(folder)
+    found, _, placed = _understood(folder)
     for names, what in (
         (sorted(found.others), "files or folders whose names show that they are no images"),
         (found.datasets, "folders with a converted dataset"),
@@ -183,7 +199,7 @@ def read_folder(
             more = ", …" if len(names) > _NAMES_SHOWN else ""
             shown = f"{', '.join(names[:_NAMES_SHOWN])}{more}"
             adjusted.add_line(folder, 0, SKIPPED, f"{len(names):,} {what} were skipped: {shown}")
-    for line, (name, split, labels) in enumerate(Folders(folder).place(found.images), start=1):
+    for line, (name, split, labels) in enumerate(placed, start=1):
         try:
             check_text(name)
             label = check_label(labels[0]) if labels else None
