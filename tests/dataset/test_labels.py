@@ -87,7 +87,7 @@ def test_numbers_that_are_forced() -> None:
     )
     with pytest.raises(UsageError) as usage:
         build_vocabulary(["1"], "number")
-    assert str(usage.value) == "labels must be one of auto, text, integer (got 'number')"
+    assert str(usage.value) == ("labels must be one of auto, text, integer, none (got 'number')")
 
 
 LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)

@@ -116,6 +116,7 @@ CHECKS: Mapping[str, Check] = {
     "NOT_EVALUATED": Check(WARNING),
     "FEW_EXAMPLES": Check(WARNING, threshold=10),
     "LOST_CLASS": Check(WARNING),
+    "UNUSED_NUMBER": Check(WARNING),
     "IMBALANCE": Check(WARNING, threshold=100),
     "LABEL_DRIFT": Check(WARNING, threshold=0.2),
     "LOOK_ALIKES": Check(WARNING),

@@ -25,6 +25,8 @@ def find_odd_classes(
     noun: str,
     eval_from: str,
     thresholds: Mapping[str, float],
+    *,
+    are_numbers_given: bool = False,
 ) -> Iterator[tuple[str, str]]:
     """Yield a code and a message for each finding.
 
@@ -34,6 +36,7 @@ def find_odd_classes(
         noun: the task's word for an example.
         eval_from: the option of this name.
         thresholds: by code, see :class:`recordgen.lint.selection.Selection`.
+        are_numbers_given: an option says that whole-number labels are the numbers of classes.
     """
     counts: Counter[str] = Counter()
     for split in splits.values():
@@ -59,11 +62,27 @@ def find_odd_classes(
         without = [label for label in vocabulary.names if not counts[label]]
         if without:
             yield "LOST_CLASS", f"{len(without)} labels have no {noun}s: {_some(without)}"
+    elif not are_numbers_given and (text := _unused_numbers(vocabulary.names, counts)):
+        yield "UNUSED_NUMBER", text
     unlabelled = sum(split.unlabelled for split in splits.values())
     if unlabelled:
         yield "UNLABELLED", f"{unlabelled} examples have no label"
     yield from _about_splits(counts, splits, noun, eval_from, enough)
     yield from _about_shares(splits, noun, thresholds)
+
+
+def _unused_numbers(names: Sequence[str], counts: Mapping[str, int]) -> str:
+    """Return the message for numbers below the largest label that no example has, or ""."""
+    used = sum(name in counts for name in names)
+    if used == len(names):
+        return ""
+    unused = [name for name in names if name not in counts]
+    return (
+        f"the {used} labels are whole numbers up to {names[-1]}, and stay the numbers of classes: "
+        f"a model has {len(names)} outputs, of which {len(unused)} have no example "
+        f"({_some(unused)}); use labels=text to number the labels from 0 to {used - 1}, or "
+        f"labels=integer to confirm their numbers"
+    )
 
 
 def _about_splits(
