@@ -92,7 +92,9 @@ def test_memory_that_ends(
 
     monkeypatch.setattr(simplejpeg, "decode_jpeg", starve)
     output = tmp_path / "out"
-    with pytest.raises(RunnerError, match=r"out of memory: .* smaller --decode-memory .* --resume"):
+    with pytest.raises(
+        RunnerError, match=r"out of memory: .* smaller decode_memory .* resume=True"
+    ):
         recordgen.convert(source, output, threads=1, **_SMALL)
     assert not (output / "dataset.json").exists()
     monkeypatch.undo()

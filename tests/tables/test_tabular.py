@@ -720,9 +720,9 @@ def test_a_finished_table_is_known_again(tmp_path: Path) -> None:
     before = tree_bytes(output)
     assert recordgen.convert(source, output, resume=True, **options).unchanged
     assert tree_bytes(output) == before
-    with pytest.raises(UsageError, match=r"a row of tabular has no name.*--overwrite"):
+    with pytest.raises(UsageError, match=r"a row of tabular has no name.*overwrite=True"):
         recordgen.convert(source, output, append=True, **options)
-    with pytest.raises(UsageError, match="choose another output or --overwrite"):
+    with pytest.raises(UsageError, match="choose another output or overwrite=True"):
         recordgen.convert(source, output, **options)
     with pytest.raises(UsageError, match="shard_by=label is not for tabular"):
         recordgen.convert(source, output, overwrite=True, shard_by="label", **options)

@@ -196,5 +196,5 @@ def build_vocabulary(labels: Iterable[str], mode: str = "auto") -> Vocabulary:
     return Vocabulary(
         "text",
         tuple(distinct),
-        (f"{sparse}, too sparse to keep; they are numbered as text (--labels integer keeps them)",),
+        (f"{sparse}, too sparse to keep; they are numbered as text (labels=integer keeps them)",),
     )

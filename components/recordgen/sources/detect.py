@@ -408,5 +408,5 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
         options, reason = replace(options, task=reading.task), reading.reason
     if options.task != Tabular.name:
         for problem in filter(None, conflicts([head], options, is_given=is_given)):
-            raise UsageError(problem.replace(f"--task {options.task}", f"task={options.task!r}"))
+            raise UsageError(problem)
     return Detection(options, reason, columns=_columns([head], options))
