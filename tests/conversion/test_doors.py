@@ -31,6 +31,7 @@ SPELLED = [
     ("or --overwrite (with --resume if", "or overwrite=True (with resume=True if"),
     ("set --task, and keep", "set task, and keep"),
     ("--allow-root FOLDER.", "allow_root='FOLDER'."),
+    ("--allow-scheme http allows it", "allow_scheme='http' allows it"),
     # Beam's flags, and options of other commands
     ("--runner=X --direct_num_workers=2", "--runner=X --direct_num_workers=2"),
     ("omit --to", "omit --to"),

@@ -22,7 +22,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 # Options of the command that need no value, and are keywords of Python.
 _FLAGS = frozenset({"append", "overwrite", "resume", "card"})
 
-# A value: in quotes, with a character that words do not have, in capitals, or one of the choices.
+# A value: in quotes, with a character that words do not have, in capitals, one of the choices, or a
+# scheme.
 _CHOICES = {
     str(choice)
     for name, each in OPTIONS.items()
@@ -30,6 +31,7 @@ _CHOICES = {
     for choice in each.choices
 } | {"tabular"}
 _VALUE = rf"'[^']*'|[^\s;()]*[=:_,*/{{\d][^\s;()]*|[A-Z|]{{2,}}|(?:{'|'.join(sorted(_CHOICES))})\b"
+_VALUE += "|(?<=--allow-scheme )[a-z][a-z0-9+.-]*"
 _OPTION = re.compile(rf"(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![\w-])(?:[ =]({_VALUE}))?")
 
 
