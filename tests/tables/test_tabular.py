@@ -351,6 +351,10 @@ def test_a_line_of_numbers_may_be_the_header(tmp_path: Path) -> None:
     table = columns_of(years, tmp_path=tmp_path, header="yes", target_column="2020")
     assert (table.names, table.target) == (["id", "2019", "2020"], "2020")
     assert columns_of("1,2\n1,2\n", tmp_path=tmp_path, header="yes").names == ["1", "2"]
+    # An option that names a column knows the header.
+    assert columns_of(years, tmp_path=tmp_path, target_column="id").target == "id"
+    with pytest.raises(SourceError, match="--header yes"):
+        columns_of(years, tmp_path=tmp_path, target_column="2020")
 
 
 def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
