@@ -230,7 +230,7 @@ class ConvertOptions:
     labels: str = option(
         "auto",
         "number labels as sorted `text`, or keep the numbers of `integer` labels; `auto`: keep "
-        "them if all labels are whole numbers",
+        "them if all labels are whole numbers; `none`: no row has a label, as in data to predict",
         choices=LABEL_MODES,
         heading="labels",
     )

@@ -12,6 +12,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.dataset.manifest import Dataset, RowCounts, read_dataset
+from recordgen.errors import DataError
 from tests.conftest import encoded, noise, stored_examples
 
 pytestmark = pytest.mark.outside
@@ -316,7 +317,8 @@ def test_every_task_is_recorded(make_images: MakeImages, make_csv: MakeCsv, tmp_
     [image] = make_images(1)
     source = make_csv([f"TRAIN,{image}"])
     for task in ("image_classification", "image_multi_label", "object_detection"):
-        dataset: Dataset = recordgen.convert(source, tmp_path / task, task=task).dataset
+        given = {"task": task, "labels": "none"}
+        dataset: Dataset = recordgen.convert(source, tmp_path / task, **given).dataset
         assert dataset == read_dataset(str(tmp_path / task))
         assert (dataset.task, dataset.options["task"]) == (task, task)
         assert dataset.splits["train"].unlabelled == 1
@@ -337,3 +339,65 @@ def test_the_sample_of_tfrecorder(make_images: MakeImages, tmp_path: Path) -> No
     }
     loaded = recordgen.load(tmp_path / "out")
     assert {len(list(loaded[name].unbatch())) for name in ("TRAIN", "VALIDATION", "TEST")} == {2}
+
+
+# --- classes ------------------------------------------------------------------------------------
+
+
+def number_findings(source: Any, **options: Any) -> tuple[int, Sequence[str]]:
+    """Return the number of classes, and the findings about their numbers."""
+    result = recordgen.check(source, **options)
+    found = [item.message for item in result.lint.findings() if item.code == "UNUSED_NUMBER"]
+    return len(result.dataset.labels), found
+
+
+# labels, number of classes, numbers without an example
+NUMBERS = [(("0", "255"), 256, 254), (("1", "2", "3", "4"), 5, 1), (("0", "1"), 2, 0)]
+
+
+@pytest.mark.parametrize(("labels", "classes", "unused"), NUMBERS)
+def test_numbers_without_examples_are_said(
+    labels: Sequence[str], classes: int, unused: int, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """They are outputs of a model. labels=text removes them, labels=integer confirms them."""
+    texts = make_csv([f"Good and cheap {n}.,{labels[n % len(labels)]}" for n in range(12)])
+    rows = [f"n{n},{labels[n % len(labels)]}" for n in range(12)]
+    given: list[tuple[str, dict[str, Any]]] = [
+        (texts, {"task": "text_classification"}),
+        (make_csv(["a,y", *rows], "rows.csv"), {"task": "tabular", "target_column": "y"}),
+        (make_csv(["a,y", *rows], "r.csv"), {"schema": {"a": "text", "y": "int_label"}}),
+    ]
+    for source, options in given:
+        count, found = number_findings(source, **options)
+        assert (count, len(found)) == (classes, int(unused > 0))
+        if found:
+            assert f"{classes} outputs, of which {unused} have no example" in found[0]
+            assert number_findings(source, **options, labels="text") == (len(labels), [])
+            assert number_findings(source, **options, labels="integer") == (classes, [])
+
+
+def test_no_label_at_all_is_an_error(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """labels=none confirms data to predict, and refuses labels; one label is enough."""
+    images = [str(path) for path in make_images(4)]
+    given: list[tuple[Any, dict[str, Any]]] = [
+        (make_csv(images), {"task": "image_classification"}),
+        (make_csv(images, "several.csv"), {"task": "image_multi_label"}),
+        (make_csv(["Good and cheap.", "Bad."], "t.csv"), {"task": "text_classification"}),
+        (make_csv(["1.mp4", "2.mp4"], "v.csv"), {"task": "video_classification"}),
+        (make_csv(["a,y", "1,", "2,"], "y.csv"), {"task": "tabular", "target_column": "y"}),
+        (make_csv(["photo,y", *(f"{path}," for path in images)], "d.csv"),
+         {"schema": {"photo": "image", "y": "label"}}),
+    ]  # fmt: skip
+    for source, options in given:
+        for call in (recordgen.plan, recordgen.check):
+            with pytest.raises(DataError, match="use labels=none for data to predict"):
+                call(source, **options)
+        assert recordgen.check(source, **options, labels="none").dataset.labels == ()
+    one = make_csv([f"{images[0]},cat", *images[1:]], "one.csv")
+    assert recordgen.check(one, task="image_classification").dataset.labels == ("cat",)
+    with pytest.raises(DataError, match="such as 'cat'; omit it"):
+        recordgen.check(one, task="image_classification", labels="none")
+    boxes = make_csv(images, "boxes.csv")
+    assert recordgen.check(boxes, task="object_detection").dataset.examples == 4

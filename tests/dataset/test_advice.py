@@ -44,8 +44,16 @@ LABELS: list[tuple[dict[str, dict[str, int]], tuple[str, ...], list[str]]] = [
         ("a", "b"),
         ["1 labels have fewer than 10 images: 'b'"],
     ),
-    # Numbers between the labels of the rows are not used.
-    ({"train": {"0": 30, "2": 20}, "eval": {"0": 9, "2": 1}}, ("0", "1", "2"), []),
+    # Numbers between the labels of the rows are outputs of a model.
+    (
+        {"train": {"0": 30, "2": 20}, "eval": {"0": 9, "2": 1}},
+        ("0", "1", "2"),
+        [
+            "the 2 labels are whole numbers up to 2, and stay the numbers of classes: a model has "
+            "3 outputs, of which 1 have no example ('1'); use labels=text to number the labels "
+            "from 0 to 1, or labels=integer to confirm their numbers"
+        ],
+    ),
     ({"train": {"a": 30}, "test": {"a": 10}}, ("a",), [NO_EVAL]),
     # Data for prediction or evaluation only.
     ({"test": {"a": 10}}, ("a",), []),

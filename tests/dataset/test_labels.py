@@ -64,7 +64,7 @@ SPARSE = [
 @pytest.mark.parametrize(("labels", "start"), SPARSE)
 def test_sparse_numbers_become_text_with_a_warning(labels: list[str], start: str) -> None:
     """Zip codes become text, unless the user forces numbers."""
-    end = "too sparse to keep; they are numbered as text (--labels integer keeps them)"
+    end = "too sparse to keep; they are numbered as text (labels=integer keeps them)"
     expected = Vocabulary("text", tuple(sorted(labels)), (f"{start}, {end}",))
     assert build_vocabulary(labels) == expected
     largest = max(labels, key=int)
@@ -87,7 +87,7 @@ def test_numbers_that_are_forced() -> None:
     )
     with pytest.raises(UsageError) as usage:
         build_vocabulary(["1"], "number")
-    assert str(usage.value) == "labels must be one of auto, text, integer (got 'number')"
+    assert str(usage.value) == ("labels must be one of auto, text, integer, none (got 'number')")
 
 
 LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)

@@ -237,7 +237,7 @@ def test_columns_that_are_not_there(make_csv: MakeCsv, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"without a header, group_by=3 also needs the numbers"):
         recordgen.plan(bare, group_by="3", task="image_multi_label")
     twice = make_csv(["image_uri,label,p,p", "1.jpg,cat,1,2"], "twice.csv")
-    with pytest.raises(UsageError, match=r"2 columns are named 'p'.*--group-by 3"):
+    with pytest.raises(UsageError, match=r"2 columns are named 'p'.*group_by='3'"):
         recordgen.plan(twice, group_by="p")
     (tmp_path / "images" / "cat").mkdir(parents=True)
     (tmp_path / "images" / "cat" / "1.jpg").write_bytes(b"x")

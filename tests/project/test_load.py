@@ -115,7 +115,9 @@ def test_memory_that_ends(
     """The run runs out of memory: the error contains a remedy, and a resumed run continues."""
     monkeypatch.setattr(image_task, "serialize_example", _Starving(image_task.serialize_example))
     output = tmp_path / "out"
-    with pytest.raises(RunnerError, match=r"out of memory: .* smaller --decode-memory .* --resume"):
+    with pytest.raises(
+        RunnerError, match=r"out of memory: .* smaller decode_memory .* resume=True"
+    ):
         recordgen.convert(source, output, threads=1, **_SMALL)
     assert not (output / "dataset.json").exists()
     monkeypatch.undo()

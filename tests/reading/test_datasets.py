@@ -614,3 +614,18 @@ def test_memory_stays_flat(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found[3] - found[1] < 10, found
+
+
+def test_load_says_that_a_split_has_no_label(tmp_path):
+    """A split is there, though ``load`` skips it: the error says why, and how to read it."""
+    lines = [f"TRAIN,Good and cheap {n}.\n" for n in range(3)]
+    lines += [f"TEST,Bad {n}.,no\n" for n in range(2)]
+    (tmp_path / "a.csv").write_text("".join(lines))
+    recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="text_classification")
+    data = load(tmp_path / "out")
+    assert list(data) == ["test"]
+    with pytest.raises(KeyError, match=r"no example of split 'train' has a label.*label_mode=None"):
+        data["TRAIN"]
+    with pytest.raises(KeyError, match="no split 'eval' here, only test"):
+        data["eval"]
+    assert list(load(tmp_path / "out", label_mode=None)) == ["train", "test"]

@@ -158,7 +158,9 @@ def test_killed_anywhere(
             with pytest.raises(SourceError, match="did not finish"):
                 read_dataset(str(output))
         if finished and again is convert:
-            with pytest.raises(OutputExistsError, match="with --resume if a run was interrupted"):
+            with pytest.raises(
+                OutputExistsError, match="with resume=True if a run was interrupted"
+            ):
                 again(source, output)
         else:
             result = again(source, output)
@@ -287,7 +289,7 @@ def test_after_an_append_that_died(
     convert(first, output)
     killed(DEATHS["while moving"][0], second, output, append=True)
     with pytest.raises(
-        OutputExistsError, match=r"--append or --overwrite \(with --resume if a run was interr"
+        OutputExistsError, match=r"append=True or overwrite=True \(with resume=True if a run"
     ):
         again(second, output)
     assert again(second, output, append=True).dataset.examples == 40

@@ -890,7 +890,7 @@ def test_frames_stop_as_files_do() -> None:
     with pytest.raises(UsageError, match="two columns are named 'path'"):
         recordgen.check(twice)
     folds = pd.DataFrame({"image": ["1.jpg", "2.jpg"], "label": ["a", "b"], "fold": ["test", None]})
-    with pytest.raises(UsageError, match=r"the column 'fold' holds words of ML_USE .* split=fold"):
+    with pytest.raises(UsageError, match=r"the column 'fold' holds words of ML_USE .*split=fold"):
         recordgen.check(folds, task="image_classification")
 
 

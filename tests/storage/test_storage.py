@@ -312,7 +312,7 @@ def test_an_outage_of_one_url(
     if on_storage_error == "reject":
         assert codes([f"{url}/1.jpg"], tmp_path, **options) == ["unreachable"]
         return
-    with pytest.raises(StorageError, match=r"/1\.jpg: .*tried 3 times .*--on-storage-error reject"):
+    with pytest.raises(StorageError, match=r"/1\.jpg: .*tried 3 times .*on_storage_error='reject"):
         codes([f"{url}/1.jpg"], tmp_path, **options)
 
 

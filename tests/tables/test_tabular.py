@@ -351,6 +351,10 @@ def test_a_line_of_numbers_may_be_the_header(tmp_path: Path) -> None:
     table = columns_of(years, tmp_path=tmp_path, header="yes", target_column="2020")
     assert (table.names, table.target) == (["id", "2019", "2020"], "2020")
     assert columns_of("1,2\n1,2\n", tmp_path=tmp_path, header="yes").names == ["1", "2"]
+    # An option that names a column knows the header.
+    assert columns_of(years, tmp_path=tmp_path, target_column="id").target == "id"
+    with pytest.raises(SourceError, match="--header yes"):
+        columns_of(years, tmp_path=tmp_path, target_column="2020")
 
 
 def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
@@ -720,9 +724,9 @@ def test_a_finished_table_is_known_again(tmp_path: Path) -> None:
     before = tree_bytes(output)
     assert recordgen.convert(source, output, resume=True, **options).unchanged
     assert tree_bytes(output) == before
-    with pytest.raises(UsageError, match=r"a row of tabular has no name.*--overwrite"):
+    with pytest.raises(UsageError, match=r"a row of tabular has no name.*overwrite=True"):
         recordgen.convert(source, output, append=True, **options)
-    with pytest.raises(UsageError, match="choose another output or --overwrite"):
+    with pytest.raises(UsageError, match="choose another output or overwrite=True"):
         recordgen.convert(source, output, **options)
     with pytest.raises(UsageError, match="shard_by=label is not for tabular"):
         recordgen.convert(source, output, overwrite=True, shard_by="label", **options)

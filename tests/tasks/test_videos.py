@@ -173,7 +173,7 @@ def test_lists_are_gated_as_rows_are(tmp_path: Path) -> None:
         asked.clear()
         local = tmp_path / "local.csv"
         local.write_text(f"TRAIN,{url}/lists/a.csv\n")
-        with pytest.raises(SourceError, match=r"local.csv:1: .*--allow-scheme http"):
+        with pytest.raises(SourceError, match=r"local.csv:1: .*allow_scheme=.http"):
             recordgen.plan(str(local), task=TASK)
         assert asked == []
 

@@ -49,7 +49,7 @@ class TensorFlowAccessor:
         Raises:
             UsageError: Dataflow without project or region; otherwise as ``convert``.
         """
-        from recordgen.conversion.api import convert
+        from recordgen.conversion.doors import convert
 
         if runner.lower() == "dataflowrunner" and not (project and region):
             raise UsageError(

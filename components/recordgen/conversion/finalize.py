@@ -281,6 +281,7 @@ def linted(
         task.noun,
         options.eval_from,
         wanted.thresholds,
+        are_numbers_given=options.labels == "integer" or bool(options.vocabulary),
     )
     counts = Counter(item.code for item in staged.odd_lines)
     counts.update({code: staged.adjusted.get(kind, 0) for kind, code in CHANGED.items()})

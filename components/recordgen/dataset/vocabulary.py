@@ -12,7 +12,10 @@ from functools import cached_property
 from recordgen.errors import DataError, UsageError
 from recordgen.quoting import listed
 
-LABEL_MODES = ("auto", "text", "integer")
+#: The mode of rows without labels.
+NO_LABELS = "none"
+
+LABEL_MODES = ("auto", "text", "integer", NO_LABELS)
 
 # "007" is a name, not a number: writing it back as 7 would lose it.
 _WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
@@ -152,15 +155,21 @@ def build_vocabulary(labels: Iterable[str], mode: str = "auto") -> Vocabulary:
 
     Args:
         labels: label texts, repeated or not.
-        mode: ``auto`` as above; ``text`` or ``integer`` force one.
+        mode: ``auto`` as above; ``text`` or ``integer`` force one; ``none`` allows no labels.
 
     Raises:
-        DataError: ``mode`` is ``integer``, and a label is not a whole number ≥ 0 or is too large.
+        DataError: ``mode`` is ``integer``, and a label is not a whole number ≥ 0 or is too large;
+            or ``mode`` is ``none``, and there is a label.
         UsageError: ``mode`` is unknown.
     """
     if mode not in LABEL_MODES:
         raise UsageError(f"labels must be one of {', '.join(LABEL_MODES)} (got {mode!r})")
     distinct = sorted(set(labels))
+    if mode == NO_LABELS and distinct:
+        raise DataError(
+            f"labels=none is for rows without labels, but some have them, such as "
+            f"{shown_labels(distinct)}; omit it"
+        )
     if mode == "text" or not distinct:
         return Vocabulary("text", tuple(distinct))
     odd = next((label for label in distinct if not _WHOLE_NUMBER.fullmatch(label)), None)
@@ -184,5 +193,5 @@ def build_vocabulary(labels: Iterable[str], mode: str = "auto") -> Vocabulary:
     return Vocabulary(
         "text",
         tuple(distinct),
-        (f"{sparse}, too sparse to keep; they are numbered as text (--labels integer keeps them)",),
+        (f"{sparse}, too sparse to keep; they are numbered as text (labels=integer keeps them)",),
     )

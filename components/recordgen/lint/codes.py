@@ -126,6 +126,7 @@ CHECKS: Mapping[str, Check] = {
     "NOT_EVALUATED": Check(WARNING),
     "FEW_EXAMPLES": Check(WARNING, threshold=10),
     "LOST_CLASS": Check(WARNING),
+    "UNUSED_NUMBER": Check(WARNING),
     "IMBALANCE": Check(WARNING, threshold=100),
     "LABEL_DRIFT": Check(
         WARNING,

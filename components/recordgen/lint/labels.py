@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from recordgen.dataset.manifest import Split
 from recordgen.dataset.splits import EVAL, TEST, TRAIN
@@ -26,6 +26,8 @@ def find_odd_classes(
     noun: str,
     eval_from: str,
     thresholds: Mapping[str, float],
+    *,
+    are_numbers_given: bool = False,
 ) -> Iterator[tuple[str, str]]:
     """Yield a code and a message for each finding.
 
@@ -35,6 +37,7 @@ def find_odd_classes(
         noun: the task's word for an example.
         eval_from: the option of this name.
         thresholds: by code, see :class:`recordgen.lint.selection.Selection`.
+        are_numbers_given: an option says that whole-number labels are the numbers of classes.
     """
     counts: Counter[str] = Counter()
     for split in splits.values():
@@ -60,11 +63,27 @@ def find_odd_classes(
         without = [label for label in vocabulary.names if not counts[label]]
         if without:
             yield "LOST_CLASS", f"{len(without)} labels have no {noun}s: {listed(without)}"
+    elif not are_numbers_given and (text := _unused_numbers(vocabulary.names, counts)):
+        yield "UNUSED_NUMBER", text
     unlabelled = sum(split.unlabelled for split in splits.values())
     if unlabelled:
         yield "UNLABELLED", f"{unlabelled} examples have no label"
     yield from _about_splits(counts, splits, noun, eval_from, enough)
     yield from _about_shares(splits, noun, thresholds)
+
+
+def _unused_numbers(names: Sequence[str], counts: Mapping[str, int]) -> str:
+    """Return the message for numbers below the largest label that no example has, or ""."""
+    used = sum(name in counts for name in names)
+    if used == len(names):
+        return ""
+    unused = [name for name in names if name not in counts]
+    return (
+        f"the {used} labels are whole numbers up to {names[-1]}, and stay the numbers of classes: "
+        f"a model has {len(names)} outputs, of which {len(unused)} have no example "
+        f"({listed(unused)}); use labels=text to number the labels from 0 to {used - 1}, or "
+        f"labels=integer to confirm their numbers"
+    )
 
 
 def _about_splits(

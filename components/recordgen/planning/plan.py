@@ -16,12 +16,19 @@ from dataclasses import dataclass, field
 
 from recordgen.dataset.manifest import RowCounts
 from recordgen.dataset.splits import EVAL, EvalFrom, split_order
-from recordgen.dataset.vocabulary import Vocabulary, build_vocabulary, extend_vocabulary
+from recordgen.dataset.vocabulary import (
+    NO_LABELS,
+    Vocabulary,
+    build_vocabulary,
+    extend_vocabulary,
+)
 from recordgen.errors import DataError, UsageError
-from recordgen.options import ConvertOptions
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
 from recordgen.rejects import Reject
 from recordgen.rows.planned import Group
+from recordgen.tasks import task_for
+from recordgen.tasks.tabular import TableTask
 
 # Every group needs at least one file, and every bucket counts its rows by group.
 _MAX_GROUPS = 10_000
@@ -144,8 +151,8 @@ def make_plan(
 
     Raises:
         UsageError: ``eval_from`` does not fit the rows, see :func:`check_eval_from`.
-        DataError: the labels do not fit ``options.labels``, or ``shard_by=label`` would make too
-            many groups.
+        DataError: the labels do not fit ``options.labels``, or there are none; or
+            ``shard_by=label`` would make too many groups.
     """
     labels: Counter[str] = Counter()
     rows: Counter[Group] = Counter()
@@ -179,11 +186,25 @@ def make_plan(
         split: SplitPlan(shards[split], mine, base.shards.get(split, 0))
         for split, mine in groups.items()
     }
+    if rows and not labels and not base.shards:
+        _check_unlabelled(sum(rows.values()), options)
     if base.vocabulary is None:
         vocabulary = build_vocabulary(labels, options.labels)
     else:
         vocabulary = extend_vocabulary(base.vocabulary, labels)
     return Plan(splits, vocabulary, RowCounts.merge(counts))
+
+
+def _check_unlabelled(rows: int, options: ConvertOptions) -> None:
+    """Check that a task of classes may have no label at all. Raises: DataError."""
+    if options.task == AUTO or options.labels == NO_LABELS:
+        return
+    task = task_for(options)
+    if task.labelling is not None or (isinstance(task, TableTask) and task.has_labels):
+        raise DataError(
+            f"none of the {rows:,} rows has a label, and {options.task} needs them; write them in "
+            f"the rows or name their column, or use labels=none for data to predict"
+        )
 
 
 def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base: Base) -> None:

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from recordgen.dataset import splits
 from recordgen.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
-from recordgen.errors import RecordError, UsageError
+from recordgen.errors import RecordError, SplitNotFoundError, UsageError
 from recordgen.reading.caching import NOTHING
 from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read_features
@@ -168,14 +168,25 @@ class Splits(Mapping[str, tf.data.Dataset]):
     """
 
     def __init__(
-        self, source: str, datasets: Mapping[str, tf.data.Dataset], class_names: Sequence[str]
+        self,
+        source: str,
+        datasets: Mapping[str, tf.data.Dataset],
+        class_names: Sequence[str],
+        unlabelled: Sequence[str] = (),
     ) -> None:
         self.class_names = list(class_names)
+        self._unlabelled = tuple(unlabelled)
         self._source = source
         self._datasets = dict(datasets)
 
     def __getitem__(self, split: str) -> tf.data.Dataset:
         """Return the dataset of a split. Raises: SplitNotFoundError, a KeyError."""
+        for name in (split, splits.split_named(split)) if isinstance(split, str) else ():
+            if name in self._unlabelled:
+                raise SplitNotFoundError(
+                    f"{self._source}: no example of split {name!r} has a label, so it is not "
+                    f"loaded; label_mode=None reads it without labels"
+                )
         return self._datasets[find_split(self._source, split, list(self._datasets))]
 
     def __iter__(self) -> Iterator[str]:
@@ -223,7 +234,7 @@ def load(
     dataset = read_dataset(os.fspath(source))
     given = _given(options, batch_size, image_size)
     has_task = dataset.task != EXAMPLES
-    found = {}
+    found, unlabelled = {}, []
     for name, split in dataset.splits.items():
         is_training = name == splits.TRAIN
         shards = find_shards(source, name)
@@ -231,6 +242,7 @@ def load(
             order = {"shuffle": is_training, **options}
             found[name] = read_features(shards, None, batch_size, order)
         elif not _has_labels(dataset, split, given):
+            unlabelled.append(name)
             _log.warning(
                 "load: split %r has no labelled example and is skipped; read it with "
                 "label_mode=None",
@@ -241,7 +253,7 @@ def load(
             found[name] = _dataset(shards, own, trains=is_training)
     # Take the datasets' names, not the manifest's: ``vocabulary`` may have changed their order.
     names = next((data.class_names for data in found.values()), ()) if has_task else ()
-    return Splits(os.fspath(source), found, names)
+    return Splits(os.fspath(source), found, names, unlabelled)
 
 
 @_takes_options

@@ -482,5 +482,5 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     if options.task != Tabular.name:
         _check_labels(head, given, task_for(options), is_given=is_given)
         for problem in filter(None, conflicts([head], options, is_given=is_given)):
-            raise UsageError(problem.replace(f"--task {options.task}", f"task={options.task!r}"))
+            raise UsageError(problem)
     return Detection(options, reason, columns=_columns([head], options))

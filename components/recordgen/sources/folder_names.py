@@ -123,7 +123,7 @@ def _meaning(name: str) -> _Meaning:
 
 def _split_and_rest(name: str) -> tuple[str | None, Sequence[str]] | None:
     """Return the split that one word of a name means, and the other words; None without one."""
-    words = [word.lower() for word in _WORDS.findall(name)]
+    words = words_of(name)
     splits = [word for word in words if is_ml_use(word)]
     if len(splits) != 1:
         return None

@@ -36,7 +36,7 @@ def names_of(
         first: the first record.
         below: the records after it.
         where: file and line of the first record.
-        options: ``header`` is used.
+        options: ``header``, and the options that name columns.
 
     Raises:
         SourceError: the first line is no header, or its names cannot be names of features.
@@ -50,7 +50,8 @@ def names_of(
     if options.header == "no":
         return [str(number) for number, _ in enumerate(fields, start=1)]
     rows = [row for row in islice(_rows(below), ROWS_BELOW) if row != fields]
-    if options.header == AUTO and (why := _why_row(fields, rows)):
+    is_open = options.header == AUTO and not _is_named(fields, options)
+    if is_open and (why := _why_row(fields, rows)):
         last = len(fields)
         raise SourceError(
             f"{where}: this line reads as a row, not as the names of columns: {why} "
@@ -59,6 +60,12 @@ def names_of(
             f"--header yes"
         )
     return check_header(fields, where)
+
+
+def _is_named(fields: Sequence[str], options: ConvertOptions) -> bool:
+    """Return whether an option names a column of the first line by a word."""
+    named = {options.target_column, options.weight_column, options.split_column}
+    return any(name in fields and not NUMBER.fullmatch(name) for name in named if name)
 
 
 def check_header(fields: Sequence[str], where: str) -> list[str]:

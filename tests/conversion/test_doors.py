@@ -1,0 +1,83 @@
+"""Errors name options in the spelling of the door through which the user came."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from recordgen.conversion import api
+from recordgen.conversion.doors import spelled
+from recordgen.errors import DataError, RecordgenError
+
+pytestmark = pytest.mark.once
+
+# a message of the command, the same in Python
+SPELLED = [
+    ("use --columns path=1,label=2, or --append;", "use columns='path=1,label=2', or append=True;"),
+    ("use --columns 'path=a b,label=c'", "use columns='path=a b,label=c'"),
+    ("use --header no if it is a row", "use header='no' if it is a row"),
+    (
+        "declare them with --schema, or --task tabular",
+        "declare them with schema, or task='tabular'",
+    ),
+    ("such as --target-column 5; if", "such as target_column='5'; if"),
+    ("--eval-from train:10 moves", "eval_from='train:10' moves"),
+    ("or --overwrite (with --resume if", "or overwrite=True (with resume=True if"),
+    ("set --task, and keep", "set task, and keep"),
+    ("--allow-root FOLDER.", "allow_root='FOLDER'."),
+    ("--allow-scheme http allows it", "allow_scheme='http' allows it"),
+    # Beam's flags, and options of other commands
+    ("--runner=X --direct_num_workers=2", "--runner=X --direct_num_workers=2"),
+    ("omit --to", "omit --to"),
+    ("a--task b", "a--task b"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), SPELLED)
+def test_spelling(text: str, expected: str) -> None:
+    assert spelled(text) == expected
+    assert spelled(expected) == expected
+
+
+def test_functions_are_those_of_the_command() -> None:
+    """They differ only in the texts of errors: editors see the same signature and text."""
+    for name in ("convert", "check", "plan"):
+        own, other = getattr(recordgen, name), getattr(api, name)
+        assert inspect.signature(own) == inspect.signature(other)
+        assert own.__doc__ == other.__doc__
+
+
+def test_errors_from_python_do_not_speak_of_flags(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One fault, two doors."""
+    (tmp_path / "iris.csv").write_text("5.1,setosa\n4.9,setosa\n")
+    source = str(tmp_path / "iris.csv")
+    assert main(["check", source, "--task", "tabular"]) == 1
+    assert "use --header no, which" in caplog.text
+    for call in (recordgen.check, recordgen.plan, recordgen.convert):
+        given: dict[str, Any] = {"task": "tabular"}
+        if call is recordgen.convert:
+            given["output"] = tmp_path / "out"
+        with pytest.raises(RecordgenError) as caught:
+            call(source, **given)
+        assert "use header='no', which" in str(caught.value)
+        assert "--" not in str(caught.value)
+    frame = pd.DataFrame({"text": ["Good one.", "Bad one."], "label": ["1", "[2]"]})
+    with pytest.raises(RecordgenError) as caught:
+        recordgen.check(frame)
+    assert "--" not in str(caught.value)
+
+
+def test_rejects_keep_their_place_in_the_error(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1\n2\n3,4\n")
+    with pytest.raises(DataError) as caught:
+        recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="tabular")
+    assert len(caught.value.rejects) == 2
+    assert str(caught.value).startswith(caught.value.message)
