@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -214,8 +215,9 @@ def test_a_program_loads_tensorflow_quietly(
         f"import os, sys, warnings\nsys.path.insert(0, {str(tmp_path)!r})\n"
         "def state(): return dict(os.environ), list(warnings.filters)\n"
         "before = state()\n"
-        "from recordgen.console.quiet import import_tensorflow\n"
-        "import_tensorflow()\n"
+        "from recordgen.console.quiet import quiet_tensorflow\n"
+        "with quiet_tensorflow():\n"
+        "    import tensorflow\n"
         "assert state() == before\n"
     )
     done = run_python("-c", code)
@@ -259,6 +261,18 @@ def test_beam_in_a_program_is_quiet(source: str, tmp_path: Path) -> None:
     )
     done = run_python("-c", code, source, str(tmp_path / "out"))
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(find_spec("tfx") is None, reason="needs TFX")
+def test_the_component_is_loaded_quietly() -> None:
+    """Loading TFX for the component shows nothing, and warnings stay on afterwards."""
+    code = (
+        "import warnings\n"
+        "from recordgen.examplegen import AutoMLExampleGen\n"
+        "warnings.warn('mine', FutureWarning)\n"
+    )
+    done = run_python("-c", code)
+    assert (done.returncode, done.stderr) == (0, "<string>:3: FutureWarning: mine\n")
 
 
 def test_workers_of_programs_are_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
