@@ -287,6 +287,21 @@ def test_workers_of_programs_are_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ["PYTHONWARNINGS"] == "always"
 
 
+def test_processes_that_others_start_meanwhile_are_not_awaited() -> None:
+    """A process that inherits the filtered stderr may live on, and is heard."""
+    code = (
+        "import subprocess, sys\n"
+        "from recordgen.stderr_lines import without_lines\n"
+        "with without_lines(('not this',)):\n"
+        "    other = 'import os; os.write(2, b\"not this\\\\nthis\\\\n\"); input()'\n"
+        "    child = subprocess.Popen([sys.executable, '-c', other], stdin=subprocess.PIPE)\n"
+        "print(child.poll())\n"
+        "child.communicate(b'\\n')\n"
+    )
+    done = run_python("-c", code)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "this\n")
+
+
 def test_last_words_of_an_aborting_import_are_shown(tmp_path: Path) -> None:
     """If a TensorFlow for another CPU aborts the process, its message is shown."""
     words = "This TensorFlow was compiled to use AVX instructions, but these aren't available."
