@@ -46,5 +46,5 @@ model.compile("adam", loss, metrics=["accuracy"])
 # ## Fit, evaluate
 
 # %%
-model.fit(train, epochs=15, validation_data=evaluation, verbose=2)
+model.fit(train, epochs=15, validation_data=evaluation, shuffle=False, verbose=2)
 print(f"accuracy {model.evaluate(evaluation, verbose=0)[1]:.4f}")

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_type_hints
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # An entry of a docstring's list of attributes, until the next one.
-_ATTRIBUTE = re.compile(r"^ {8}(\w+): (.+(?:\n {12}.+)*)", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
 class Depends:
@@ -51,7 +51,7 @@ def takes(keywords: Any, *configs: type[Any], **defaults: Any) -> Callable[[_Fun
         )
         for name, kind in get_type_hints(keywords).items()
     ]
-    listed = "".join(f"        {each.name}: {texts.get(each.name, '')}\n" for each in options)
+    listed = "".join(f"\n    {each.name}: {texts.get(each.name, '')}" for each in options)
 
     def decorate(function: _Function) -> _Function:
         signature = inspect.signature(function)
@@ -59,7 +59,8 @@ def takes(keywords: Any, *configs: type[Any], **defaults: Any) -> Callable[[_Fun
         shown: Any = function  # functions may have this attribute, but no type says so
         shown.__signature__ = signature.replace(parameters=[*own, *options])
         if function.__doc__:
-            function.__doc__ = f"{function.__doc__.rstrip()}\n\n    Options:\n{listed}    "
+            # Python 3.13 removes the indentation of docstrings, older versions keep it.
+            function.__doc__ = f"{inspect.cleandoc(function.__doc__)}\n\nOptions:{listed}"
         return function
 
     return decorate
@@ -72,5 +73,5 @@ def _default(option: Field[Any]) -> Any:
 
 
 def _attributes(config: type[Any]) -> Iterator[tuple[str, str]]:
-    for found in _ATTRIBUTE.finditer(config.__doc__ or ""):
+    for found in _ATTRIBUTE.finditer(inspect.cleandoc(config.__doc__ or "")):
         yield found[1], found[2]

@@ -19,6 +19,9 @@ for line in sys.stdin.buffer:
 """
 
 
+_LAST_SECONDS = 1.0
+
+
 @contextmanager
 def without_lines(patterns: Sequence[str]) -> Iterator[None]:
     """Hide lines that begin with a pattern and that the block writes to file descriptor 2.
@@ -37,14 +40,17 @@ def without_lines(patterns: Sequence[str]) -> Iterator[None]:
         return
     command = [sys.executable, "-I", "-S", "-c", _FILTER, "|".join(patterns)]
     read_end, write_end = os.pipe()
-    with subprocess.Popen(command, stdin=read_end):
-        os.close(read_end)
-        os.dup2(write_end, 2)
-        os.close(write_end)
-        try:
-            yield
-        finally:
-            with suppress(AttributeError, OSError, ValueError):
-                sys.stderr.flush()
-            os.dup2(stderr, 2)  # closes the last write end, so the filter ends
-            os.close(stderr)
+    lines = subprocess.Popen(command, stdin=read_end)
+    os.close(read_end)
+    os.dup2(write_end, 2)
+    os.close(write_end)
+    try:
+        yield
+    finally:
+        with suppress(AttributeError, OSError, ValueError):
+            sys.stderr.flush()
+        os.dup2(stderr, 2)  # closes the last write end, so the filter ends
+        os.close(stderr)
+        # Unless another thread has meanwhile started a process, whose stderr goes through it.
+        with suppress(subprocess.TimeoutExpired):
+            lines.wait(_LAST_SECONDS)

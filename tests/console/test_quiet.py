@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -214,8 +215,9 @@ def test_a_program_loads_tensorflow_quietly(
         f"import os, sys, warnings\nsys.path.insert(0, {str(tmp_path)!r})\n"
         "def state(): return dict(os.environ), list(warnings.filters)\n"
         "before = state()\n"
-        "from recordgen.console.quiet import import_tensorflow\n"
-        "import_tensorflow()\n"
+        "from recordgen.console.quiet import quiet_tensorflow\n"
+        "with quiet_tensorflow():\n"
+        "    import tensorflow\n"
         "assert state() == before\n"
     )
     done = run_python("-c", code)
@@ -261,6 +263,18 @@ def test_beam_in_a_program_is_quiet(source: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.skipif(find_spec("tfx") is None, reason="needs TFX")
+def test_the_component_is_loaded_quietly() -> None:
+    """Loading TFX for the component shows nothing, and warnings stay on afterwards."""
+    code = (
+        "import warnings\n"
+        "from recordgen.examplegen import AutoMLExampleGen\n"
+        "warnings.warn('mine', FutureWarning)\n"
+    )
+    done = run_python("-c", code)
+    assert (done.returncode, done.stderr) == (0, "<string>:3: FutureWarning: mine\n")
+
+
 def test_workers_of_programs_are_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable that hides such warnings in workers is there only meanwhile."""
     monkeypatch.setattr(sys, "warnoptions", [])
@@ -271,6 +285,21 @@ def test_workers_of_programs_are_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     with quiet_workers():
         assert os.environ["PYTHONWARNINGS"] == "always"
     assert os.environ["PYTHONWARNINGS"] == "always"
+
+
+def test_processes_that_others_start_meanwhile_are_not_awaited() -> None:
+    """A process that inherits the filtered stderr may live on, and is heard."""
+    code = (
+        "import subprocess, sys\n"
+        "from recordgen.stderr_lines import without_lines\n"
+        "with without_lines(('not this',)):\n"
+        "    other = 'import os; os.write(2, b\"not this\\\\nthis\\\\n\"); input()'\n"
+        "    child = subprocess.Popen([sys.executable, '-c', other], stdin=subprocess.PIPE)\n"
+        "print(child.poll())\n"
+        "child.communicate(b'\\n')\n"
+    )
+    done = run_python("-c", code)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "this\n")
 
 
 def test_last_words_of_an_aborting_import_are_shown(tmp_path: Path) -> None:

@@ -110,6 +110,11 @@ def test_fields_stay(source: str, tmp_path: Path) -> None:
     assert len(result.rejects) == result.dataset.rows.rejects == 25
     assert {"dataset", "rejects", "lint", "output"} <= {item.name for item in fields(result)}
     assert result.dataset == recordgen.read_dataset(result.output)
+
+    class Own(recordgen.ConversionResult):
+        """A class of a user."""
+
+    assert repr(Own(**vars(result))) == repr(result)
     with pytest.raises(FrozenInstanceError):
         result.output = "elsewhere"  # type: ignore[misc]
 

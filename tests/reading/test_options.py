@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from pathlib import Path
 from typing import get_type_hints
 
@@ -190,7 +191,7 @@ def test_signatures_list_every_option(name):
     for option, hint in get_type_hints(keywords).items():
         parameter = found[option]
         assert parameter.annotation == hint
-        assert f"\n        {option}: " in function.__doc__
+        assert re.search(rf"^    {option}: \S", function.__doc__, re.MULTILINE)
         if option not in ("shuffle", "buckets"):
             declared = [f for kind in kinds for f in dataclasses.fields(kind) if f.name == option]
             assert parameter.default in [

@@ -120,17 +120,16 @@ def quiet_workers() -> Iterator[None]:
         os.environ.pop("PYTHONWARNINGS", None)
 
 
-def import_tensorflow() -> None:
-    """Import TensorFlow, unless it is there, for a program that did not ask for its messages.
+@contextmanager
+def quiet_tensorflow() -> Iterator[None]:
+    """Hide messages about themselves of TensorFlow and TFX while the block imports them.
 
-    Only the import is quiet: what TensorFlow logs later, and the program's settings, stay.
-
-    Raises:
-        ImportError: TensorFlow is not installed, or broken.
+    For programs, which did not ask for them: what TensorFlow logs later stays, and so do the
+    settings of the program.
     """
-    if "tensorflow" not in sys.modules:
-        with quiet_imports(), without_lines(_CPP_LINES[: _unwanted_levels(len(_CPP_LINES))]):
-            importlib.import_module("tensorflow")
+    levels = 0 if "tensorflow" in sys.modules else _unwanted_levels(len(_CPP_LINES))
+    with quiet_imports(), without_lines(_CPP_LINES[:levels]):
+        yield
 
 
 def quiet_after_interrupt() -> None:

@@ -36,7 +36,7 @@ _FEATURES_SHOWN = 12
 
 def text_of(result: Shown) -> str:
     """Return the summary of a result, without control characters and without secrets of URLs."""
-    name = type(result).__name__
+    name = next(kind.__name__ for kind in type(result).__mro__ if kind.__name__ in SUMMARIES)
     try:
         return escaped(masked(SUMMARIES[name](result)))
     except (OSError, RecordgenError) as exc:  # differences are read when they are shown

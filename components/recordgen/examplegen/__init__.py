@@ -1,9 +1,11 @@
 """Recordgen as a TFX component: ``from recordgen.examplegen import AutoMLExampleGen``."""
 
+from recordgen.console.quiet import quiet_tensorflow
 from recordgen.errors import MissingPackageError
 
 try:
-    from recordgen.examplegen.component import AutoMLExampleGen, AutoMLExampleGenSpec
+    with quiet_tensorflow():
+        from recordgen.examplegen.component import AutoMLExampleGen, AutoMLExampleGenSpec
 except ImportError as exc:
     raise MissingPackageError.of(exc, "recordgen.examplegen") or exc from exc
 
