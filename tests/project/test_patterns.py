@@ -24,7 +24,6 @@ METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "f
 
 # Patterns that are slow by their structure, and the reason why that does no harm.
 BOUNDED = {
-    ("cli.py", r"--[\w-]+"): "the help of a command",
     ("masking.py", r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"): "fits with at most one letter less",
     ("tasks/task.py", r"/(?:\.?/)+"): "fits with at most one letter less",
     ("reading/naming.py", r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?"): "a few thousand letters",
