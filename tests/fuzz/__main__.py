@@ -17,7 +17,8 @@ import atheris
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("target", choices=("csv", "jsonl", "image", "tfrecord"))
+    names = ("csv", "jsonl", "image", "tfrecord", "manifest", "url", "parquet")
+    parser.add_argument("target", choices=names)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="0: a different one each time")
     parser.add_argument("--found", help="folder for new inputs; default: a temporary folder")
