@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from recordgen import storage
 from recordgen.console import logs, progress_bar, summaries, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
-from recordgen.console.stopping import exit_now, stopped_by, stopping
+from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RecordgenError, RecordgenWarning, UsageError
 from recordgen.masking import masked, masked_json
@@ -63,7 +63,9 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
         args.beam_args = beam_args
         if beam_args and args.command not in ("convert", "check"):
             raise UsageError(f"{args.command} runs no pipeline and takes no Beam flags after --")
-        return args.run(args)
+        code: int = args.run(args)
+        check_stopped()
+        return code
     except RecordgenError as exc:
         if not isinstance(exc, UsageError):
             _offer_resume(args)

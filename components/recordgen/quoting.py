@@ -11,6 +11,14 @@ from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Any
 
+#: Characters that are invisible or change lines and the direction of text, for the brackets of a
+#: regular expression: soft hyphens, separators, direction marks, fillers, tags. Without joiners,
+#: which belong to letters and emojis.
+INVISIBLE = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e01ef"
+)
+
 #: The longest message of an error, a reject or a finding, in characters.
 MESSAGE_CHARACTERS = 4_000
 

@@ -29,6 +29,7 @@ TEXTS = [
     ("a\x1b[31mb\x07\x00", "a\\u001b[31mb\\u0007\\u0000"),
     ("a\rb\tc\x7f\x9b", "a\\u000db\\u0009c\\u007f\\u009b"),
     ("\u202eabc\u202c\u2066\u200f\ufeff", "\\u202eabc\\u202c\\u2066\\u200f\\ufeff"),
+    ("so\xadft\u2029\u3164\u180e", "so\\u00adft\\u2029\\u3164\\u180e"),
     ("\u2028\x85\udc80\U000e0041", "\\u2028\\u0085\\udc80\\udb40\\udc41"),
 ]
 

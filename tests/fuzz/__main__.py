@@ -16,7 +16,7 @@ from pathlib import Path
 import atheris
 
 # Known before the targets are imported, with instruments.
-TARGETS = ("csv", "jsonl", "image", "decode", "tfrecord")
+TARGETS = ("csv", "jsonl", "image", "decode", "tfrecord", "manifest", "url", "parquet")
 
 
 def main() -> None:

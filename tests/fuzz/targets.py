@@ -13,7 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recordgen.errors import PayloadError, RecordError, RecordgenError
+import pyarrow as pa
+
+from recordgen.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen.errors import PayloadError, RecordError, RecordgenError, SourceError
+from recordgen.masking import masked, masked_values, without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.image import check_image, looking_options, prepare
@@ -22,15 +26,21 @@ from recordgen.payloads.thumbnail import to_thumbnail
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import count_frames, read_around, read_records
 from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.arrow_files import read_parquet
 from recordgen.rows.row import Adjustments
 from recordgen.sources import automl_jsonl
 from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.lines import bounded_lines
+from recordgen.storage.access import Access
 from recordgen.tasks import TASKS
 
 CORPUS = Path(__file__).parent / "corpus"
 
 _OPTIONS = ConvertOptions()
+_ACCESS = Access(("https",), ("https://host/images", "/data"))
+
+#: The columns of the files in the corpus of ``parquet``.
+PARQUET = pa.schema({"name": pa.string(), "size": pa.int64(), "parts": pa.list_(pa.int64())})
 
 # Decoded in this process, however slow: a decoder that crashes must end the fuzzer.
 _PIXELS = 100_000
@@ -102,6 +112,37 @@ def fuzz_tfrecord(data: bytes) -> None:
             parse_example(record)
 
 
+def fuzz_manifest(data: bytes) -> None:
+    """A ``dataset.json`` is refused, or written again as it was read."""
+    path = os.path.join(_FOLDER.name, DATASET_FILE)
+    with open(path, "wb") as file:
+        file.write(data)
+    with suppress(SourceError):
+        dataset = read_dataset(path)
+        assert repr(Dataset.from_json(dataset.to_json())) == repr(dataset)
+
+
+def fuzz_url(data: bytes) -> None:
+    """Whatever surrounds them, a password and a token are in no name and in no message."""
+    text = data.decode("utf-8", "replace")
+    for public in (without_secrets(text, is_url=True), masked(text), masked_values(text)):
+        assert len(public) <= 4 * len(text) + 9
+    with_user = f"https://me:p1anted@host/{text}"
+    with_token = f"https://host/?{text}&clientSecret=p1anted"
+    for url in (with_user, with_token):
+        assert "p1anted" not in without_secrets(url).replace(text, "")
+        assert "p1anted" not in masked(url)
+        assert "p1anted" not in masked_values(url)
+    _ACCESS.refusal(f"https://host/{text}", "/data/rows.csv")
+    _ACCESS.refusal(text, "/data/rows.csv")
+
+
+def fuzz_parquet(data: bytes) -> None:
+    """A Parquet file has the wanted columns, or is refused."""
+    with suppress(ValueError):
+        assert read_parquet(io.BytesIO(data), PARQUET).schema.names == PARQUET.names
+
+
 def _parse(parse: Callable[..., Any], data: bytes) -> None:
     task = TASKS[_TASKS[len(data) % len(_TASKS)]].of(_OPTIONS)
     with suppress(RecordgenError):
@@ -117,4 +158,7 @@ TARGETS = {
     "image": fuzz_image,
     "decode": fuzz_decode,
     "tfrecord": fuzz_tfrecord,
+    "manifest": fuzz_manifest,
+    "url": fuzz_url,
+    "parquet": fuzz_parquet,
 }

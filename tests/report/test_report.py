@@ -282,7 +282,7 @@ def test_data_is_text(
 
 def test_all_of_a_dataset_is_escaped() -> None:
     """All texts of another tool's dataset.json are escaped."""
-    text = "<script>alert(1)</script>\x01\u2066"
+    text = "<script>alert(1)</script>\x01\u2066\xad\u2028"
     html = to_html(
         dataset_of(
             {text: {text: 3}, "eval": {text: 1}},
@@ -300,7 +300,7 @@ def test_all_of_a_dataset_is_escaped() -> None:
         [Reject(text, 1, text, text, text)],
     )
     page = self_contained(html)
-    assert page.texts.count("<script>alert(1)</script>⟨0001⟩⟨2066⟩") > 12
+    assert page.texts.count("<script>alert(1)</script>⟨0001⟩⟨2066⟩⟨00AD⟩⟨2028⟩") > 12
 
 
 def test_no_examples() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -47,3 +48,30 @@ def test_sigterm_ends_as_ctrl_c_does(
     done = run_python("-c", STOPPED.format(before=before, by=by, seconds=seconds, holds=holds))
     assert (done.stdout, done.returncode) == (stdout, code), done.stderr
     assert time.monotonic() - started < 30
+
+
+SWALLOWED = """
+import contextlib, os, signal, sys
+import recordgen
+from recordgen import cli
+from recordgen.console.stopping import stopping
+
+signalled = []
+
+def importing(name, *_):  # as a module in C that imports pandas
+    if name == "recordgen.sources.source" and not signalled:
+        signalled.append(name)
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+sys.addaudithook(lambda event, args: importing(*args) if event == "import" else None)
+sys.exit(cli.main(["convert", *sys.argv[1:]]))
+"""
+
+
+def test_a_swallowed_signal_stops_before_the_commit(tmp_path: Path) -> None:
+    """A library that swallows the interrupt does not make the command ignore the signal."""
+    (tmp_path / "a.csv").write_text("TRAIN,one text,a\nTRAIN,two texts,b\n")
+    done = run_python("-c", SWALLOWED, str(tmp_path / "a.csv"), str(tmp_path / "out"))
+    assert done.returncode == 143, done
+    assert not (tmp_path / "out/dataset.json").exists()

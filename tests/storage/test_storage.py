@@ -10,13 +10,15 @@ import re
 import resource
 import signal
 import socket
+import socketserver
 import ssl
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import aiohttp
@@ -203,6 +205,34 @@ def test_answers(serve: Callable[[Answer], str], tmp_path: Path) -> None:
     """Servers without sizes or HEAD work; missing and forbidden images have different codes."""
     urls = [f"{serve(answer)}/1.jpg" for answer, _ in ANSWERS]
     assert codes(urls, tmp_path) == [code for _, code in ANSWERS]
+
+
+def test_rejects_do_not_quote_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs on a port is not told: neither the banner of another protocol nor a phrase."""
+    monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
+    answers = [b"SSH-2.0-banner_9\r\n", b"220 banner ESMTP\r\n", b"HTTP/1.1 418 banner\r\n\r\n"]
+    with ExitStack() as stack:
+        servers = [stack.enter_context(raw_server(answer)) for answer in answers]
+        rows = tmp_path / "rows.csv"
+        rows.write_text("".join(f"TRAIN,{server}/1.jpg,a\n" for server in servers))
+        found = recordgen.check(rows, allow_scheme="http", max_reject_fraction=1).rejects
+    assert len(found) == len(answers)
+    assert not [item for item in found if "banner" in str(item)]
+
+
+@contextmanager
+def raw_server(answer: bytes) -> Iterator[str]:
+    """Answer every connection with these bytes, whatever it asks; yield the URL."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(answer)
+            self.request.recv(1 << 16)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
 
 
 ODD = ["http://", "http://[bad/1.jpg", "http://a:99999/1.jpg", "http://a b/1.jpg", "http:///1.jpg"]

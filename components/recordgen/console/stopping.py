@@ -21,6 +21,7 @@ from recordgen.console import logs
 STOP_SECONDS = {signal.SIGINT: 1.5, signal.SIGTERM: 8.0}
 
 _stopped_by: list[signal.Signals] = []
+_stopping: list[signal.Signals] = []  # the same, but empty outside of stopping()
 
 
 @contextmanager
@@ -43,6 +44,7 @@ def stopping() -> Iterator[None]:
             return  # already stopping
         if not _stopped_by:
             _stopped_by.append(by)
+            _stopping.append(by)
             deadlines.append(threading.Timer(STOP_SECONDS[by], _end))
             deadlines[0].daemon = True
             deadlines[0].start()
@@ -61,6 +63,16 @@ def stopping() -> Iterator[None]:
             deadline.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
+        _stopping.clear()
+
+
+def check_stopped() -> None:
+    """Raise KeyboardInterrupt if a signal has stopped the command, but some library swallowed it.
+
+    Modules in C do so while they import others, such as pandas.
+    """
+    if _stopping:
+        raise KeyboardInterrupt
 
 
 def stopped_by() -> signal.Signals:

@@ -15,13 +15,10 @@ from contextlib import contextmanager
 
 from recordgen.errors import StorageError
 from recordgen.masking import masked_values
+from recordgen.quoting import INVISIBLE
 
-# Control characters except line breaks, line separators, direction marks and overrides, zero-width
-# characters except joiners of letters and emojis, lone surrogates, tags.
-_UNSAFE = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-)
+# Control characters except line breaks, and lone surrogates.
+_UNSAFE = re.compile(f"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff{INVISIBLE}]")
 
 
 def escaped(text: str) -> str:

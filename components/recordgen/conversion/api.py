@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from recordgen import storage
 from recordgen.beam.runners import carrier_factory, need_local_workers, need_reachable
 from recordgen.console import logs
+from recordgen.console.stopping import check_stopped
 from recordgen.console.summaries import reject_lines
 from recordgen.console.waiting import AUTO, progress_for
 from recordgen.console.warned import warn_about
@@ -346,6 +347,7 @@ def _committed(
         LINT_FILE: (line.encode() for line in lint.lines()),
         EXAMPLES_FILE: [to_parquet(facts)],
     }
+    check_stopped()
     commit(run.staging, output, dataset, texts=texts, streams=streams, kept=kept)
     resumed = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from recordgen.console import logs
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
-from recordgen.console.stopping import exit_now, stopped_by, stopping
+from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.errors import RecordgenError
 from recordgen.kubeflow.execution import StepInput
 
@@ -41,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             step = StepInput.parse(args.executor_input)
             module = importlib.import_module(f"recordgen.kubeflow.{args.step}")
             module.run(step).write(step)
+            check_stopped()
     except RecordgenError as exc:
         logs.failed(exc, exc.exit_code, traceback=False)
         return exc.exit_code

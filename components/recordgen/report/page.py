@@ -32,7 +32,7 @@ from recordgen.lint.codes import ERROR, WARNING, count_level
 from recordgen.options import recorded_defaults
 from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import Thumbnail
-from recordgen.quoting import shortened
+from recordgen.quoting import INVISIBLE, shortened
 from recordgen.records.boxes import StoredBox
 from recordgen.rejects import Reject
 from recordgen.report.balance import class_balance
@@ -69,7 +69,7 @@ _TEXT_SHOWN = 300  # characters of a label, uri or message
 _ALWAYS_SHOWN = ("seed", "task", "input_format")
 
 # Invisible characters and changes of the text direction: they make one name look like another.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_UNSEEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200c\u200d{INVISIBLE}]")
 
 # The kinds of ``rows.adjusted``.
 _WORDS = {

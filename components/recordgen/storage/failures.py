@@ -147,6 +147,8 @@ def to_error(exc: Exception, path: str, tried: str) -> Exception:
     if found is Meaning.FORBIDDEN:
         return PermissionError(errno.EACCES, detail, masked(path))
     reason = f"{type(exc).__name__}: {exc}".rstrip(": ")
+    if is_http(path) and _quotes_server(exc):
+        reason = type(exc).__name__
     if isinstance(exc, asyncio.TimeoutError) and not str(exc):
         reason = "timed out"
     text = ": ".join(filter(None, (path, detail, reason)))
@@ -157,6 +159,14 @@ def to_error(exc: Exception, path: str, tried: str) -> Exception:
     if found in _RESPONSE_CODES:
         return ResponseError(text, _RESPONSE_CODES[found].value)
     return StorageError(text)
+
+
+def _quotes_server(exc: BaseException) -> bool:
+    """Return whether the text of an error may quote a server: a banner, or its reason phrase.
+
+    A row may name any port of an allowed server, and rejects are no scanner of what runs there.
+    """
+    return type(exc).__module__.startswith("aiohttp") and not isinstance(exc, OSError)
 
 
 _RESPONSE_CODES = {

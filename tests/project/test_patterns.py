@@ -1,0 +1,126 @@
+"""Every regular expression of the package takes linear time, or its texts are bounded."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from recordgen.report.conditions import _TOKEN
+from recordgen.sources.iob import _SENTENCES
+from recordgen.sources.layout import _ADDRESS
+from tests.conftest import COMPONENTS
+from tests.linear_patterns import is_linear
+
+pytestmark = pytest.mark.once
+
+PACKAGE = COMPONENTS / "recordgen"
+METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
+
+# Patterns that are slow by their structure, and the reason why that does no harm.
+BOUNDED = {
+    ("masking.py", r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"): "fits with at most one letter less",
+    ("tasks/task.py", r"/(?:\.?/)+"): "fits with at most one letter less",
+    ("reading/naming.py", r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?"): "a few thousand letters",
+    ("report/conditions.py", _TOKEN.pattern): "the condition is the user's own",
+    ("sources/foreign_formats.py", r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]'): (
+        "where the first alternative fails, the second one takes all"
+    ),
+    ("sources/iob.py", _SENTENCES.pattern): "the name of a file, and the last part takes all",
+    ("sources/layout.py", _ADDRESS.pattern): "passed on, and only fullmatch is called",
+}
+
+# pattern, method, whether it takes linear time
+EXAMPLES = [
+    (r"\d+\.?\d*", "fullmatch", False),
+    (r"\d+(?:\.\d*)?", "fullmatch", True),
+    (r"([A-Za-z][A-Za-z0-9+.-]*)://", "search", False),
+    (r"([A-Za-z][A-Za-z0-9+.-]*)://", "match", True),
+    (r"([?&;#])([^=&;#?\s]+)=([^&;#\s]+)", "sub", True),
+    (r"[^\s/:@]+:[^\s/@]+@", "search", False),
+    (r"(\w+-?)*x", "match", False),
+    (r"(a+)*b", "match", False),
+    (r"(a|b)*c", "match", True),
+    (r"(a|a)*c", "match", False),
+    (r"\{\{.*?\}\}", "sub", False),
+    (r".*x.*y", "match", False),
+    (r"\s+$", "search", False),
+    (r"\S+", "sub", True),
+    (r"(?!.*x.*y)a", "match", False),
+]
+
+
+@pytest.mark.parametrize(("pattern", "method", "linear"), EXAMPLES)
+def test_the_judge(pattern: str, method: str, linear: bool) -> None:
+    """It tells the known kinds of slow patterns from linear ones."""
+    assert is_linear(pattern, method=method) == linear
+
+
+class Use(NamedTuple):
+    """A pattern, and a method that is called with it."""
+
+    module: str
+    pattern: str | bytes
+    flags: int
+    method: str
+
+
+def uses_in(path: Path) -> Iterator[Use]:
+    """Yield the patterns of a module; names and f-strings are looked up in the loaded module."""
+    module = path.relative_to(PACKAGE).as_posix()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "re"
+            and node.args
+        ):
+            continue
+        if node.func.attr in METHODS and isinstance(node.args[0], ast.Constant):
+            yield Use(module, node.args[0].value, 0, node.func.attr)
+
+
+def compiled_in(path: Path, sources: str) -> Iterator[Use]:
+    """Yield the compiled patterns of a module with each method that some module calls."""
+    name = path.relative_to(PACKAGE.parent).with_suffix("").as_posix().replace("/", ".")
+    module = importlib.import_module(name.removesuffix(".__init__"))
+    where, own = path.relative_to(PACKAGE).as_posix(), path.read_text()
+    for key, value in vars(module).items():
+        if isinstance(value, re.Pattern):
+            read = own if key.startswith("_") else sources
+            called = re.findall(rf"\b{key}\.({'|'.join(METHODS)})\b", read)
+            for method in set(called) or {"search"}:  # search: it is passed on
+                yield Use(where, value.pattern, value.flags, method)
+        for each in value if isinstance(value, tuple | list) else ():
+            if isinstance(each, re.Pattern):
+                yield Use(where, each.pattern, each.flags, "search")
+
+
+# Without modules that load TensorFlow or TFX: only their patterns in calls are read.
+LOADED = [
+    path
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if path.relative_to(PACKAGE).parts[0] not in ("examplegen", "kubeflow", "reading", "training")
+    and "re.compile(" in path.read_text()
+]
+
+
+def test_every_pattern_is_linear() -> None:
+    """A row with a long field must not take a minute."""
+    sources = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    uses = [use for path in sorted(PACKAGE.rglob("*.py")) for use in uses_in(path)]
+    uses += [use for path in LOADED for use in compiled_in(path, sources)]
+    assert len(uses) > 50
+    slow = {
+        (use.module, use.pattern)
+        for use in uses
+        if not is_linear(use.pattern, use.flags, method=use.method)
+    }
+    assert sorted(slow - set(BOUNDED), key=str) == []
+    assert set(BOUNDED) <= slow  # no reason for a pattern that is gone
