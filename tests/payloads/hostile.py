@@ -234,7 +234,7 @@ JPEGS: Mapping[str, tuple[Callable[[], bytes], str]] = {
     ),
     "lossless in a TIFF": (lambda: tiff_of_jpeg(lossless_jpeg(512), 512), "unsupported_pixels"),
     "in an old TIFF": (
-        lambda: tiff_of_jpeg(lossless_jpeg(512), 512, compression=6),
+        lambda: tiff_of_jpeg(encoded(SMALL.convert("L"), "JPEG"), 20, compression=6),
         "unsupported_pixels",
     ),
 }
@@ -282,7 +282,7 @@ BOMBS: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "png with a long chunk": (lambda: png_of(png_chunk(b"cHRM", bytes(28_000_000))), ""),
     "tiff with a large tile": (
         lambda: tiff_of_tiles(8, 8, 8, 2).replace(
-            struct.pack("<HHII", 323, 4, 1, 8), struct.pack("<HHII", 323, 4, 1, 1 << 27)
+            struct.pack("<HHII", 323, 4, 1, 8), struct.pack("<HHII", 323, 4, 1, 20_000_000)
         ),
         "too_many_pixels",
     ),

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+import simplejpeg
 from PIL import Image
 
 from benchmarks import bombs
@@ -313,6 +314,36 @@ def test_parts_that_are_decoded_again_and_again() -> None:
     with pytest.raises(PayloadError) as caught:
         to_thumbnail(hostile.tiff_of_tiles(800, 400, 800, 90_000), 64)
     assert caught.value.code == "too_many_pixels"
+
+
+def test_run_lengths_are_slow() -> None:
+    """A line's end may stand for all its pixels: the estimate counts these, too."""
+    ends = hostile.bmp_of_runs(10_000, 9_000, b"\0\0" * 9_000)
+    assert prepare(ends, ConvertOptions()).seconds > 9
+
+
+def test_sizes_that_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is decoded if a decoder finds a picture of another size than its header says."""
+    second = hostile.png_chunk(b"IHDR", struct.pack(">IIBBBBB", 900, 900, 8, 2, 0, 0, 0))
+    with pytest.raises(PayloadError, match="two sizes: 20×12, and 900×900"):
+        check_image(hostile.png_of(second), ConvertOptions(check="header"))
+    monkeypatch.setattr(simplejpeg, "decode_jpeg_header", lambda _: (900, 900, "YCbCr", "420"))
+    monkeypatch.delattr(simplejpeg, "decode_jpeg")
+    with pytest.raises(PayloadError, match="two sizes: 20×12, and 900×900"):
+        check_image(hostile.JPEG, ConvertOptions())
+
+
+def test_icons_decode_one_image() -> None:
+    """The largest by the icon's header; others do not count, however large they are."""
+    entries = [(16, hostile.PNG), (32, encoded(noise(32, 32), "PNG"))]
+    at, head, body = 6 + 16 * 3, b"", b""
+    for side, png in [*entries, (8, encoded(noise(300, 300), "PNG"))]:
+        head += struct.pack("<BBBBHHII", side, side, 0, 0, 1, 32, len(png), at + len(body))
+        body += png
+    stored = check_image(
+        struct.pack("<HHH", 0, 1, 3) + head + body, ConvertOptions(max_image_pixels=1024)
+    )
+    assert (stored.height, stored.width) == (32, 32)
 
 
 def test_several_scans_keep_all_coefficients() -> None:

@@ -35,7 +35,6 @@ from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
 from recordgen.payloads.exif import UPRIGHT
 from recordgen.payloads.gif import GifFrame, gif_frames
 from recordgen.payloads.header import FileHeader
-from recordgen.payloads.ico import ICO_MAGIC, icon_images
 from recordgen.payloads.jpeg import Jpeg, decoded_jpeg, read_jpeg
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
 from recordgen.payloads.opening import decoded, file_header, open_image, out_of_memory
@@ -549,10 +548,7 @@ def _in_small(image: Image.Image, options: ConvertOptions) -> SmallPicture | Non
 
 
 def _header(data: bytes, options: ConvertOptions) -> FileHeader:
-    """Read a file's header. Raises: PayloadError: the picture, or one in an icon, is too large."""
-    if data.startswith(ICO_MAGIC):
-        for width, height, _ in icon_images(data):
-            _check_pixels(height, width, options)
+    """Read a file's header. Raises: PayloadError: the picture or a tile of it is too large."""
     file = file_header(data)
     _check_pixels(file.height, file.width, options)
     if file.part_pixels > options.max_image_pixels:
