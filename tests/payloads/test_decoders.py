@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import json
+import random
 import struct
 import sys
 import tracemalloc
@@ -14,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 import simplejpeg
 from PIL import Image
@@ -24,7 +27,7 @@ from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.exif import exif_orientation
 from recordgen.payloads.image import check_image, prepare
-from recordgen.payloads.jpeg import MAX_SEGMENTS
+from recordgen.payloads.jpeg import MAX_SEGMENTS, read_jpeg
 from recordgen.payloads.opening import file_header, open_image
 from recordgen.payloads.stored import stored_image
 from recordgen.payloads.thumbnail import to_thumbnail
@@ -108,6 +111,33 @@ def test_files_that_would_cost_much() -> None:
     assert {name: codes["decode"] for name, codes in found.items()} == {
         name: code for name, (_, code) in hostile.BOMBS.items()
     }
+
+
+SAMPLINGS = [
+    (0x11,),
+    (0x22,),
+    (0x11,) * 3,
+    (0x21, 0x11, 0x11),
+    (0x22, 0x11, 0x11),
+    (0x12, 0x11, 0x11),
+]
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS, ids=[bytes(each).hex() for each in SAMPLINGS])
+@pytest.mark.parametrize("marker", [0xC0, 0xC1, 0xC2])
+def test_pixels_stay_inside_their_buffer(marker: int, sampling: tuple[int, ...]) -> None:
+    """For every frame that is accepted, at every scale: bytes behind the pixels do not change."""
+    draw, fence = random.Random(marker), 100_000
+    for width, height, factor in itertools.product((1, 9, 33), (2, 8, 31), (1, 2, 4, 8)):
+        jpeg = read_jpeg(hostile.random_jpeg(marker, width, height, sampling, draw))
+        for colour, channels in (("GRAY", 1), ("RGB", 3)):
+            buffer = np.full(width * height * channels + fence, 0xA5, np.uint8)
+            least = {"min_height": -(-height // factor), "min_width": -(-width // factor)}
+            pixels = simplejpeg.decode_jpeg(
+                jpeg.data, colour, **least, min_factor=factor, buffer=buffer, strict=False
+            )
+            assert pixels.shape == (*least.values(), channels)
+            assert (buffer[pixels.size :] == 0xA5).all()
 
 
 def test_commands_on_a_lossless_jpeg(tmp_path: Path) -> None:
