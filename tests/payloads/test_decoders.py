@@ -25,6 +25,7 @@ from benchmarks import bombs
 from benchmarks.mutants import images
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
+from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.exif import exif_orientation
 from recordgen.payloads.image import check_image, prepare
 from recordgen.payloads.jpeg import MAX_SEGMENTS, read_jpeg
@@ -361,6 +362,24 @@ def test_sizes_that_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(simplejpeg, "decode_jpeg")
     with pytest.raises(PayloadError, match="two sizes: 20×12, and 900×900"):
         check_image(hostile.JPEG, ConvertOptions())
+
+
+EMPTY = {
+    "png": hostile.PNG[:16] + bytes(4) + hostile.PNG[20:],
+    "gif": hostile.GIF[:6] + bytes(4) + b"\0\0\0,\0\0\0\0\0\0\0\0\0\2\0;",
+    "bmp": hostile.bmp_of_runs(0, 4, b"\0\1"),
+    "flat bmp": hostile.bmp_of_runs(4, 0, b"\0\1"),
+    "tiff": hostile.tiff(hostile.gray_tags(0, 1, 1), bytes(8)),
+    "ico": hostile.ico_of_runs(0),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_pictures_without_pixels(name: str) -> None:
+    """They are refused before anything is opened, also for a drawing."""
+    with pytest.raises(PayloadError, match="has no pixels") as caught:
+        draw_boxes(EMPTY[name], ())
+    assert caught.value.code == "corrupt"
 
 
 def test_icons_decode_one_image() -> None:
