@@ -5,9 +5,10 @@ Each function takes the number of parts that a hostile file has many of.
 
 from __future__ import annotations
 
+import random
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from benchmarks.bombs import png_chunk
@@ -45,6 +46,24 @@ def jpeg_of(*frames: bytes, scan: bytes = b"\1\1\0\1\0\0", pixels: int = 0) -> b
 def lossless_jpeg(side: int, marker: int = LOSSLESS) -> bytes:
     """Return a gray lossless JPEG (T.81, H) whose differences are all zero."""
     return jpeg_of(frame(marker, side, side), pixels=side * side)
+
+
+def random_jpeg(
+    marker: int, width: int, height: int, sampling: Sequence[int], draw: random.Random
+) -> bytes:
+    """Return a JPEG with these sampling factors and random coefficients."""
+    count = len(sampling)
+    fields = b"".join(bytes([1 + at, each, 0]) for at, each in enumerate(sampling))
+    head = segment(marker, struct.pack(">BHHB", 8, height, width, count) + fields)
+    codes = b"\0\2" + bytes(14)  # two codes of two bits
+    tables = segment(0xDB, b"\0" + b"\1" * 64) + segment(0xC4, b"\0" + codes + b"\0\5")
+    tables += segment(0xC4, b"\x10" + codes + b"\0\x13")
+    last = b"\0\0\0" if marker == 0xC2 else b"\0\x3f\0"
+    scan = segment(
+        0xDA, bytes([count]) + b"".join(bytes([1 + at, 0]) for at in range(count)) + last
+    )
+    body = draw.randbytes(20_000).replace(b"\xff", b"\0")
+    return b"\xff\xd8" + tables + head + scan + body + b"\xff\xd9"
 
 
 def tiff(tags: list[Tag], data: bytes) -> bytes:
@@ -166,7 +185,7 @@ def gif_of_comment(size: int) -> bytes:
 
 
 def bitmap(width: int, height: int, runs: bytes, compression: int = 1) -> bytes:
-    """Return a bitmap in run lengths, with a palette of 256 colors, without a file header."""
+    """Return a bitmap in run lengths, with a palette of 256 colours, without a file header."""
     bits = 8 if compression == 1 else 4
     fields = (40, width, height, 1, bits, compression, len(runs), 0, 0, 1 << bits, 0)
     return struct.pack("<IiiHHIIiiII", *fields) + bytes(4 << bits) + runs
@@ -234,7 +253,7 @@ JPEGS: Mapping[str, tuple[Callable[[], bytes], str]] = {
     ),
     "lossless in a TIFF": (lambda: tiff_of_jpeg(lossless_jpeg(512), 512), "unsupported_pixels"),
     "in an old TIFF": (
-        lambda: tiff_of_jpeg(lossless_jpeg(512), 512, compression=6),
+        lambda: tiff_of_jpeg(encoded(SMALL.convert("L"), "JPEG"), 20, compression=6),
         "unsupported_pixels",
     ),
 }
@@ -282,7 +301,7 @@ BOMBS: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "png with a long chunk": (lambda: png_of(png_chunk(b"cHRM", bytes(28_000_000))), ""),
     "tiff with a large tile": (
         lambda: tiff_of_tiles(8, 8, 8, 2).replace(
-            struct.pack("<HHII", 323, 4, 1, 8), struct.pack("<HHII", 323, 4, 1, 1 << 27)
+            struct.pack("<HHII", 323, 4, 1, 8), struct.pack("<HHII", 323, 4, 1, 20_000_000)
         ),
         "too_many_pixels",
     ),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import json
+import random
 import struct
 import sys
 import tracemalloc
@@ -14,16 +16,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
+import simplejpeg
 from PIL import Image
 
 from benchmarks import bombs
 from benchmarks.mutants import images
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
+from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.exif import exif_orientation
 from recordgen.payloads.image import check_image, prepare
-from recordgen.payloads.jpeg import MAX_SEGMENTS
+from recordgen.payloads.jpeg import MAX_SEGMENTS, read_jpeg
 from recordgen.payloads.opening import file_header, open_image
 from recordgen.payloads.stored import stored_image
 from recordgen.payloads.thumbnail import to_thumbnail
@@ -107,6 +112,33 @@ def test_files_that_would_cost_much() -> None:
     assert {name: codes["decode"] for name, codes in found.items()} == {
         name: code for name, (_, code) in hostile.BOMBS.items()
     }
+
+
+SAMPLINGS = [
+    (0x11,),
+    (0x22,),
+    (0x11,) * 3,
+    (0x21, 0x11, 0x11),
+    (0x22, 0x11, 0x11),
+    (0x12, 0x11, 0x11),
+]
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS, ids=[bytes(each).hex() for each in SAMPLINGS])
+@pytest.mark.parametrize("marker", [0xC0, 0xC1, 0xC2])
+def test_pixels_stay_inside_their_buffer(marker: int, sampling: tuple[int, ...]) -> None:
+    """For every frame that is accepted, at every scale: bytes behind the pixels do not change."""
+    draw, fence = random.Random(marker), 100_000
+    for width, height, factor in itertools.product((1, 9, 33), (2, 8, 31), (1, 2, 4, 8)):
+        jpeg = read_jpeg(hostile.random_jpeg(marker, width, height, sampling, draw))
+        for colour, channels in (("GRAY", 1), ("RGB", 3)):
+            buffer = np.full(width * height * channels + fence, 0xA5, np.uint8)
+            least = {"min_height": -(-height // factor), "min_width": -(-width // factor)}
+            pixels = simplejpeg.decode_jpeg(
+                jpeg.data, colour, **least, min_factor=factor, buffer=buffer, strict=False
+            )
+            assert pixels.shape == (*least.values(), channels)
+            assert (buffer[pixels.size :] == 0xA5).all()
 
 
 def test_commands_on_a_lossless_jpeg(tmp_path: Path) -> None:
@@ -313,6 +345,54 @@ def test_parts_that_are_decoded_again_and_again() -> None:
     with pytest.raises(PayloadError) as caught:
         to_thumbnail(hostile.tiff_of_tiles(800, 400, 800, 90_000), 64)
     assert caught.value.code == "too_many_pixels"
+
+
+def test_run_lengths_are_slow() -> None:
+    """A line's end may stand for all its pixels: the estimate counts these, too."""
+    ends = hostile.bmp_of_runs(10_000, 9_000, b"\0\0" * 9_000)
+    assert prepare(ends, ConvertOptions()).seconds > 9
+
+
+def test_sizes_that_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is decoded if a decoder finds a picture of another size than its header says."""
+    second = hostile.png_chunk(b"IHDR", struct.pack(">IIBBBBB", 900, 900, 8, 2, 0, 0, 0))
+    with pytest.raises(PayloadError, match="two sizes: 20×12, and 900×900"):
+        check_image(hostile.png_of(second), ConvertOptions(check="header"))
+    monkeypatch.setattr(simplejpeg, "decode_jpeg_header", lambda _: (900, 900, "YCbCr", "420"))
+    monkeypatch.delattr(simplejpeg, "decode_jpeg")
+    with pytest.raises(PayloadError, match="two sizes: 20×12, and 900×900"):
+        check_image(hostile.JPEG, ConvertOptions())
+
+
+EMPTY = {
+    "png": hostile.PNG[:16] + bytes(4) + hostile.PNG[20:],
+    "gif": hostile.GIF[:6] + bytes(4) + b"\0\0\0,\0\0\0\0\0\0\0\0\0\2\0;",
+    "bmp": hostile.bmp_of_runs(0, 4, b"\0\1"),
+    "flat bmp": hostile.bmp_of_runs(4, 0, b"\0\1"),
+    "tiff": hostile.tiff(hostile.gray_tags(0, 1, 1), bytes(8)),
+    "ico": hostile.ico_of_runs(0),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_pictures_without_pixels(name: str) -> None:
+    """They are refused before anything is opened, also for a drawing."""
+    with pytest.raises(PayloadError, match="has no pixels") as caught:
+        draw_boxes(EMPTY[name], ())
+    assert caught.value.code == "corrupt"
+
+
+def test_icons_decode_one_image() -> None:
+    """The largest by the icon's header; others do not count, however large they are."""
+    entries = [(16, hostile.PNG), (32, encoded(noise(32, 32), "PNG"))]
+    at, head, body = 6 + 16 * 3, b"", b""
+    for side, png in [*entries, (8, encoded(noise(300, 300), "PNG"))]:
+        head += struct.pack("<BBBBHHII", side, side, 0, 0, 1, 32, len(png), at + len(body))
+        body += png
+    stored = check_image(
+        struct.pack("<HHH", 0, 1, 3) + head + body, ConvertOptions(max_image_pixels=1024)
+    )
+    assert (stored.height, stored.width) == (32, 32)
 
 
 def test_several_scans_keep_all_coefficients() -> None:

@@ -18,7 +18,7 @@ MAX_BLOCKS = 100_000
 
 _HEADER_BYTES = 13  # signature, version, logical screen descriptor
 _IMAGE, _EXTENSION, _TRAILER = 0x2C, 0x21, 0x3B
-_CONTROL = 0xF9  # label of the extension with a frame's transparent color
+_CONTROL = 0xF9  # label of the extension with a frame's transparent colour
 
 _HAS_PALETTE = 0x80
 
@@ -136,7 +136,7 @@ def gif_header(data: bytes) -> FileHeader:
             if data[at] != _EXTENSION:
                 break
             if data[at + 1] == _CONTROL and data[at + 2] >= 4 and data[at + 3] & 1:
-                # Only the transparent color: how a frame is removed changes no pixel of it.
+                # Only the transparent colour: how a frame is removed changes no pixel of it.
                 control = b"\x21\xf9\4\1\0\0" + data[at + 6 : at + 7] + b"\0"
             at = _end_of_blocks(data, at + 2) + 1
         if data[at] == _EXTENSION:

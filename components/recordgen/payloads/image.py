@@ -36,7 +36,6 @@ from recordgen.payloads.exif import UPRIGHT
 from recordgen.payloads.frames import count_frames
 from recordgen.payloads.gif import Gif, GifFrame, read_gif
 from recordgen.payloads.header import FileHeader
-from recordgen.payloads.ico import ICO_MAGIC, icon_images
 from recordgen.payloads.jpeg import Jpeg, decoded_jpeg, profile_in, read_jpeg
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
 from recordgen.payloads.opening import decoded, file_header, open_image, out_of_memory
@@ -526,10 +525,7 @@ def _in_small(image: Image.Image, options: ConvertOptions) -> SmallPicture | Non
 
 
 def _header(data: bytes, options: ConvertOptions) -> FileHeader:
-    """Read a file's header. Raises: PayloadError: the picture, or one in an icon, is too large."""
-    if data.startswith(ICO_MAGIC):
-        for width, height, _ in icon_images(data):
-            _check_pixels(height, width, options)
+    """Read a file's header. Raises: PayloadError: the picture or a tile of it is too large."""
     file = file_header(data)
     _check_pixels(file.height, file.width, options)
     if file.part_pixels > options.max_image_pixels:

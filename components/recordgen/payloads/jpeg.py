@@ -93,7 +93,7 @@ class Jpeg(NamedTuple):
     Attributes:
         data: the file.
         header: its header.
-        colorspace: the decoder's name of the color space: ``Gray``, ``YCbCr``, ``CMYK``, …
+        colorspace: the decoder's name of the colour space: ``Gray``, ``YCbCr``, ``CMYK``, …
     """
 
     data: bytes
@@ -256,7 +256,7 @@ def without_metadata(data: bytes) -> bytes:
 
 
 def read_jpeg(data: bytes) -> Jpeg:
-    """Read a JPEG's header, and its color space as the decoder sees it.
+    """Read a JPEG's header, and its colour space as the decoder sees it.
 
     Raises:
         PayloadError: as :func:`jpeg_header`, or the decoder finds a picture of another size.

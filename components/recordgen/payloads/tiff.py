@@ -16,7 +16,7 @@ from recordgen.rejects import RejectCode
 MAX_STRIPS = 100_000
 
 #: Most segments of a JPEG in a strip or tile, before its scan.
-MAX_STRIP_SEGMENTS = 100
+MAX_STRIP_SEGMENTS = 30
 
 #: Compressions for whose damage libtiff only warns: fax codes, and JPEG.
 LENIENT = (2, 3, 4, 7)
