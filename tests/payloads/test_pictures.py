@@ -90,7 +90,8 @@ def tiff(
     return magic + struct.pack(order + "I", 8 + len(pixels)) + pixels + directory
 
 
-@pytest.mark.parametrize(("order", "photometric"), [("<", 1), (">", 1), ("<", 0)])
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("photometric", [0, 1])
 def test_gray_tiffs_of_16_bits(order: str, photometric: int) -> None:
     """The high byte is stored, in both byte orders; 0 is white where the file says so."""
     values = noise((HEIGHT, WIDTH), 65536)
@@ -101,12 +102,15 @@ def test_gray_tiffs_of_16_bits(order: str, photometric: int) -> None:
         np.testing.assert_array_equal(by_ffmpeg(data, "tiff", "gray16le"), levels)
 
 
-def test_gray_tiffs_of_12_bits() -> None:
-    """The high 8 of 12 bits are stored: 4,095 is white."""
+@pytest.mark.parametrize("photometric", [0, 1])
+def test_gray_tiffs_of_12_bits(photometric: int) -> None:
+    """The high 8 of 12 bits are stored: 4,095 is white, or black."""
     values = noise((HEIGHT, WIDTH), 4096)
-    data = tiff(values, 12)
-    np.testing.assert_array_equal(stored(data, "format"), gray(values >> 4))
-    np.testing.assert_array_equal(by_ffmpeg(data, "tiff", "gray12le"), values)
+    data = tiff(values, 12, "<", photometric)
+    levels = values if photometric else 4095 - values
+    np.testing.assert_array_equal(stored(data, "format"), gray(levels >> 4))
+    if photometric:
+        np.testing.assert_array_equal(by_ffmpeg(data, "tiff", "gray12le"), values)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
@@ -121,13 +125,59 @@ def test_gray_tiffs_of_few_bits(bits: int, photometric: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("order", "bits", "photometric"), [(">", 12, 1), ("<", 12, 0), (">", 16, 0)]
-)
-def test_other_deep_tiffs_are_refused(order: str, bits: int, photometric: int) -> None:
+@pytest.mark.parametrize(("order", "bits"), [(">", 12), ("<", 10), (">", 14)])
+def test_other_deep_tiffs_are_refused(order: str, bits: int) -> None:
     """They are never stored with wrong levels."""
-    with pytest.raises(PayloadError):
-        check_image(tiff(noise((HEIGHT, WIDTH), 1 << bits), bits, order, photometric), OPTIONS)
+    with pytest.raises(PayloadError, match="depth, colour model or layout") as caught:
+        check_image(tiff(noise((HEIGHT, WIDTH), 1 << bits), bits, order), OPTIONS)
+    assert caught.value.code == "unsupported_pixels"
+
+
+def planar(planes: npt.NDArray[np.uint16], bits: int, *, deflated: bool) -> bytes:
+    """Return a TIFF of uint [planes, h, w] in separate planes."""
+    count, height, width = planes.shape
+    kind = "<u2" if bits == 16 else "u1"
+    bodies = [plane.astype(kind).tobytes() for plane in planes]
+    if deflated:
+        bodies = [zlib.compress(body) for body in bodies]
+    ends = np.cumsum([0, *map(len, bodies)])
+    lists = {258: [bits] * count, 273: (ends[:-1] + 8).tolist(), 279: [*map(len, bodies)]}
+    if count in (2, 4):
+        lists[338] = [2]  # the last plane is alpha
+    single = {256: width, 257: height, 259: 8 if deflated else 1, 262: 2 if count > 2 else 1}
+    tags = {**{tag: [value] for tag, value in single.items()}, **lists}
+    tags |= {277: [count], 278: [height], 284: [2]}
+    start = 8 + int(ends[-1])
+    more, entries = b"", b""
+    for tag, values in sorted(tags.items()):
+        body = struct.pack(f"<{len(values)}I", *values)
+        if len(values) > 1:
+            place = struct.pack("<I", start + 2 + 12 * len(tags) + 4 + len(more))
+            body, more = place, more + body
+        entries += struct.pack("<HHI", tag, 4, len(values)) + body
+    directory = struct.pack("<H", len(tags)) + entries + bytes(4) + more
+    return b"II*\0" + struct.pack("<I", start) + b"".join(bodies) + directory
+
+
+@pytest.mark.parametrize("deflated", [False, True])
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_separate_planes(count: int, bits: int, deflated: bool) -> None:
+    """They are read, or refused where Pillow mixes them up."""
+    planes = noise((count, HEIGHT, WIDTH), 1 << bits)
+    data = planar(planes, bits, deflated=deflated)
+    if count == 2 or (bits == 16 and not deflated):
+        with pytest.raises(PayloadError, match=f"{count} separate planes of {bits}") as caught:
+            check_image(data, OPTIONS)
+        assert caught.value.code == "unsupported_pixels"
+        return
+    levels = np.moveaxis(planes >> bits - 8, 0, 2)
+    if count == 3:
+        np.testing.assert_array_equal(stored(data, "format"), levels)
+    else:
+        colours, alpha = levels[..., :3].astype(float), levels[..., 3:] / 255
+        difference = stored(data, "format") - (colours * alpha + 255 * (1 - alpha))
+        assert np.abs(difference).max() <= 1
 
 
 # --- PNG ------------------------------------------------------------------------------------------
@@ -349,6 +399,14 @@ def test_run_lengths_that_end_early(codes: bytes) -> None:
     with pytest.raises(PayloadError) as caught:
         check_image(bmp(8, 1, codes), OPTIONS)
     assert caught.value.code == "truncated"
+
+
+@pytest.mark.parametrize("codes", [b"\x0d\1\1\1", b"\0\2\x0e\0\1\1", b"\x0e\1\0\3abc\0"])
+def test_runs_behind_a_row(codes: bytes) -> None:
+    """They are refused."""
+    with pytest.raises(PayloadError, match="a run behind row 0") as caught:
+        check_image(bmp(8, 1, codes + b"\0\1"), OPTIONS)
+    assert caught.value.code == "corrupt"
 
 
 @pytest.mark.parametrize("height", [HEIGHT, -HEIGHT])

@@ -24,11 +24,14 @@ LENIENT = (2, 3, 4, 7)
 #: The compression with a JPEG in each strip or tile.
 JPEG = 7
 
+_PLAIN = 1  # the scheme without compression
+
 # The older one stores parts of JPEGs all over the file (TIFF Technical Note 2).
 _OLD_JPEG = 6
 
 # Tags, sections 8 to 22
 _WIDTH, _HEIGHT, _COMPRESSION, _ORIENTATION = 256, 257, 259, 274
+_BITS, _PHOTOMETRIC = 258, 262
 _STRIP_OFFSETS, _SAMPLES, _STRIP_ROWS, _PLANES = 273, 277, 278, 284
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _PROFILE = 322, 323, 324, 34675
 
@@ -174,8 +177,12 @@ def tiff_header(data: bytes) -> FileHeader:
         raise PayloadError(RejectCode.TRUNCATED, "the TIFF ends in its directory") from None
     kept = [entry for tag, entry in sorted(entries.items()) if _is_needed(entry)]
     directory = _Directory(data, layout, entries)
+    is_negative = directory.number(_PHOTOMETRIC, 1) == 0 and directory.number(_BITS, 1) > 8
+    if is_negative:  # Pillow ignores it in some deep TIFFs, and refuses others
+        kept = [_black_is_zero(layout) if entry.tag == _PHOTOMETRIC else entry for entry in kept]
     width, height = directory.number(_WIDTH, 0), directory.number(_HEIGHT, 0)
     compression = directory.number(_COMPRESSION, 1)
+    _check_planes(directory, compression)
     part_pixels, parts = _parts(directory, width, height)
     scans = _jpeg_scans(directory) if compression in (JPEG, _OLD_JPEG) else 1
     return FileHeader(
@@ -187,7 +194,27 @@ def tiff_header(data: bytes) -> FileHeader:
         compression,
         part_pixels,
         part_pixels * parts * scans,
+        is_negative,
     )
+
+
+def _check_planes(directory: _Directory, compression: int) -> None:
+    """Refuse separate planes of samples that Pillow mixes up."""
+    if directory.number(_PLANES, 1) != _SEPARATE:
+        return
+    samples, bits = directory.number(_SAMPLES, 1), directory.number(_BITS, 1)
+    if samples == 2 or (samples > 2 and bits > 8 and compression == _PLAIN):
+        raise PayloadError(
+            RejectCode.UNSUPPORTED_PIXELS,
+            f"the TIFF has {samples} separate planes of {bits} bits; save it with the samples of a "
+            f"pixel side by side (planar configuration 1)",
+        )
+
+
+def _black_is_zero(layout: _Layout) -> _Entry:
+    """Return the entry of a gray image in which 0 is black."""
+    value = struct.pack(layout.order + "H", 1).ljust(struct.calcsize("<" + layout.offset), b"\0")
+    return _Entry(_PHOTOMETRIC, 3, 1, value)
 
 
 def _entries(data: bytes, layout: _Layout) -> Iterator[_Entry]:
