@@ -190,10 +190,11 @@ class ConvertOptions:
         metavar="SPLIT:PERCENT",
     )
     split_from_name: str = option(
-        "yes",
+        AUTO,
         "whether rows that name no split get the one in the name of their import file, or of its "
-        "folder: `train_labels.csv`, `test/metadata.jsonl`",
-        choices=("yes", "no"),
+        "folder: `train_labels.csv`, `test/metadata.jsonl`; `auto`: if the names of the files say "
+        "several splits, or a single name says little else",
+        choices=(AUTO, "yes", "no"),
     )
     split_by: str = option(
         "uri",

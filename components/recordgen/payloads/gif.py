@@ -22,8 +22,6 @@ _CONTROL = 0xF9  # label of the extension with a frame's transparent colour
 
 _HAS_PALETTE = 0x80
 
-_HAS_PALETTE = 0x80
-
 # Image descriptor, after its separator: left, top, width, height, flags
 _DESCRIPTOR = struct.Struct("<HHHHB")
 

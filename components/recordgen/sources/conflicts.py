@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from recordgen.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS, is_ml_use
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
 from recordgen.sources.field_kinds import BRACKETED, NUMBER, ends_sentence, kind_of
+from recordgen.sources.geometry import geometry_columns
 from recordgen.sources.header import (
     PATH_COLUMNS,
     TEXT_COLUMNS,
@@ -39,7 +40,7 @@ _BY_PLACE = (ObjectDetection, VideoClassification)
 _ROWS_ALIKE = 3
 
 # They join several labels in one field.
-_SEPARATORS = ("|", ";", ",")
+_SEPARATORS = ("|", ";", ",", "/", "+", "&", " ")
 
 # A label with this many words is a sentence, or part of one.
 _WORDS_OF_A_SENTENCE = 6
@@ -59,7 +60,8 @@ def conflicts(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool)
             yield "" if given.roles else _unnamed_split(head)
             yield _two_label_columns(head)
             yield "" if is_given or "label" in given.roles else _odd_label_column(head, task.name)
-            yield "" if is_given else _joined_labels(_values_of_labels(head), task)
+            labels = [] if is_given else _values_of_labels(head)
+            yield _joined_labels(labels, task) or _fractions(labels, task)
     bare = [line for head in heads if head.header is None for line in head.lines]
     if not bare:
         return
@@ -69,7 +71,8 @@ def conflicts(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool)
     if is_given or task in _BY_PLACE:
         return
     yield _unquoted_commas(bare) if task.kind == "text" else ""
-    yield _joined_labels([label for line in bare for label in line.labels], task)
+    labels = [label for line in bare for label in line.labels]
+    yield _joined_labels(labels, task) or _fractions(labels, task)
     if odd := _odd_labels(bare, several=task.repeats is not None):
         yield (
             f"{odd}; use --task {task.name} if they are labels, or name the column of labels: "
@@ -93,7 +96,17 @@ def _unsure_header(head: Head, subject: str) -> str:
             f"{shown}use --header no if it is a row; if it is a header, complete it: it names no "
             f"column {at + 1}, which holds the {subject}"
         )
-    example = shlex.quote(f"{subject}={names[at]},label={names[0 if at else 1]}")
+    first = head.rows[0]
+    known = [first[n] for n in find_columns(first, LABEL_COLUMNS)]
+    label = next((name for name in [*known, *reversed(first)] if name and name != names[at]), "…")
+    example = shlex.quote(f"{subject}={names[at]},label={label}")
+    others = [n for n, name in enumerate(first) if name not in (names[at], label)]
+    if shapes := geometry_columns(first, [line.fields for line in rest], others):
+        return (
+            f"{shown}use --header no if it is a row; if it is a header, these columns look like "
+            f"boxes, masks or points: {', '.join(first[n] for n in shapes):.200}; write boxes as "
+            f"columns xmin, ymin, xmax and ymax, or ignore them: --header yes --columns {example}"
+        )
     return (
         f"{shown}use --header no if it is a row; if it is a header, use --header yes and name the "
         f"columns, such as --columns {example}, or use --task {Tabular.name} for a table"
@@ -107,14 +120,20 @@ def _values_of_labels(head: Head) -> list[str]:
 
 def _joined_labels(labels: Sequence[str], task: type[Task]) -> str:
     """Return the message for labels that are several joined by one character: ``cat|dog``."""
-    single = [label for label in labels if not BRACKETED.fullmatch(label)]
+    single = {label for label in labels if not BRACKETED.fullmatch(label)}
     for separator in _SEPARATORS:
-        parts = [set(map(str.strip, label.split(separator))) for label in single]
-        joined = Counter(frozenset(each) for each in parts if len(each) > 1)
-        times = Counter(part for each in {*map(frozenset, parts)} for part in each)
+        parts = {frozenset(map(str.strip, label.split(separator))) for label in single}
+        joined = sorted(sorted(each - {""}) for each in parts if len(each - {""}) > 1)
+        times = Counter(part for each in parts for part in each)
         again = [part for each in joined for part in each if times[part] > 1]
-        if len(joined) > 1 and len(again) * 2 >= sum(map(len, joined)):
-            example = separator.join(sorted(next(iter(joined))))
+        if separator == "|":
+            is_sure = bool(joined)
+        elif separator in ";,":
+            is_sure = len(joined) > 1 and len(again) * 2 >= sum(map(len, joined))
+        else:  # they also occur inside single labels
+            is_sure = bool(joined) and all(part in single for each in joined for part in each)
+        if is_sure:
+            example = separator.join(joined[0])
             return (
                 f"labels such as {example!r:.80} look like several labels joined by {separator!r}; "
                 f"write each in a column of its own, or use --task {task.name} if they are single "
@@ -298,8 +317,23 @@ def _unquoted_commas(lines: Sequence[Line]) -> str:
 
 def _bracketed(labels: Iterable[str]) -> str:
     """Return a complaint about labels in brackets, or ""."""
-    found = [label for label in labels if BRACKETED.fullmatch(label)]
-    return f"labels are in brackets, like lists and boxes ({_some(found)})" if found else ""
+    known = list(labels)
+    found = [label for label in known if BRACKETED.fullmatch(label)]
+    are_many = len(found) * 2 >= len(known) and found
+    return f"labels are in brackets, like lists and boxes ({_some(found)})" if are_many else ""
+
+
+def _fractions(labels: Collection[str], task: type[Task]) -> str:
+    """Return the message for labels that are amounts or probabilities, or ""."""
+    numbers = (label for label in labels if NUMBER.fullmatch(label))
+    found = {label for label in numbers if not float(label).is_integer()}
+    if not found or len(found) * 2 < len({*labels}):
+        return ""
+    return (
+        f"labels are fractions ({_some(found)}), such as amounts or probabilities; declare the "
+        f"columns with --schema to keep them as numbers, or use --task {task.name} if they are "
+        f"classes"
+    )
 
 
 def _split_columns(lines: Sequence[Line], columns: Iterable[int]) -> list[int]:

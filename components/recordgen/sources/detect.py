@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from recordgen.dataset.splits import TRAIN
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
@@ -47,7 +48,7 @@ from recordgen.sources.offset_units import check_offsets
 from recordgen.sources.preview import ROWS_SHOWN, PreviewRow, preview_files
 from recordgen.sources.readers import formats_of
 from recordgen.sources.row_parser import check_twice
-from recordgen.sources.split_names import split_in_path
+from recordgen.sources.split_names import split_in_path, splits_in_paths
 from recordgen.tables.columns import Column, Table
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, TextEntities, task_for
 from recordgen.tasks.task import Task, printable
@@ -137,11 +138,13 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         header = has_header(files[0].path, declared(task_for(options)).schema, options.header)
     columns = _columns(heads, options, files)
     found = _settled(files, heads, options)
-    named = (
+    named = [
         (masked(file.path), file.split)
         for file, given in zip(found, files, strict=True)
         if file.split is not None and given.split is None
-    )
+    ]
+    if options.split_from_name == AUTO and len(named) == len(files):
+        _check_train(named, heads, options)
     return Detection(
         options,
         masked(reason),
@@ -158,16 +161,35 @@ def _settled(
 ) -> tuple[ImportFile, ...]:
     """Return import files with what was detected of each: its header, and the split in its name."""
     head_of = {head.path: head for head in heads}
+    paths = [file.path for file in files]
+    named: Sequence[str | None] = [None] * len(files)
+    if options.split_from_name != "no":
+        is_auto = options.split_from_name == AUTO
+        named = splits_in_paths(paths) if is_auto else list(map(split_in_path, paths))
     found = []
-    for file in files:
+    for file, split in zip(files, named, strict=True):
         head = head_of.get(file.path)
         if head is not None:
             file = file._replace(has_header=head.has_header)
-        if file.split is None and options.split_from_name == "yes":
-            is_against = head is not None and head.says_unassigned
-            file = file._replace(split=None if is_against else split_in_path(file.path))
+        if file.split is None and not (head is not None and head.says_unassigned):
+            file = file._replace(split=split)
         found.append(file)
     return tuple(found)
+
+
+def _check_train(
+    named: Sequence[tuple[str, str]], heads: Sequence[Head], options: ConvertOptions
+) -> None:
+    """Check that names leave rows for ``train``, unless rows name splits. Raises: UsageError."""
+    if TRAIN in {split for _, split in named} or any(head.names_splits for head in heads):
+        return
+    if options.table and Table.from_json(options.table).split:
+        return
+    path, split = named[0]
+    raise UsageError(
+        f"{path}: the name says split {split}, so no row would be in {TRAIN}; use --split-from-name "
+        f"no to assign splits, or --split-from-name yes if all rows belong to {split}"
+    )
 
 
 def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
@@ -412,13 +434,14 @@ def _check_columns(heads: Sequence[Head], options: ConvertOptions, *, is_given: 
 
 def _check_labels(head: Head, given: Given, task: Task, *, is_given: bool) -> None:
     """Check the columns of labels, and those that nobody chose to ignore. Raises: UsageError."""
-    if head.header is None or not head.lines or [*task.columns] != ["label"]:
+    if head.header is None or not head.lines or "label" not in task.columns:
         return
     columns = row_parser(task, Adjustments()).columns_of(head.header)
     is_chosen = is_given or not given.roles.keys().isdisjoint({"path", "text", "label"})
+    of_header = other_forms.of_header if len(task.columns) == 1 else other_forms.of_boxes
     with _first_lines_shown(head):
         check_twice(head.header, columns)
-        if form := other_forms.of_header(head, columns, type(task), is_chosen=is_chosen):
+        if form := of_header(head, columns, type(task), is_chosen=is_chosen):
             raise UsageError(form)
 
 

@@ -39,13 +39,19 @@ _CORNERS = 4
 
 _FLAGS = frozenset({"0", "1"})
 
+# Numbers with one of these words are no coordinates.
+_NO_CORNERS = frozenset(
+    {"year", "month", "day", "hour", "minute", "second", "time", "date", "age", "id", "price"}
+    | {"count", "score", "rating", "iso", "weight"}
+)
+
 _BETWEEN_NUMBERS = re.compile(r"[\s,;:\[\](){}\"']+")
 
 
 def geometry_columns(
     header: Sequence[str], rows: Sequence[Sequence[str]], others: Sequence[int]
-) -> list[str]:
-    """Return the names of the columns that look like geometry, in the order of the header.
+) -> list[int]:
+    """Return the columns that look like geometry by their names or by single values.
 
     Args:
         header: the names of the columns as written.
@@ -53,20 +59,55 @@ def geometry_columns(
         others: the indices of the columns without a role.
     """
     others = [at for at in others if header[at].strip()]
-    found = {at for at in others if _names_shape(header[at])}
+    values = {at: _values(rows, at) for at in others}
+    found = {at for at in others if _names_shape(header[at]) and not mostly(_is_flag, values[at])}
     words = {at: words_of(header[at]) for at in others}
     across = [at for at in others if any(map(_ACROSS.fullmatch, words[at]))]
     down = [at for at in others if any(map(_DOWN.fullmatch, words[at]))]
     if across and down:
         found.update(across, down)
         found.update(at for at in others if any(map(_EXTENT.fullmatch, words[at])))
-    values = {at: [row[at] for row in rows if at < len(row) and row[at]] for at in others}
     found.update(at for at in others if mostly(is_list_of_numbers, values[at]))
     own = [at for at in range(len(header)) if at not in others]
     found.update(at for at in others if _are_other_files(at, rows, own))
-    for run in _runs_of_numbers(header, others, values):
-        found.update(run)
-    return [header[at] for at in sorted(found)]
+    return sorted(found)
+
+
+def runs_of_numbers(
+    header: Sequence[str], rows: Sequence[Sequence[str]], others: Sequence[int]
+) -> Iterator[list[int]]:
+    """Yield four or more neighbouring columns of numbers, which may be boxes of any form.
+
+    Args: as :func:`geometry_columns`. Flags, dates and the size of the image are none.
+    """
+
+    def fits(at: int) -> bool:
+        values = _values(rows, at)
+        return (
+            mostly(NUMBER.fullmatch, values)
+            and not set(values) <= _FLAGS
+            and not _SIZE_OF_IMAGE.fullmatch(header[at].strip())
+            and _NO_CORNERS.isdisjoint(words_of(header[at]))
+        )
+
+    run: list[int] = []
+    for at in filter(fits, others):
+        if run and at > run[-1] + 1:
+            if len(run) >= _CORNERS:
+                yield run
+            run = []
+        run.append(at)
+    if len(run) >= _CORNERS:
+        yield run
+
+
+def _values(rows: Sequence[Sequence[str]], at: int) -> list[str]:
+    return [row[at] for row in rows if at < len(row) and row[at]]
+
+
+def _is_flag(value: str) -> bool:
+    """Return whether a value is a number or a word, such as a score, an id, or "yes"."""
+    return value.isalpha() or NUMBER.fullmatch(value) is not None
 
 
 def mostly(test: Callable[[str], object], values: Sequence[str]) -> bool:
@@ -101,26 +142,3 @@ def _are_other_files(at: int, rows: Sequence[Sequence[str]], own: Sequence[int])
         for row in there
     )
     return same * 2 < len(there) and mostly(is_media, [row[at] for row in there])
-
-
-def _runs_of_numbers(
-    header: Sequence[str], others: Sequence[int], values: dict[int, list[str]]
-) -> Iterator[list[int]]:
-    """Yield four or more neighbouring columns of numbers; 0 and 1 alone are flags."""
-
-    def fits(at: int) -> bool:
-        return (
-            mostly(NUMBER.fullmatch, values[at])
-            and not set(values[at]) <= _FLAGS
-            and not _SIZE_OF_IMAGE.fullmatch(header[at].strip())
-        )
-
-    run: list[int] = []
-    for at in filter(fits, others):
-        if run and at > run[-1] + 1:
-            if len(run) >= _CORNERS:
-                yield run
-            run = []
-        run.append(at)
-    if len(run) >= _CORNERS:
-        yield run

@@ -108,7 +108,7 @@ class Given:
         roles = {role: names for role, names in options.roles.items() if role not in TABLE_ROLES}
         grouping = options.grouping
         group = grouping.column if grouping is not None else ""
-        return cls(options.header, roles, group, options.split_from_name == "yes")
+        return cls(options.header, roles, group, options.split_from_name != "no")
 
     @property
     def settles_header(self) -> bool:

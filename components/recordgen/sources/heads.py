@@ -34,7 +34,7 @@ from recordgen.sources.field_kinds import (
     kind_of,
     names_media,
 )
-from recordgen.sources.header import KNOWN_COLUMNS, Given, column_name
+from recordgen.sources.header import KNOWN_COLUMNS, Given, column_name, find_split
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.layout import read_layout
 from recordgen.sources.lines import open_lines
@@ -57,6 +57,9 @@ _MAX_BYTES = 4_000_000
 #: The kinds of payloads whose CSV lines are ML_USE, the payload and its annotation; other kinds
 #: have their own layout and readers.
 KINDS_OF_LINES = ("image", "text", "video")
+
+# Fewer lines may be alike by chance.
+_LINES_ALIKE = 3
 
 # Usual last words of column names: "Review Text", "breed_id".
 _LAST_WORDS = frozenset(
@@ -145,9 +148,20 @@ class Head:
     @property
     def says_unassigned(self) -> bool:
         """Whether a row asks for an assigned split."""
-        fields = (field for row in self.rows for field in row)
+        return UNASSIGNED in self._split_words
+
+    @property
+    def names_splits(self) -> bool:
+        """Whether a row names a split."""
+        return any(is_ml_use(word) for word in self._split_words - {"", UNASSIGNED})
+
+    @property
+    def _split_words(self) -> Set[str]:
+        """The contents of the rows' fields for the split, in lower case."""
+        at = 0 if self.header is None else find_split(self.header)
+        fields = (line.fields[at] for line in self.lines if at < len(line.fields))
         named = (split_word(record) for _, record in self.objects)
-        return any(text.strip().lower() == UNASSIGNED for text in chain(fields, named))
+        return {text.strip().lower() for text in chain(fields, named)}
 
 
 def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Head]:
@@ -307,6 +321,11 @@ def odd_first_line(rows: Sequence[Sequence[str]]) -> str:
     for at, name in enumerate(first):
         below = [row[at] for row in rest if at < len(row)]
         filled = list(filter(None, below))
+        if len(filled) >= _LINES_ALIKE and all(map(is_sentence, filled)):
+            return f"all lines below {name!r} hold texts"
+        forms = {_DIGITS.sub("#", value) for value in filled}
+        if len(filled) >= _LINES_ALIKE and len(forms) == 1 and "#" in next(iter(forms)):
+            return f"all values below {name!r} have the form {filled[0]!r}"
         if filled and all(NUMBER.fullmatch(v) or BRACKETED.fullmatch(v) for v in filled):
             return f"the column below {name!r} holds numbers"
         # A few values may repeat by chance, except in the last column, which holds the labels.

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recordgen.sources.field_kinds import IMAGES, NUMBER, is_sentence
-from recordgen.sources.geometry import geometry_columns, mostly
+from recordgen.sources.geometry import geometry_columns, mostly, runs_of_numbers
 from recordgen.sources.header import column_name
 from recordgen.sources.heads import Head, Line
 from recordgen.sources.row_parser import field_at
@@ -28,10 +28,14 @@ from recordgen.tasks.task import Task
 
 _FASTTEXT = re.compile(r"__label__\S")
 # Caffe's lists, and keras-yolo3's, whose boxes follow: "1.jpg 10,20,30,40,0".
-_PATH_AND_VALUES = re.compile(rf"\S+\.({IMAGES})[ \t]+\S.*", re.IGNORECASE | re.DOTALL)
+_PATH_AND_VALUES = re.compile(rf"\S+\.({IMAGES})[ ]+([^\s.]+|[-+\d.e ]+)", re.IGNORECASE)
 _FLAGS = frozenset({"0", "1", "0.0", "1.0"})
 
-_NUMBERS_AND_BLANKS = re.compile(rf"\s*({NUMBER.pattern}\s+){{3}}", re.ASCII)
+#: The message for a table whose columns blanks separate.
+SEPARATED_BY_BLANKS = (
+    "this looks like a table whose columns are separated by blanks; separate them with commas or "
+    "tabs, and add a header that names the columns"
+)
 
 # Keys of objects with spans, and of the spans.
 _SPANS = ("label", "labels", "entities", "spans", "ents")
@@ -52,7 +56,8 @@ def of_lines(head: Head) -> str:
             f"{head.where}: the lines are fastText's (__label__LABEL TEXT); write a CSV with the "
             f"header text,label"
         )
-    if mostly(_PATH_AND_VALUES.fullmatch, lines):
+    firsts = [row[0] for row in head.rows]
+    if mostly(_PATH_AND_VALUES.fullmatch, firsts):
         return (
             f"{head.where}: a blank separates the path from what follows ({lines[0]:.80}); "
             f"separate the fields with commas or tabs, as PATH,LABEL; write each box on a line of "
@@ -60,20 +65,26 @@ def of_lines(head: Head) -> str:
         )
     are_files = any(line.kind in ("image", "video") for line in head.lines)
     pipes = {line.count("|") for line in lines}
-    if len(lines) > 1 and len(pipes) == 1 and 0 not in pipes and not are_files:
+    # Only in the first of several fields, they are characters of texts.
+    are_last = all("|" in row[-1] for row in head.rows)
+    if len(lines) > 1 and len(pipes) == 1 and are_last and not are_files:
         return (
             f"{head.where}: each line has as many | as the others ({lines[0]:.80}); separate "
             f"fields with {', '.join(DELIMITERS.values())}, and quote fields that contain one"
         )
-    are_blanks = head.delimiter == "\t" or all(len(row) == 1 for row in head.rows)
-    if are_blanks and (
-        mostly(_NUMBERS_AND_BLANKS.match, lines) or _are_records([line.split() for line in lines])
+    are_whole = all(len(row) == 1 for row in head.rows)
+    if mostly(is_separated_by_blanks, firsts) or (
+        are_whole and _are_records([line.split() for line in lines], least=1 / 3)
     ):
-        return (
-            f"{head.where}: this looks like a table whose columns are separated by blanks; "
-            f"separate them with commas or tabs, and add a header that names the columns"
-        )
+        return f"{head.where}: {SEPARATED_BY_BLANKS}"
     return ""
+
+
+def is_separated_by_blanks(field: str) -> bool:
+    """Return whether a field holds several numbers: blanks separate the columns of a table."""
+    parts = field.split()
+    numbers = sum(NUMBER.fullmatch(part) is not None for part in parts)
+    return numbers >= _COLUMNS_OF_A_TABLE and numbers * 3 >= len(parts)
 
 
 def of_table(head: Head) -> str:
@@ -82,16 +93,24 @@ def of_table(head: Head) -> str:
     is_split = all(line.has_ml_use and line.fields[0] for line in head.lines)
     if any(line.kind for line in head.lines) or not _are_records([row[is_split:] for row in rows]):
         return ""
+    texts = (at for at, field in enumerate(rows[0]) if is_sentence(field))
+    if (text := next(texts, None)) is not None:
+        label = 2 if text == 0 else 1
+        remedy = f"if column {text + 1} holds texts: --columns text={text + 1},label={label}"
+    else:
+        remedy = "if a column holds paths, name it: --columns path=1,label=2"
     return (
         f"{head.where}: this looks like a table without a header ({','.join(rows[0]):.80}); add a "
         f"header that names the columns, or number them: --task {Tabular.name} --header no "
-        f"--target-column {len(rows[0])}; if a column holds paths, name it: --columns "
-        f"path=1,label=2"
+        f"--target-column {len(rows[0])}; {remedy}"
     )
 
 
-def _are_records(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether rows have the same columns, of numbers or of few words."""
+def _are_records(rows: Sequence[Sequence[str]], least: float = 0) -> bool:
+    """Return whether rows have the same columns, of numbers or of few words.
+
+    ``least``: the share of columns that must hold numbers.
+    """
     width = max(map(len, rows), default=0)
     whole = [row for row in rows if len(row) == width]
     if width < 2 or len(whole) < _LINES_OF_A_TABLE or len(whole) * 10 < len(rows) * 9:
@@ -103,7 +122,7 @@ def _are_records(rows: Sequence[Sequence[str]]) -> bool:
     if any(is_sentence(text) for text in columns[0]):
         return False
     repeat = [len(set(column)) * 2 <= len(column) for column in columns]
-    return any(numbers) or all(repeat)
+    return (any(numbers) and sum(numbers) >= least * width) or all(repeat)
 
 
 def of_header(
@@ -131,7 +150,9 @@ def of_header(
             f"with the names of the classes that are 1"
         )
     if task.kind == "image":
-        names, what = geometry_columns(head.names, fields, others), "boxes, masks or points"
+        found = {*geometry_columns(head.names, fields, others)}
+        found.update(*runs_of_numbers(head.names, fields, others))
+        names, what = [head.names[at] for at in sorted(found)], "boxes, masks or points"
         remedy = (
             "write boxes as columns xmin, ymin, xmax and ymax, with the width and height of the "
             "image if they are in pixels"
@@ -140,14 +161,39 @@ def of_header(
         names = [head.names[at] for at in others if column_name(head.names[at]) in _OFFSETS]
         names, what = names if len(names) > 1 else [], "parts of texts"
         remedy = "write entities as JSONL"
-    if not names:
-        return ""
     subject = "text" if columns["text"] else "path"
     shown = [f"{role}={head.names[at]}" for role in (subject, "label") for at in columns[role][:1]]
-    example = shlex.quote(",".join(shown if len(shown) > 1 else [*shown, "label=…"]))
+    left = [head.names[at] for at in others if head.names[at].strip()]
+    if not labels and left:
+        shown.append(f"label={left[0]}")
+    example = shlex.quote(",".join(shown))
+    if not names and not labels and left:
+        return (
+            f"{head.where}: no column is known to hold labels ({','.join(head.names):.200}); name "
+            f"it: --columns {example}"
+        )
+    if not names:
+        return ""
     return (
         f"{head.where}: these columns look like {what}, which {task.name} does not read: "
         f"{', '.join(names):.200}; {remedy}; to ignore them, name the others: --columns {example}"
+    )
+
+
+def of_boxes(
+    head: Head, columns: Mapping[str, Sequence[int]], task: type[Task], *, is_chosen: bool
+) -> str:
+    """Return the message for geometry beside the columns of boxes; see :func:`of_header`."""
+    used = {at for found in columns.values() for at in found}
+    others = [at for at in range(len(head.names)) if at not in used]
+    found = geometry_columns(head.names, [line.fields for line in head.lines], others)
+    if is_chosen or not found or task.kind != "image":
+        return ""
+    roles = [f"{role}={head.names[at]}" for role, where in columns.items() for at in where]
+    return (
+        f"{head.where}: these columns look like boxes, masks or points in a form that {task.name} "
+        f"does not read: {', '.join(head.names[at] for at in found):.200}; to ignore them, name "
+        f"the others: --columns {shlex.quote(','.join(roles))}"
     )
 
 

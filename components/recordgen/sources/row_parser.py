@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from recordgen.dataset.splits import is_ml_use
-from recordgen.errors import UsageError
+from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row, RowBatch
@@ -74,7 +74,8 @@ class RowParser(ABC):
             given: the options about columns.
 
         Raises:
-            SourceError: the file as a whole is not a CSV of rows: :mod:`recordgen.sources.layout`.
+            SourceError: the file as a whole is not a CSV of rows: :mod:`recordgen.sources.layout`;
+                or a later line is a header of other columns.
             UsageError: as :meth:`begin`.
         """
         items = read_blocks(lines, source, adjusted)
@@ -111,7 +112,13 @@ class RowParser(ABC):
                         self._adjusted.add_line(source, line, *HEADER)
                     continue
                 if may_have_headers and line > begin and self._reads_as_header(fields):
-                    self._adjusted.add_line(source, line, *OTHER_HEADER)
+                    if _names(fields) == _names(repeated or ()):
+                        self._adjusted.add_line(source, line, *HEADER)
+                        continue
+                    if len(fields) == 1:  # just as likely a text or a name
+                        self._adjusted.add_line(source, line, *OTHER_HEADER)
+                    else:
+                        raise _other_header(fields, f"{source}:{line}")
                 yield (parse or self.parse_row)(fields, source, line)
 
     def _is_repeated(self, fields: Sequence[str], header: Sequence[str] | None) -> bool:
@@ -323,6 +330,18 @@ class ByHeader:
         if self.group == NOWHERE or isinstance(made, Reject):
             return made
         return made._replace(group=field_at(row, self.group) or None)
+
+
+def _other_header(fields: Sequence[str], where: str) -> SourceError:
+    return SourceError(
+        f"{where}: this line names columns like a header, but is not the header of this file "
+        f"({','.join(fields):.200}); put the lines below it into a file of their own, remove the "
+        f"lines above it if they are no rows, or use --header no if it is a row"
+    )
+
+
+def _names(header: Sequence[str]) -> list[str]:
+    return [column_name(field) for field in without_padding(header)]
 
 
 def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:

@@ -17,6 +17,7 @@ from recordgen.quoting import listed
 from recordgen.records.number_texts import DATE
 from recordgen.sources.csv_records import Item, Plain, Record, is_empty
 from recordgen.sources.field_kinds import NUMBER, kind_of
+from recordgen.sources.other_forms import SEPARATED_BY_BLANKS, is_separated_by_blanks
 from recordgen.tables.csv_fields import split_plain
 
 #: So many rows show whether the first line is like them.
@@ -84,6 +85,8 @@ def check_header(fields: Sequence[str], where: str) -> list[str]:
 
 
 def _check_separator(names: Sequence[str], where: str) -> None:
+    if len(names) == 1 and is_separated_by_blanks(names[0]):
+        raise SourceError(f"{where}: {SEPARATED_BY_BLANKS}")
     if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
         raise SourceError(f"{where}: fields must be separated by commas")
 
