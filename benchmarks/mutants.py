@@ -3,8 +3,9 @@
     python -m benchmarks.mutants
     python -m benchmarks.mutants --each 120 --seed 7
 
-A kind is an image (``group 4 tiff``) and a change (``cut``). The table has the accepted and refused
-mutants of each kind, and the false ones among them:
+A kind is an image (``group 4 tiff``) and a change: damage (``cut``), or another structure of the
+same format (``a repeated part``, see :mod:`benchmarks.structures`). The table has the accepted and
+refused mutants of each kind, and the false ones among them:
 
     false accept   the stored image does not decode in TensorFlow, or its size differs from the
                    record's
@@ -19,25 +20,26 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
 import random
 import struct
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from PIL import Image
 
+from benchmarks.structures import changes_of
+from benchmarks.structures.parts import Change
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import CheckedImage, check_image
 
 SIDE = (52, 40)
-
-Change = Callable[[bytes, random.Random], bytes]
 
 
 @dataclass
@@ -83,6 +85,8 @@ def images() -> Mapping[str, bytes]:
     return {
         "jpeg": encoded(photo, "JPEG", quality=90),
         "jpeg 4:4:4": encoded(photo, "JPEG", quality=90, subsampling=0),
+        "jpeg 4:2:2": encoded(photo, "JPEG", quality=90, subsampling=1),
+        "rgb jpeg": encoded(photo, "JPEG", keep_rgb=True),
         "gray jpeg": encoded(gray, "JPEG"),
         "progressive jpeg": encoded(photo, "JPEG", progressive=True),
         "jpeg with restarts": encoded(photo, "JPEG", restart_marker_rows=1),
@@ -90,18 +94,26 @@ def images() -> Mapping[str, bytes]:
         "cmyk jpeg": encoded(cmyk, "JPEG", quality=90),
         "progressive cmyk jpeg": encoded(cmyk, "JPEG", progressive=True),
         "png": encoded(photo, "PNG"),
+        "gray png": encoded(gray, "PNG"),
         "palette png": encoded(palette, "PNG"),
+        "2 bit palette png": encoded(photo.quantize(4), "PNG", bits=2),
+        "transparent palette png": encoded(palette, "PNG", transparency=3),
         "1 bit png": encoded(fax, "PNG"),
         "transparent png": encoded(glass, "PNG"),
         "16 bit png": encoded(deep, "PNG"),
         "gif": encoded(photo, "GIF"),
+        "interlaced gif": encoded(photo, "GIF", interlace=1),
+        "transparent gif": encoded(palette, "GIF", transparency=3),
         "gray gif": encoded(gray, "GIF", interlace=0),
         "animated gif": encoded(photo, "GIF", save_all=True, append_images=[other, photo]),
         "bmp": encoded(photo, "BMP"),
         "palette bmp": encoded(palette, "BMP"),
+        "32 bit bmp": encoded(glass, "BMP"),
         "webp": encoded(photo, "WEBP"),
         "lossless webp": encoded(photo, "WEBP", lossless=True),
+        "transparent webp": encoded(glass, "WEBP", lossless=True),
         "tiff": encoded(photo, "TIFF"),
+        "16 bit tiff": encoded(deep, "TIFF"),
         "lzw tiff": encoded(photo, "TIFF", compression="tiff_lzw"),
         "deflate tiff": encoded(photo, "TIFF", compression="tiff_adobe_deflate"),
         "group 4 tiff": encoded(fax, "TIFF", compression="group4"),
@@ -240,10 +252,13 @@ def judge(each: int, seed: int, only: Sequence[str] = ()) -> Iterator[tuple[str,
     for name, data in images().items():
         if only and name not in only:
             continue
-        for change, apply in {**DAMAGE, **HARMLESS}.items():
+        for change, apply in {**DAMAGE, **changes_of(data), **HARMLESS}.items():
             harmless = change in HARMLESS
             draw = random.Random(f"{seed} {name} {change}")
-            mutants = (apply(data, draw) for _ in range(max(1, each // 20) if harmless else each))
+            count = max(1, each // 20) if harmless else each
+            mutants = (
+                mutant for _ in range(count) if (mutant := apply(data, draw)) != data or harmless
+            )
             yield name, change, judged(mutants, data, options, harmless=harmless)
 
 
@@ -254,13 +269,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=list(images()), default=(), metavar="IMAGE")
     args = parser.parse_args(argv)
     warnings.simplefilter("ignore")  # Pillow's warnings about metadata
+    logging.disable()
     total, kinds = Counts(), 0
-    print(f"{'image':<24}{'change':<22}{'accepted':>9}{'refused':>9}{'same':>6}  false")
+    print(f"{'image':<24}{'change':<34}{'accepted':>9}{'refused':>9}{'same':>6}  false")
     for name, change, counts in judge(args.each, args.seed, args.only):
         false = f"{counts.false_accepts} accepts, {counts.false_rejects} rejects"
         wrong = counts.false_accepts or counts.false_rejects
         print(
-            f"{name:<24}{change:<22}{counts.accepted:>9}{counts.refused:>9}{counts.same:>6}  "
+            f"{name:<24}{change:<34}{counts.accepted:>9}{counts.refused:>9}{counts.same:>6}  "
             f"{false if wrong else ''}",
             flush=True,
         )

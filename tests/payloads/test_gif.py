@@ -16,7 +16,7 @@ from PIL import Image
 from benchmarks import mutants
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
-from recordgen.payloads.gif import GifFrame, gif_frames
+from recordgen.payloads.gif import GifFrame, read_gif
 from recordgen.payloads.image import check_image
 from tests.conftest import encoded, noise
 
@@ -89,12 +89,12 @@ def test_frames() -> None:
             b";behind the trailer",
         ]
     )
-    assert list(gif_frames(data)) == [
+    assert read_gif(data).frames == [
         GifFrame(300, 2, 8, b"\x03abc"),
         GifFrame(1, 513, 1, b"".join(b"\xff" + long[:255] for _ in range(3))),
         GifFrame(65535, 65535, 2, b""),
     ]
-    assert list(gif_frames(header(flags=0x01, palette=b"") + b";")) == []
+    assert read_gif(header(flags=0x01, palette=b"") + b";").frames == []
 
 
 def test_palettes() -> None:
@@ -105,7 +105,7 @@ def test_palettes() -> None:
         own = header(flags=size, palette=b"")
         own += frame(FULL, flags=0x80 | size, palette=palette) + b";"
         for data in (whole, own):
-            assert list(gif_frames(data)) == [GifFrame(4, 4, 2, blocks(FULL))]
+            assert read_gif(data).frames == [GifFrame(4, 4, 2, blocks(FULL))]
             assert tf_frames(data) == 1
 
 
@@ -125,6 +125,11 @@ REFUSED = {
         header() + frame(FULL) + b"\0;",
         "corrupt",
         f"the GIF has a block of unknown kind (0x00 at byte {len(STILL) - 1})",
+    ),
+    "no palette": (
+        header(flags=0x01, palette=b"") + frame(FULL) + b";",
+        "corrupt",
+        "the GIF has no palette, so its colours are unknown",
     ),
     "no columns": (header() + frame(FULL, 0, 4) + b";", "corrupt", _CODES.format(0, 4, 2)),
     "no rows": (header() + frame(FULL, 4, 0) + b";", "corrupt", _CODES.format(4, 0, 2)),
@@ -150,7 +155,7 @@ def test_what_giflib_would_refuse(name: str) -> None:
     """Each fault of the blocks has its code and message."""
     data, code, message = REFUSED[name]
     with pytest.raises(PayloadError) as caught:
-        list(gif_frames(data))
+        read_gif(data)
     assert (caught.value.code, caught.value.message) == (code, message)
 
 
@@ -166,6 +171,43 @@ def test_code_bits(bits: int) -> None:
     else:
         with pytest.raises(PayloadError, match=f"codes of {bits} bits"):
             check_image(data, OPTIONS)
+
+
+# A graphic control extension; its flag 1 makes a colour transparent.
+def control(transparent: int) -> bytes:
+    return b"\x21\xf9\4\1\0\0" + bytes([transparent]) + b"\0"
+
+
+EMPTY = b"\x21\xfe\0"
+SIX_ROWS = frame(lzw([*pixels(24), END]), 4, 6)
+
+# name: GIF whose first frame has one colour, which decoders take for different pictures
+UNUSUAL = {
+    "an empty comment before the frame": header() + EMPTY + frame(FULL) + b";",
+    "an empty comment behind the frame": header() + frame(FULL) + EMPTY + b";",
+    "a second frame that is larger": header() + frame(FULL) + SIX_ROWS + b";",
+    "a frame larger than its canvas": header() + SIX_ROWS + b";",
+    "a canvas larger than its frame": header(4, 6) + frame(FULL) + b";",
+    "two controls": header() + control(1) + control(2) + frame(FULL) + b";",
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_gifs_are_encoded_again(name: str) -> None:
+    """The stored picture is the first frame on its canvas."""
+    stored = check_image(UNUSUAL[name], OPTIONS)
+    assert (stored.format, stored.reencoded) == ("png", "gif")
+    seen = tf.io.decode_image(stored.data, channels=3, expand_animations=False).numpy()
+    assert seen.shape == (stored.height, stored.width, 3)
+    assert (seen[:4] == list(GRAYS[3:6])).all()
+
+
+def test_usual_gifs() -> None:
+    """Controls and comments with data, and smaller frames behind the first, keep the bytes."""
+    small = frame(lzw([*pixels(4), END]), 2, 2)
+    for data in (STILL, header() + COMMENT + control(3) + frame(FULL) + control(1) + small + b";"):
+        assert check_image(data, OPTIONS).data == data
+        assert tf.io.decode_image(data, expand_animations=False).shape == (4, 4, 3)
 
 
 _WIDE = 400  # more data than Pillow reads in one piece

@@ -16,7 +16,7 @@ from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
-from recordgen.payloads.image import CheckedImage, check_image
+from recordgen.payloads.image import MAX_SIDE, CheckedImage, check_image
 from tests.conftest import encoded, exif_of, noise
 from tests.payloads import test_gif as gif
 
@@ -379,6 +379,26 @@ def test_limits() -> None:
             "an image must have at most 29,999 pixels (got 200×150 = 30,000); --max-image-pixels "
             "allows more",
         )
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "BMP"])
+def test_the_longest_side(kind: str) -> None:
+    """TensorFlow decodes PNGs of a million pixels on a side and no longer ones."""
+    longest, longer = (
+        encoded(
+            Image.new("1", (1, MAX_SIDE + more)),
+            kind,
+            **({"compression": "group4"} if kind == "TIFF" else {}),
+        )
+        for more in (0, 1)
+    )
+    stored = check_image(longest, OPTIONS)
+    assert as_trained(stored.data).shape == (1_000_000, 1, 3)
+    with pytest.raises(PayloadError, match="1,000,000 pixels on each side") as caught:
+        check_image(longer, OPTIONS)
+    assert caught.value.code == "too_many_pixels"
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        as_trained(encoded(Image.new("1", (1, MAX_SIDE + 1)), "PNG"))
 
 
 def test_pillows_own_limit() -> None:

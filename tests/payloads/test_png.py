@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import random
 import struct
 import zlib
 
 import pytest
+import tensorflow as tf
 
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.errors import PayloadError
@@ -89,8 +91,127 @@ def test_pixel_data_in_several_chunks() -> None:
     with pytest.raises(PayloadError, match="has 3072000 of 3073000 bytes"):
         check_png(png(header(3072, 1000), *parts))
     check_png(png(header(), chunk(b"IDAT"), pixels(8), chunk(b"IDAT", b"behind the stream's end")))
-    unfinished = zlib.compress(bytes(8))[:-4]  # without its checksum, but with all pixels
-    check_png(png(header(), chunk(b"IDAT", unfinished)))
+    parts = [chunk(b"IDAT", stream[at : at + 1]) for at in range(len(stream) - 9, len(stream))]
+    check_png(png(header(3071, 1000), chunk(b"IDAT", stream[:-9]), *parts))
+
+
+def window(stream: bytes, bits: int) -> bytes:
+    """Return a zlib stream that announces a window of 256 << bits bytes (RFC 1950, 2.2)."""
+    first = bits << 4 | 8
+    return bytes([first, 31 - first * 256 % 31]) + stream[2:]
+
+
+def test_windows() -> None:
+    """A stream may announce a small window; a reference to a byte before it is refused."""
+    noise = random.Random(0).randbytes(299)
+    rows = b"".join(b"\0" + noise for _ in range(4))  # each row repeats the one 300 bytes before
+    stream = zlib.compress(rows)
+    for bits in range(8):
+        data = png(header(299, 4), chunk(b"IDAT", window(stream, bits)))
+        if bits:
+            check_png(data)
+        else:
+            with pytest.raises(PayloadError, match="too far back") as caught:
+                check_png(data)
+            assert caught.value.code == "corrupt"
+        assert bool(bits) == is_read(data)
+
+
+def is_read(data: bytes) -> bool:
+    """Return whether TensorFlow decodes a file."""
+    try:
+        return bool(tf.io.decode_png(data, channels=3).shape)
+    except tf.errors.InvalidArgumentError:
+        return False
+
+
+STREAM = zlib.compress(bytes(8))
+TEXT = chunk(b"tEXt", b"Comment\0x")
+
+# name: file that libpng refuses, code, message
+STRUCTURES = {
+    "no checksum of pixels": (
+        png(header(), chunk(b"IDAT", STREAM[:-4])),
+        "truncated",
+        "the PNG's pixel data end without a checksum",
+    ),
+    "half a checksum of pixels": (
+        png(header(), chunk(b"IDAT", STREAM[:-1])),
+        "truncated",
+        "the PNG's pixel data end without a checksum",
+    ),
+    "a wrong checksum of pixels": (
+        png(header(), chunk(b"IDAT", STREAM[:-1] + b"x")),
+        "corrupt",
+        "the PNG does not inflate: Error -3 while decompressing data: incorrect data check",
+    ),
+    "a second header": (
+        png(header(), header(), pixels(8)),
+        "corrupt",
+        "the PNG has a second header",
+    ),
+    "a second header behind the pixels": (
+        png(header(), pixels(8), header()),
+        "corrupt",
+        "the PNG has a second header",
+    ),
+    "a palette behind the pixels": (
+        png(header(3, 2, 8, 3), pixels(8), chunk(b"PLTE", bytes(6))),
+        "corrupt",
+        "the PNG has a palette behind its pixel data",
+    ),
+    "two palettes for colours": (
+        png(header(3, 2, 8, 2), *[chunk(b"PLTE", bytes(3))] * 2, pixels(20)),
+        "corrupt",
+        "the PNG palette is invalid ([3, 3] bytes)",
+    ),
+    "an unknown critical chunk": (
+        png(header(), pixels(8), chunk(b"ABcd")),
+        "corrupt",
+        "the PNG has a chunk that decoders must not skip (b'ABcd')",
+    ),
+    **{
+        f"a name with {byte!r}": (
+            png(header(), chunk(b"te" + byte + b"t"), pixels(8)),
+            "corrupt",
+            f"the PNG has a chunk that decoders must not skip ({b'te' + byte + b't'!r})",
+        )
+        for byte in (b"\0", b"0", b"@", b"[", b"`", b"{", b"\xe9")
+    },
+    "a chunk between pixels": (
+        png(header(), chunk(b"IDAT", STREAM[:5]), TEXT, chunk(b"IDAT", STREAM[5:])),
+        "corrupt",
+        "other chunks interrupt the PNG's pixel data",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_structures_that_libpng_refuses(name: str) -> None:
+    """TensorFlow refuses them, and so does the check."""
+    data, code, message = STRUCTURES[name]
+    assert not is_read(data)
+    with pytest.raises(PayloadError) as caught:
+        check_png(data)
+    assert (caught.value.code, caught.value.message) == (code, message)
+
+
+def test_structures_that_libpng_accepts() -> None:
+    """Texts behind the pixels, and bytes or a row of pixels too many."""
+    for data in (
+        png(header(), TEXT, pixels(8), TEXT),
+        png(header(), pixels(12)),
+        png(header(), chunk(b"IDAT", STREAM + b"behind")),
+    ):
+        check_png(data)
+        assert is_read(data)
+
+
+def test_too_many_pixel_data() -> None:
+    """A small image must not inflate to much more than its rows."""
+    check_png(png(header(), pixels(1_000_000)))
+    with pytest.raises(PayloadError, match=r"more pixel data than its rows \(8 bytes\)"):
+        check_png(png(header(), pixels(3_000_000)))
 
 
 _LEGAL = (

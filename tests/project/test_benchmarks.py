@@ -124,13 +124,16 @@ def test_lint_precision_plants_every_fault(
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's warnings about metadata
 def test_no_mutant_is_judged_wrongly() -> None:
-    """Accepted files decode in TensorFlow, and sound files are accepted, for every format."""
+    """Accepted files decode in TensorFlow, and sound files are accepted, for every format.
+
+    Most changes keep checksums and lengths right: chunks, segments, blocks, tags and fields.
+    """
     wrong, kinds, seen = [], 0, 0
-    for name, change, counts in mutants.judge(1, seed=1):
+    for name, change, counts in mutants.judge(4, seed=1):
         kinds, seen = kinds + 1, seen + counts.accepted + counts.refused
         if counts.false_accepts or counts.false_rejects:
             wrong.append((name, change, counts))
-    assert (kinds >= 70, seen >= kinds, wrong) == (True, True, [])
+    assert (kinds >= 1000, seen >= 4000, wrong) == (True, True, [])
 
 
 def test_the_judge_of_mutants() -> None:

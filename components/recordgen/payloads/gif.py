@@ -6,7 +6,7 @@ Graphics Interchange Format, version 89a, sections 15 to 27.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from recordgen.errors import PayloadError
@@ -19,6 +19,8 @@ MAX_BLOCKS = 100_000
 _HEADER_BYTES = 13  # signature, version, logical screen descriptor
 _IMAGE, _EXTENSION, _TRAILER = 0x2C, 0x21, 0x3B
 _CONTROL = 0xF9  # label of the extension with a frame's transparent colour
+
+_HAS_PALETTE = 0x80
 
 # Image descriptor, after its separator: left, top, width, height, flags
 _DESCRIPTOR = struct.Struct("<HHHHB")
@@ -40,34 +42,52 @@ class GifFrame(NamedTuple):
     blocks: bytes
 
 
-def gif_frames(data: bytes) -> Iterator[GifFrame]:
-    """Follow all blocks to the trailer and yield the frames.
+class Gif(NamedTuple):
+    """The parts of a GIF.
+
+    Attributes:
+        frames: in their order.
+        is_usual: whether every decoder takes the first frame for the picture. TensorFlow returns a
+            picture as large as the largest frame, loses its place at an extension without data, and
+            uses the first of several graphic controls where others use the last.
+    """
+
+    frames: Sequence[GifFrame]
+    is_usual: bool
+
+
+def read_gif(data: bytes) -> Gif:
+    """Follow all blocks to the trailer and return the frames.
 
     Raises:
         PayloadError: a block is of unknown kind, a frame has no pixels or an invalid code size,
-            the file ends before its trailer, or it has too many blocks.
+            the first frame has no palette, the file ends before its trailer, or it has too many
+            blocks.
     """
-    blocks = 0
+    frames: list[GifFrame] = []
+    is_usual, controls = True, 0
     try:
+        canvas = struct.unpack_from("<HH", data, 6)
         at = _HEADER_BYTES + _palette_bytes(data[10])
-        while data[at] != _TRAILER:
-            blocks += 1
-            if blocks > MAX_BLOCKS:
-                raise _too_many()
+        for _ in range(MAX_BLOCKS + 1):
+            if data[at] == _TRAILER:
+                return Gif(frames, is_usual)
             if data[at] == _IMAGE:
-                _, _, width, height, flags = _DESCRIPTOR.unpack_from(data, at + 1)
+                left, top, width, height, flags = _DESCRIPTOR.unpack_from(data, at + 1)
+                if not frames:
+                    is_usual = is_usual and (left, top, width, height) == (0, 0, *canvas)
+                    if not (flags | data[10]) & _HAS_PALETTE:
+                        raise PayloadError(
+                            RejectCode.CORRUPT, "the GIF has no palette, so its colours are unknown"
+                        )
+                is_usual = is_usual and width <= canvas[0] and height <= canvas[1]
                 start = at + 1 + _DESCRIPTOR.size + _palette_bytes(flags) + 1
                 end = _end_of_blocks(data, start)
-                code_bits = data[start - 1]
-                if not (width and height and 1 <= code_bits <= 8):
-                    raise PayloadError(
-                        RejectCode.CORRUPT,
-                        f"the GIF has a frame of {width}×{height} pixels with codes of {code_bits} "
-                        f"bits (expected at least 1×1, and 1 to 8 bits)",
-                    )
-                yield GifFrame(width, height, code_bits, data[start:end])
+                frames.append(_frame(width, height, data[start - 1], data[start:end]))
             elif data[at] == _EXTENSION:
                 end = _end_of_blocks(data, at + 2)  # after the introducer and a label
+                controls += data[at + 1] == _CONTROL and not frames
+                is_usual = is_usual and end > at + 2 and controls <= 1
             else:
                 raise PayloadError(
                     RejectCode.CORRUPT,
@@ -76,6 +96,17 @@ def gif_frames(data: bytes) -> Iterator[GifFrame]:
             at = end + 1
     except (IndexError, struct.error):
         raise PayloadError(RejectCode.TRUNCATED, "the GIF ends before its trailer") from None
+    raise _too_many()
+
+
+def _frame(width: int, height: int, code_bits: int, blocks: bytes) -> GifFrame:
+    if not (width and height and 1 <= code_bits <= 8):
+        raise PayloadError(
+            RejectCode.CORRUPT,
+            f"the GIF has a frame of {width}×{height} pixels with codes of {code_bits} bits "
+            f"(expected at least 1×1, and 1 to 8 bits)",
+        )
+    return GifFrame(width, height, code_bits, blocks)
 
 
 def _end_of_blocks(data: bytes, at: int) -> int:
@@ -86,7 +117,7 @@ def _end_of_blocks(data: bytes, at: int) -> int:
 
 
 def _palette_bytes(flags: int) -> int:
-    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+    return 3 << (flags & 7) + 1 if flags & _HAS_PALETTE else 0
 
 
 def gif_header(data: bytes) -> FileHeader:

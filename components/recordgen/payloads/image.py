@@ -33,7 +33,7 @@ from recordgen.payloads.apart import check_apart
 from recordgen.payloads.bmp import RUN_LENGTHS
 from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
 from recordgen.payloads.exif import UPRIGHT
-from recordgen.payloads.gif import GifFrame, gif_frames
+from recordgen.payloads.gif import Gif, GifFrame, read_gif
 from recordgen.payloads.header import FileHeader
 from recordgen.payloads.jpeg import Jpeg, decoded_jpeg, read_jpeg
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
@@ -61,6 +61,9 @@ _MAGIC = (
 # glibc keeps freed blocks of up to 32 MB for their thread. Pillow's default blocks have 16 MB, so
 # all threads together would exceed the budget. Larger blocks are returned to the system at once.
 Image.core.set_block_size(64 << 20)  # type: ignore[attr-defined]
+
+#: Most pixels on a side: libpng's default limit. Images of other formats may become PNGs.
+MAX_SIDE = 1_000_000
 
 # Limit on the pixels of all frames of a GIF, as a multiple of the limit for one image.
 _GIF_IMAGES = 10
@@ -206,6 +209,12 @@ def too_many_bytes(size: int, options: ConvertOptions) -> PayloadError:
 
 
 def _check_pixels(height: int, width: int, options: ConvertOptions) -> None:
+    if max(height, width) > MAX_SIDE:
+        raise PayloadError(
+            RejectCode.TOO_MANY_PIXELS,
+            f"an image must have at most {MAX_SIDE:,} pixels on each side, TensorFlow's limit for "
+            f"PNGs (got {width}×{height}); cut it into several images",
+        )
     if height * width > options.max_image_pixels:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
@@ -314,25 +323,25 @@ def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
     size = pixels * (16 if file.format == "WEBP" else 12)
     size += encoder_bytes((file.width, file.height), options)
     seconds = file.decoded_pixels * (2e-8 if kind in ("png", "gif", "bmp") else 8e-8)
-    frames: Sequence[GifFrame] = ()
+    gif = None
     if kind == "gif" and options.check == "decode":
-        frames = _frames(data, options)
-        seconds += sum(frame.width * frame.height for frame in frames) * 1e-8
+        gif = _read_gif(data, options)
+        seconds += sum(frame.width * frame.height for frame in gif.frames) * 1e-8
     elif kind == "bmp" and file.compression in RUN_LENGTHS:
         seconds += len(data) * 3e-7 + pixels * 1e-7  # Pillow decodes run lengths in Python
-    return Prepared(partial(_check_other, data, kind, file, frames, options), size, seconds)
+    return Prepared(partial(_check_other, data, kind, file, gif, options), size, seconds)
 
 
 def _check_other(
     data: bytes,
     kind: str,
     file: FileHeader,
-    frames: Sequence[GifFrame],
+    gif: Gif | None,
     options: ConvertOptions,
 ) -> CheckedImage:
     image = open_image(file)
-    if options.check == "decode" and kind == "gif":
-        _decode_frames(frames)
+    if gif is not None:
+        _decode_frames(gif.frames)
     elif options.check == "decode":
         if kind == "png":
             check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
@@ -340,6 +349,8 @@ def _check_other(
             _check_tiff(file)
         _load(image)
     reason = _why_reencode(data, kind, file.orientation, image)
+    if reason is None and gif is not None and not gif.is_usual:
+        reason = "gif"
     if reason is None:
         reason, _ = change_of(kind, image.size, options)
     if reason is None:
@@ -369,9 +380,10 @@ def _load(image: Image.Image) -> None:
         raise PayloadError(RejectCode.CORRUPT, f"the TIFF does not decode to its end: {errors[0]}")
 
 
-def _frames(data: bytes, options: ConvertOptions) -> Sequence[GifFrame]:
-    """Return the frames of a GIF. Raises: PayloadError: they have too many pixels."""
-    frames = list(gif_frames(data))
+def _read_gif(data: bytes, options: ConvertOptions) -> Gif:
+    """Read the blocks of a GIF. Raises: PayloadError: its frames have too many pixels."""
+    gif = read_gif(data)
+    frames = gif.frames
     for frame in frames:
         _check_pixels(frame.height, frame.width, options)
     pixels = sum(frame.width * frame.height for frame in frames)
@@ -382,7 +394,7 @@ def _frames(data: bytes, options: ConvertOptions) -> Sequence[GifFrame]:
             f"the frames of a GIF must have at most {most:,} pixels together (got {pixels:,} in "
             f"{len(frames):,} frames); --max-image-pixels allows more",
         )
-    return frames
+    return gif
 
 
 def _decode_frames(frames: Sequence[GifFrame]) -> None:

@@ -5,9 +5,10 @@ Portable Network Graphics Specification (third edition), sections 10 and 11.2.
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from recordgen.errors import PayloadError
 from recordgen.payloads.exif import UPRIGHT, exif_orientation
@@ -21,15 +22,12 @@ _MAX_CHUNKS, _CHUNK_BYTES = 1000, 1000
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _SIGNATURE_BYTES = 8
 _SIZE = struct.Struct(">II")
+_NAME = re.compile(rb"[A-Za-z]{4}")
 _IHDR = struct.Struct(">IIBBBBB")
 
-# Ancillary chunks that say how pixels look (section 11.3), and their most bytes. libpng ignores
-# longer ones, and all but the first.
-_KEPT = {
-    **dict.fromkeys((b"gAMA", b"cHRM", b"sRGB", b"cICP", b"sBIT"), 32),
-    b"tRNS": 256,
-    b"iCCP": 1 << 32,
-}
+# Most bytes of tRNS (section 11.3.1.1). libpng ignores longer ones, all but the first, and those
+# behind the pixels.
+_TRANSPARENCY_BYTES = 256
 
 # colour type: samples per pixel, allowed bit depths
 _COLOUR_TYPES = {
@@ -46,11 +44,15 @@ _PASSES = (((0, 0, 1, 1),), (*_ADAM7, (0, 1, 1, 2)))
 
 _INFLATE_BYTES = 1 << 20
 
+# Window sizes of zlib (RFC 1950, 2.2)
+_SMALL_WINDOW, _LARGEST_WINDOW = 1 << 8, 1 << 15
+_SMALL_READ_BYTES = 1 << 12
+
 
 def png_header(data: bytes, start: int = 0) -> FileHeader:
-    """Read the header of a PNG; drop texts, Exif, further frames, and repeated profiles.
+    """Read the header of a PNG; of ancillary chunks keep transparency only.
 
-    Pillow inflates each profile and text, and decodes neither frames nor texts to pixels.
+    Pillow inflates each profile and text, and refuses those above 1 MiB; none changes its pixels.
 
     Args:
         data: bytes that contain a PNG.
@@ -65,7 +67,7 @@ def png_header(data: bytes, start: int = 0) -> FileHeader:
     width, height = _SIZE.unpack_from(data, at + 8)
     kept = [data[start:at]]
     orientation: int | None = None
-    kind, left_bytes = b"", dict(_KEPT)
+    kind, is_transparency_known = b"", False
     left = most = _MAX_CHUNKS + (len(data) - start) // _CHUNK_BYTES
     while at < len(data) and kind != b"IEND":
         left -= 1
@@ -79,7 +81,10 @@ def png_header(data: bytes, start: int = 0) -> FileHeader:
         end = at + 12 + size
         if kind == b"eXIf" and orientation is None:
             orientation = exif_orientation(data[at + 8 : end - 4])
-        if kind[:1].islower() and size > left_bytes.pop(kind, -1):
+        is_transparency_known = is_transparency_known or kind == b"IDAT"
+        is_kept = kind == b"tRNS" and size <= _TRANSPARENCY_BYTES and not is_transparency_known
+        is_transparency_known = is_transparency_known or is_kept
+        if kind[:1].islower() and not is_kept:
             kept.append(data[kept_from:at])
             kept_from = end
         at = end
@@ -91,7 +96,7 @@ def png_header(data: bytes, start: int = 0) -> FileHeader:
 
 
 def check_png(data: bytes) -> None:
-    """Check all checksums, the header and the palette, and that pixel data reach the last row.
+    """Check all checksums, the header and the order of chunks, and that pixel data are complete.
 
     Raises:
         PayloadError: a check fails.
@@ -107,21 +112,43 @@ def check_png(data: bytes) -> None:
             f"the PNG header is invalid (colour type {colour}, bit depth {depth}, compression "
             f"{compression}, filter {filtering}, interlace {interlace})",
         )
+    if not (width and height):
+        raise PayloadError(RejectCode.CORRUPT, f"the PNG has no pixels ({width}×{height})")
+    _check_order([kind for kind, _ in chunks])
     palettes = [len(body) for kind, body in chunks if kind == b"PLTE"]
     wrong = [size for size in palettes if size % 3 or not 0 < size <= 768]
-    if wrong or (colour == 3 and len(palettes) != 1):
+    if wrong or len(palettes) > 1 or (colour == 3 and not palettes):
         raise PayloadError(RejectCode.CORRUPT, f"the PNG palette is invalid ({palettes} bytes)")
-    expected = sum(
-        rows * (1 + -(-columns * samples * depth // 8))
+    passes = [
+        (rows, 1 + -(-columns * samples * depth // 8))
         for x, y, dx, dy in _PASSES[interlace]
         if (columns := -((x - width) // dx)) > 0 and (rows := -((y - height) // dy)) > 0
+    ]
+    _check_pixel_data(
+        [body for kind, body in chunks if kind == b"IDAT"],
+        expected=sum(rows * size for rows, size in passes),
+        row_bytes=min(size for _, size in passes),
     )
-    found = _inflated_bytes((body for kind, body in chunks if kind == b"IDAT"), expected)
-    if found < expected:
-        raise PayloadError(
-            RejectCode.TRUNCATED,
-            f"the PNG has {found} of {expected} bytes of pixel data",
-        )
+
+
+def _check_order(kinds: Sequence[bytes]) -> None:
+    """Check the critical chunks: their names, and their order (section 5.6)."""
+    known = {b"IHDR", b"PLTE", b"IDAT", b"IEND"}
+    for kind in set(kinds) - known:
+        # An upper case letter at the start means that a decoder must know the chunk.
+        if not _NAME.fullmatch(kind) or kind[:1].isupper():
+            raise PayloadError(
+                RejectCode.CORRUPT, f"the PNG has a chunk that decoders must not skip ({kind!r})"
+            )
+    if kinds.count(b"IHDR") > 1:
+        raise PayloadError(RejectCode.CORRUPT, "the PNG has a second header")
+    if b"IDAT" not in kinds:
+        return
+    first = kinds.index(b"IDAT")
+    if b"PLTE" in kinds[first:]:
+        raise PayloadError(RejectCode.CORRUPT, "the PNG has a palette behind its pixel data")
+    if any(kind != b"IDAT" for kind in kinds[first : first + kinds.count(b"IDAT")]):
+        raise PayloadError(RejectCode.CORRUPT, "other chunks interrupt the PNG's pixel data")
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -140,18 +167,49 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at = end + 4
 
 
-def _inflated_bytes(bodies: Iterator[bytes], enough: int) -> int:
-    """Return the size of the inflated pixel data in bytes; counting ends at ``enough``."""
-    stream = zlib.decompressobj()
+def _check_pixel_data(bodies: Sequence[bytes], *, expected: int, row_bytes: int) -> None:
+    """Check that compressed pixel data have all rows, an end and a correct checksum.
+
+    Args:
+        bodies: parts of a zlib stream.
+        expected: size of all rows in bytes.
+        row_bytes: size of the shortest row.
+    """
+    read_bytes, step = _read_bytes(bodies, expected, row_bytes)
+    most = expected + _INFLATE_BYTES  # some encoders write a row too many
+    stream = zlib.decompressobj(wbits=0)  # with the window that the stream announces
     found = 0
-    for body in bodies:
-        waiting = body
-        while waiting and found < enough and not stream.eof:
-            try:
-                found += len(stream.decompress(waiting, _INFLATE_BYTES))
-            except zlib.error as exc:
-                raise PayloadError(RejectCode.CORRUPT, f"the PNG does not inflate: {exc}") from exc
-            waiting = stream.unconsumed_tail
-    if found < enough and not stream.eof:
-        found += len(stream.flush())
-    return found
+    try:
+        for body in bodies:
+            for start in range(0, len(body), read_bytes):
+                waiting = body[start : start + read_bytes]
+                while waiting and not stream.eof and found <= most:
+                    found += len(stream.decompress(waiting, step))
+                    waiting = stream.unconsumed_tail
+        if not stream.eof and found <= most:
+            found += len(stream.flush())
+    except zlib.error as exc:
+        raise PayloadError(RejectCode.CORRUPT, f"the PNG does not inflate: {exc}") from exc
+    if found < expected:
+        raise PayloadError(
+            RejectCode.TRUNCATED, f"the PNG has {found} of {expected} bytes of pixel data"
+        )
+    if found > most:
+        raise PayloadError(
+            RejectCode.CORRUPT, f"the PNG has more pixel data than its rows ({expected} bytes)"
+        )
+    if not stream.eof:
+        raise PayloadError(RejectCode.TRUNCATED, "the PNG's pixel data end without a checksum")
+
+
+def _read_bytes(bodies: Sequence[bytes], expected: int, row_bytes: int) -> tuple[int, int]:
+    """Return the number of bytes to inflate at a time, and to how many at most.
+
+    zlib finds a reference beyond the announced window only if the bytes there were returned by an
+    earlier call. libpng inflates row by row, so a file with such references may fail there.
+    """
+    first = next((body[0] for body in bodies if body), 0)
+    window = _SMALL_WINDOW << (first >> 4)
+    if window >= min(expected, _LARGEST_WINDOW):
+        return _INFLATE_BYTES, _INFLATE_BYTES
+    return _SMALL_READ_BYTES, min(_SMALL_WINDOW, row_bytes)
