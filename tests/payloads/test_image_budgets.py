@@ -14,6 +14,7 @@ from benchmarks import bombs
 from recordgen.errors import PayloadError, RunnerError
 from recordgen.options import ConvertOptions
 from recordgen.payloads import apart as apart_module
+from recordgen.payloads import eight_bit
 from recordgen.payloads import image as image_module
 from recordgen.payloads.budget import MemoryBudget, default_budget
 from recordgen.payloads.image import CheckedImage, check_image, prepare
@@ -321,6 +322,6 @@ def test_flattening_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     white = Image.new("RGBA", glass.size, "white")
     expected = Image.alpha_composite(white, glass).convert("RGB")
     for rows in (1, 3, 5, 10, 11):
-        monkeypatch.setattr(image_module, "FLATTENED_ROWS", rows)
+        monkeypatch.setattr(eight_bit, "FLATTENED_ROWS", rows)
         stored = Image.open(io.BytesIO(check_image(encoded(glass, "PNG"), OPTIONS).data))
         assert stored.tobytes() == expected.tobytes()

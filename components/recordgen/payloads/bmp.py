@@ -58,3 +58,15 @@ def bitmap_header(data: bytes, at: int) -> BitmapHeader:
             f"{width:,}); save it again without them",
         )
     return BitmapHeader(width, height, compression)
+
+
+def is_plain_bmp(data: bytes) -> bool:
+    """Return whether a BMP has 24 bits, no compression and a current header layout."""
+    if len(data) < 34:
+        return False
+    start, header_bytes, width, height, _, bits, compression = struct.unpack_from(
+        "<IIiiHHI", data, 10
+    )
+    # TensorFlow requires that the file ends with its last row; some programs add two bytes.
+    ends_with_pixels = start + (width * 3 + 3) // 4 * 4 * abs(height) == len(data)
+    return bool(header_bytes >= 40 and bits == 24 and compression == 0 and ends_with_pixels)

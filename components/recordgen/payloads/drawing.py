@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from PIL import ImageDraw, ImageFont
 
-from recordgen.payloads.image import to_8_bit
+from recordgen.payloads.eight_bit import to_8_bit
 from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.resizing import LOSSY_QUALITY
 from recordgen.records.boxes import StoredBox

@@ -17,7 +17,6 @@ this op decodes as a person would see it keeps its bytes; all others are re-enco
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,8 +29,9 @@ from recordgen.features import RAW, WEBP
 from recordgen.lint.looks import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.options import ConvertOptions
 from recordgen.payloads.apart import check_apart
-from recordgen.payloads.bmp import RUN_LENGTHS
+from recordgen.payloads.bmp import RUN_LENGTHS, is_plain_bmp
 from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
+from recordgen.payloads.eight_bit import is_transparent, to_8_bit
 from recordgen.payloads.exif import UPRIGHT
 from recordgen.payloads.gif import Gif, GifFrame, read_gif
 from recordgen.payloads.header import FileHeader
@@ -80,9 +80,6 @@ _TURNS = {
 }
 
 _ON_THEIR_SIDE = (5, 6, 7, 8)
-
-#: Rows flattened on white at a time.
-FLATTENED_ROWS = 256
 
 #: An image is checked in its own process if its estimated time exceeds this share of
 #: image_seconds, so that starting a process costs little compared with the check.
@@ -328,7 +325,7 @@ def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
         gif = _read_gif(data, options)
         seconds += sum(frame.width * frame.height for frame in gif.frames) * 1e-8
     elif kind == "bmp" and file.compression in RUN_LENGTHS:
-        seconds += len(data) * 3e-7 + pixels * 1e-7  # Pillow decodes run lengths in Python
+        seconds += len(data) * 3e-7 + pixels * 1e-7  # run lengths are decoded in Python
     return Prepared(partial(_check_other, data, kind, file, gif, options), size, seconds)
 
 
@@ -415,26 +412,14 @@ def _why_reencode(data: bytes, kind: str, orientation: int, image: Image.Image) 
     if orientation != UPRIGHT:
         return "exif_orientation"
     if kind == "bmp":
-        return None if _is_plain_bmp(data) else "bmp"
+        return None if is_plain_bmp(data) else "bmp"
     if kind == "png" and data[24] == 16:  # bit depth in the IHDR chunk
         return "16_bit"
     if kind == "gif" and not _is_plain_gif(image):
         return "gif"
     if kind == WEBP:  # the op accepts no fourth channel, even if it is opaque
         return "alpha" if image.mode != "RGB" else None
-    return "alpha" if _is_transparent(image) else None
-
-
-def _is_plain_bmp(data: bytes) -> bool:
-    """Return whether a BMP has 24 bits, no compression and a current header layout."""
-    if len(data) < 34:
-        return False
-    start, header_bytes, width, height, _, bits, compression = struct.unpack_from(
-        "<IIiiHHI", data, 10
-    )
-    # TensorFlow requires that the file ends with its last row; some programs add two bytes.
-    ends_with_pixels = start + (width * 3 + 3) // 4 * 4 * abs(height) == len(data)
-    return bool(header_bytes >= 40 and bits == 24 and compression == 0 and ends_with_pixels)
+    return "alpha" if is_transparent(image) else None
 
 
 def _is_plain_gif(image: Image.Image) -> bool:
@@ -452,17 +437,6 @@ def _is_plain_gif(image: Image.Image) -> bool:
 def _is_gray(image: Image.Image) -> bool:
     """Return whether an image has one channel, not counting an alpha channel."""
     return image.mode in ("1", "L", "LA") or image.mode.startswith(("I", "F"))
-
-
-def _is_transparent(image: Image.Image) -> bool:
-    """Return whether any pixel is transparent; an alpha channel may be all opaque."""
-    if "transparency" not in image.info and "A" not in image.getbands():
-        return False
-    return bool(decoded(image.format or "", lambda: _alpha(image)).getextrema() != (255, 255))
-
-
-def _alpha(image: Image.Image) -> Image.Image:
-    return (image if "A" in image.getbands() else image.convert("RGBA")).getchannel("A")
 
 
 def _reencode(
@@ -490,34 +464,6 @@ def _reencoded(
     _, placed = change_of(kind, upright.size, options)
     stored = _encoded(upright, kind, placed, reason, options, **settings)
     return stored._replace(orientation=orientation)
-
-
-def to_8_bit(image: Image.Image) -> Image.Image:
-    """Return the image as ``L`` or ``RGB``; transparent pixels show white."""
-    if image.mode.startswith("I;16"):
-        return image.point(lambda value: value / 256, "I").convert("L")
-    if image.mode in ("I", "F"):
-        raise PayloadError(
-            RejectCode.UNSUPPORTED_PIXELS,
-            f"pixels must have 8 or 16 bits per channel (got Pillow mode {image.mode!r}, whose "
-            f"range is undefined); scale them to 8 bits first",
-        )
-    if "transparency" in image.info or "A" in image.getbands():
-        return _flattened(image)
-    return (
-        image if image.mode in ("L", "RGB") else image.convert("L" if image.mode == "1" else "RGB")
-    )
-
-
-def _flattened(image: Image.Image) -> Image.Image:
-    """Flatten an image on white, some rows at a time: whole copies would double the memory."""
-    flat = Image.new("RGB", image.size)
-    for top in range(0, image.height, FLATTENED_ROWS):
-        rows = (0, top, image.width, min(top + FLATTENED_ROWS, image.height))
-        part = image.crop(rows).convert("RGBA")
-        white = Image.new("RGBA", part.size, "white")
-        flat.paste(Image.alpha_composite(white, part).convert("RGB"), rows)
-    return flat
 
 
 def _turn(image: Image.Image, orientation: int) -> Image.Image:

@@ -17,13 +17,15 @@ from typing import TypeVar
 from PIL import Image, UnidentifiedImageError
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.bmp import BMP_BYTES, bitmap_header
+from recordgen.payloads.bitmap import bitmap_image
+from recordgen.payloads.bmp import BMP_BYTES, bitmap_header, is_plain_bmp
 from recordgen.payloads.gif import gif_header
 from recordgen.payloads.header import FileHeader
 from recordgen.payloads.ico import ICO_MAGIC, icon_header
 from recordgen.payloads.jpeg import jpeg_header, without_metadata
 from recordgen.payloads.kinds import kind_of
 from recordgen.payloads.png import PNG_MAGIC, png_header
+from recordgen.payloads.png_transparency import with_transparent_colour
 from recordgen.payloads.tiff import TIFF_MAGICS, tiff_header
 from recordgen.payloads.webp import is_webp, webp_header
 from recordgen.rejects import RejectCode
@@ -85,7 +87,7 @@ _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
 
 
 def open_image(header: FileHeader) -> Image.Image:
-    """Open an image file whose size was checked; an icon is decoded, too.
+    """Open an image file whose size was checked; icons and most BMPs are decoded, too.
 
     Raises:
         PayloadError: Pillow refuses it, or finds a picture of another size.
@@ -96,6 +98,8 @@ def open_image(header: FileHeader) -> Image.Image:
             RejectCode.TOO_MANY_PIXELS,
             f"Pillow refuses images with this many pixels: {header.width}×{header.height}",
         )
+    if header.format == "BMP" and not is_plain_bmp(header.data):
+        return decoded("BMP", lambda: bitmap_image(header.data))
     file = io.BytesIO(header.data)
     try:
         image = decoded("image", lambda: Image.open(file, formats=(header.format,)))
@@ -109,6 +113,8 @@ def open_image(header: FileHeader) -> Image.Image:
             f"the {header.format} has two sizes: {header.width}×{header.height}, and "
             f"{image.width}×{image.height} for its decoder",
         )
+    if header.format == "PNG":
+        return decoded("PNG", lambda: with_transparent_colour(image, header.data))
     return image
 
 

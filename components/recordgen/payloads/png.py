@@ -24,6 +24,7 @@ _SIGNATURE_BYTES = 8
 _SIZE = struct.Struct(">II")
 _NAME = re.compile(rb"[A-Za-z]{4}")
 _IHDR = struct.Struct(">IIBBBBB")
+_COLOUR = 9  # place of the colour type
 
 # Most bytes of tRNS (section 11.3.1.1). libpng ignores longer ones, all but the first, and those
 # behind the pixels.
@@ -101,10 +102,32 @@ def check_png(data: bytes) -> None:
     Raises:
         PayloadError: a check fails.
     """
-    chunks = list(_chunks(data))
-    if not chunks or chunks[0][0] != b"IHDR" or len(chunks[0][1]) != _IHDR.size:
+    parts = list(chunks(data))
+    if not parts or parts[0][0] != b"IHDR" or len(parts[0][1]) != _IHDR.size:
         raise PayloadError(RejectCode.CORRUPT, "the PNG does not start with its header")
-    width, height, depth, colour, compression, filtering, interlace = _IHDR.unpack(chunks[0][1])
+    colour, sizes = parts[0][1][_COLOUR], row_sizes(parts[0][1])
+    _check_order([kind for kind, _ in parts])
+    palettes = [len(body) for kind, body in parts if kind == b"PLTE"]
+    wrong = [size for size in palettes if size % 3 or not 0 < size <= 768]
+    if wrong or len(palettes) > 1 or (colour == 3 and not palettes):
+        raise PayloadError(RejectCode.CORRUPT, f"the PNG palette is invalid ({palettes} bytes)")
+    _check_pixel_data(
+        [body for kind, body in parts if kind == b"IDAT"],
+        expected=sum(rows * size for rows, size in sizes),
+        row_bytes=min(size for _, size in sizes),
+    )
+
+
+def row_sizes(header: bytes) -> list[tuple[int, int]]:
+    """Return for each pass its rows and their size in bytes, with the filter in front.
+
+    Args:
+        header: the body of IHDR.
+
+    Raises:
+        PayloadError: the header is invalid.
+    """
+    width, height, depth, colour, compression, filtering, interlace = _IHDR.unpack(header)
     samples, depths = _COLOUR_TYPES.get(colour, (0, ()))
     if depth not in depths or compression or filtering or interlace > 1:
         raise PayloadError(
@@ -114,21 +137,11 @@ def check_png(data: bytes) -> None:
         )
     if not (width and height):
         raise PayloadError(RejectCode.CORRUPT, f"the PNG has no pixels ({width}×{height})")
-    _check_order([kind for kind, _ in chunks])
-    palettes = [len(body) for kind, body in chunks if kind == b"PLTE"]
-    wrong = [size for size in palettes if size % 3 or not 0 < size <= 768]
-    if wrong or len(palettes) > 1 or (colour == 3 and not palettes):
-        raise PayloadError(RejectCode.CORRUPT, f"the PNG palette is invalid ({palettes} bytes)")
-    passes = [
+    return [
         (rows, 1 + -(-columns * samples * depth // 8))
         for x, y, dx, dy in _PASSES[interlace]
         if (columns := -((x - width) // dx)) > 0 and (rows := -((y - height) // dy)) > 0
     ]
-    _check_pixel_data(
-        [body for kind, body in chunks if kind == b"IDAT"],
-        expected=sum(rows * size for rows, size in passes),
-        row_bytes=min(size for _, size in passes),
-    )
 
 
 def _check_order(kinds: Sequence[bytes]) -> None:
@@ -151,7 +164,7 @@ def _check_order(kinds: Sequence[bytes]) -> None:
         raise PayloadError(RejectCode.CORRUPT, "other chunks interrupt the PNG's pixel data")
 
 
-def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+def chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield each chunk's kind and body, up to the end chunk."""
     at, kind = _SIGNATURE_BYTES, b""
     while kind != b"IEND":

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from PIL import Image
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.image import to_8_bit
+from recordgen.payloads.eight_bit import to_8_bit
 from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.rejects import RejectCode
 

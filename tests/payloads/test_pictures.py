@@ -1,0 +1,433 @@
+"""What is stored of unusual pixels, compared with decoders other than Pillow and by hand.
+
+docs/images.md has the decision about each kind.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import random
+import struct
+import zlib
+
+import av
+import numpy as np
+import numpy.typing as npt
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from benchmarks.bombs import png_chunk as chunk
+from recordgen.errors import PayloadError
+from recordgen.options import ConvertOptions
+from recordgen.payloads.bitmap import bitmap_image
+from recordgen.payloads.image import check_image
+
+OPTIONS = ConvertOptions()
+WIDTH, HEIGHT = 13, 7
+
+Pixels = npt.NDArray[np.uint8]
+
+
+def noise(shape: tuple[int, ...], levels: int, seed: int = 0) -> npt.NDArray[np.uint16]:
+    """Return whole numbers from 0 to ``levels`` - 1, with both ends."""
+    found = np.random.default_rng(seed).integers(0, levels, shape).astype(np.uint16)
+    found.flat[:2] = 0, levels - 1
+    return found
+
+
+def stored(data: bytes, reason: str) -> Pixels:
+    """Return the stored picture as TensorFlow decodes it: uint8 [h, w, 3]."""
+    image = check_image(data, OPTIONS)
+    assert (image.format, image.reencoded) == ("png", reason)
+    pixels: Pixels = tf.io.decode_image(image.data, channels=3, expand_animations=False).numpy()
+    return pixels
+
+
+def by_ffmpeg(data: bytes, codec: str, layout: str) -> npt.NDArray[np.generic]:
+    """Return the pixels of a file as FFmpeg decodes it."""
+    [frame] = av.CodecContext.create(codec, "r").decode(av.Packet(data))
+    pixels: npt.NDArray[np.generic] = frame.to_ndarray(format=layout)
+    return pixels
+
+
+def gray(levels: npt.NDArray[np.generic]) -> Pixels:
+    """Return gray levels as RGB."""
+    return np.repeat(np.asarray(levels, np.uint8)[:, :, None], 3, axis=2)
+
+
+# --- TIFF -----------------------------------------------------------------------------------------
+
+
+def packed(values: npt.NDArray[np.uint16], bits: int) -> bytes:
+    """Return rows of samples with ``bits`` bits, the highest first."""
+    places = np.arange(bits)[::-1]
+    found = (values[:, :, None] >> places & 1).astype(np.uint8)
+    return np.packbits(found.reshape(len(values), -1), axis=1).tobytes()
+
+
+def tiff(
+    values: npt.NDArray[np.uint16], bits: int, order: str = "<", photometric: int = 1
+) -> bytes:
+    """Return a gray TIFF."""
+    pixels = values.astype(order + "u2").tobytes() if bits == 16 else packed(values, bits)
+    height, width = values.shape
+    tags = [
+        (256, width),
+        (257, height),
+        (258, bits),
+        (259, 1),
+        (262, photometric),
+        (273, 8),
+        (277, 1),
+        (278, height),
+        (279, len(pixels)),
+    ]
+    entries = b"".join(struct.pack(order + "HHIHxx", tag, 3, 1, value) for tag, value in tags)
+    magic = b"II*\0" if order == "<" else b"MM\0*"
+    directory = struct.pack(order + "H", len(tags)) + entries + bytes(4)
+    return magic + struct.pack(order + "I", 8 + len(pixels)) + pixels + directory
+
+
+@pytest.mark.parametrize(("order", "photometric"), [("<", 1), (">", 1), ("<", 0)])
+def test_gray_tiffs_of_16_bits(order: str, photometric: int) -> None:
+    """The high byte is stored, in both byte orders; 0 is white where the file says so."""
+    values = noise((HEIGHT, WIDTH), 65536)
+    data = tiff(values, 16, order, photometric)
+    levels = values if photometric else 65535 - values
+    np.testing.assert_array_equal(stored(data, "format"), gray(levels >> 8))
+    if photometric:
+        np.testing.assert_array_equal(by_ffmpeg(data, "tiff", "gray16le"), levels)
+
+
+def test_gray_tiffs_of_12_bits() -> None:
+    """The high 8 of 12 bits are stored: 4,095 is white."""
+    values = noise((HEIGHT, WIDTH), 4096)
+    data = tiff(values, 12)
+    np.testing.assert_array_equal(stored(data, "format"), gray(values >> 4))
+    np.testing.assert_array_equal(by_ffmpeg(data, "tiff", "gray12le"), values)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+@pytest.mark.parametrize("photometric", [0, 1])
+def test_gray_tiffs_of_few_bits(bits: int, photometric: int) -> None:
+    """They are stretched to 0 to 255."""
+    values = noise((HEIGHT, WIDTH), 1 << bits)
+    most = (1 << bits) - 1
+    levels = (values if photometric else most - values) * (255 // most)
+    np.testing.assert_array_equal(
+        stored(tiff(values, bits, "<", photometric), "format"), gray(levels)
+    )
+
+
+@pytest.mark.parametrize(
+    ("order", "bits", "photometric"), [(">", 12, 1), ("<", 12, 0), (">", 16, 0)]
+)
+def test_other_deep_tiffs_are_refused(order: str, bits: int, photometric: int) -> None:
+    """They are never stored with wrong levels."""
+    with pytest.raises(PayloadError):
+        check_image(tiff(noise((HEIGHT, WIDTH), 1 << bits), bits, order, photometric), OPTIONS)
+
+
+# --- PNG ------------------------------------------------------------------------------------------
+
+
+# first column and row, column and row step of each pass
+ADAM7 = [
+    *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2)),
+    (0, 1, 1, 2),
+]
+
+
+def png(
+    samples: npt.NDArray[np.uint16], depth: int, named: tuple[int, ...], interlace: int = 0
+) -> bytes:
+    """Return a PNG of gray or RGB samples with a transparent colour; all filters are used."""
+    height, width = samples.shape[:2]
+    passes = [(0, 0, 1, 1)]
+    if interlace:
+        passes = [
+            (0, 0, 8, 8),
+            (4, 0, 8, 8),
+            (0, 4, 4, 8),
+            (2, 0, 4, 4),
+            (0, 2, 2, 4),
+            (1, 0, 2, 2),
+        ]
+        passes.append((0, 1, 1, 2))
+    rows, place = b"", 0
+    size = max(1, samples[0, 0].size * depth // 8)  # of a pixel
+    for x, y, dx, dy in passes:
+        before = None
+        for row in samples[y::dy, x::dx]:
+            if not row.size:
+                continue
+            line = np.frombuffer(
+                row.astype(">u2").tobytes() if depth == 16 else packed(row.reshape(1, -1), depth),
+                np.uint8,
+            ).astype(int)
+            before = np.zeros_like(line) if before is None else before
+            left, corner = (
+                np.concatenate([np.zeros(size, int), v[:-size]]) for v in (line, before)
+            )
+            guess = [
+                np.zeros_like(line),
+                left,
+                before,
+                (left + before) // 2,
+                [paeth(*three) for three in zip(left, before, corner, strict=True)],
+            ]
+            rows += (
+                bytes([place % 5]) + ((line - guess[place % 5]) % 256).astype(np.uint8).tobytes()
+            )
+            before, place = line, place + 1
+    header = struct.pack(
+        ">IIBBBBB", width, height, depth, 2 if samples.ndim == 3 else 0, 0, 0, interlace
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        (
+            chunk(b"IHDR", header),
+            chunk(b"tRNS", struct.pack(f">{len(named)}H", *named)),
+            chunk(b"IDAT", zlib.compress(rows)),
+            chunk(b"IEND"),
+        )
+    )
+
+
+def paeth(left: int, above: int, corner: int) -> int:
+    """Return the nearest of three bytes to left + above - corner (PNG, section 9.4)."""
+    return min((left, above, corner), key=lambda value: abs(left + above - corner - value))
+
+
+@pytest.mark.parametrize("interlace", [0, 1])
+@pytest.mark.parametrize("depth", [1, 2, 4, 8, 16])
+def test_transparent_gray(depth: int, interlace: int) -> None:
+    """Pixels of the transparent level, and no others, show white."""
+    most = (1 << depth) - 1
+    values = noise((HEIGHT, WIDTH), 1 << depth)
+    level = int(values[3, 3])
+    values[0, 0] = level ^ 1  # nearly the same
+    data = png(values, depth, (level,), interlace)
+    levels = values >> 8 if depth == 16 else values * (255 // most)
+    levels = np.where(values == level, 255, levels)
+    np.testing.assert_array_equal(stored(data, "16_bit" if depth == 16 else "alpha"), gray(levels))
+    opaque = check_image(png(values[:1, :1], depth, (level,)), OPTIONS)
+    assert opaque.reencoded == ("16_bit" if depth == 16 else None)
+    if depth in (8, 16):  # FFmpeg ignores the others
+        seen = by_ffmpeg(data, "png", "rgba64be" if depth == 16 else "rgba")
+        np.testing.assert_array_equal(seen[..., 3] == 0, values == level)
+
+
+@pytest.mark.parametrize("interlace", [0, 1])
+@pytest.mark.parametrize("depth", [8, 16])
+def test_a_transparent_colour(depth: int, interlace: int) -> None:
+    """All bits of all channels must be equal to the transparent colour's."""
+    values = noise((HEIGHT, WIDTH, 3), 1 << depth)
+    colour = values[3, 3].copy()
+    values[::2, 1] = colour
+    for place, change in itertools.product(range(3), (1, 1 << depth - 1)):
+        values[place, 2 + (change > 1)] = colour
+        values[place, 2 + (change > 1), place] ^= change  # nearly the same
+    data = png(values, depth, tuple(map(int, colour)), interlace)
+    is_clear = (values == colour).all(axis=2)
+    assert is_clear.sum() == 1 + len(values[::2])
+    levels = np.where(is_clear[:, :, None], 255, values >> depth - 8)
+    np.testing.assert_array_equal(stored(data, "16_bit" if depth == 16 else "alpha"), levels)
+    seen = by_ffmpeg(data, "png", "rgba" if depth == 8 else "rgba64be")
+    np.testing.assert_array_equal(seen[..., 3] == 0, is_clear)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    {
+        b"tEXt": b"Comment\0" + b"x" * 3_000_000,
+        b"zTXt": b"Comment\0\0" + zlib.compress(bytes(3_000_000)),
+        b"iTXt": b"Comment\0\1\0\0\0" + zlib.compress(b"x" * 3_000_000),
+        b"iCCP": b"profile\0\0" + zlib.compress(bytes(3_000_000)),
+    }.items(),
+    ids=lambda item: item[0].decode(),
+)
+def test_large_texts_and_profiles(kind: tuple[bytes, bytes]) -> None:
+    """They change no pixel, so they are no reason to refuse an image."""
+    out = io.BytesIO()
+    Image.fromarray(noise((HEIGHT, WIDTH, 3), 256).astype(np.uint8)).save(out, "PNG")
+    plain = out.getvalue()
+    data = plain[:33] + chunk(*kind) + plain[33:]
+    assert check_image(data, OPTIONS).data == data
+    expected = tf.io.decode_png(plain).numpy()
+    np.testing.assert_array_equal(tf.io.decode_png(data).numpy(), expected)
+    small = check_image(data, ConvertOptions(max_side=5))
+    assert small.data == check_image(plain, ConvertOptions(max_side=5)).data
+
+
+def test_transparency_behind_the_pixels() -> None:
+    """It is out of place, and ignored."""
+    out = io.BytesIO()
+    Image.fromarray(noise((HEIGHT, WIDTH), 256).astype(np.uint8)).save(out, "PNG")
+    data = out.getvalue()[:-12] + chunk(b"tRNS", b"\0\7") + chunk(b"IEND")
+    assert check_image(data, OPTIONS).data == data
+
+
+# --- BMP ------------------------------------------------------------------------------------------
+
+PALETTE = noise((256, 4), 256).astype(np.uint8)
+PALETTE[:, 3] = 0
+
+
+def bmp(
+    bits: int,
+    compression: int,
+    body: bytes,
+    *,
+    height: int = HEIGHT,
+    header: int = 40,
+    extra: bytes = b"",
+    colours: int = 0,
+    palette: Pixels | None = None,
+) -> bytes:
+    """Return a BMP; ``extra`` are masks behind the header, or its further fields."""
+    if bits <= 8 and palette is None:
+        palette = PALETTE[: 1 << bits]
+    size = len(body)
+    start = struct.pack(
+        "<IiiHHIIiiII", header, WIDTH, height, 1, bits, compression, size, 0, 0, colours, 0
+    )
+    start += extra + (b"" if palette is None else palette.tobytes())
+    return (
+        b"BM" + struct.pack("<IHHI", 14 + len(start) + size, 0, 0, 14 + len(start)) + start + body
+    )
+
+
+def of_runs(bits: int, seed: int) -> tuple[bytes, Pixels]:
+    """Return runs and single pixels, of odd and even lengths, and the indexes they stand for."""
+    draw = random.Random(seed)
+    codes, indexes = b"", np.zeros((HEIGHT, WIDTH), np.uint8)
+    for y in range(HEIGHT):
+        x = 0
+        while x < WIDTH:
+            count = min(WIDTH - x, draw.randint(1, 9))
+            values = [draw.randrange(1 << bits) for _ in range(count)]
+            if count < 3 or draw.random() < 0.3:
+                pair = [values[0], values[-1] if bits == 4 else values[0]]
+                values = (pair * count)[:count]
+                codes += bytes([count, pair[0] << 4 | pair[1] if bits == 4 else pair[0]])
+            else:
+                half = bits == 4
+                body = packed(np.array([values], np.uint16), 4) if half else bytes(values)
+                codes += bytes([0, count]) + body + bytes(len(body) % 2)
+            indexes[HEIGHT - 1 - y, x : x + count] = values
+            x += count
+        codes += b"\0\0"
+    return codes + b"\0\1", indexes
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("bits", "compression"), [(8, 1), (4, 2)])
+def test_run_lengths(bits: int, compression: int, seed: int) -> None:
+    """Odd runs are followed by their padding."""
+    codes, indexes = of_runs(bits, seed)
+    data = bmp(bits, compression, codes)
+    colours = PALETTE[indexes][..., 2::-1]
+    np.testing.assert_array_equal(stored(data, "bmp"), colours)
+    np.testing.assert_array_equal(by_ffmpeg(data, "bmp", "rgb24"), colours)
+
+
+def test_run_lengths_that_skip_pixels() -> None:
+    """Skipped pixels have the first colour; a run ends with its row."""
+    index = np.zeros((HEIGHT, WIDTH), np.uint8)
+    index[HEIGHT - 1, :2], index[HEIGHT - 3, 5:] = 7, 9
+    skipping = bmp(8, 1, b"\2\7\0\2\3\2\xff\x09\0\1")
+    np.testing.assert_array_equal(stored(skipping, "bmp"), PALETTE[index][..., 2::-1])
+
+
+@pytest.mark.parametrize(
+    "codes", [b"\2\7", b"\2", b"\0\5abc", b"\0\2\1", b"\2\7\0\0" * (HEIGHT - 1)]
+)
+def test_run_lengths_that_end_early(codes: bytes) -> None:
+    """They are refused."""
+    with pytest.raises(PayloadError) as caught:
+        check_image(bmp(8, 1, codes), OPTIONS)
+    assert caught.value.code == "truncated"
+
+
+@pytest.mark.parametrize("height", [HEIGHT, -HEIGHT])
+@pytest.mark.parametrize("bits", [1, 4, 8])
+def test_palettes(bits: int, height: int) -> None:
+    """Also with few colours, and with rows from top to bottom."""
+    indexes = noise((HEIGHT, WIDTH), 1 << bits)
+    rows = indexes if height < 0 else indexes[::-1]
+    size = -(-WIDTH * bits // 32) * 4
+    body = b"".join(packed(row[None], bits).ljust(size, b"\0") for row in rows)
+    data = bmp(bits, 0, body, height=height)
+    colours = PALETTE[indexes][..., 2::-1]
+    np.testing.assert_array_equal(stored(data, "bmp"), colours)
+    np.testing.assert_array_equal(by_ffmpeg(data, "bmp", "rgb24"), colours)
+    black_and_white = np.array([[0] * 4, [255] * 4], np.uint8)
+    two = bmp(bits, 0, body, height=height, colours=2, palette=black_and_white)
+    assert set(np.unique(stored(two, "bmp"))) == {0, 255}
+    np.testing.assert_array_equal(stored(two, "bmp"), gray(np.where(indexes == 1, 255, 0)))
+
+
+# bits, masks of red, green and blue
+FIELDS = [
+    (16, None),
+    (16, (0x7C00, 0x3E0, 0x1F)),
+    (16, (0xF800, 0x7E0, 0x1F)),
+    (16, (0xF00, 0xF0, 0xF)),
+    (16, (0x1F, 0x3E0, 0x7C00)),
+    (32, None),
+    (32, (0xFF0000, 0xFF00, 0xFF)),
+    (32, (0xFF, 0xFF00, 0xFF0000)),
+    (32, (0xFF00, 0xFF0000, 0xFF000000)),
+    (32, (0x3FF00000, 0xFFC00, 0x3FF)),
+]
+
+
+@pytest.mark.parametrize(("bits", "masks"), FIELDS, ids=range(len(FIELDS)))
+def test_bit_fields(bits: int, masks: tuple[int, int, int] | None) -> None:
+    """Every layout is read, and each field is stretched to 0 to 255."""
+    values = np.random.default_rng(1).integers(0, 1 << bits, (HEIGHT, WIDTH), np.uint64)
+    stride = -(-WIDTH * bits // 32) * 4
+    kind = f"<u{bits // 8}"
+    body = b"".join(row.astype(kind).tobytes().ljust(stride, b"\0") for row in values[::-1])
+    fields = b"" if masks is None else struct.pack("<3I", *masks)
+    data = bmp(bits, 0 if masks is None else 3, body, extra=fields)
+    used = masks or ((0x7C00, 0x3E0, 0x1F) if bits == 16 else (0xFF0000, 0xFF00, 0xFF))
+    parts = [((values & mask) / mask * 255).round() for mask in map(np.uint64, used)]
+    np.testing.assert_array_equal(stored(data, "bmp"), np.dstack(parts))
+    if masks not in (FIELDS[3][1], FIELDS[4][1], FIELDS[9][1]):  # FFmpeg only shifts these
+        seen = by_ffmpeg(data, "bmp", "rgb24").astype(int)
+        assert np.abs(seen - np.dstack(parts)).max() <= 1
+
+
+def test_alpha_of_bitmaps() -> None:
+    """It shows on white; an alpha of zero everywhere is none."""
+    masks = struct.pack("<4I", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + bytes(52)
+    body = bytes([10, 20, 30, 0, 40, 50, 60, 255]) * (WIDTH * HEIGHT)
+    data = bmp(32, 3, body[: WIDTH * HEIGHT * 4], extra=masks, header=108)
+    pixels = stored(data, "bmp")
+    assert {tuple(pixel) for pixel in pixels.reshape(-1, 3)} == {(255, 255, 255), (60, 50, 40)}
+    clear = bmp(32, 3, bytes([10, 20, 30, 0]) * (WIDTH * HEIGHT), extra=masks, header=108)
+    assert (stored(clear, "bmp") == [30, 20, 10]).all()
+
+
+@pytest.mark.parametrize(
+    ("bits", "compression", "header"),
+    [(24, 1, 40), (8, 2, 40), (8, 3, 40), (16, 3, 64), (48, 0, 40), (24, 0, 41)],
+)
+def test_unknown_bitmaps(bits: int, compression: int, header: int) -> None:
+    """They are refused, and the message says what is unknown."""
+    data = bmp(bits, compression, bytes(1000), header=header, extra=bytes(24))
+    with pytest.raises(PayloadError, match=f"header of {header} bytes, {bits} bits") as caught:
+        bitmap_image(data)
+    assert caught.value.code == "unsupported_pixels"
+
+
+def test_other_decoders_of_plain_bitmaps() -> None:
+    """The decoder gives the same pixels as Pillow and TensorFlow for 24 bits."""
+    out = io.BytesIO()
+    Image.fromarray(noise((HEIGHT, WIDTH, 3), 256).astype(np.uint8)).save(out, "BMP")
+    expected = tf.io.decode_bmp(out.getvalue()).numpy()
+    np.testing.assert_array_equal(np.asarray(bitmap_image(out.getvalue())), expected)
+    np.testing.assert_array_equal(by_ffmpeg(out.getvalue(), "bmp", "rgb24"), expected)
