@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from PIL import Image, ImageEnhance
+from pyarrow import parquet
 
 import recordgen
 from recordgen.errors import LintError
@@ -19,6 +20,7 @@ from recordgen.payloads.image import check_image
 from tests.conftest import encoded, noise
 from tests.lint.facts import Noun
 from tests.lint.photos import scene
+from tests.payloads.test_profiles import P3
 
 SMALL = {"max_side": 32}
 
@@ -153,3 +155,31 @@ def test_a_resumed_run_looks_at_what_was_not_looked_at(source: Path, tmp_path: P
     result = recordgen.convert(source, tmp_path, resume=True, ignore="blurred")
     assert result.kept_shards == 0
     assert found(result) == {name: wanted for name, *_, wanted in PICTURES if wanted}
+
+
+def test_what_a_record_does_not_show(tmp_path: Path) -> None:
+    """Colour profiles and further pictures are named, also in datasets that grow."""
+    (tmp_path / "p3.png").write_bytes(encoded(scene(60, 40, 1), "PNG", icc_profile=P3))
+    pages = encoded(scene(60, 40, 2), "TIFF", save_all=True, append_images=[scene(60, 40, 4)])
+    (tmp_path / "pages.tiff").write_bytes(pages)
+    (tmp_path / "a.csv").write_text("TRAIN,p3.png,x\nTRAIN,pages.tiff,x\n")
+    (tmp_path / "plain.png").write_bytes(encoded(scene(60, 40, 3), "PNG"))
+    (tmp_path / "b.csv").write_text("TRAIN,plain.png,x\n")
+    out, select = tmp_path / "out", "COLOUR_PROFILE,FRAMES"
+    wanted = {"p3.png": {"COLOUR_PROFILE"}, "pages.tiff": {"FRAMES"}}
+    done = recordgen.convert(tmp_path / "a.csv", out, select=select)
+    assert found(done) == wanted
+    assert done.lint is not None
+    assert [item.message for item in done.lint.findings()] == [
+        "viewers convert the colours of the file (Display P3), TensorFlow does not",
+        "the file has 2 pictures; the record has the first",
+    ]
+    assert found(recordgen.convert(tmp_path / "b.csv", out, select=select, append=True)) == wanted
+    file = out / "examples.parquet"
+    table = parquet.read_table(file)
+    assert {"colours", "frames"} < set(table.column_names)
+    parquet.write_table(table.drop(["colours", "frames"]), file)
+    (tmp_path / "pages.tiff").rename(tmp_path / "more.tiff")
+    (tmp_path / "c.csv").write_text("TRAIN,more.tiff,x\n")
+    done = recordgen.convert(tmp_path / "c.csv", out, select=select, append=True)
+    assert found(done) == {"more.tiff": {"FRAMES"}}

@@ -77,6 +77,10 @@ CHECKS: Mapping[str, Check] = {
     "ODD_RATIO": Check(WARNING, ODD_IMAGES, 4),
     "SUFFIX": Check(WARNING, ODD_IMAGES),
     "GRAY": Check(WARNING, ODD_IMAGES, 5),
+    "COLOUR_PROFILE": Check(
+        WARNING, ODD_IMAGES, remedy="convert the images to sRGB if their colours matter"
+    ),
+    "FRAMES": Check(WARNING, ODD_IMAGES, remedy="save each picture that counts as its own file"),
     # texts
     "LONG_TEXT": Check(WARNING, ODD_TEXTS, 20),
     "MOJIBAKE": Check(WARNING, ODD_TEXTS),

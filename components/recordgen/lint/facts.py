@@ -42,7 +42,10 @@ _PICTURES_AT_ONCE = 64
 _TEXTS_AT_ONCE = 256
 
 # Only images have these columns, and the second group only if checks look at the pictures.
-_IMAGE = {"format": _TEXT, "height": pa.int32(), "width": pa.int32(), "gray": pa.bool_()}
+_IMAGE = {
+    **{"format": _TEXT, "height": pa.int32(), "width": pa.int32(), "gray": pa.bool_()},
+    **{"colours": _TEXT, "frames": pa.int32()},
+}
 _LOOK = {
     "perceptual_hash": pa.uint64(),
     "signature": pa.binary(SIGNATURE_SIDE * SIGNATURE_SIDE),
@@ -89,6 +92,13 @@ _EXAMPLES = pa.schema(
 _LINTED = pa.schema({field.name: field.type for field in _EXAMPLES} | _KEPT)
 
 
+# Columns that examples.parquet of earlier versions does not have.
+_ADDED = ("colours", "frames")
+
+# Values of the columns of _IMAGE.
+_Image = tuple[str, int | None, int | None, bool | None, str | None, int | None]
+
+
 class _Batch(NamedTuple):
     """Notes about several rows, see :meth:`Notes.of`."""
 
@@ -109,7 +119,7 @@ class Notes:
         self._batches: list[_Batch] = []  # come before the rows of the lists below
         self._contents: list[int] = []
         self._refused: list[int] = []
-        self._images: dict[int, tuple[str, int | None, int | None, bool | None]] = {}
+        self._images: dict[int, _Image] = {}
         self._seen: list[int] = []  # the rows that have a picture
         self._pictures: list[SmallPicture] = []  # not measured yet
         self._measured: list[PictureFacts] = []
@@ -155,6 +165,8 @@ class Notes:
         picture: SmallPicture | None = None,
         text: SeenText | None = None,
         is_gray: bool | None = None,
+        colours: str | None = None,
+        frames: int | None = None,
     ) -> None:
         """Note the next row.
 
@@ -165,12 +177,14 @@ class Notes:
             picture: the small image; None if no check needs it.
             text: the text; None if no check needs it.
             is_gray: whether the image has one channel; None if unknown.
+            colours: what viewers apply to the image's colours; None if nothing.
+            frames: pictures in the file; None if unknown.
         """
         row = self._count
         self._count += 1
         self._contents.append(sort_key if content is None else content_of(content))
         if image is not None:
-            self._images[row] = (*image, is_gray)
+            self._images[row] = (*image, is_gray, colours, frames)
         if picture is not None:
             self._seen.append(row)
             self._pictures.append(picture)
@@ -245,7 +259,7 @@ class Notes:
         count = len(contents)
         found = {"content": pa.array(contents, mask=is_refused)}
         if self._images:
-            images = [self._images.get(row, (None, None, None, None)) for row in range(count)]
+            images = [self._images.get(row, (None,) * len(_IMAGE)) for row in range(count)]
             for name, values in zip(_IMAGE, zip(*images, strict=True), strict=True):
                 found[name] = pa.array(values, _NOTED.field(name).type)
         if self._measured:
@@ -542,7 +556,11 @@ def to_parquet(facts: Facts) -> bytes:
 
 def from_parquet(data: bytes) -> Columns:
     """Read the content of ``examples.parquet``. Raises: ValueError: it is something else."""
-    columns = parquet.read_table(io.BytesIO(data)).cast(_EXAMPLES)
+    columns = parquet.read_table(io.BytesIO(data))
+    for at, field in enumerate(_EXAMPLES):
+        if field.name in _ADDED and field.name not in columns.column_names:
+            columns = columns.add_column(at, field, pa.nulls(len(columns), field.type))
+    columns = columns.cast(_EXAMPLES)
     for name, kind in _KEPT.items():
         columns = columns.append_column(name, pa.nulls(len(columns), kind))
     return columns

@@ -29,6 +29,8 @@ def find_odd_images(
     yield from _of_odd_size(facts, thresholds)
     yield _misnamed(facts)
     yield _of_few_channels(facts, thresholds["GRAY"])
+    yield _of_other_colours(facts)
+    yield _of_several_frames(facts)
 
 
 def _of_odd_size(facts: Facts, thresholds: Mapping[str, float]) -> Iterator[Hits]:
@@ -77,3 +79,25 @@ def _of_few_channels(facts: Facts, threshold: float) -> Hits:
         return f"the image is stored {what} ({len(few):,} images); {len(many):,} are {others}"
 
     return Hits("GRAY", few, message)
+
+
+def _of_other_colours(facts: Facts) -> Hits:
+    """Return images whose colours viewers convert, and TensorFlow does not."""
+    names = facts.columns["colours"].cast("string")
+    rows = np.flatnonzero(names.is_valid().to_numpy())
+
+    def message(at: int) -> str:
+        name = names[int(rows[at])].as_py()
+        return f"viewers convert the colours of the file ({name}), TensorFlow does not"
+
+    return Hits("COLOUR_PROFILE", rows, message)
+
+
+def _of_several_frames(facts: Facts) -> Hits:
+    frames = facts.columns["frames"].fill_null(1).to_numpy()
+    rows = np.flatnonzero(frames > 1)
+
+    def message(at: int) -> str:
+        return f"the file has {frames[rows[at]]:,} pictures; the record has the first"
+
+    return Hits("FRAMES", rows, message)

@@ -33,12 +33,14 @@ from recordgen.payloads.bmp import RUN_LENGTHS, is_plain_bmp
 from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
 from recordgen.payloads.eight_bit import is_transparent, to_8_bit
 from recordgen.payloads.exif import UPRIGHT
+from recordgen.payloads.frames import count_frames
 from recordgen.payloads.gif import Gif, GifFrame, read_gif
 from recordgen.payloads.header import FileHeader
-from recordgen.payloads.jpeg import Jpeg, decoded_jpeg, read_jpeg
+from recordgen.payloads.jpeg import Jpeg, decoded_jpeg, profile_in, read_jpeg
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
 from recordgen.payloads.opening import decoded, file_header, open_image, out_of_memory
 from recordgen.payloads.png import check_png
+from recordgen.payloads.profiles import png_colours, profile_colours
 from recordgen.payloads.resizing import (
     Placed,
     change_of,
@@ -101,6 +103,9 @@ class CheckedImage(NamedTuple):
         is_gray: whether the image has one channel, by its header; None if unknown.
         placed: the geometry if an option changed the size, else None.
         psnr: see :func:`recordgen.payloads.resizing.measured_psnr`.
+        colours: what viewers apply to the file's colours, see :mod:`recordgen.payloads.profiles`;
+            None if nothing.
+        frames: pictures in the file, of which this is the first; None if unknown.
     """
 
     data: bytes
@@ -113,6 +118,8 @@ class CheckedImage(NamedTuple):
     is_gray: bool | None = None
     placed: Placed | None = None
     psnr: int | None = None
+    colours: str | None = None
+    frames: int | None = None
 
 
 class Prepared(NamedTuple):
@@ -253,15 +260,22 @@ def _prepare_jpeg(data: bytes, options: ConvertOptions) -> Prepared:
     elif options.changes_pictures:
         size += pixels * 8
     size += encoder_bytes((header.width, header.height), options)
-    return Prepared(partial(_check_jpeg, jpeg, options), size, seconds)
+    return Prepared(partial(_checked_jpeg, jpeg, options), size, seconds)
 
 
 def _is_cmyk(jpeg: Jpeg) -> bool:
     return jpeg.colorspace in ("CMYK", "YCCK")
 
 
+def _checked_jpeg(jpeg: Jpeg, options: ConvertOptions) -> CheckedImage:
+    stored = _check_jpeg(jpeg, options)
+    if jpeg.header.has_profile:
+        stored = stored._replace(colours=profile_colours(profile_in(jpeg.data)))
+    return stored
+
+
 def _check_jpeg(jpeg: Jpeg, options: ConvertOptions) -> CheckedImage:
-    height, width, *_, orientation = jpeg.header
+    height, width, orientation = jpeg.header.height, jpeg.header.width, jpeg.header.orientation
     is_cmyk = _is_cmyk(jpeg)
     upright = (height, width) if orientation in _ON_THEIR_SIDE else (width, height)
     reason, placed = change_of("jpeg", upright, options)
@@ -352,10 +366,15 @@ def _check_other(
         reason, _ = change_of(kind, image.size, options)
     if reason is None:
         small = _in_small(image, options) if options.check == "decode" else None
-        return CheckedImage(
-            data, kind, image.height, image.width, small=small, is_gray=_is_gray(image)
-        )
-    return _reencode(image, file.orientation, reason, options)
+        is_gray = _is_gray(image)
+        stored = CheckedImage(data, kind, image.height, image.width, small=small, is_gray=is_gray)
+    else:
+        stored = _reencode(image, file.orientation, reason, options)
+    profile = image.info.get("icc_profile") or b""
+    return stored._replace(
+        colours=png_colours(data) if kind == "png" else profile_colours(profile),
+        frames=count_frames(data, file.format) if gif is None else len(gif.frames),
+    )
 
 
 def _check_tiff(file: FileHeader) -> None:

@@ -42,7 +42,9 @@ _OTHER_FRAMES = frozenset(range(0xC3, 0xD0)) - {0xC4, 0xCC} | {0xDE}
 
 # Pillow reads these segments in front of the scan; no decoder needs them.
 _METADATA = frozenset((*range(_APP0 + 1, 0xF0), _COMMENT)) - {_APP2, _APP14}
-_PROFILE = b"ICC_PROFILE\0"
+
+#: Start of an APP2 segment with a part of an ICC profile (ICC.1:2022, B.4).
+PROFILE = b"ICC_PROFILE\0"
 
 
 class Frame(NamedTuple):
@@ -54,6 +56,7 @@ class Frame(NamedTuple):
         has_scans: more than one, so that all coefficients are kept in memory until the last.
         scan: offset of the first scan's marker.
         orientation: Exif orientation, 1 to 8.
+        has_profile: there is an ICC profile.
     """
 
     height: int
@@ -61,6 +64,7 @@ class Frame(NamedTuple):
     has_scans: bool
     scan: int
     orientation: int
+    has_profile: bool
 
 
 class JpegHeader(NamedTuple):
@@ -72,6 +76,7 @@ class JpegHeader(NamedTuple):
         has_scans: more than one, so that all coefficients are kept in memory until the last.
         scans: upper bound of the number of scans.
         orientation: Exif orientation, 1 to 8.
+        has_profile: there is an ICC profile.
     """
 
     height: int
@@ -79,6 +84,7 @@ class JpegHeader(NamedTuple):
     has_scans: bool
     scans: int
     orientation: int = UPRIGHT
+    has_profile: bool = False
 
 
 class Jpeg(NamedTuple):
@@ -108,8 +114,10 @@ def jpeg_header(data: bytes) -> JpegHeader:
     # Count again: other segments may contain these bytes, such as the JPEG in an Exif block.
     if scans > MAX_SCANS and _scans_until_end(data, frame.scan) > MAX_SCANS:
         raise _too_many("scans", MAX_SCANS)
-    height, width, has_scans, _, orientation = frame
-    return JpegHeader(height, width, has_scans, min(scans, MAX_SCANS), orientation)
+    scans = min(scans, MAX_SCANS)
+    return JpegHeader(
+        frame.height, frame.width, frame.has_scans, scans, frame.orientation, frame.has_profile
+    )
 
 
 def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> Frame:
@@ -125,12 +133,14 @@ def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> Frame:
     """
     orientation: int | None = None
     frame: tuple[int, int, int, bytes] | None = None
-    tables_bytes = 0
+    tables_bytes, has_profile = 0, False
     for kind, at, size in _segments(data, start, most):
         if kind == _APP1:
             # The first Exif segment counts, as in browsers.
             if orientation is None and data.startswith(b"Exif\0\0", at):
                 orientation = exif_orientation(data[at : at + size])
+        elif kind == _APP2:
+            has_profile = has_profile or data.startswith(PROFILE, at)
         elif kind in _OTHER_FRAMES:
             raise PayloadError(
                 RejectCode.UNSUPPORTED_PIXELS,
@@ -152,7 +162,7 @@ def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> Frame:
             scanned = _parsed_scan(data[at : at + size], ids)
             has_scans = form == _PROGRESSIVE or scanned < len(ids)
             turn = UPRIGHT if orientation is None else orientation
-            return Frame(height, width, has_scans, at - 4, turn)
+            return Frame(height, width, has_scans, at - 4, turn, has_profile)
     raise _corrupt("has no frame header before its first scan")
 
 
@@ -188,7 +198,19 @@ def _parsed_scan(body: bytes, ids: bytes) -> int:
     return len(scanned)
 
 
-def _segments(data: bytes, start: int, most: int) -> Iterator[tuple[int, int, int]]:
+def profile_in(data: bytes) -> bytes:
+    """Return the ICC profile of a JPEG, whose parts may be in any order."""
+    parts = [
+        data[at + len(PROFILE) : at + size]  # its number, their number, its bytes
+        for kind, at, size in _segments(data)
+        if kind == _APP2 and data.startswith(PROFILE, at)
+    ]
+    return b"".join(part[2:] for part in sorted(parts, key=lambda part: part[:1]))
+
+
+def _segments(
+    data: bytes, start: int = 0, most: int = MAX_SEGMENTS
+) -> Iterator[tuple[int, int, int]]:
     """Yield marker, offset and size of the body of each segment up to the first scan header."""
     if not data.startswith(b"\xff\xd8", start):
         raise _corrupt("does not start with its marker")
@@ -226,8 +248,8 @@ def without_metadata(data: bytes) -> bytes:
     The frame was checked by :func:`jpeg_header`; the colour profile stays.
     """
     kept, at = list[bytes](), 0
-    for kind, body, size in _segments(data, 0, MAX_SEGMENTS):
-        if kind in _METADATA or (kind == _APP2 and not data.startswith(_PROFILE, body)):
+    for kind, body, size in _segments(data):
+        if kind in _METADATA or (kind == _APP2 and not data.startswith(PROFILE, body)):
             kept.append(data[at : body - 4])
             at = body + size
     return b"".join([*kept, data[at:]]) if at else data

@@ -226,3 +226,12 @@ def _read_bytes(bodies: Sequence[bytes], expected: int, row_bytes: int) -> tuple
     if window >= min(expected, _LARGEST_WINDOW):
         return _INFLATE_BYTES, _INFLATE_BYTES
     return _SMALL_READ_BYTES, min(_SMALL_WINDOW, row_bytes)
+
+
+def chunk_places(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Yield kind, offset and size of the body of each chunk, without looking at checksums."""
+    at = _SIGNATURE_BYTES
+    while at + 12 <= len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        yield data[at + 4 : at + 8], at + 8, size
+        at += 12 + size

@@ -96,6 +96,9 @@ TIFF_MAGICS = tuple(_LAYOUTS)
 
 _MOST_ENTRIES = 1 << 16
 
+# Entries are sorted by tag: these say which kind of page it is.
+_FIRST_ENTRIES = 2
+
 
 class _Entry(NamedTuple):
     """An entry of the directory.
@@ -266,3 +269,34 @@ def _with_directory(data: bytes, layout: _Layout, entries: list[_Entry]) -> byte
             bytes(struct.calcsize(order + layout.offset)),
         ]
     )
+
+
+def pages(data: bytes, most: int) -> Iterator[Mapping[int, int]]:
+    """Yield the short numbers of the first entries of each directory, by tag.
+
+    Args:
+        data: the file.
+        most: directories to read; they may form a circle.
+    """
+    layout = _LAYOUTS[data[:4]]
+    offset, number = (struct.Struct(layout.order + kind) for kind in (layout.offset, layout.number))
+    entry = layout.entry
+    try:
+        [at] = offset.unpack_from(data, layout.place)
+        for _ in range(most):
+            if not at:
+                return
+            [count] = number.unpack_from(data, at)
+            first = at + number.size
+            entries = (
+                _Entry(*entry.unpack_from(data, first + place * entry.size))
+                for place in range(min(count, _FIRST_ENTRIES))
+            )
+            yield {
+                found.tag: struct.unpack_from(layout.order + _NUMBERS[found.kind], found.field)[0]
+                for found in entries
+                if found.kind in (3, 4) and found.values == 1  # SHORT or LONG
+            }
+            [at] = offset.unpack_from(data, first + count * entry.size)
+    except (struct.error, OverflowError):
+        return  # the file ends in a directory

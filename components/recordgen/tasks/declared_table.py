@@ -176,7 +176,7 @@ class Declared(TableTask):
 
         values = self._values(row.annotation)
         made: dict[str, FeatureValue] = {}
-        reencoded = image = picture = is_gray = None
+        reencoded = image = picture = is_gray = colours = frames = None
         changes: Counter[str] = Counter()
         images = self.table.images
         uris = [values.get(name, row.uri) for name in images]
@@ -192,6 +192,8 @@ class Declared(TableTask):
             made |= {self.table.image_feature(name, part): value for part, value in stored}
             reencoded = reencoded or checked.reencoded
             changes.update(psnr_changes(checked.psnr))
+            colours = colours or checked.colours
+            frames = max(frames or 0, checked.frames or 0) or None
             if len(images) == 1:
                 image, picture = (checked.format, checked.height, checked.width), checked.small
                 is_gray = checked.is_gray
@@ -219,6 +221,8 @@ class Declared(TableTask):
             content,
             picture,
             is_gray=is_gray,
+            colours=colours,
+            frames=frames,
             changes=changes,
         )
 

@@ -127,6 +127,8 @@ class ImageTask(Task):
             sha256.digest(),
             image.small,
             is_gray=image.is_gray,
+            colours=image.colours,
+            frames=image.frames,
             changes=changes,
         )
 

@@ -99,6 +99,8 @@ class BuiltExample(NamedTuple):
         picture: small copy of its image, if a check needs it.
         text: its text, if a check needs it.
         is_gray: whether its image has one channel; None if unknown.
+        colours: see :class:`recordgen.payloads.image.CheckedImage`.
+        frames: likewise.
         changes: see :class:`BuiltBatch`; None if there are none.
     """
 
@@ -111,6 +113,8 @@ class BuiltExample(NamedTuple):
     picture: SmallPicture | None = None
     text: SeenText | None = None
     is_gray: bool | None = None
+    colours: str | None = None
+    frames: int | None = None
     changes: Mapping[str, int] | None = None
 
 
@@ -475,7 +479,7 @@ class Task(ABC):
                 facts.refuse()
             else:
                 built.add(made, assigned=row.assigned)
-                seen = made.picture, made.text, made.is_gray
+                seen = made.picture, made.text, made.is_gray, made.colours, made.frames
                 facts.add(row.sort_key, made.content, made.image, *seen)
         built.facts = facts
         return built

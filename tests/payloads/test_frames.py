@@ -1,0 +1,82 @@
+"""Files with several pictures: the first is stored, and the others are counted."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import pytest
+from PIL import Image
+
+from benchmarks.bombs import png_chunk as chunk
+from recordgen.options import ConvertOptions
+from recordgen.payloads.frames import MAX_PAGES, count_frames
+from recordgen.payloads.image import check_image
+from tests.conftest import encoded, noise
+
+OPTIONS = ConvertOptions()
+PICTURES = [noise(20, 12, seed=seed) for seed in range(3)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["TIFF", "GIF", "PNG", "WEBP"])
+def test_pictures_of_a_file(kind: str, count: int) -> None:
+    """The first one is stored."""
+    data = encoded(PICTURES[0], kind, save_all=True, append_images=PICTURES[1:count])
+    stored = check_image(data, OPTIONS)
+    assert stored.frames == count
+    assert check_image(encoded(PICTURES[0], kind), OPTIONS).frames == 1
+    if kind != "WEBP":
+        pixels = Image.open(io.BytesIO(stored.data)).convert("RGB").tobytes()
+        first = Image.open(io.BytesIO(encoded(PICTURES[0], kind))).convert("RGB").tobytes()
+        assert pixels == first
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "BMP", "ICO"])
+def test_formats_of_one_picture(kind: str) -> None:
+    """Their pictures are not counted; an icon has one picture in several sizes."""
+    assert check_image(encoded(noise(48, 48), kind), OPTIONS).frames is None
+
+
+def directories(*numbers: dict[int, int], order: str = "<", next_of_last: int = 0) -> bytes:
+    """Return a TIFF with only directories of these short numbers."""
+    data = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 8)
+    for place, found in enumerate(numbers):
+        end = len(data) + 2 + 12 * len(found) + 4
+        data += struct.pack(order + "H", len(found))
+        for tag, value in found.items():
+            data += struct.pack(order + "HHIHxx", tag, 3, 1, value)
+        data += struct.pack(order + "I", next_of_last if place == len(numbers) - 1 else end)
+    return data
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_copies_and_masks_are_no_pages(order: str) -> None:
+    """Flags of tag 254 and the kind in tag 255 name smaller copies of a page, and masks."""
+    page, size = {}, {256: 20, 257: 12}
+    for other, count in (
+        ({254: 0, **size}, 2),
+        ({254: 2, **size}, 2),
+        ({254: 1, **size}, 1),
+        ({254: 4, **size}, 1),
+        ({254: 5, **size}, 1),
+        ({255: 3, **size}, 2),
+        ({255: 2, **size}, 1),
+        (size, 2),
+    ):
+        assert count_frames(directories(page, other, order=order), "TIFF") == count
+    assert count_frames(directories({254: 1}, size, order=order), "TIFF") == 1
+
+
+def test_damaged_lists_of_pages() -> None:
+    """A circle ends, and so does a list that leaves the file."""
+    assert count_frames(directories({}, next_of_last=8), "TIFF") == MAX_PAGES
+    assert count_frames(directories({}, next_of_last=1 << 20), "TIFF") == 1
+    assert count_frames(directories({}, {})[:-3], "TIFF") == 2
+
+
+@pytest.mark.parametrize(("body", "count"), [(struct.pack(">II", 0, 0), 1), (b"\0\0", 1)])
+def test_odd_counts_of_frames(body: bytes, count: int) -> None:
+    """A PNG has at least one picture; a damaged count is ignored."""
+    plain = encoded(PICTURES[0], "PNG")
+    assert check_image(plain[:33] + chunk(b"acTL", body) + plain[33:], OPTIONS).frames == count

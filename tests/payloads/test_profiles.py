@@ -1,0 +1,190 @@
+"""Colours that viewers convert and TensorFlow does not: they are named, and change no bytes."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Sequence
+
+import pytest
+from PIL import Image, ImageCms
+
+from benchmarks.bombs import png_chunk as chunk
+from recordgen.options import ConvertOptions
+from recordgen.payloads.image import check_image
+from recordgen.payloads.profiles import profile_colours
+from tests.conftest import encoded, noise
+
+OPTIONS = ConvertOptions()
+
+SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+
+# red, green and blue as XYZ relative to D50
+PRIMARIES = {
+    "sRGB": ((0.4361, 0.2225, 0.0139), (0.3851, 0.7169, 0.0971), (0.1431, 0.0606, 0.7141)),
+    "Adobe RGB": ((0.6097, 0.3111, 0.0195), (0.2053, 0.6257, 0.0609), (0.1492, 0.0632, 0.7446)),
+    "Display P3": ((0.5151, 0.2412, -0.0011), (0.292, 0.6923, 0.0419), (0.1571, 0.0666, 0.7841)),
+    "ProPhoto RGB": ((0.7977, 0.288, 0.0), (0.1352, 0.7119, 0.0), (0.0313, 0.0001, 0.8249)),
+    "Rec. 2020": ((0.6735, 0.279, -0.0019), (0.1657, 0.6754, 0.03), (0.1251, 0.0456, 0.7968)),
+}
+
+
+def fixed(*values: float) -> bytes:
+    """Return numbers as s15Fixed16 (ICC.1:2022, 4.6)."""
+    return struct.pack(f">{len(values)}i", *(round(value * 65536) for value in values))
+
+
+def curve(gamma: float) -> bytes:
+    return b"curv" + struct.pack(">IIH", 0, 1, round(gamma * 256))
+
+
+def parametric(kind: int, *values: float) -> bytes:
+    return b"para" + struct.pack(">IHH", 0, kind, 0) + fixed(*values)
+
+
+SRGB_CURVE = parametric(3, 2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045)
+TABLE = b"curv" + struct.pack(">II", 0, 256)
+TABLE += struct.pack(">256H", *(round(65535 * (level / 255) ** 2.2) for level in range(256)))
+
+
+def profile(space: bytes, tags: dict[bytes, bytes]) -> bytes:
+    """Return an ICC profile."""
+    at, entries, bodies = 128 + 4 + 12 * len(tags), b"", b""
+    for name, body in tags.items():
+        entries += struct.pack(">4sII", name, at + len(bodies), len(body))
+        bodies += body
+    size = at + len(bodies)
+    head = struct.pack(">I4sI4s4s4s12s", size, b"none", 0, b"mntr", space, b"XYZ ", bytes(12))
+    return (head + b"acsp").ljust(128, b"\0") + struct.pack(">I", len(tags)) + entries + bodies
+
+
+def rgb(primaries: Sequence[Sequence[float]], tone: bytes = SRGB_CURVE) -> bytes:
+    """Return a profile of three primaries with one tone curve."""
+    tags = {
+        name + b"XYZ": b"XYZ \0\0\0\0" + fixed(*values)
+        for name, values in zip((b"r", b"g", b"b"), primaries, strict=True)
+    }
+    return profile(b"RGB ", {**tags, **{name + b"TRC": tone for name in (b"r", b"g", b"b")}})
+
+
+LUT = {b"A2B0": b"mft2" + bytes(40)}
+
+# profile, its name if viewers convert it
+PROFILES = [
+    (SRGB, None),
+    *[(rgb(found), None if name == "sRGB" else name) for name, found in PRIMARIES.items()],
+    (rgb(PRIMARIES["sRGB"], curve(2.2)), None),
+    (rgb(PRIMARIES["sRGB"], parametric(0, 2.2)), None),
+    (rgb(PRIMARIES["sRGB"], TABLE), None),
+    (rgb(PRIMARIES["sRGB"], curve(1.8)), "RGB profile"),
+    (rgb(PRIMARIES["sRGB"], b"curv" + bytes(8)), "RGB profile"),
+    (rgb(PRIMARIES["Adobe RGB"], curve(2.2)), "Adobe RGB"),
+    (rgb([(0.55, 0.25, 0.01), *PRIMARIES["sRGB"][1:]]), "RGB profile"),
+    (profile(b"RGB ", LUT), "RGB profile"),
+    (profile(b"RGB ", {**LUT, b"desc": b"desc\0\0\0\0\0\0\0\4sRGB v4"}), None),
+    (profile(b"RGB ", {**LUT, b"desc": b"mluc" + "sRGB".encode("utf-16-be")}), None),
+    (profile(b"GRAY", {b"kTRC": curve(2.2)}), None),
+    (profile(b"GRAY", {b"kTRC": curve(1.0)}), "gray profile"),
+    (profile(b"CMYK", LUT), "CMYK profile"),
+    (profile(b"Lab ", LUT), "profile of another colour model"),
+    (b"", None),
+    (b"no profile" * 20, None),
+    (profile(b"GRAY", {}), None),
+]
+
+
+@pytest.mark.parametrize(("data", "name"), PROFILES, ids=range(len(PROFILES)))
+def test_profiles(data: bytes, name: str | None) -> None:
+    """Known spaces have their name; sRGB and what browsers treat as sRGB have none."""
+    assert profile_colours(data) == name
+    assert profile_colours(data + bytes(30_000)) == name  # too large to be remembered
+
+
+P3 = rgb(PRIMARIES["Display P3"])
+
+
+def test_truncated_profiles() -> None:
+    """Browsers ignore them."""
+    assert {profile_colours(P3[:size]) for size in range(len(P3))} == {None}
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+def test_profiles_of_files(kind: str) -> None:
+    """They are found in every format, and change neither bytes nor pixels."""
+    picture = noise(20, 12)
+    for data, name in ((P3, "Display P3"), (SRGB, None)):
+        stored = check_image(encoded(picture, kind, icc_profile=data), OPTIONS)
+        assert stored.colours == name
+        plain = check_image(encoded(picture, kind), OPTIONS)
+        assert plain.colours is None
+        if kind in ("JPEG", "PNG"):
+            assert stored.data == encoded(picture, kind, icc_profile=data)
+        else:
+            assert stored.data == plain.data
+        small = check_image(encoded(picture, kind, icc_profile=data), ConvertOptions(max_side=8))
+        assert small.colours == name
+
+
+def test_profiles_of_several_segments() -> None:
+    """A JPEG holds 64 kB in each; they are joined by their numbers."""
+    large = P3 + bytes(150_000)
+    data = encoded(noise(20, 12), "JPEG", icc_profile=large)
+    assert data.count(b"ICC_PROFILE\0") == 3
+    assert check_image(data, OPTIONS).colours == "Display P3"
+    start = data.index(b"\xff\xe2")
+    size = 2 + int.from_bytes(data[start + 2 : start + 4], "big")
+    first = data[start : start + size]
+    swapped = data[:start] + data[start + size : start + 2 * size] + first
+    assert check_image(swapped + data[start + 2 * size :], OPTIONS).colours == "Display P3"
+
+
+def gamma(value: int) -> bytes:
+    return chunk(b"gAMA", struct.pack(">I", value))
+
+
+def primaries(*values: int) -> bytes:
+    return chunk(b"cHRM", struct.pack(">8I", *values))
+
+
+OF_SRGB = (31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
+OF_P3 = (31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000)
+ICCP = chunk(b"iCCP", b"name\0\0" + zlib.compress(P3))
+
+# chunks in front of the pixels, what viewers apply
+PNGS = [
+    (b"", None),
+    (gamma(45455), None),
+    (gamma(47000), None),
+    (gamma(100_000), "gamma other than 2.2"),
+    (gamma(55556), "gamma other than 2.2"),
+    (gamma(0), None),
+    (gamma(45455) + primaries(*OF_SRGB), None),
+    (gamma(45455) + primaries(*OF_P3), "other primaries"),
+    (primaries(*OF_P3), None),
+    (chunk(b"sRGB", b"\0") + gamma(100_000) + primaries(*OF_P3), None),
+    (ICCP, "Display P3"),
+    (ICCP + gamma(100_000), "Display P3"),
+    (chunk(b"iCCP", b"name\0\0no zlib") + gamma(100_000), None),
+    (chunk(b"cICP", b"\x01\x0d\0\1"), None),
+    (chunk(b"cICP", b"\x0c\x0d\0\1") + chunk(b"sRGB", b"\0"), "cICP"),
+    (chunk(b"gAMA", b"\1"), "gamma other than 2.2"),
+]
+
+
+@pytest.mark.parametrize(("chunks", "name"), PNGS, ids=range(len(PNGS)))
+def test_colours_of_pngs(chunks: bytes, name: str | None) -> None:
+    """cICP comes before iCCP, sRGB, and gAMA with cHRM (PNG, section 4.3)."""
+    plain = encoded(noise(20, 12), "PNG")
+    data = plain[:33] + chunks + plain[33:]
+    stored = check_image(data, OPTIONS)
+    assert (stored.colours, stored.data) == (name, data)
+    if chunks.startswith(ICCP):
+        found = Image.open(io.BytesIO(data))
+        assert found.info["icc_profile"] == P3
+
+
+def test_chunks_behind_the_pixels() -> None:
+    """They are out of place, and ignored."""
+    plain = encoded(noise(20, 12), "PNG")
+    assert check_image(plain[:-12] + gamma(100_000) + plain[-12:], OPTIONS).colours is None
