@@ -101,9 +101,46 @@ def _in_scan(data: bytes, draw: random.Random, *, insert: Sequence[bytes]) -> by
     return data[:at] + draw.choice(insert) + data[at:]
 
 
+def _another_frame(_: bytes, draw: random.Random) -> bytes:
+    """Return a JPEG in one colour with any frame header and a scan that fits it.
+
+    All coefficients are zero. Both tables have a single code of one bit: 0.
+    """
+    count, form = draw.choice((1, 2, 3, 3, 3, 4)), draw.choice((0xC0, 0xC0, 0xC1, 0xC2, 0xC3))
+    width, height = draw.choice((8, 17, 52)), draw.choice((8, 16, 40))
+    ids = draw.choice((range(1, 5), range(4), b"RGBA"))
+    sides = [(draw.choice((1, 1, 1, 2, 3, 4)), draw.choice((1, 1, 2, 4))) for _ in range(count)]
+    across, down = (max(side) for side in zip(*sides, strict=True))
+    table = bytes([1, *bytes(15), 0])
+    unit = 1 if form == 0xC3 else 8  # lossless: single samples
+    bits_of_unit = {0xC2: 1, 0xC3: 1}.get(form, 2)  # DC or difference only; else the end, too
+    parts: Parts = [(b"\xff\xd8", b"")]
+    if draw.random() < 0.5:
+        transform = draw.choice(b"\0\1\2")
+        parts.append((b"\xff\xee", b"Adobe\0\x64\0\0\0\0" + bytes([transform])))
+    components = b"".join(
+        bytes([name, h << 4 | v, 0]) for name, (h, v) in zip(ids, sides, strict=False)
+    )
+    parts += [
+        (b"\xff\xdb", b"\0" + b"\1" * 64),
+        (bytes([0xFF, form]), struct.pack(">BHHB", 8, height, width, count) + components),
+        (b"\xff\xc4", b"\0" + table),
+        (b"\xff\xc4", b"\x10" + table),
+    ]
+    for name, (h, v) in zip(ids, sides, strict=False):
+        # A scan of one component has only the units of its own size (T.81, A.2.2).
+        columns, rows = -(-width * h // across), -(-height * v // down)
+        bits = -(-columns // unit) * -(-rows // unit) * bits_of_unit
+        coded = ((1 << -bits % 8) - 1).to_bytes(-(-bits // 8), "big")
+        last = {0xC2: b"\0\0\0", 0xC3: b"\1\0\0"}.get(form, b"\0\x3f\0")
+        parts.append((b"\xff\xda", bytes([1, name, 0]) + last + coded))
+    return _jpeg_of([*parts, (b"\xff\xd9", b"")])
+
+
 #: name: change.
 JPEG: Mapping[str, Change] = {
     **of_parts(_segments, _jpeg_of),
+    "another frame": _another_frame,
     "coding process": _frame_kind,
     "number of components": _fewer_components,
     "frame precision": _in_segment(_FRAMES, [0], [1, 2, 7, 9, 12, 16]),
