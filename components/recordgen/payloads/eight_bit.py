@@ -8,15 +8,14 @@ import numpy as np
 from PIL import Image
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.opening import decoded
+from recordgen.payloads.opening import NEGATIVE, decoded
 from recordgen.rejects import RejectCode
 
 #: Rows flattened on white at a time.
 FLATTENED_ROWS = 256
 
-# Tags of a TIFF, section 8: the bits of a sample; whether 0 is white or black
-_BITS_PER_SAMPLE, _PHOTOMETRIC = 258, 262
-_WHITE_IS_ZERO = 0
+# The tag of a TIFF with the bits of a sample, section 8.
+_BITS_PER_SAMPLE = 258
 
 
 def to_8_bit(image: Image.Image) -> Image.Image:
@@ -41,15 +40,12 @@ def to_8_bit(image: Image.Image) -> Image.Image:
 
 
 def _high_bits(image: Image.Image) -> Image.Image:
-    """Return the high 8 bits of a gray image with 9 to 16 bits, and white for 0 where it says so.
-
-    Pillow unpacks 12 bits to 0..4095 and ignores that 0 means white.
-    """
+    """Return the high 8 bits of a gray image with 12 or 16 bits; 12 bits are 0 to 4,095."""
     tags: Any = getattr(image, "tag_v2", {})
     [bits] = tags.get(_BITS_PER_SAMPLE, (16,))
     values = np.asarray(image)
     levels = (values >> bits - 8).astype(np.uint8)
-    if tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO:
+    if NEGATIVE in image.info:
         np.invert(levels, out=levels)
     if "transparency" in image.info:
         levels[values == image.info["transparency"]] = 255

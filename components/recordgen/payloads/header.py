@@ -20,6 +20,7 @@ class FileHeader(NamedTuple):
         compression: number of the scheme of a TIFF or BMP; 0 for other formats.
         part_pixels: pixels of the largest strip or tile of a TIFF, which may exceed the picture.
         parts_pixels: pixels of all strips or tiles of a TIFF together, in all scans.
+        is_negative: the file says that 0 is white, and ``data`` that it is black.
     """
 
     format: str
@@ -30,6 +31,7 @@ class FileHeader(NamedTuple):
     compression: int = 0
     part_pixels: int = 0
     parts_pixels: int = 0
+    is_negative: bool = False
 
     @property
     def pixels(self) -> int:

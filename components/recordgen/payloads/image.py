@@ -39,7 +39,7 @@ from recordgen.payloads.header import FileHeader
 from recordgen.payloads.jpeg import Jpeg, decoded_jpeg, profile_in, read_jpeg
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
 from recordgen.payloads.opening import decoded, file_header, open_image, out_of_memory
-from recordgen.payloads.png import check_png
+from recordgen.payloads.png import PNG_DEPTH, check_png
 from recordgen.payloads.profiles import png_colours, profile_colours
 from recordgen.payloads.resizing import (
     Placed,
@@ -330,10 +330,13 @@ def _change_jpeg(jpeg: Jpeg, placed: Placed, reason: str, options: ConvertOption
 def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
     file = _header(data, options)
     pixels = file.pixels
-    # For the decoded image and one copy (flattened or re-encoded), which may turn out not needed.
-    size = pixels * (16 if file.format == "WEBP" else 12)
+    is_deep = kind == "png" and data[PNG_DEPTH] == 16
+    # For the decoded image and one copy (flattened or re-encoded), which may turn out not needed; a
+    # transparent colour of 16 bits takes two decodings.
+    size = pixels * (20 if is_deep else 16 if file.format == "WEBP" else 12)
     size += encoder_bytes((file.width, file.height), options)
-    seconds = file.decoded_pixels * (2e-8 if kind in ("png", "gif", "bmp") else 8e-8)
+    is_fast = kind in ("png", "gif", "bmp") and not is_deep
+    seconds = file.decoded_pixels * (2e-8 if is_fast else 8e-8)
     gif = None
     if kind == "gif" and options.check == "decode":
         gif = _read_gif(data, options)
@@ -432,7 +435,7 @@ def _why_reencode(data: bytes, kind: str, orientation: int, image: Image.Image) 
         return "exif_orientation"
     if kind == "bmp":
         return None if is_plain_bmp(data) else "bmp"
-    if kind == "png" and data[24] == 16:  # bit depth in the IHDR chunk
+    if kind == "png" and data[PNG_DEPTH] == 16:
         return "16_bit"
     if kind == "gif" and not _is_plain_gif(image):
         return "gif"

@@ -30,6 +30,9 @@ from recordgen.payloads.tiff import TIFF_MAGICS, tiff_header
 from recordgen.payloads.webp import is_webp, webp_header
 from recordgen.rejects import RejectCode
 
+#: The key in ``info`` of an opened image whose levels must be inverted.
+NEGATIVE = "negative"
+
 EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP or TIFF"
 
 _T = TypeVar("_T")
@@ -104,6 +107,12 @@ def open_image(header: FileHeader) -> Image.Image:
     try:
         image = decoded("image", lambda: Image.open(file, formats=(header.format,)))
     except PayloadError as exc:
+        if isinstance(exc.__cause__, UnidentifiedImageError) and header.format == "TIFF":
+            raise PayloadError(
+                RejectCode.UNSUPPORTED_PIXELS,
+                "the TIFF has a depth, colour model or layout of samples that is not supported, or "
+                "a damaged header; save it again, as PNG or with 8 bits",
+            ) from exc
         if isinstance(exc.__cause__, UnidentifiedImageError):
             raise _not_an_image(header.data) from exc
         raise
@@ -113,6 +122,8 @@ def open_image(header: FileHeader) -> Image.Image:
             f"the {header.format} has two sizes: {header.width}×{header.height}, and "
             f"{image.width}×{image.height} for its decoder",
         )
+    if header.is_negative:
+        image.info[NEGATIVE] = True
     if header.format == "PNG":
         return decoded("PNG", lambda: with_transparent_colour(image, header.data))
     return image

@@ -20,6 +20,10 @@ from recordgen.rejects import RejectCode
 _MAX_CHUNKS, _CHUNK_BYTES = 1000, 1000
 
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
+
+#: Places of the bit depth and the colour type in a file.
+PNG_DEPTH, PNG_COLOUR = 24, 25
+
 _SIGNATURE_BYTES = 8
 _SIZE = struct.Struct(">II")
 _NAME = re.compile(rb"[A-Za-z]{4}")

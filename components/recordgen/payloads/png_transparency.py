@@ -13,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from recordgen.payloads.png import chunks, row_sizes
+from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, chunks, row_sizes
 
-# Places of bit depth and colour type in the file
-_DEPTH, _COLOUR_TYPE = 24, 25
 _GRAY, _RGB = 0, 2
 
 # Place of the interlace method in the header's body
@@ -36,7 +34,7 @@ def with_transparent_colour(image: Image.Image, data: bytes) -> Image.Image:
         The image, or for 16 bits per channel a decoded one of mode ``RGBA`` with the high bytes.
     """
     named = image.info.get("transparency")
-    depth, colour_type = data[_DEPTH], data[_COLOUR_TYPE]
+    depth, colour_type = data[PNG_DEPTH], data[PNG_COLOUR]
     if named is None or colour_type not in (_GRAY, _RGB):
         return image
     if colour_type == _RGB:

@@ -29,6 +29,7 @@ _OLD_JPEG = 6
 
 # Tags, sections 8 to 22
 _WIDTH, _HEIGHT, _COMPRESSION, _ORIENTATION = 256, 257, 259, 274
+_BITS, _PHOTOMETRIC = 258, 262
 _STRIP_OFFSETS, _SAMPLES, _STRIP_ROWS, _PLANES = 273, 277, 278, 284
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _PROFILE = 322, 323, 324, 34675
 
@@ -174,6 +175,9 @@ def tiff_header(data: bytes) -> FileHeader:
         raise PayloadError(RejectCode.TRUNCATED, "the TIFF ends in its directory") from None
     kept = [entry for tag, entry in sorted(entries.items()) if _is_needed(entry)]
     directory = _Directory(data, layout, entries)
+    is_negative = directory.number(_PHOTOMETRIC, 1) == 0 and directory.number(_BITS, 1) > 8
+    if is_negative:  # Pillow ignores it in some deep TIFFs, and refuses others
+        kept = [_black_is_zero(layout) if entry.tag == _PHOTOMETRIC else entry for entry in kept]
     width, height = directory.number(_WIDTH, 0), directory.number(_HEIGHT, 0)
     compression = directory.number(_COMPRESSION, 1)
     part_pixels, parts = _parts(directory, width, height)
@@ -187,7 +191,14 @@ def tiff_header(data: bytes) -> FileHeader:
         compression,
         part_pixels,
         part_pixels * parts * scans,
+        is_negative,
     )
+
+
+def _black_is_zero(layout: _Layout) -> _Entry:
+    """Return the entry of a gray image in which 0 is black."""
+    value = struct.pack(layout.order + "H", 1).ljust(struct.calcsize("<" + layout.offset), b"\0")
+    return _Entry(_PHOTOMETRIC, 3, 1, value)
 
 
 def _entries(data: bytes, layout: _Layout) -> Iterator[_Entry]:
