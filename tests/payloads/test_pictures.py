@@ -133,6 +133,53 @@ def test_other_deep_tiffs_are_refused(order: str, bits: int) -> None:
     assert caught.value.code == "unsupported_pixels"
 
 
+def planar(planes: npt.NDArray[np.uint16], bits: int, *, deflated: bool) -> bytes:
+    """Return a TIFF of uint [planes, h, w] in separate planes."""
+    count, height, width = planes.shape
+    kind = "<u2" if bits == 16 else "u1"
+    bodies = [plane.astype(kind).tobytes() for plane in planes]
+    if deflated:
+        bodies = [zlib.compress(body) for body in bodies]
+    ends = np.cumsum([0, *map(len, bodies)])
+    lists = {258: [bits] * count, 273: (ends[:-1] + 8).tolist(), 279: [*map(len, bodies)]}
+    if count in (2, 4):
+        lists[338] = [2]  # the last plane is alpha
+    single = {256: width, 257: height, 259: 8 if deflated else 1, 262: 2 if count > 2 else 1}
+    tags = {**{tag: [value] for tag, value in single.items()}, **lists}
+    tags |= {277: [count], 278: [height], 284: [2]}
+    start = 8 + int(ends[-1])
+    more, entries = b"", b""
+    for tag, values in sorted(tags.items()):
+        body = struct.pack(f"<{len(values)}I", *values)
+        if len(values) > 1:
+            place = struct.pack("<I", start + 2 + 12 * len(tags) + 4 + len(more))
+            body, more = place, more + body
+        entries += struct.pack("<HHI", tag, 4, len(values)) + body
+    directory = struct.pack("<H", len(tags)) + entries + bytes(4) + more
+    return b"II*\0" + struct.pack("<I", start) + b"".join(bodies) + directory
+
+
+@pytest.mark.parametrize("deflated", [False, True])
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_separate_planes(count: int, bits: int, deflated: bool) -> None:
+    """They are read, or refused where Pillow mixes them up."""
+    planes = noise((count, HEIGHT, WIDTH), 1 << bits)
+    data = planar(planes, bits, deflated=deflated)
+    if count == 2 or (bits == 16 and not deflated):
+        with pytest.raises(PayloadError, match=f"{count} separate planes of {bits}") as caught:
+            check_image(data, OPTIONS)
+        assert caught.value.code == "unsupported_pixels"
+        return
+    levels = np.moveaxis(planes >> bits - 8, 0, 2)
+    if count == 3:
+        np.testing.assert_array_equal(stored(data, "format"), levels)
+    else:
+        colours, alpha = levels[..., :3].astype(float), levels[..., 3:] / 255
+        difference = stored(data, "format") - (colours * alpha + 255 * (1 - alpha))
+        assert np.abs(difference).max() <= 1
+
+
 # --- PNG ------------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,8 @@ LENIENT = (2, 3, 4, 7)
 #: The compression with a JPEG in each strip or tile.
 JPEG = 7
 
+_PLAIN = 1  # the scheme without compression
+
 # The older one stores parts of JPEGs all over the file (TIFF Technical Note 2).
 _OLD_JPEG = 6
 
@@ -180,6 +182,7 @@ def tiff_header(data: bytes) -> FileHeader:
         kept = [_black_is_zero(layout) if entry.tag == _PHOTOMETRIC else entry for entry in kept]
     width, height = directory.number(_WIDTH, 0), directory.number(_HEIGHT, 0)
     compression = directory.number(_COMPRESSION, 1)
+    _check_planes(directory, compression)
     part_pixels, parts = _parts(directory, width, height)
     scans = _jpeg_scans(directory) if compression in (JPEG, _OLD_JPEG) else 1
     return FileHeader(
@@ -193,6 +196,19 @@ def tiff_header(data: bytes) -> FileHeader:
         part_pixels * parts * scans,
         is_negative,
     )
+
+
+def _check_planes(directory: _Directory, compression: int) -> None:
+    """Refuse separate planes of samples that Pillow mixes up."""
+    if directory.number(_PLANES, 1) != _SEPARATE:
+        return
+    samples, bits = directory.number(_SAMPLES, 1), directory.number(_BITS, 1)
+    if samples == 2 or (samples > 2 and bits > 8 and compression == _PLAIN):
+        raise PayloadError(
+            RejectCode.UNSUPPORTED_PIXELS,
+            f"the TIFF has {samples} separate planes of {bits} bits; save it with the samples of a "
+            f"pixel side by side (planar configuration 1)",
+        )
 
 
 def _black_is_zero(layout: _Layout) -> _Entry:
