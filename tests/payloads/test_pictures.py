@@ -401,6 +401,14 @@ def test_run_lengths_that_end_early(codes: bytes) -> None:
     assert caught.value.code == "truncated"
 
 
+@pytest.mark.parametrize("codes", [b"\x0d\1\1\1", b"\0\2\x0e\0\1\1", b"\x0e\1\0\3abc\0"])
+def test_runs_behind_a_row(codes: bytes) -> None:
+    """They are refused."""
+    with pytest.raises(PayloadError, match="a run behind row 0") as caught:
+        check_image(bmp(8, 1, codes + b"\0\1"), OPTIONS)
+    assert caught.value.code == "corrupt"
+
+
 @pytest.mark.parametrize("height", [HEIGHT, -HEIGHT])
 @pytest.mark.parametrize("bits", [1, 4, 8])
 def test_palettes(bits: int, height: int) -> None:

@@ -159,7 +159,7 @@ def _rows(bitmap: _Bitmap) -> _Pixels:
 
 
 def _of_runs(bitmap: _Bitmap) -> bytearray:
-    """Decode run lengths; pixels that no run names have index 0, and rows end at their width."""
+    """Decode run lengths; pixels that no run names have index 0, and a run ends with its row."""
     data, at, width = bitmap.data, bitmap.start, bitmap.width
     is_half = bitmap.compression == _RLE4  # two pixels in a byte
     pixels = bytearray(width * bitmap.height)
@@ -188,7 +188,9 @@ def _of_runs(bitmap: _Bitmap) -> bytearray:
             if is_half:
                 run = bytes(half for pair in run for half in (pair >> 4, pair & 15))
             at += size + size % 2
-        count = max(0, min(count, width - x))
+        if x >= width:
+            raise PayloadError(RejectCode.CORRUPT, f"the BMP has a run behind row {row}")
+        count = min(count, width - x)
         place = row * width + x
         pixels[place : place + count] = run[:count]
         x += count
