@@ -75,7 +75,15 @@ def test_damaged_lists_of_pages() -> None:
     assert count_frames(directories({}, {})[:-3], "TIFF") == 2
 
 
-@pytest.mark.parametrize(("body", "count"), [(struct.pack(">II", 0, 0), 1), (b"\0\0", 1)])
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (struct.pack(">II", 0, 0), 1),
+        (struct.pack(">II", 1 << 31, 0), 1),
+        (struct.pack(">II", (1 << 31) - 1, 0), (1 << 31) - 1),
+        (b"\0\0", 1),
+    ],
+)
 def test_odd_counts_of_frames(body: bytes, count: int) -> None:
     """A PNG has at least one picture; a damaged count is ignored."""
     plain = encoded(PICTURES[0], "PNG")
