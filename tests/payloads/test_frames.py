@@ -69,10 +69,12 @@ def test_copies_and_masks_are_no_pages(order: str) -> None:
 
 
 def test_damaged_lists_of_pages() -> None:
-    """A circle ends, and so does a list that leaves the file."""
-    assert count_frames(directories({}, next_of_last=8), "TIFF") == MAX_PAGES
+    """A circle ends where it started, and a list that leaves the file at its last page."""
+    assert count_frames(directories({}, next_of_last=8), "TIFF") == 1
+    assert count_frames(directories({}, {}, next_of_last=8), "TIFF") == 2
     assert count_frames(directories({}, next_of_last=1 << 20), "TIFF") == 1
     assert count_frames(directories({}, {})[:-3], "TIFF") == 2
+    assert count_frames(directories(*[{}] * (MAX_PAGES + 1)), "TIFF") == MAX_PAGES
 
 
 @pytest.mark.parametrize(
