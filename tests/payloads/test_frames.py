@@ -69,13 +69,23 @@ def test_copies_and_masks_are_no_pages(order: str) -> None:
 
 
 def test_damaged_lists_of_pages() -> None:
-    """A circle ends, and so does a list that leaves the file."""
-    assert count_frames(directories({}, next_of_last=8), "TIFF") == MAX_PAGES
+    """A circle ends where it started, and a list that leaves the file at its last page."""
+    assert count_frames(directories({}, next_of_last=8), "TIFF") == 1
+    assert count_frames(directories({}, {}, next_of_last=8), "TIFF") == 2
     assert count_frames(directories({}, next_of_last=1 << 20), "TIFF") == 1
     assert count_frames(directories({}, {})[:-3], "TIFF") == 2
+    assert count_frames(directories(*[{}] * (MAX_PAGES + 1)), "TIFF") == MAX_PAGES
 
 
-@pytest.mark.parametrize(("body", "count"), [(struct.pack(">II", 0, 0), 1), (b"\0\0", 1)])
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (struct.pack(">II", 0, 0), 1),
+        (struct.pack(">II", 1 << 31, 0), 1),
+        (struct.pack(">II", (1 << 31) - 1, 0), (1 << 31) - 1),
+        (b"\0\0", 1),
+    ],
+)
 def test_odd_counts_of_frames(body: bytes, count: int) -> None:
     """A PNG has at least one picture; a damaged count is ignored."""
     plain = encoded(PICTURES[0], "PNG")

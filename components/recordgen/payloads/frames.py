@@ -15,6 +15,8 @@ _NEW_KIND, _OLD_KIND = 254, 255
 _REDUCED, _MASK = 1, 4
 _OLD_REDUCED = 2
 
+_MOST_FRAMES = (1 << 31) - 1  # numbers of a PNG have 31 bits (section 7.1)
+
 _RIFF_BYTES = 12  # before the first chunk of a WEBP
 
 
@@ -37,7 +39,8 @@ def count_frames(data: bytes, kind: str) -> int | None:
 def _frames_of_png(data: bytes) -> int:
     for kind, at, size in chunk_places(data):
         if kind == b"acTL" and size == 8:
-            return max(1, int(struct.unpack_from(">I", data, at)[0]))
+            [count] = struct.unpack_from(">I", data, at)
+            return count if 0 < count <= _MOST_FRAMES else 1
         if kind == b"IDAT":
             break
     return 1

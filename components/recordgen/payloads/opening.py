@@ -50,7 +50,13 @@ def file_header(data: bytes) -> FileHeader:
         read = _webp
     if read is None:
         raise _not_an_image(data)
-    return read(data)
+    header = read(data)
+    if not (header.width and header.height):
+        raise PayloadError(
+            RejectCode.CORRUPT,
+            f"the {header.format} has no pixels ({header.width}×{header.height})",
+        )
+    return header
 
 
 def _jpeg(data: bytes) -> FileHeader:

@@ -303,16 +303,16 @@ def pages(data: bytes, most: int) -> Iterator[Mapping[int, int]]:
 
     Args:
         data: the file.
-        most: directories to read; they may form a circle.
+        most: directories to read.
     """
     layout = _LAYOUTS[data[:4]]
     offset, number = (struct.Struct(layout.order + kind) for kind in (layout.offset, layout.number))
     entry = layout.entry
+    seen: set[int] = set()
     try:
         [at] = offset.unpack_from(data, layout.place)
-        for _ in range(most):
-            if not at:
-                return
+        while at and at not in seen and len(seen) < most:
+            seen.add(at)
             [count] = number.unpack_from(data, at)
             first = at + number.size
             entries = (
