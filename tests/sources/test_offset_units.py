@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import recordgen
@@ -114,3 +115,6 @@ def test_offsets_are_for_entities(tmp_path: Path) -> None:
     for name in ("a.csv", "sentences.txt"):
         with pytest.raises(UsageError, match="offsets=utf16 is for JSONL"):
             recordgen.plan(tmp_path / name, offsets="utf16")
+    frame = pd.DataFrame({"text": ["Anna flew"], "label": ["a"]})
+    with pytest.raises(UsageError, match="offsets=utf16 is for JSONL"):
+        recordgen.plan(frame, offsets="utf16")

@@ -494,6 +494,7 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     """
     if options.header != AUTO:
         raise UsageError("header is for CSV files, not for a DataFrame; omit it")
+    check_offsets((), options)
     options, reason = _with_given_task(options)
     if options.task in (Tabular.name, Declared.name):
         return Detection(options, reason, columns=_columns((), options))

@@ -31,8 +31,8 @@ def check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
     if options.offsets != AUTO:
         if not is_spans:
             raise UsageError(
-                f"offsets={options.offsets} is for JSONL files of {TextEntities.name} (got the "
-                f"format {options.input_format} of {options.task}); omit it"
+                f"offsets={options.offsets} is for JSONL files of {TextEntities.name}, and this "
+                f"source is none; omit it"
             )
         return
     if not is_spans:
