@@ -804,6 +804,18 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
         recordgen.convert(pd.DataFrame({"a": [[1, 2]]}), tmp_path / "no", task="tabular")
 
 
+def test_classes_that_gaps_made_floats(tmp_path: Path) -> None:
+    """pandas makes floats of classes with gaps: an option says that they are classes."""
+    frame = pd.DataFrame({"a": range(6), "y": [0.0, None, 1.0, 1.0, 0.0, 1.0]})
+    options: dict[str, Any] = {"task": "tabular", "target_column": "y"}
+    with pytest.raises(UsageError, match=r"set prediction=classification if they are classes"):
+        recordgen.check(frame, **options)
+    dataset = recordgen.check(frame, **options, prediction="classification").dataset
+    assert (dataset.labels, dataset.features["y"].dtype) == (("0", "1"), "int64")
+    amounts = recordgen.check(frame, **options, prediction="regression", max_reject_fraction=0.5)
+    assert (amounts.dataset.features["y"].dtype, len(amounts.rejects)) == ("float32", 1)
+
+
 def test_a_frame_may_hold_any_text(tmp_path: Path) -> None:
     """Line breaks and quotes are stored unchanged; a row with invalid text is rejected."""
     texts = ["x\ny", 'q"r', "\r", "a\r\n,b", "\ud800", "n\0l", "\n", '"']
