@@ -67,10 +67,7 @@ def test_the_card_tells_what_is_known_and_asks_the_rest(boxes: Path) -> None:
     assert "seed 7\n" in body
     assert "- Options: bad\\_boxes=drop\n" in body
     issues = body.partition("## Known issues\n\n")[2].partition("\n\n")[0]
-    assert (
-        issues
-        == "- 9 labels have fewer than 10 images: '0', '1', '2', '4', '5', '6', '7', '8', '9'"
-    )
+    assert issues == "- 9 labels have fewer than 10 images: '0', '1', '2', '4', '5', …"
     assert "Under which licence" in body.partition("Open questions")[2]
     assert not {"license", "language"} & head.keys()
     assert "languages" not in body  # only texts have languages

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from recordgen.dataset.manifest import Split
 from recordgen.dataset.splits import EVAL, TEST, TRAIN
@@ -43,7 +43,7 @@ def find_odd_classes(
     if odd:
         yield (
             "LABEL_FORM",
-            f"{len(odd)} labels contain more than letters, digits and underscores: {listed(odd)}",
+            f"{len(odd)} labels contain more than letters, digits and underscores: {_some(odd)}",
         )
     for group in look_alikes(sorted(counts))[:_LOOK_ALIKES_SHOWN]:
         shown = listed(group, lambda label: f"{label!r} ({counts[label]})", between=" and ")
@@ -55,11 +55,11 @@ def find_odd_classes(
     enough = thresholds["FEW_EXAMPLES"]
     few = [label for label in sorted(counts) if counts[label] < enough]
     if few:
-        yield "FEW_EXAMPLES", f"{len(few)} labels have fewer than {enough:g} {noun}s: {listed(few)}"
+        yield "FEW_EXAMPLES", f"{len(few)} labels have fewer than {enough:g} {noun}s: {_some(few)}"
     if vocabulary.kind == "text":
         without = [label for label in vocabulary.names if not counts[label]]
         if without:
-            yield "LOST_CLASS", f"{len(without)} labels have no {noun}s: {listed(without)}"
+            yield "LOST_CLASS", f"{len(without)} labels have no {noun}s: {_some(without)}"
     unlabelled = sum(split.unlabelled for split in splits.values())
     if unlabelled:
         yield "UNLABELLED", f"{unlabelled} examples have no label"
@@ -82,7 +82,7 @@ def _about_splits(
             yield (
                 "NOT_TRAINED",
                 f"{len(untrained)} labels have no {noun} in split train, so no model learns them: "
-                f"{listed(untrained)}",
+                f"{_some(untrained)}",
             )
     if train is not None and evaluated is not None:
         # Labels with few examples already have a finding.
@@ -95,7 +95,7 @@ def _about_splits(
             yield (
                 "NOT_EVALUATED",
                 f"{len(unmeasured)} labels have no {noun} in split eval, so no measure counts "
-                f"them: {listed(unmeasured)}",
+                f"them: {_some(unmeasured)}",
             )
     if train is not None and evaluated is None:
         more = (
@@ -141,3 +141,8 @@ def _about_shares(
                 f"{share(train.labels, label):.1%} of train and {share(split.labels, label):.1%} "
                 f"of {name}",
             )
+
+
+def _some(labels: Sequence[str], limit: int = 5) -> str:
+    """Return the first labels; the messages themselves count all of them."""
+    return listed(labels[:limit]) + (", …" if len(labels) > limit else "")
