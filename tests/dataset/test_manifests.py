@@ -27,7 +27,6 @@ TABLE = "split,size,colour\nTRAIN,1.5,red\nTRAIN,2.5,blue\nTEST,3,red\n"
 INPUTS = [
     ("image_classification", IMAGES, {}),
     ("tabular", TABLE, {"target_column": "colour"}),
-    ("declared", "size,day\n1,a.png\n", {"schema": {"size": "int", "day": "image"}}),
 ]
 
 # Values of any type, and some that are too large or mean something else.

@@ -11,6 +11,7 @@ import threading
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import recordgen
+from recordgen.cli import main
 from recordgen.errors import DataError, PayloadError, RecordgenError
 from recordgen.quoting import MESSAGE_CHARACTERS, listed
 from recordgen.tasks.task import bad_annotation
@@ -55,8 +57,8 @@ class Work(NamedTuple):
         return found
 
 
-def work_of(source: Path, output: Path, **options: Any) -> Work:
-    """Convert an import file, and return what it cost."""
+def work_of(call: Callable[[], object], output: Path) -> Work:
+    """Return what a call costs that writes to ``output``."""
     calls: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, function: Any) -> None:
@@ -69,7 +71,7 @@ def work_of(source: Path, output: Path, **options: Any) -> Work:
     threading.setprofile(count)
     sys.setprofile(count)
     try:
-        recordgen.convert(source, output, max_reject_fraction=1, **options)
+        call()
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]  # None ends it
@@ -140,12 +142,42 @@ def test_twice_the_input(
         (tmp_path / f"{image}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
     (tmp_path / name).write_text(lines(1))
     recordgen.convert(tmp_path / name, tmp_path / "first", **options)  # loads what is loaded once
+    convert = partial(recordgen.convert, tmp_path / name, max_reject_fraction=1, **options)
     found = []
     for size in (n, 2 * n):
         (tmp_path / name).write_text(lines(size))
-        found.append(work_of(tmp_path / name, tmp_path / f"out{size}", **options))
+        out = tmp_path / f"out{size}"
+        found.append(work_of(partial(convert, out), out))
     one, two = found
     grown = one.growth_to(two)
+    assert {name: times for name, times in grown.items() if times > MOST} == {}
+
+
+# Commands that read a finished dataset, for boxes and for columns.
+DOORS: list[tuple[str, Callable[[int], str], list[str]]] = [
+    ("object_detection", _boxes_of_one_image, ["report"]),
+    ("object_detection", _boxes_of_one_image, ["inspect", "--where", "line>=1"]),
+    ("object_detection", _boxes_of_one_image, ["convert", "--append", "--task=object_detection"]),
+    ("tabular", _wide_table, ["report"]),
+]
+
+
+@pytest.mark.parametrize(("task", "lines", "command"), DOORS, ids=range(len(DOORS)))
+def test_twice_the_dataset(
+    task: str, lines: Callable[[int], str], command: list[str], tmp_path: Path
+) -> None:
+    """A dataset with twice the boxes or columns takes at most 2.5 times the work."""
+    for seed, image in enumerate("ab"):
+        (tmp_path / f"{image}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
+    found = []
+    for size in (2, 40, 80):  # the first one loads what is loaded once
+        source, output = tmp_path / "rows.csv", tmp_path / f"out{size}"
+        source.write_text(lines(size))
+        recordgen.convert(source, output, task=task)
+        name, *more = command
+        places = [str(source), str(output)] if name == "convert" else [str(output)]
+        found.append(work_of(partial(main, [name, *places, *more]), output))
+    grown = found[1].growth_to(found[2])
     assert {name: times for name, times in grown.items() if times > MOST} == {}
 
 

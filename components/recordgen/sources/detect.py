@@ -187,8 +187,8 @@ def _check_train(
         return
     path, split = named[0]
     raise UsageError(
-        f"{path}: the name says split {split}, so no row would be in {TRAIN}; use --split-from-name "
-        f"no to assign splits, or --split-from-name yes if all rows belong to {split}"
+        f"{path}: the name says split {split}, so no row would be in {TRAIN}; use "
+        f"--split-from-name no to assign splits, or yes if all rows belong to {split}"
     )
 
 
