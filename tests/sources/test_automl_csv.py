@@ -162,17 +162,21 @@ def test_surplus_fields_under_a_header(line: str, is_row: bool) -> None:
         assert found == Reject("f.csv", 2, "a.jpg", "too_many_fields", message)
 
 
-def test_header_only_on_the_first_line() -> None:
-    """The words of a header are data in later lines."""
-    found = parse("a.jpg,cat\npath,label\n")
-    assert found[1] == Row("f.csv", 2, None, "path", "label")
+@pytest.mark.parametrize("first", ["a.jpg,cat\n", "My photos\n\n", "path,label\na.jpg,cat\n"])
+def test_a_later_header_of_other_columns_stops(first: str) -> None:
+    """The rows below it would be read with the wrong columns."""
+    with pytest.raises(SourceError, match=r"f.csv:\d: this line names columns like a header"):
+        parse(f"{first}label,path\ncat,b.jpg\n")
 
 
-def test_a_repeated_header_is_no_row() -> None:
-    """Joined files repeat their header; only exactly the same line is one."""
-    found = parse("path,label\na.jpg,cat\npath,label\nlabel,path\n")
-    assert found[1:] == [Row("f.csv", 4, None, "label", "path")]
-    assert found[0] == Row("f.csv", 2, None, "a.jpg", "cat")
+@pytest.mark.parametrize("again", ["path,label", "Path, Label", "path,label,,"])
+def test_a_repeated_header_is_no_row(again: str) -> None:
+    """Joined files repeat their header, perhaps in other case or with empty fields."""
+    found = parse(f"path,label\na.jpg,cat\n{again}\nb.jpg,dog\n")
+    assert found == [
+        Row("f.csv", 2, None, "a.jpg", "cat"),
+        Row("f.csv", 4, None, "b.jpg", "dog"),
+    ]
 
 
 _field = st.text(

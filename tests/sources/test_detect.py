@@ -302,7 +302,7 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         WHEAT,
-        r":1: these columns look like boxes.*: bbox; .* --columns 'path=image_id,label=…'",
+        r":1: these columns look like boxes.*: bbox; .* --columns path=image_id,label=source",
         {"columns": "path=image_id,label=source"},
         "image_classification: (assigned) | b6ab77fd0 | 'usask_1'",
     ),
@@ -332,13 +332,13 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         "id_code,diagnosis\n000c14,2\n001639,4\n",
-        ":1: this line names columns, but no known column of labels .id_code,diagnosis",
+        ":1: no column is known to hold labels .id_code,diagnosis",
         {"columns": "path=id_code,label=diagnosis"},
         "image_classification: (assigned) | 000c14 | '2'",
     ),
     (
         "text,target\nGood and cheap,1\n",
-        "names columns, but no known column of labels",
+        "no column is known to hold labels",
         {"columns": "text=text,label=target"},
         "text_classification: (assigned) | Good and cheap | '1'",
     ),

@@ -53,7 +53,7 @@ def test_another_unit_stops_until_it_is_given(unit: str, older: bool, tmp_path: 
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(line(text, unit, older=older) for text in TEXTS))
     if unit != "codepoints":
-        with pytest.raises(UsageError, match=f"--offsets {unit}, or"):
+        with pytest.raises(UsageError, match=f"offsets='{unit}', or"):
             recordgen.plan(path)
     options = {} if unit == "codepoints" else {"offsets": unit}
     result = recordgen.check(path, **options)  # type: ignore[arg-type]

@@ -69,23 +69,21 @@ def test_columns_of_images_decide_about_declared_tables() -> None:
                 assert task_for(make_options(given)).name == "declared"
 
 
-@pytest.mark.parametrize("option", ["duplicates=drop", "duplicates=fail"])
-def test_texts_in_rows_are_no_files(option: str, tmp_path: Path) -> None:
-    """Rows with texts of their own have no copies; the texts of files have some."""
-    name, value = option.split("=")
-    rows = [f"Good and cheap {n % 4}.,{'ab'[n % 2]}\n" for n in range(8)]
-    (tmp_path / "a.csv").write_text("".join(rows))
-    options: dict[str, Any] = {"task": "text_classification", name: value}
-    with pytest.raises(UsageError, match="no row names one"):
-        recordgen.check(tmp_path / "a.csv", **options)
-    for n, row in enumerate(rows):
-        (tmp_path / f"{n}.txt").write_text(row)
-    (tmp_path / "b.csv").write_text("".join(f"{tmp_path}/{n}.txt,a\n" for n in range(8)))
-    if value == "drop":
-        assert recordgen.check(tmp_path / "b.csv", **options).dataset.examples == 4
+@pytest.mark.parametrize("duplicates", ["drop", "fail"])
+@pytest.mark.parametrize("are_files", [False, True])
+def test_copies_of_texts(duplicates: str, are_files: bool, tmp_path: Path) -> None:
+    """Equal texts are copies, in rows as in files."""
+    texts = [f"Good and cheap {number % 4}." for number in range(8)]
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.txt").write_text(text)
+    subjects = [f"{tmp_path}/{number}.txt" for number in range(8)] if are_files else texts
+    (tmp_path / "a.csv").write_text("".join(f"{subject},a\n" for subject in subjects))
+    options: dict[str, Any] = {"task": "text_classification", "duplicates": duplicates}
+    if duplicates == "drop":
+        assert recordgen.check(tmp_path / "a.csv", **options).dataset.examples == 4
     else:
         with pytest.raises(DataError):
-            recordgen.check(tmp_path / "b.csv", **options)
+            recordgen.check(tmp_path / "a.csv", **options)
 
 
 # --- remedies -----------------------------------------------------------------------------------
@@ -128,6 +126,8 @@ def test_each_remedy_can_be_tried(
     assert tried == {
         "split_by=content": images | {"text_classification"},
         "split_by=near": images,
+        "stratify=label": {"image_classification", "text_classification", "declared"}
+        | {"tabular", "no image"},
     }
 
 

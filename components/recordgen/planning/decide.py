@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from recordgen import storage
 from recordgen.dataset.splits import EVAL, MOVE_BITS
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError
 from recordgen.options import ConvertOptions
 from recordgen.planning.near import LOOKS, by_content, shared_hashes
 from recordgen.rejects import place_of
@@ -53,7 +53,6 @@ def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
     if options.finds_copies:
         names = ("source", "line", *(["uri"] if options.duplicates == "fail" else []))
         facts |= {name: rows[name] for name in names}
-        facts["is_file"] = pa.array(map(task.is_stored, values_of(rows["uri"])), pa.bool_())
         facts["has_label"] = pc.is_valid(rows["annotation"])
         named = zip(*(values_of(rows[name]) for name in ("uri", "source", "line")), strict=True)
         facts["payload"] = pa.array([_payload(*row) for row in named], pa.uint64())
@@ -85,18 +84,12 @@ def decide(facts: Mapping[int, Columns], options: ConvertOptions) -> Iterator[tu
 
     Raises:
         DataError: there are copies, and ``duplicates=fail`` forbids them.
-        UsageError: no row names a file that ``duplicates`` could compare.
     """
     order = sorted(facts)
     together = pa.concat_tables([facts[bucket] for bucket in order]).unify_dictionaries()
     together = together.combine_chunks()
     kept = np.ones(len(together), np.bool_)
     if options.finds_copies:
-        if not pc.any(together["is_file"]).as_py():
-            raise UsageError(
-                f"duplicates={options.duplicates} compares files, and no row names one: a text "
-                f"that the rows hold is one example, however often they repeat it; omit it"
-            )
         first = _first_of_copies(together)
         kept = first == np.arange(len(first))
         if options.duplicates == "fail" and not kept.all():

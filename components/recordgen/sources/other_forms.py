@@ -37,6 +37,8 @@ SEPARATED_BY_BLANKS = (
     "tabs, and add a header that names the columns"
 )
 
+_NO_LABEL = frozenset({"id", "width", "height"})
+
 # Keys of objects with spans, and of the spans.
 _SPANS = ("label", "labels", "entities", "spans", "ents")
 _OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
@@ -165,7 +167,8 @@ def of_header(
     shown = [f"{role}={head.names[at]}" for role in (subject, "label") for at in columns[role][:1]]
     left = [head.names[at] for at in others if head.names[at].strip()]
     if not labels and left:
-        shown.append(f"label={left[0]}")
+        likely = [name for name in left if name not in names and column_name(name) not in _NO_LABEL]
+        shown.append(f"label={likely[0] if likely else '…'}")
     example = shlex.quote(",".join(shown))
     if not names and not labels and left:
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordgen.errors import UsageError
@@ -60,6 +60,15 @@ SUITS: Mapping[str, _Suit] = {
     "box_orientation": _BOXES,
 }
 
+# The same for an option whose tasks refuse it themselves, each with its own reason.
+_REFUSED_BY_TASKS: Mapping[str, _Suit] = {
+    "stratify": _Suit(
+        frozenset({"image_classification", "text_classification", "text_sentiment"})
+        | {_ONE_IMAGE, _SEVERAL_IMAGES, _NO_IMAGE},
+        "needs one label per example",
+    )
+}
+
 # An option in a remedy: "--split-by content keeps …".
 _OPTION = re.compile(r"--([a-z-]+) ([\w:=,]+)")
 
@@ -99,7 +108,7 @@ def options_in(remedy: str) -> Iterator[tuple[str, str]]:
 
 
 def _acts(remedy: str, group: str) -> bool:
-    suits: Sequence[_Suit | None] = [_suit(*option) for option in options_in(remedy)]
+    suits = [_suit(*each) or _REFUSED_BY_TASKS.get(each[0]) for each in options_in(remedy)]
     return all(suit is None or suit.suits(group) for suit in suits)
 
 
