@@ -63,6 +63,12 @@ TOO_LONG = (
 )
 
 
+_WHOLE_ROWS = (
+    "a quote opens here, and the lines until it closes are rows themselves, as in files without "
+    "quoting; double each quote, and quote the field that contains it"
+)
+
+
 class Record(NamedTuple):
     """One record.
 
@@ -256,6 +262,8 @@ class _Reader:
                 return items, start
             if at - start > 1 and sum(map(len, block[start:at])) + at - start > MAX_RECORD_BYTES:
                 return items, start
+            if self._are_rows(lines[start:at]):
+                return items, start
             items.append(self._record(self._number + start, lines[start:at], fields))
         if at < len(texts):
             items.append(self._plain(at, texts[at:]))
@@ -278,6 +286,8 @@ class _Reader:
         self._skip_mark()
         try:
             fields = next(read_fields(self._lines_of_record(taken), self._delimiter))
+            if self._are_rows([line.decode("utf-8") for line in taken]):
+                raise AnnotationError(RejectCode.BAD_LINE, _WHOLE_ROWS)
         except AnnotationError as exc:
             broken = exc
         except csv.Error as exc:
@@ -294,6 +304,17 @@ class _Reader:
         if first.strip(self._blank):
             yield broken.reject(self._source, self._number - 1)
             yield from self._rest_of_broken(first, is_endless=isinstance(broken, _EndlessError))
+
+    def _are_rows(self, lines: Sequence[str]) -> bool:
+        """Return whether lines between quotes are whole rows, as files without quoting have them.
+
+        Only tabs tell: texts of several lines may have a comma in each.
+        """
+        return (
+            len(lines) > 1
+            and self._delimiter == "\t"
+            and all(line.count("\t") + 1 == self._width > 1 for line in lines)
+        )
 
     def _skip_mark(self) -> None:
         """Remove the byte order mark from the next line, which begins a record."""

@@ -32,7 +32,7 @@ from recordgen.sources.evidence import (
     read_object,
     settle,
 )
-from recordgen.sources.header import Given
+from recordgen.sources.header import PATH_COLUMNS, TEXT_COLUMNS, Given, find_columns
 from recordgen.sources.heads import (
     Head,
     Line,
@@ -51,6 +51,7 @@ from recordgen.sources.row_parser import check_twice
 from recordgen.sources.split_names import split_in_path, splits_in_paths
 from recordgen.tables.columns import Column, Table
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, TextEntities, task_for
+from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import Task, printable
 
 if TYPE_CHECKING:
@@ -349,9 +350,18 @@ def _read_objects(head: Head) -> Iterator[Reading]:
         raise SourceError(
             f"{head.path}:{number}: no line has one of the keys {', '.join(SUBJECT_KEYS)} (this "
             f"line has {there:.80}); write an object per line as Vertex AI does, or name the keys, "
-            f"such as --columns path=file_name,label=label"
+            f"such as --columns {_likely_roles([*record])}"
         )
     yield from readings
+
+
+def _likely_roles(keys: Sequence[str]) -> str:
+    """Return the value of ``--columns`` for keys with known names: ``text=text,label=label``."""
+    texts = find_columns(keys, TEXT_COLUMNS)
+    subject = "text" if texts else "path"
+    known = {subject: TEXT_COLUMNS if texts else PATH_COLUMNS, "label": LABEL_COLUMNS}
+    found = {role: find_columns(keys, names)[:1] for role, names in known.items()}
+    return ",".join(f"{role}={keys[at[0]] if at else '…'}" for role, at in found.items())
 
 
 # --- stops ---------------------------------------------------------------------------------

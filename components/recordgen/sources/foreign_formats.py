@@ -86,7 +86,8 @@ _HUGGING_FACE_COLUMNS = (
 )
 HUGGING_FACE = ForeignFormat(
     "a Hugging Face imagefolder",
-    f"pass its files of metadata, such as 'DIR/*/metadata.jsonl', and {_HUGGING_FACE_COLUMNS}",
+    f"pass its file of metadata, or with several all of them in quotes, such as "
+    f"'DIR/*/metadata.jsonl', and {_HUGGING_FACE_COLUMNS}",
 )
 TFRECORD = ForeignFormat(
     "a TFRecord file",

@@ -152,7 +152,9 @@ def _delimiter(texts: Sequence[str]) -> str:
         ends = [fields[-1] for fields in records]
         may_hold_commas = delimiter == "\t" or not any("," in end for end in ends)
         is_alone = has_no_comma or (may_hold_commas and not _are_alike(by_comma))
-        if len(records) > 1 and any(end.strip() for end in ends) and is_alone:
+        is_filled = any(end.strip() for end in ends) or min(map(_filled, records)) > 2
+        # Texts contain commas, but hardly ever as many tabs as all others.
+        if len(records) > 1 and is_filled and (is_alone or delimiter == "\t"):
             return delimiter
     return ","
 
@@ -171,6 +173,10 @@ def _records(texts: Sequence[str], delimiter: str) -> list[list[str]]:
             if fields:
                 found.append(fields)
     return found
+
+
+def _filled(fields: Sequence[str]) -> int:
+    return sum(map(bool, map(str.strip, fields)))
 
 
 def _are_alike(records: Sequence[Sequence[str]]) -> bool:

@@ -162,8 +162,8 @@ class Source:
                 )
 
     def parts(self) -> list[Any]:
-        """Return the independently readable parts."""
-        return [*self.files, *self.rows]
+        """Return the independently readable parts, at least an empty one."""
+        return [*self.files, *self.rows] or [()]
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -28,7 +28,8 @@ from recordgen.rows.row import Adjustments
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
 from recordgen.sources.header import NOWHERE, SPLIT_COLUMNS, Given, column_name, no_column
 from recordgen.sources.lines import open_lines
-from recordgen.sources.table_csv import without_headers
+from recordgen.sources.row_parser import without_padding
+from recordgen.sources.table_csv import fitted, without_headers
 from recordgen.sources.table_header import names_of
 from recordgen.tables.arrow import (
     are_markers,
@@ -140,14 +141,15 @@ def _read_all(
                 stats = [_ColumnStats() for _ in header]
             elif options.header == "no":
                 _check_width(first, header, where)
-            elif first.fields != header:
+            elif list(without_padding(first.fields)) != header:
                 _check_first_row(first, header, stats, file.path)
                 rest.append(first)
             rows: Iterator[Item] = chain(rest, blocks)
             if options.header == "no":
-                rows = chain([first], rows)
+                rows = fitted(chain([first], rows), len(header))
             else:
                 # The reader of the rows reports repeated headers, so they are not collected here.
+                rows = fitted(rows, len(header))
                 rows = without_headers(rows, header, file.path, Adjustments())
             _add_records(rows, stats)
     if not header:

@@ -23,7 +23,7 @@ from recordgen.sources.csv_records import (
 from recordgen.sources.header import Given
 from recordgen.sources.odd_lines import HEADER
 from recordgen.tables.columns import Table
-from recordgen.tables.csv_fields import split_plain
+from recordgen.tables.csv_fields import csv_line, split_plain
 from recordgen.tasks import Tabular
 from recordgen.tasks.task import AnnotationError, Task, named_split
 
@@ -40,10 +40,27 @@ def parse_lines(
     """
     if not isinstance(task, Tabular):
         raise TypeError(f"{task.name} has no table")
-    items = read_blocks(lines, source, adjusted)
+    items = fitted(read_blocks(lines, source, adjusted), len(task.table.columns))
     if not task.table.is_bare:
         items = without_headers(items, task.table.names, source, adjusted)
     return lines_of(items, source, task.table)
+
+
+def fitted(items: Iterable[Item], width: int) -> Iterator[Item]:
+    """Yield items without the empty fields that spreadsheets add behind the last column."""
+    for item in items:
+        if isinstance(item, Plain) and any(text[-1:] == "," for text in item.texts):
+            item = item._replace(texts=[_fitted(text, width - 1) for text in item.texts])
+        elif isinstance(item, Record) and len(item.fields) > width:
+            fields, padding = item.fields[:width], item.fields[width:]
+            if not any(field.strip() for field in padding):
+                item = Record(item.line, csv_line(fields), fields)
+        yield item
+
+
+def _fitted(text: str, commas: int) -> str:
+    more = text.count(",") - commas
+    return text[:-more] if more > 0 and text.endswith("," * more) else text
 
 
 def without_headers(

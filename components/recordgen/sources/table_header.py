@@ -18,6 +18,7 @@ from recordgen.records.number_texts import DATE
 from recordgen.sources.csv_records import Item, Plain, Record, is_empty
 from recordgen.sources.field_kinds import NUMBER, kind_of
 from recordgen.sources.other_forms import SEPARATED_BY_BLANKS, is_separated_by_blanks
+from recordgen.sources.row_parser import without_padding
 from recordgen.tables.csv_fields import split_plain
 
 #: So many rows show whether the first line is like them.
@@ -71,7 +72,7 @@ def _is_named(fields: Sequence[str], options: ConvertOptions) -> bool:
 
 def check_header(fields: Sequence[str], where: str) -> list[str]:
     """Return the names of columns. Raises: SourceError: they cannot be names of features."""
-    names = list(fields)
+    names = list(without_padding(fields))
     _check_separator(names, where)
     if "" in names:
         raise SourceError(
