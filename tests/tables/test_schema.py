@@ -186,20 +186,20 @@ def test_two_images_per_row(pairs: list[str], make_csv: MakeCsv, tmp_path: Path)
     assert other.dataset.digest == dataset.digest
     with pytest.raises(UsageError, match="cannot be distinguished from existing ones"):
         recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, append=True)
-    with pytest.raises(UsageError, match="the schema has 2 columns of images"):
+    with pytest.raises(UsageError, match="one in each row, so it does not act"):
         recordgen.convert(source, tmp_path / "c", schema=PAIRS, split_by="content")
 
 
 def test_two_images_of_which_one_is_called_image(make_images: MakeImages, tmp_path: Path) -> None:
     """The names of two columns of images do not merge their features."""
     [one, two] = make_images(2)
-    frame = pd.DataFrame({"image": [str(one)], "mask": [str(two)], "kind": ["x"]})
-    schema = {"image": "image", "mask": "image", "kind": "label"}
+    frame = pd.DataFrame({"image": [str(one)], "depth": [str(two)], "kind": ["x"]})
+    schema = {"image": "image", "depth": "image", "kind": "label"}
     dataset = recordgen.convert(frame, tmp_path / "out", schema=schema).dataset
-    assert {"image/encoded", "mask/encoded", "kind/label"} < set(dataset.features)
+    assert {"image/encoded", "depth/encoded", "kind/label"} < set(dataset.features)
     [split] = dataset.splits
     columns, _ = next(iter(recordgen.eval_dataset(tmp_path / "out", split=split)))
-    assert list(columns) == ["image", "mask"]
+    assert list(columns) == ["image", "depth"]
 
 
 def test_a_bad_image_among_several(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_bad_image_among_several(pairs: list[str], make_csv: MakeCsv, tmp_path
     wrong.append(pairs[1].replace("images/0011.jpg", "images/empty.jpg"))
     result = recordgen.check(make_csv([*pairs, *wrong]), schema=PAIRS)
     assert [(item.line, item.code) for item in result.rejects] == [
-        (14, "corrupt"),
+        (14, "truncated"),
         (15, "missing_file"),
         (16, "empty_file"),
     ]

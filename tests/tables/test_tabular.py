@@ -736,7 +736,7 @@ def test_a_finished_table_is_known_again(tmp_path: Path) -> None:
 
 def test_plan_check_and_what_is_shown(tmp_path: Path) -> None:
     source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
-    options: dict[str, Any] = {"task": "tabular", "target_column": "y", "split_by": "content"}
+    options: dict[str, Any] = {"task": "tabular", "target_column": "y"}
     planned = recordgen.plan(source, **options)
     checked = recordgen.check(source, **options).dataset
     dataset = recordgen.convert(source, output, **options).dataset
