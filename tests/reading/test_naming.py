@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
-from recordgen import eval_dataset, read, train_dataset
-from recordgen.errors import RecordError
+from recordgen import convert, eval_dataset, read, train_dataset
+from recordgen.errors import DataError, RecordError
 from recordgen.reading import named_errors
 from recordgen.records.example import serialize_example
 from tests.conftest import encoded, noise
@@ -165,3 +166,23 @@ def test_an_endless_reading_without_a_sound_record_ends(tmp_path, monkeypatch, h
         next(iter(reading(bad)))
     if not has_image:
         assert len(list(reading([*bad, pet(0)]).take(3))) == 3
+
+
+def test_a_dataset_that_is_replaced(tmp_path: Path) -> None:
+    """After --overwrite, an iteration says that class names would be wrong; --append is fine."""
+    for seed, name in enumerate("abc"):
+        (tmp_path / f"{name}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
+    source, output = tmp_path / "rows.csv", tmp_path / "out"
+    source.write_text("TRAIN,a.png,cat\nTRAIN,b.png,dog\n")
+    convert(source, output)
+    found = eval_dataset(output, batch_size=1, split="train", image_size=(8, 8))
+    assert len(list(found)) == 2
+    source.write_text("TRAIN,c.png,emu\n")
+    convert(source, output, append=True)
+    assert len(list(found)) == 2
+    source.write_text("TRAIN,a.png,ape\nTRAIN,b.png,bee\n")
+    convert(source, output, overwrite=True)
+    with pytest.raises(DataError, match=f"{output}: this dataset was replaced"):
+        list(found)
+    again = eval_dataset(output, batch_size=1, split="train", image_size=(8, 8))
+    assert again.class_names == ["ape", "bee"]

@@ -30,7 +30,7 @@ from recordgen.reading.options import (
 )
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import batches_of, read_records, skipping_of
-from recordgen.reading.shards import ShardSet, find_shards, find_split
+from recordgen.reading.shards import ShardSet, check_unchanged, find_shards, find_split
 from recordgen.reading.tables import TableOptions
 from recordgen.signatures import Depends, takes
 from recordgen.tasks import TASKS, Declared, Tabular
@@ -345,7 +345,8 @@ def _dataset(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> tf.
             level = logging.WARNING if part.cache.stage == NOTHING else logging.INFO
             _log.log(level, "cache: %s", part.cache)
     reading = kind.reading(shards, plan, decoded)
-    search = Search(plan.files, lambda: (reading.keep, reading.to_batch))
+    check = partial(check_unchanged, shards)
+    search = Search(plan.files, lambda: (reading.keep, reading.to_batch), check)
     found = naming_records(reading.dataset(), search)
     # The same attribute as in Keras's image_dataset_from_directory.
     found.class_names = _class_names(shards, plan)

@@ -81,10 +81,12 @@ class Search:
         stages: returns the function that selects records, see
             :func:`recordgen.reading.records.keeping`, and the function that makes a batch of
             records (string [batch]); called only after an error.
+        check: called when an iteration begins, to raise an error if the files were replaced.
     """
 
     files: Sequence[str]
     stages: Callable[[], tuple[Keep | None, Callable[..., Any]]]
+    check: Callable[[], object] = bool  # does nothing
 
     def culprit(self) -> RecordError | None:
         """Return the error that names the first bad record; None if there is none."""
@@ -191,6 +193,7 @@ def raise_named(error: Exception, *datasets: tf.data.Dataset) -> None:
 @lru_cache(None)
 def _naming(kind: Any) -> type[Any]:
     def __iter__(self: Any) -> Any:
+        getattr(self, _SEARCH).check()
         found = kind.__iter__(self)
         if tf.executing_eagerly():  # in a graph, errors are raised later
             of: Any = type(found)

@@ -6,6 +6,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from recordgen import storage
@@ -120,6 +121,36 @@ class ShardSet:
     def unlabelled(self) -> int:
         """Examples without a label, according to ``dataset.json``."""
         return self._stats.unlabelled if self._stats is not None else 0
+
+
+def check_unchanged(shards: ShardSet) -> None:
+    """Check that a local dataset was not replaced since its shards were found.
+
+    Its files have the same names then, but their numbers may mean other classes. A dataset that was
+    appended to still has the old shards.
+
+    Raises:
+        DataError: it was replaced.
+    """
+    known, split = shards.dataset, shards.split
+    if known is None or split is None or split not in known.splits or not shards.files:
+        return
+    mine = known.splits[split].shards
+    root = shards.files[0].path.removesuffix(mine[0].file)
+    if not storage.is_local(root) or not all(
+        file.path == f"{root}{shard.file}" for file, shard in zip(shards.files, mine, strict=False)
+    ):
+        return  # several datasets that are read as one
+    with suppress(SourceError):  # moved or being written: reading itself will tell
+        there = read_dataset(root)
+        found = there.splits.get(split)
+        digests = {shard.file: shard.digest for shard in found.shards} if found else {}
+        same = all(digests.get(shard.file) == shard.digest for shard in mine)
+        if not same or there.labels[: len(known.labels)] != known.labels:
+            raise DataError(
+                f"{root.rstrip('/')}: this dataset was replaced by another one since it was "
+                f"opened, so class names may be wrong; open it again"
+            )
 
 
 def find_shards(
