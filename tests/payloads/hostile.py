@@ -285,7 +285,7 @@ BOMBS: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "png with texts": (lambda: png_of_texts(b"zTXt", 20_000), ""),
     "png with international texts": (lambda: png_of_texts(b"iTXt", 20_000), ""),
     "jpeg with comments": (lambda: jpeg_of_segments(9000, 0xFE, bytes(1000)), ""),
-    "jpeg with parts of a profile": (lambda: jpeg_of_profiles(9000), "corrupt"),
+    "jpeg with parts of a profile": (lambda: jpeg_of_profiles(9000), ""),
     "jpeg with parts of Exif": (
         lambda: jpeg_of_segments(450, 0xE1, b"Exif\0\0" + bytes(60_000)),
         "",

@@ -250,19 +250,23 @@ def paeth(left: int, above: int, corner: int) -> int:
     return min((left, above, corner), key=lambda value: abs(left + above - corner - value))
 
 
+# depth of a gray PNG, its transparent level
+LEVELS = [(depth, level) for depth in (1, 2, 4) for level in range(1 << depth)]
+LEVELS += [(depth, level) for depth in (8, 16) for level in (0, 7, 200, (1 << depth) - 1)]
+
+
 @pytest.mark.parametrize("interlace", [0, 1])
-@pytest.mark.parametrize("depth", [1, 2, 4, 8, 16])
-def test_transparent_gray(depth: int, interlace: int) -> None:
+@pytest.mark.parametrize(("depth", "level"), LEVELS)
+def test_transparent_gray(depth: int, level: int, interlace: int) -> None:
     """Pixels of the transparent level, and no others, show white."""
     most = (1 << depth) - 1
     values = noise((HEIGHT, WIDTH), 1 << depth)
-    level = int(values[3, 3])
-    values[0, 0] = level ^ 1  # nearly the same
+    values[3, 3:5] = level, level ^ 1  # the same, nearly the same
     data = png(values, depth, (level,), interlace)
     levels = values >> 8 if depth == 16 else values * (255 // most)
     levels = np.where(values == level, 255, levels)
     np.testing.assert_array_equal(stored(data, "16_bit" if depth == 16 else "alpha"), gray(levels))
-    opaque = check_image(png(values[:1, :1], depth, (level,)), OPTIONS)
+    opaque = check_image(png(values[3:4, 4:5], depth, (level,)), OPTIONS)
     assert opaque.reencoded == ("16_bit" if depth == 16 else None)
     if depth in (8, 16):  # FFmpeg ignores the others
         seen = by_ffmpeg(data, "png", "rgba64be" if depth == 16 else "rgba")

@@ -139,6 +139,16 @@ def test_profiles_of_several_segments() -> None:
     assert check_image(swapped + data[start + 2 * size :], OPTIONS).colours == "Display P3"
 
 
+@pytest.mark.parametrize("number", [b"\0\1", b"\2\1", b"\1\2", b"\1\0"])
+def test_parts_with_wrong_numbers(number: bytes) -> None:
+    """The decoder warns of them, as of damage; TensorFlow reads the picture, and it is accepted."""
+    data = encoded(noise(20, 12), "JPEG", icc_profile=P3)
+    damaged = data.replace(b"ICC_PROFILE\0\1\1", b"ICC_PROFILE\0" + number)
+    assert damaged != data
+    assert check_image(damaged, OPTIONS).data == damaged
+    assert check_image(damaged, ConvertOptions(max_side=8)).width == 8
+
+
 def gamma(value: int) -> bytes:
     return chunk(b"gAMA", struct.pack(">I", value))
 

@@ -9,7 +9,8 @@ this op decodes as a person would see it keeps its bytes; all others are re-enco
                       PNG
     16_bit            to 8 bit (the high byte), as PNG
     bmp               any BMP except plain 24 bit (palettes would be read as gray), as PNG
-    gif               a first frame smaller than its canvas, or colours outside its palette, as PNG
+    gif               a first frame smaller than its canvas or than another frame, colours outside
+                      its palette, or blocks that TensorFlow reads otherwise, as PNG
     format            WEBP, TIFF and ICO, which the op cannot read, as PNG; with ``encode=webp``,
                       animated WEBPs only
     max_side          larger than requested: downscaled (JPEG stays JPEG, all others PNG)

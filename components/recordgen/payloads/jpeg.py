@@ -10,8 +10,9 @@ libjpeg does, and refuses all frames except those that TensorFlow decodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import simplejpeg
@@ -19,6 +20,8 @@ import simplejpeg
 from recordgen.errors import PayloadError
 from recordgen.payloads.exif import UPRIGHT, exif_orientation
 from recordgen.rejects import RejectCode
+
+_Decoded = TypeVar("_Decoded")
 
 #: Most scans of a JPEG. Encoders write about ten; a decoder visits every block for each scan.
 MAX_SCANS = 100
@@ -241,15 +244,20 @@ def _segments(
     raise _too_many("segments before its first scan", most)
 
 
-def without_metadata(data: bytes) -> bytes:
+def without_metadata(data: bytes, *, profile: bool = True) -> bytes:
     """Return a JPEG without Exif, comments and other segments that no decoder needs.
 
     Pillow joins Exif segments one by one, follows all their tags and looks for further pictures.
-    The frame was checked by :func:`jpeg_header`; the colour profile stays.
+    The frame was checked by :func:`jpeg_header`.
+
+    Args:
+        data: the file.
+        profile: whether the colour profile stays.
     """
     kept, at = list[bytes](), 0
     for kind, body, size in _segments(data):
-        if kind in _METADATA or (kind == _APP2 and not data.startswith(PROFILE, body)):
+        is_kept = profile and data.startswith(PROFILE, body)
+        if kind in _METADATA or (kind == _APP2 and not is_kept):
             kept.append(data[at : body - 4])
             at = body + size
     return b"".join([*kept, data[at:]]) if at else data
@@ -263,7 +271,7 @@ def read_jpeg(data: bytes) -> Jpeg:
         ValueError: the decoder refuses the header.
     """
     header = jpeg_header(data)
-    height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data)
+    height, width, colorspace, _ = _tolerant(simplejpeg.decode_jpeg_header, data)
     if (height, width) != (header.height, header.width):
         raise _corrupt(
             f"has two sizes: {header.width}×{header.height}, and {width}×{height} for its decoder"
@@ -289,14 +297,25 @@ def decoded_jpeg(
     Raises:
         ValueError: the file is damaged.
     """
-    return simplejpeg.decode_jpeg(
-        jpeg.data,
+    decode = partial(
+        simplejpeg.decode_jpeg,
         colorspace=colorspace,
         min_height=height,
         min_width=width,
         min_factor=factor,
         strict=True,
     )
+    return _tolerant(decode, jpeg.data)
+
+
+def _tolerant(decode: Callable[[bytes], _Decoded], data: bytes) -> _Decoded:
+    """Decode; if only the colour profile is damaged, which changes no pixel, without it."""
+    try:
+        return decode(data)
+    except ValueError as exc:
+        if "ICC" not in str(exc):
+            raise
+        return decode(without_metadata(data, profile=False))
 
 
 def _count_markers(data: bytes, start: int, marker: int) -> int:
