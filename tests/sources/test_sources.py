@@ -330,7 +330,7 @@ def test_ambiguous_files_show_both_readings(tmp_path: Path) -> None:
     path.write_text("a.jpg,x,y\nb.jpg,x,.1,.2,,,.3,.4,,\n")
     with pytest.raises(UsageError) as caught:
         recordgen.check(str(path))
-    for words in (f"image_multi_label: {path}:1 has 2 labels", f"{path}:2 has a box", "--task"):
+    for words in (f"image_multi_label: {path}:1 has 2 labels", f"{path}:2 has a box", "set task,"):
         assert words in str(caught.value)
     found = recordgen.check(str(path), task="object_detection")
     assert [(item.line, item.code) for item in found.rejects] == [
