@@ -374,7 +374,7 @@ def test_an_overwriting_run_died_while_it_moved_shards(tmp_path: Path, lines: li
     (out / "dataset.json").unlink()
     Staging(str(out / STAGING / "dead")).start_moving()
     second = write(tmp_path, "two.csv", lines[:60])
-    with pytest.raises(UsageError, match="--resume before you append"):
+    with pytest.raises(UsageError, match="resume=True before you append"):
         convert(second, out, append=True, **OPTIONS)
     assert list(out.glob("Split-*/*"))
 
