@@ -29,6 +29,7 @@ from recordgen.sources.import_file import ImportFile
 from recordgen.sources.layout import BLANKS
 from recordgen.sources.lines import bounded_lines
 from recordgen.sources.readers import RowReader, with_lists
+from recordgen.sources.source import open_source
 from recordgen.sources.text_csv import TextParser
 from recordgen.tables.arrow import parse
 from recordgen.tables.columns import Table
@@ -448,3 +449,26 @@ def test_a_line_inside_quotes_names_no_list(tmp_path: Path) -> None:
     path.write_text('TRAIN,b.mp4,run,0,1\nTEST,"c\nlist.csv\n.mp4",run,0,1\n')
     options = ConvertOptions(task="video_classification", input_format="csv")
     assert [file.path for file in with_lists([ImportFile(str(path))], options)] == [str(path)]
+
+
+def test_quotes_in_tabs_do_not_join_rows(tmp_path: Path) -> None:
+    """In a .tsv without quoting, a quote that another row closes rejects these rows: no text."""
+    path = tmp_path / "train.tsv"
+    rows = [f"A good film, number {number}.\tpos" for number in range(9)]
+    path.write_text("\n".join([*rows, '"He said\tpos', "so\tneg", 'then he left"\tneg', *rows]))
+    source, options = open_source(path, ConvertOptions())
+    found = list(RowReader(options).read_all(source.files))
+    assert sum(isinstance(item, Row) for item in found) == 18
+    assert {item.line for item in found if isinstance(item, Reject)} == {10, 11, 12}
+
+
+def test_padded_lines_of_a_table(tmp_path: Path) -> None:
+    """Empty fields behind the last column are no column, in the header and in rows."""
+    for header, row in (("a,b,", "1,x,"), ("a,b", "2,y,,"), ("a,b,,", "3,z"), ("a,b,", '4,"z",')):
+        (tmp_path / "a.csv").write_text(f"{header}\n" + f"{row}\n" * 3)
+        source, options = open_source(tmp_path / "a.csv", ConvertOptions(task="tabular"))
+        assert source.detection is not None
+        assert dict(source.detection.columns) == {"a": "int", "b": "text"}
+        rows = [row for row in RowReader(options).read_all(source.files) if isinstance(row, Row)]
+        assert [row.annotation for row in rows] == [row.annotation for row in rows[:1]] * 3
+        assert str(rows[0].annotation).count(",") == 1

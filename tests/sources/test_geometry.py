@@ -61,6 +61,9 @@ def test_geometry_is_refused_by_name(header: str, line: str, names: str, tmp_pat
     [
         ("image,label,width,height", "{i}.jpg,cat,640,480"),  # the size of the image
         ("image,label,age,id", "{i}.jpg,cat,31,{i}"),
+        ("image,label,year,month,day,hour", "{i}.jpg,cat,2020,5,{i}2,3"),
+        ("image,label,mask", "{i}.jpg,cat,yes"),
+        ("image,label,points", "{i}.jpg,cat,7"),
         ("filename,filepath,label", "{i}.jpg,images/{i}.jpg,cat"),  # one image, two names
         ("filename,url,label", "{i}.jpg,https://a.example/{i}9.jpg,cat"),
         ("image,label,x_ray_id", "{i}.jpg,cat,{i}"),
@@ -70,6 +73,25 @@ def test_geometry_is_refused_by_name(header: str, line: str, names: str, tmp_pat
 def test_other_columns_are_ignored(header: str, line: str, tmp_path: Path) -> None:
     """Columns without geometry stay ignored."""
     assert options_of(tmp_path, header, line).task == "image_classification"
+
+
+@pytest.mark.parametrize(
+    ("more", "value", "names"),
+    [
+        ("x3,y3,x4,y4", ".5,.6,.1,.6", "x3, y3, x4, y4"),
+        ("segmentation", '"[[1, 2, 3, 4]]"', "segmentation"),
+        ("mask", "masks/{i}.png", "mask"),
+    ],
+)
+def test_geometry_beside_boxes_is_refused(
+    more: str, value: str, names: str, tmp_path: Path
+) -> None:
+    """Object detection reads two corners and nothing else."""
+    header, line = f"image,label,x1,y1,x2,y2,{more}", "{i}.jpg,cat,.1,.2,.5,.6," + value
+    with pytest.raises(UsageError, match=f": {names};") as caught:
+        options_of(tmp_path, header, line)
+    remedy = str(caught.value).split("--columns ")[1].split("\n")[0]
+    assert options_of(tmp_path, header, line, columns=remedy).task == "object_detection"
 
 
 @pytest.mark.parametrize(

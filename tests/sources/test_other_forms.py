@@ -50,6 +50,36 @@ REFUSED = {
         '{{"text": "Anna", "ents": [{{"start": 0, "end": 4, "label": "PER"}}]}}',
         "ents holds spans",
     ),
+    "fractions": ("a.csv", "", "{i}.jpg,0.{i}1,0.25", "fractions"),
+    "fractions below a header": ("a.csv", "image,label", "{i}.jpg,3.{i}1", "fractions"),
+    "one joined label": ("a.csv", "", "{i}.jpg,cat\nx{i}.jpg,cat|dog", "joined by"),
+    "joined by blanks": ("a.csv", "", "{i}.jpg,a\ny{i}.jpg,b\nx{i}.jpg,a b", "joined by ' '"),
+    "no label": (
+        "a.csv",
+        "image,breed,split",
+        "{i}.jpg,cat,train",
+        "--columns path=image,label=breed",
+    ),
+    "texts below words": ("a.csv", "question,intent", "How do I do {i} now?,c{i}", "hold texts"),
+    "labels before texts": (
+        "a.csv",
+        "v1,v2,,,",
+        "ham,Go until jurong {i} now,,,",
+        "text=v2,label=v1",
+    ),
+    "ids below words": ("a.csv", "datei,typ", "im_{i},c{i}", "have the form"),
+    "boxes below words": (
+        "a.csv",
+        "fname,bbox_x1,bbox_y1,class",
+        "{i}.jpg,1,2,c",
+        "bbox_x1, bbox_y1",
+    ),
+    "AG News": (
+        "a.csv",
+        "",
+        "{i},Bears are back here,The sellers see green {i}.",
+        "text=2,label=1",
+    ),
     "offsets": ("a.csv", "text,start,end,label", "Anna flew there {i},0,4,PER", "start, end"),
 }
 
@@ -112,6 +142,15 @@ def test_one_hot_lists_of_a_frame_are_refused() -> None:
         ("a.csv", 'a.jpg,"cat, domestic"\nb.jpg,"dog, wild"\nc.jpg,owl\n'),  # nothing recurs
         ("a.csv", "a.jpg,salt/pepper\nb.jpg,salt/pepper\nc.jpg,sugar\n"),
         ("a.tsv", "Good, and cheap indeed.\tpraise\nBad, and expensive too.\tblame\n"),
+        ("a.txt", "Good, and cheap indeed.\tpraise\nBad, and expensive too.\tblame\n"),
+        ("a.tsv", "1.jpg\tcat\n2.jpg\tdog\n3.jpg\tdog\n"),
+        ("a.csv", "1.jpg\t0\n2.jpg\t1\n3.jpg\t1\n"),
+        ("a.tsv", "sl\tsw\tspecies\n5.1\t3.5\ta\n5.2\t3.4\tb\n5.3\t3.3\tb\n"),
+        ("a.tsv", "id\tq1\tq2\n1\tHow so?\tWhy so?\n2\tHow is it?\tWhy is it?\n"),
+        ("a.csv", "a.jpg (1).jpg,cat\nb.jpg (2).jpg,dog\n"),
+        ("a.csv", "Oil price rises again | BBC,a\nGas price falls again | BBC,b\n"),
+        ("a.csv", "photo.jpg was shared by Ann,pos\nimage.jpg was liked by Bob,neg\n"),
+        ("a.csv", "1.jpg,cat\n2.jpg,(other)\n3.jpg,dog\n4.jpg,owl\n"),
     ],
 )
 def test_usual_rows_are_read(name: str, text: str, tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import pytest
 
 import recordgen
 from recordgen.console.summaries import detection_lines
+from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rows.row import Row
 from recordgen.sources.readers import RowReader
 from recordgen.sources.source import open_source
-from recordgen.sources.split_names import split_in_path
+from recordgen.sources.split_names import split_in_path, splits_in_paths
 
 pytestmark = pytest.mark.once
 
@@ -107,11 +108,49 @@ def test_the_split_in_a_name_holds(
     assert set(splits_of(split_from_name="no")) == {None}
 
 
+@pytest.mark.parametrize(
+    ("names", "splits"),
+    [
+        (["train.csv"], ["train"]),
+        (["train_labels_v2.csv"], ["train"]),
+        (["train_stations.csv"], [None]),  # by chance
+        (["taste_test.csv"], [None]),
+        (["test/labels.csv"], [None]),
+        (["ab-test.csv", "labels.csv"], [None, None]),
+        (["birds_train.csv", "birds_test.csv"], ["train", "test"]),
+        (["train/labels.csv", "test/labels.csv"], ["train", "test"]),
+        (["train.csv", "more.csv"], ["train", None]),
+    ],
+)
+def test_names_count_beside_each_other(names: list[str], splits: list[str | None]) -> None:
+    """A single name counts only if it says little else."""
+    assert splits_in_paths(names) == splits
+
+
+@pytest.mark.parametrize("name", ["test.csv", "val_labels.csv"])
+def test_a_name_must_not_empty_train(name: str, tmp_path: Path) -> None:
+    """A single file of test rows stops the run, unless it is meant or its rows name splits."""
+    path = tmp_path / name
+    path.write_text(BARE)
+    with pytest.raises(UsageError, match="no row would be in train"):
+        open_source(path, ConvertOptions())
+    for option, is_named in (("yes", True), ("no", False)):
+        source, _ = open_source(path, ConvertOptions(split_from_name=option))
+        assert (source.files[0].split is not None) is is_named
+    path.write_text(f"TRAIN,{BARE}")
+    open_source(path, ConvertOptions())
+
+
 def test_what_rows_say_is_stronger(tmp_path: Path) -> None:
     """A row's own split stays, and a file whose rows ask for assigned splits gets them."""
     (tmp_path / "train.csv").write_text("TEST,a.jpg,x\n,b.jpg,y\n")
     (tmp_path / "test.csv").write_text("UNASSIGNED,a.jpg,x\n,b.jpg,y\n")
-    for name, splits in (("train.csv", ["test", "train"]), ("test.csv", [None, None])):
+    (tmp_path / "val.csv").write_text("TRAIN,a.jpg,unassigned\n,b.jpg,y\n")
+    for name, splits in (
+        ("train.csv", ["test", "train"]),
+        ("test.csv", [None, None]),
+        ("val.csv", ["train", "eval"]),
+    ):
         source, options = open_source(tmp_path / name, ConvertOptions())
         assert [row.split for row in RowReader(options).read_all(source.files)] == splits
 

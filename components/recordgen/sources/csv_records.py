@@ -308,13 +308,13 @@ class _Reader:
     def _are_rows(self, lines: Sequence[str]) -> bool:
         """Return whether lines between quotes are whole rows, as files without quoting have them.
 
-        Only tabs tell: texts of several lines may have a comma in each.
+        Only tabs tell: texts of several lines may have a comma in each. Two lines may have as many
+        by chance.
         """
-        return (
-            len(lines) > 1
-            and self._delimiter == "\t"
-            and all(line.count("\t") + 1 == self._width > 1 for line in lines)
-        )
+        if self._delimiter != "\t" or len(lines) <= 2:
+            return False
+        widths = {line.count("\t") + 1 for line in lines}
+        return len(widths) == 1 and min(widths) > 1 and widths <= {self._width or min(widths)}
 
     def _skip_mark(self) -> None:
         """Remove the byte order mark from the next line, which begins a record."""
