@@ -83,7 +83,24 @@ UNDERSTOOD = [
             "seg_test/seg_test": "no label",
         },
     ),
+    (
+        ["arch/flowers/daisy/1.jpg", "arch/flowers/rose/1.jpg"],
+        [(None, "daisy"), (None, "rose")],
+        {"arch": "no label", "arch/flowers": "no label"},
+    ),
+    (
+        ["chest/train/a/1.jpg", "chest/test/a/1.jpg"],
+        [("test", "a"), ("train", "a")],
+        {"chest": "no label", "chest/train": "split train", "chest/test": "split test"},
+    ),
+    (
+        ["HAM_images_part_1/1.jpg", "HAM_images_part_2/1.jpg"],
+        [(None, None)] * 2,
+        {"HAM_images_part_1": "no label", "HAM_images_part_2": "no label"},
+    ),
     # These name classes.
+    (["class_1/1.jpg", "class_2/1.jpg"], [(None, "class_1"), (None, "class_2")], {}),
+    (["cat/1.jpg", "cat/1_masked.jpg"], [(None, "cat"), (None, "cat")], {}),
     (["photos/1.jpg", "drawings/1.jpg"], [(None, "drawings"), (None, "photos")], {}),
     (["mask/1.jpg", "no_mask/1.jpg"], [(None, "mask"), (None, "no_mask")], {}),
     (["train_station/1.jpg", "1/1.jpg"], [(None, "1"), (None, "train_station")], {}),
@@ -139,6 +156,14 @@ def test_an_import_file_beside_images_stops(names: list[str], named: str, tmp_pa
     assert read(folder(tmp_path / "two", "cat/1.jpg", "cat/notes.csv")) == [
         ("cat/1.jpg", None, "cat")
     ]
+
+
+@pytest.mark.parametrize("mask", ["a (1)_mask.png", "a (1)_mask_1.png", "a (1)-segmentation.png"])
+def test_masks_beside_their_images_stop(mask: str, tmp_path: Path) -> None:
+    """A mask in the folder of its image is no image of that class."""
+    with pytest.raises(SourceError, match="has the name of a mask"):
+        read(folder(tmp_path, "b/a (1).png", f"b/{mask}"))
+    assert len(read(folder(tmp_path / "alone", f"b/{mask}"))) == 1
 
 
 @pytest.mark.parametrize(("names", "named"), REFUSED)

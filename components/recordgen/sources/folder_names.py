@@ -8,7 +8,8 @@ images/, masks/       →  SourceError: masks are no class
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -37,6 +38,11 @@ _ANNOTATIONS = frozenset(
     | {"trimaps", "depth", "depths", "truth"}
 )
 _WITH_ANNOTATIONS = _ANNOTATIONS | {"ground"}
+
+# Names of masks: "benign (1)_mask_1". The first group is the name of the image.
+_MASK_NAME = re.compile(
+    r"(.+)[ _-](?:mask|seg|segmentation|gt|groundtruth)(?:[ _-]?\d+)?", re.I | re.S
+)
 
 # Files that operating systems, editors and authors leave beside images.
 _NO_IMAGE_NAMES = frozenset(
@@ -149,8 +155,14 @@ class Folders:
             names: paths of files below the source.
 
         Raises:
-            SourceError: folders are neither splits nor classes; or only some are splits.
+            SourceError: folders are neither splits nor classes; or only some are splits; or masks
+                are beside their images.
         """
+        if (mask := _mask_beside(names)) is not None:
+            raise SourceError(
+                f"{self._folder}{mask}: this file has the name of a mask of the image beside it; "
+                f"masks are neither a class nor examples, so move them out of this folder"
+            )
         return sorted(self._placed(names, "", None, is_in_split=False))
 
     def _placed(
@@ -174,7 +186,7 @@ class Folders:
                     f"{self._folder}{above}: the folder {named[0]!r} has the name of a split, but "
                     f"is in a folder of split {split!r}; move it out, or rename it if it is a class"
                 )
-        elif not self._are_containers(tops, above):
+        elif not self._are_containers(tops, above, is_alone=_is_alone(names, above)):
             for name in chain.from_iterable(by_top.values()):
                 yield Placed(name, split, _labels(name[len(above) :].split("/")[:-1]))
             return
@@ -230,8 +242,10 @@ class Folders:
             f"(<label>/<file>)"
         )
 
-    def _are_containers(self, tops: Mapping[str, _Meaning], above: str) -> bool:
+    def _are_containers(self, tops: Mapping[str, _Meaning], above: str, *, is_alone: bool) -> bool:
         """Return whether folders side by side hold images in general, not classes.
+
+        ``is_alone``: there is one folder, and only folders in it.
 
         Raises:
             SourceError: one of several folders cannot be a class.
@@ -239,7 +253,7 @@ class Folders:
         kinds = {top: said.kind for top, said in tops.items() if said.kind is not None}
         # Packed files often unpack into a folder of their own name.
         is_again = bool(above) and [*tops] == [posixpath.basename(above[:-1])]
-        if is_again or len(kinds) == len(tops) == 1:
+        if is_again or is_alone or len(kinds) == len(tops) == 1 or _are_parts(tops):
             return True
         others = [top for top in tops if top not in kinds]
         annotation = next((top for top in others if tops[top].is_annotation), None)
@@ -267,6 +281,27 @@ class Folders:
             f"move {annotation!r} out of this folder, or pass {where}{images}, to convert the "
             f"images without them"
         )
+
+
+def _is_alone(names: Sequence[str], above: str) -> bool:
+    """Return whether files are in several folders below one, and none is directly in it."""
+    folders = {tuple(name[len(above) :].split("/")[:-1]) for name in names}
+    is_one = len({found[:1] for found in folders}) == 1
+    return is_one and len(folders) > 1 and min(map(len, folders)) > 1
+
+
+def _are_parts(tops: Iterable[str]) -> bool:
+    """Return whether names say parts of one set: ``HAM10000_images_part_1``, ``…_part_2``."""
+    words = [[word for word in words_of(top) if not word.isdecimal()] for top in tops]
+    return len(words) > 1 and all(each == words[0] for each in words) and "part" in words[0]
+
+
+def _mask_beside(names: Iterable[str]) -> str | None:
+    """Return a file such as ``1_mask.png`` beside ``1.jpg``, or None."""
+    stems = {name: posixpath.splitext(name)[0] for name in names}
+    there = {*stems.values()}
+    found = ((name, _MASK_NAME.fullmatch(stem)) for name, stem in stems.items())
+    return next((name for name, mask in found if mask and mask[1] in there), None)
 
 
 def _labels(folders: Sequence[str]) -> Sequence[str]:
