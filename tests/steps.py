@@ -21,6 +21,7 @@ OTHER_VALUES: dict[str, Any] = {
     "columns": "split=split,target=price,weight=weight",
     "schema": '{"split": "split", "photo": "image", "breed": "label"}',
     "seed": 7,
+    "split_from_name": "no",
     "split_fractions": "60,20,20",
     "eval_from": "train:10",
     "split_by": "content",

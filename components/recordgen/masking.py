@@ -208,7 +208,7 @@ def _with_users(text: str, by: str, *, cut: str | None = None) -> str:
             is_place = not scheme and ":" not in user  # a path such as a//b@2x.jpg
             is_place = is_place or (scheme.lower() in _PLACES and ":" not in user)
             pieces.append(f"{user}@{host}" if is_place else f"{by}{host}")
-        elif not scheme or _HOST.fullmatch(host.partition("::")[0].rstrip(_CLOSING_HOST)):
+        elif not scheme or _is_host(host):
             pieces.append(host)
         elif (end := _end_of_odd_user(text, start, done)) > 0:  # a password with a slash or blank
             pieces.append(by)
@@ -216,6 +216,13 @@ def _with_users(text: str, by: str, *, cut: str | None = None) -> str:
         else:
             pieces.append(host if cut is None else cut + _closing(host, _CLOSING_HOST))
     return "".join(pieces) + text[done:]
+
+
+def _is_host(text: str) -> bool:
+    """Return whether a text is a host, perhaps with a port and with letters that follow a URL."""
+    if text.startswith(":"):  # a password without a user name
+        return False
+    return _HOST.fullmatch(text.partition("::")[0].rstrip(_CLOSING_HOST)) is not None
 
 
 def _end_of_odd_user(text: str, start: int, stop: int) -> int:

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 import recordgen
+import recordgen.pandas
 from recordgen.cli import main
 from recordgen.console.progress_bar import ProgressBar
 from recordgen.console.waiting import ProgressLine, progress_for
@@ -123,7 +124,7 @@ def test_warnings_without_a_code(
     """Warnings that no check gives are given as they are, with options as keywords."""
     one, other = make_images(2)
     source = make_csv([f"TRAIN,{one},1", f"TRAIN,{other},70000000"])
-    expected = "too sparse to keep; they are numbered as text (labels='integer' keeps them)"
+    expected = "too sparse to keep; they are numbered as text (labels=integer keeps them)"
     for run in (recordgen.check, recordgen.plan):
         caught.clear()
         run(source)

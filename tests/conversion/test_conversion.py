@@ -20,6 +20,7 @@ import tensorflow as tf
 from PIL import Image
 
 import recordgen
+import recordgen.pandas
 from recordgen import storage
 from recordgen.dataset.manifest import ImageStats, read_dataset
 from recordgen.errors import (

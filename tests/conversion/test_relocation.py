@@ -71,7 +71,7 @@ SOURCES: list[tuple[str, dict[str, Any]]] = [
     ("lists/up.csv", {}),
     ("multi.csv", {"task": "image_multi_label"}),
     ("boxes.csv", {}),
-    ("images.jsonl", {"task": "image_classification"}),
+    ("images.jsonl", {"task": "image_classification", "labels": "none"}),
     ("texts.csv", TEXT),
     ("inline.csv", TEXT),
     ("iob", {"task": "text_entities"}),

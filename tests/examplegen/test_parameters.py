@@ -95,7 +95,7 @@ def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
     )
 
 
-@pytest.mark.parametrize(("outputs", "from_name"), [(None, "yes"), (dict(train=1, eval=1), "no")])
+@pytest.mark.parametrize(("outputs", "from_name"), [(None, "auto"), (dict(train=1, eval=1), "no")])
 def test_hash_buckets_are_stronger_than_a_name(tmp_path, outputs, from_name):
     """Shares that the user gives are for a file of any name; by default, its name counts."""
     (tmp_path / "train.csv").touch()

@@ -29,16 +29,16 @@ FILES: Sequence[
         ["path,label", "a.jpg,x", "path,label", "b.jpg,y", f"{BOM}path,label", "c.jpg,y"],
         *([2, 4, 6], [], [(HEADER, 3), (MARK, 5), (HEADER, 5)]),
     ),
-    # The header of a second file, after rows without a header or with another header.
+    # The header of a second file, in another spelling.
     (
         *("image_classification", "a.csv", {}),
-        ["TRAIN,a.jpg,x", "split,Image URI,label", "TEST,b.jpg,y"],
-        *([1, 3], [2], [(HEADER, 2)]),
+        ["split,Image URI,label", "TRAIN,a.jpg,x", "Split,image_uri,label,", "TEST,b.jpg,y"],
+        *([2, 4], [], [(HEADER, 3)]),
     ),
     (
         *("text_classification", "a.csv", {}),
-        ["text,label", "one,x", '"label","text"', "two,x", "text,x"],
-        *([2, 3, 4, 5], [], [(HEADER, 3)]),
+        ["text,label", "one,x", '"Text","label"', "two,x", "text,x"],
+        *([2, 4, 5], [], [(HEADER, 3)]),
     ),
     # Without a header, no header is repeated.
     (

@@ -199,7 +199,10 @@ def test_files_without_a_description(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"columns": ["size"]}, r"columns: there is no column 'size'; there are front, back, age"),
+        (
+            {"columns": ["size"]},
+            r"columns: there is no column 'size'; there are 'front', 'back', 'age'",
+        ),
         ({"columns": ["breed"]}, "columns: there is no column 'breed'; there are"),
         ({"columns": []}, "columns must be a list of names"),
         ({"extras": ["age"]}, r"extras .* have all columns, or the columns that columns="),

@@ -67,7 +67,7 @@ def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
     assert features == {"age": [1, 2, 3], "balance": [0.5, 0.0, 1.5]}
     assert weights == [2.0, 5.0, 0.0]
     wrong = [
-        ({"columns": ["size"]}, r"columns: there is no column 'size'; there are age, balance"),
+        ({"columns": ["size"]}, r"columns: there is no column 'size'; there are 'age', 'balance'"),
         ({"columns": "age"}, "columns must be a list of names"),
         ({"weights": "balanced"}, "weights: the column 'w' has the weight of each row"),
         ({"defaults": {"size": 1}}, "defaults: there is no column 'size'"),

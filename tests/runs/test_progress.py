@@ -51,7 +51,7 @@ DOCS = Path(__file__).parents[2] / "docs/convert.md"
 ROWS = {"rows_read", "rows_planned", "rows_rejected", "seconds"}
 FIELDS = {
     "started": {"command", "source", "output", "version"},
-    "detected": {"task", "reason", "format", "delimiter", "header", "columns", "rows"},
+    "detected": {"task", "reason", "format", "delimiter", "header", "columns"} | {"splits", "rows"},
     "planning": ROWS,
     "planned": ROWS | {"planned_bytes"},
     "progress": ROWS

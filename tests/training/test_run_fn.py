@@ -171,7 +171,7 @@ def test_no_labels_at_all(fn_args, examples, tmp_path):
     source = next(Path(examples).parent.parent.glob("colours*"), None)
     assert source is not None
     (tmp_path / "b.csv").write_text(f"TRAIN,{source}/1.png\nTRAIN,{source}/2.png\n")
-    convert(str(tmp_path / "b.csv"), str(tmp_path / "out"))
+    convert(str(tmp_path / "b.csv"), str(tmp_path / "out"), labels="none")
     with pytest.raises(DataError, match="no example has a label"):
         run_fn(fn_args(train_files=[f"{tmp_path}/out/Split-train/*"]))
 

@@ -14,15 +14,14 @@ from urllib.parse import urlsplit
 
 from recordgen import storage
 
-#: Suffixes of images, as a part of patterns.
-IMAGES = "jpe?g|png|gif|bmp|ico|webp|tiff?"
+_IMAGES = "jpe?g|png|gif|bmp|ico|webp|tiff?"
 _VIDEOS = "mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv"
 
 #: Suffix of lists of videos.
 LIST_SUFFIX = ".csv"
 #: Suffixes of payloads, as a part of patterns.
-FILE_SUFFIXES = f"{IMAGES}|{_VIDEOS}|txt"
-IMAGE_SUFFIX = re.compile(rf"\.({IMAGES})$", re.IGNORECASE)
+FILE_SUFFIXES = f"{_IMAGES}|{_VIDEOS}|txt"
+IMAGE_SUFFIX = re.compile(rf"\.({_IMAGES})$", re.IGNORECASE)
 VIDEO_SUFFIX = re.compile(rf"\.({_VIDEOS})$", re.IGNORECASE)
 #: Occurs in the names of columns of images.
 IMAGE_WORD = re.compile("image|img|photo|picture", re.IGNORECASE)

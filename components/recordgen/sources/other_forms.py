@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recordgen.sources.field_kinds import IMAGES, NUMBER, is_sentence
+from recordgen.sources.field_kinds import IMAGE_SUFFIX, NUMBER, is_sentence
 from recordgen.sources.geometry import geometry_columns, mostly, runs_of_numbers
 from recordgen.sources.header import column_name
 from recordgen.sources.heads import Head, Line
@@ -27,8 +27,6 @@ from recordgen.tasks import Tabular
 from recordgen.tasks.task import Task
 
 _FASTTEXT = re.compile(r"__label__\S")
-# Caffe's lists, and keras-yolo3's, whose boxes follow: "1.jpg 10,20,30,40,0".
-_PATH_AND_VALUES = re.compile(rf"\S+\.({IMAGES})[ ]+([^\s.]+|[-+\d.e ]+)", re.IGNORECASE)
 _FLAGS = frozenset({"0", "1", "0.0", "1.0"})
 
 #: The message for a table whose columns blanks separate.
@@ -59,7 +57,7 @@ def of_lines(head: Head) -> str:
             f"header text,label"
         )
     firsts = [row[0] for row in head.rows]
-    if mostly(_PATH_AND_VALUES.fullmatch, firsts):
+    if mostly(_is_path_and_values, firsts):
         return (
             f"{head.where}: a blank separates the path from what follows ({lines[0]:.80}); "
             f"separate the fields with commas or tabs, as PATH,LABEL; write each box on a line of "
@@ -80,6 +78,17 @@ def of_lines(head: Head) -> str:
     ):
         return f"{head.where}: {SEPARATED_BY_BLANKS}"
     return ""
+
+
+def _is_path_and_values(field: str) -> bool:
+    """Return whether a path and a label, or numbers, share a field: ``1.jpg 0``, ``1.jpg 10``.
+
+    Caffe's lists have these, and keras-yolo3's, whose boxes follow: ``1.jpg 10,20,30,40,0``.
+    """
+    path, _, rest = field.partition(" ")
+    values = rest.split()
+    are_values = len(values) == 1 or (values and all(map(NUMBER.fullmatch, values)))
+    return bool(are_values and IMAGE_SUFFIX.search(path) and not IMAGE_SUFFIX.search(field))
 
 
 def is_separated_by_blanks(field: str) -> bool:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 #: Schemes of fsspec's object stores: buckets with objects, accessed with the user's credentials.
 OBJECT_STORES = ("gs", "gcs", "s3", "s3a", "az", "abfs", "abfss", "adl", "oci", "oss", "tos")
 
-_ONE_SLASH = re.compile(r"(?:\A|/)([a-z][a-z0-9+.-]+):/(?!/)")
+_SCHEME_NAME = re.compile(r"[a-z][a-z0-9+.-]+")
 
 _SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 
@@ -67,8 +67,10 @@ def slip_hint(path: str) -> str:
     """
     if "\\" in path:
         return "; only Windows separates folders with a backslash: write / instead"
-    if (scheme := _ONE_SLASH.search(path)) is not None:
-        return f"; a URL begins with two slashes: {scheme[1]}://"
+    before, mark, after = path.partition(":/")
+    scheme = before.rpartition("/")[2]
+    if mark and not after.startswith("/") and _SCHEME_NAME.fullmatch(scheme):
+        return f"; a URL begins with two slashes: {scheme}://"
     if path.startswith("file://") and (name := unquote(path)) != path:
         return f"; codes such as %20 are not decoded in file:// paths: write {local_path(name)}"
     return ""
