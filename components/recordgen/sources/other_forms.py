@@ -37,6 +37,16 @@ SEPARATED_BY_BLANKS = (
 
 _NO_LABEL = frozenset({"id", "width", "height"})
 
+# By kind of payload: columns that a task of labels does not read, and the way to be read.
+_WHAT = {"image": "boxes, masks or points", "text": "parts of texts"}
+_REMEDY = {
+    "image": (
+        "write boxes as columns xmin, ymin, xmax and ymax, with the width and height of the image "
+        "if they are in pixels"
+    ),
+    "text": "write entities as JSONL",
+}
+
 # Keys of objects with spans, and of the spans.
 _SPANS = ("label", "labels", "entities", "spans", "ents")
 _OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
@@ -148,48 +158,61 @@ def of_header(
         is_chosen: the user has set the task or named columns: others are ignored on purpose.
     """
     used = {at for found in columns.values() for at in found}
-    others = [at for at in range(len(head.names)) if at not in used and not is_chosen]
+    named = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
+    others = [] if is_chosen else named
     labels = columns["label"]
-    fields = [line.fields for line in head.lines]
-    values = {at: [f for row in fields if (f := field_at(row, at))] for at in (*labels, *others)}
-    flags = [at for at in labels or others if values[at] and _FLAGS.issuperset(values[at])]
-    lists = [at for at in labels if at in head.lists and mostly(_is_list_of_flags, values[at])]
-    if lists or (len(flags) > 1 and (not labels or len(flags) == len(labels))):
-        named = ", ".join(head.names[at] for at in lists or flags)
+    if names := _flag_columns(head, labels, others):
         return (
-            f"{head.where}: {named:.200} hold 0 and 1, as one-hot labels do; write a column label "
-            f"with the names of the classes that are 1"
+            f"{head.where}: {', '.join(names):.200} hold 0 and 1, as one-hot labels do; write a "
+            f"column label with the names of the classes that are 1"
         )
-    if task.kind == "image":
-        found = {*geometry_columns(head.names, fields, others)}
-        found.update(*runs_of_numbers(head.names, fields, others))
-        names, what = [head.names[at] for at in sorted(found)], "boxes, masks or points"
-        remedy = (
-            "write boxes as columns xmin, ymin, xmax and ymax, with the width and height of the "
-            "image if they are in pixels"
+    lost = _lost_columns(head, others, task)
+    example = _other_columns(head, columns, [at for at in others if at not in lost])
+    if lost:
+        names = [head.names[at] for at in lost]
+        return (
+            f"{head.where}: these columns look like {_WHAT[task.kind]}, which {task.name} does not "
+            f"read: {', '.join(names):.200}; {_REMEDY[task.kind]}; to ignore them, name the "
+            f"others: --columns {example}"
         )
-    else:
-        names = [head.names[at] for at in others if column_name(head.names[at]) in _OFFSETS]
-        names, what = names if len(names) > 1 else [], "parts of texts"
-        remedy = "write entities as JSONL"
-    subject = "text" if columns["text"] else "path"
-    shown = [f"{role}={head.names[at]}" for role in (subject, "label") for at in columns[role][:1]]
-    left = [head.names[at] for at in others if head.names[at].strip()]
-    if not labels and left:
-        likely = [name for name in left if name not in names and column_name(name) not in _NO_LABEL]
-        shown.append(f"label={likely[0] if likely else '…'}")
-    example = shlex.quote(",".join(shown))
-    if not names and not labels and left:
+    if others and not labels:
         return (
             f"{head.where}: no column is known to hold labels ({','.join(head.names):.200}); name "
             f"it: --columns {example}"
         )
-    if not names:
-        return ""
-    return (
-        f"{head.where}: these columns look like {what}, which {task.name} does not read: "
-        f"{', '.join(names):.200}; {remedy}; to ignore them, name the others: --columns {example}"
-    )
+    return ""
+
+
+def _flag_columns(head: Head, labels: Sequence[int], others: Sequence[int]) -> list[str]:
+    """Return the names of the columns of labels that hold 0 and 1, one for each class."""
+    rows = [line.fields for line in head.lines]
+    values = {at: [f for row in rows if (f := field_at(row, at))] for at in (*labels, *others)}
+    lists = [at for at in labels if at in head.lists and mostly(_is_list_of_flags, values[at])]
+    flags = [at for at in labels or others if values[at] and _FLAGS.issuperset(values[at])]
+    are_flags = len(flags) > 1 and (not labels or len(flags) == len(labels))
+    return [head.names[at] for at in lists or (flags if are_flags else [])]
+
+
+def _lost_columns(head: Head, others: Sequence[int], task: type[Task]) -> list[int]:
+    """Return the columns that annotators have filled, but that a task of labels does not read."""
+    if task.kind != "image":
+        found = [at for at in others if column_name(head.names[at]) in _OFFSETS]
+        return found if len(found) > 1 else []
+    rows = [line.fields for line in head.lines]
+    shapes = {*geometry_columns(head.names, rows, others)}
+    shapes.update(*runs_of_numbers(head.names, rows, others))
+    return sorted(shapes)
+
+
+def _other_columns(head: Head, columns: Mapping[str, Sequence[int]], others: Sequence[int]) -> str:
+    """Return the value of ``--columns`` with the payload and the label, known or likely."""
+    subject = "text" if columns["text"] else "path"
+    shown = [f"{role}={head.names[at]}" for role in (subject, "label") for at in columns[role][:1]]
+    if not columns["label"]:
+        names = (head.names[at] for at in others)
+        likely = (name for name in names if name and column_name(name) not in _NO_LABEL)
+        shown.append(f"label={next(likely, '…')}")
+    return shlex.quote(",".join(shown))
 
 
 def of_boxes(
