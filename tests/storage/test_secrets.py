@@ -142,7 +142,10 @@ def test_users_are_where_the_standard_library_finds_them(user: str, host: str, r
         return
     whole = f"{secret[0]}:{secret[1]}@"
     assert whole not in without_secrets(url).replace(rest, "")
-    assert whole not in masked_values(url).replace(rest, "")
+    # In a text, a host and its port may end at a blank: "https://a:1 b@/".
+    _, colon, port = user.partition(" ")[0].partition(":")
+    if " " not in user or not colon or (port and not port.isdigit()):
+        assert whole not in masked_values(url).replace(rest, "")
 
 
 @pytest.fixture(scope="module")

@@ -164,7 +164,12 @@ BY_DEFAULT = frozenset(code for code, check in CHECKS.items() if not check.extra
 
 def only_level(counts: Mapping[str, int], level: str) -> dict[str, int]:
     """Return the counts of a level's codes."""
-    return {code: count for code, count in counts.items() if CHECKS[code].level == level}
+    return {code: count for code, count in counts.items() if level_of(code) == level}
+
+
+def level_of(code: str) -> str:
+    """Return the level of a code; a code of another version is a warning."""
+    return CHECKS[code].level if code in CHECKS else WARNING
 
 
 def count_level(counts: Mapping[str, int], level: str) -> int:

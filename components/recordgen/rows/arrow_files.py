@@ -8,7 +8,6 @@ extension types, so it refuses all of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import cache
@@ -20,7 +19,6 @@ from pyarrow import parquet
 from recordgen.quoting import shortened
 
 _PICKLED = "arrow.py_extension_type"
-_SAFE = (14, 0, 1)  # the first version of PyArrow that unpickles nothing
 _IS_EXTENSION = b"ARROW:extension:name"
 
 
@@ -83,11 +81,13 @@ def read_streams(data: bytes) -> Iterator[Any]:
 
 @cache
 def forbid_pickled_types() -> None:
-    """Make this process refuse pickled types, as the package ``pyarrow_hotfix`` does."""
-    if tuple(map(int, re.findall(r"\d+", pa.__version__)[:3])) >= _SAFE:
-        return
-    with suppress(pa.ArrowKeyError):  # another thread is faster
+    """Make this process refuse pickled types, as the package ``pyarrow_hotfix`` does.
+
+    Later versions of PyArrow unpickle nothing, but warn or do not know the type.
+    """
+    with suppress(pa.ArrowKeyError):  # not registered, or another thread is faster
         pa.unregister_extension_type(_PICKLED)
+    with suppress(pa.ArrowKeyError):
         pa.register_extension_type(_Forbidden(pa.null(), _PICKLED))
 
 
