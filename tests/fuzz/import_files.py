@@ -238,7 +238,7 @@ def check_file(folder: Path, name: str, data: bytes, options: dict[str, str]) ->
     rows = {item.line: item for item in items if isinstance(item, Row)}
     rejected = {item.line for item in items if isinstance(item, Reject)}
     noted = {item.line for item in items if isinstance(item, Finding)}
-    if not _is_comparable(data, decided.task):
+    if not _is_comparable(data, decided.task, shown.delimiter or ","):
         return "accepted"
     expected = read_independently(data, shown)
     by_name = dict(shown.named_splits).get(str(path))
@@ -251,13 +251,14 @@ def check_file(folder: Path, name: str, data: bytes, options: dict[str, str]) ->
     return "compared"
 
 
-def _is_comparable(data: bytes, task: str) -> bool:
+def _is_comparable(data: bytes, task: str, delimiter: str) -> bool:
     """Return whether Python's csv module reads the same records, and labels are all of a row."""
     if b"\0" in data or b"\r" in data.replace(b"\r\n", b"") or b"\xef\xbb\xbf" in data[1:]:
         return False
     try:
         text = data.decode("utf-8")
-        list(csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True))
+        lines = io.StringIO(text, newline="")
+        list(csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True))
     except (UnicodeDecodeError, csv.Error):
         return False
     return task in ("image_classification", "image_multi_label", "text_classification") or (
