@@ -256,7 +256,7 @@ def _is_comparable(data: bytes, task: str, delimiter: str) -> bool:
     if b"\0" in data or b"\r" in data.replace(b"\r\n", b"") or b"\xef\xbb\xbf" in data[1:]:
         return False
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
         lines = io.StringIO(text, newline="")
         list(csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True))
     except (UnicodeDecodeError, csv.Error):
