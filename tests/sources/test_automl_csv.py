@@ -183,6 +183,7 @@ _field = st.text(
     st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=30
 )
 _label = _field.filter(lambda text: text.lower() not in ("nan", "<na>"))  # rejected
+_label = _label.filter(lambda text: not text.startswith(("[", "{")))  # lists are rejected
 _ml_use = st.sampled_from(["TRAIN", "Training", "validation", "VALIDATE", "Test", "UNASSIGNED", ""])
 
 

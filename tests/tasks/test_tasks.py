@@ -213,6 +213,7 @@ _labels = (
     st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1)
     .map(str.strip)
     .filter(lambda text: text.lower() not in ("nan", "<na>"))  # rejected
+    .filter(lambda text: not text.startswith(("[", "{")))  # lists are rejected
 )
 _share = st.floats(0, 1)
 

@@ -67,7 +67,7 @@ def png_header(data: bytes, start: int = 0) -> FileHeader:
         PayloadError: it has too many chunks, or does not start with its header.
     """
     at = kept_from = start + _SIGNATURE_BYTES
-    if data[at + 4 : at + 8] != b"IHDR" or len(data) < at + 16:
+    if data[at + 4 : at + 8] != b"IHDR" or len(data) < at + 8 + _IHDR.size:
         raise PayloadError(RejectCode.CORRUPT, "the PNG does not start with its header")
     width, height = _SIZE.unpack_from(data, at + 8)
     kept = [data[start:at]]
