@@ -62,6 +62,7 @@ def read_parquet(
     except (
         pa.ArrowException,
         OSError,
+        LookupError,
         ValueError,
         RuntimeError,
     ) as exc:
