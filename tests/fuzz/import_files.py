@@ -91,7 +91,7 @@ def fields_equal(names: list[str], header: list[str] | None) -> bool:
 
 
 def _normal(path: str) -> str:
-    """Return a path without ``.`` and empty folders, as source ids have it."""
+    """Return a path without ``.`` and empty folders, as source ids have it; texts change alike."""
     while "://" not in path and (shorter := path.replace("/./", "/").replace("//", "/")) != path:
         path = shorter
     return path if "://" in path else path.removeprefix("./") or path
@@ -273,7 +273,7 @@ def _read(row: Row, name: str) -> Read:
         return Read(row.split, row.uri, tuple(sorted(labels)))
     content = TextContent.decode(row.annotation)
     subject = content.text if is_content_uri(row.uri) else row.uri
-    return Read(row.split, (subject or "").strip(), tuple(sorted(map(str, labels))))
+    return Read(row.split, _normal((subject or "").strip()), tuple(sorted(map(str, labels))))
 
 
 def run(files: int, seed: int) -> Iterator[str]:
