@@ -17,7 +17,7 @@ import fsspec
 import pandas as pd
 import pytest
 from aiohttp import web
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow.parquet import read_table
 
@@ -130,6 +130,7 @@ _PARTS = st.text(st.sampled_from("ab0:/?#@;&=[]'\" .%\n"), max_size=12)
 
 
 @given(_PARTS, _PARTS, _PARTS)
+@example(":@@/:", "@", "")
 def test_users_are_where_the_standard_library_finds_them(user: str, host: str, rest: str) -> None:
     """A user and password that urlsplit finds are in no name of a payload and in no message."""
     url = f"https://{user}@{host}/{rest}"
@@ -141,11 +142,16 @@ def test_users_are_where_the_standard_library_finds_them(user: str, host: str, r
     if "\n" in url or not secret[1] or secret[1].isdigit():
         return
     whole = f"{secret[0]}:{secret[1]}@"
+    if url.count(whole) > 1:
+        return  # the path or the query holds the same characters, and keeps them
     assert whole not in without_secrets(url).replace(rest, "")
-    # In a text, a host and its port may end at a blank: "https://a:1 b@/".
-    _, colon, port = user.partition(" ")[0].partition(":")
-    if " " not in user or not colon or (port and not port.isdigit()):
+    if " " not in user:  # in a text, an address may end at a blank
         assert whole not in masked_values(url).replace(rest, "")
+
+
+def test_a_password_may_hold_a_blank() -> None:
+    """It is in no message either."""
+    assert masked_values("see https://me:pa ss@host/x, ok") == "see https://***@host/x, ok"
 
 
 @pytest.fixture(scope="module")
