@@ -236,6 +236,11 @@ def _unchecked(data: bytes, kind: str, options: ConvertOptions) -> CheckedImage:
             may write beyond their buffers.
     """
     try:
+        if kind == "jpeg":
+            jpeg = decoded("JPEG", lambda: read_jpeg(data))
+            height, width = jpeg.header.height, jpeg.header.width
+            _check_pixels(height, width, options)
+            return CheckedImage(data, kind, height, width, is_gray=jpeg.colorspace == "Gray")
         image = open_image(_header(data, options))
     except PayloadError as exc:
         if exc.code == RejectCode.UNSUPPORTED_PIXELS:
