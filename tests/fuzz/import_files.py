@@ -52,7 +52,7 @@ def read_independently(data: bytes, shown: Detection) -> dict[int, Read]:
     rows: dict[int, Read] = {}
     roles = dict(shown.columns)
     given = shown.options.roles.items()
-    numbered = {name: role for role, names in given for name in names}  # only numbers are given
+    given_roles = {name: role for role, names in given for name in names}  # only numbers are given
     header: list[str] | None = None
     line = 1
     for fields in reader:
@@ -65,7 +65,9 @@ def read_independently(data: bytes, shown: Detection) -> dict[int, Read]:
             continue
         if fields_equal(names, header):
             continue
-        if header is not None or numbered:
+        if header is not None or given_roles:
+            # A column with a number for a name has precedence over the number of a column.
+            numbered = {at: role for at, role in given_roles.items() if at not in (header or ())}
             role_of = [
                 numbered.get(str(at), None if role in numbered.values() else role)
                 for at, role in enumerate(map(roles.get, header or names), start=1)
