@@ -963,3 +963,13 @@ def test_odd_files_stop_with_a_message(text: str, tmp_path: Path) -> None:
 def test_a_file_of_one_line_with_numbers(tmp_path: Path) -> None:
     """A single line has no lines below it that could show that it is a header."""
     assert found(tmp_path, "a.csv", "0,1,\n", task="image_classification").header is False
+
+
+def test_the_reader_obeys_the_decision_about_the_first_line(tmp_path: Path) -> None:
+    """Names of columns in a line that detection takes for a row do not cost the row."""
+    path = tmp_path / "a.csv"
+    path.write_text("set,Image URI,clas;Validation,my photo 0.jpg,do\n,,\n")
+    source, decided = open_source(path, ConvertOptions())
+    assert source.detection is not None
+    assert source.detection.header is False
+    assert [item.line for item in RowReader(decided).read_all(source.files)] == [1]

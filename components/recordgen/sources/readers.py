@@ -108,7 +108,7 @@ def given_for(file: ImportFile, options: ConvertOptions) -> Given:
     has_header = file.has_header
     if has_header is None:
         has_header = begins_with_header(file.path, given, options.task)
-    return replace(given, header="yes") if has_header else given
+    return replace(given, header="yes" if has_header else "no")
 
 
 class RowReader:
