@@ -1,13 +1,13 @@
-"""The tasks by name: Recordgen's own, and tasks that other packages install.
+"""Plug-ins by name: Recordgen's own, and the ones that other packages install.
 
-A package installs a task with an entry point, whose name is the task's::
+A :class:`Registry` has the names of one group. A package installs a plug-in with an entry point,
+whose name is the plug-in's::
 
     [project.entry-points."recordgen.tasks"]
     text_similarity = "text_pairs.task:TextSimilarity"
 
-It points to a subclass of :class:`recordgen.tasks.task.Task`, which declares everything else: the
-readers of import files, the reading, the trainer, the measure, the sample and the page. Listing the
-names imports no task; a task is imported when it is first used.
+Recordgen's own are in a table of import paths. Listing the names imports no plug-in; it is imported
+when it is first used.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from recordgen.errors import UsageError
-
-#: The group of entry points that install a task.
-GROUP = "recordgen.tasks"
 
 #: The import paths of Recordgen's own tasks, in the order in which they are listed.
 OWN: Mapping[str, str] = {
@@ -37,25 +34,40 @@ OWN: Mapping[str, str] = {
     "declared": "recordgen.tasks.declared_table:Declared",
 }
 
+_Plugin = TypeVar("_Plugin")
 
-class UnknownTaskError(UsageError, KeyError):
-    """No task has this name. It is a ``KeyError``, as mappings raise."""
+
+class UnknownNameError(UsageError, KeyError):
+    """No plug-in has this name. It is a ``KeyError``, as mappings raise."""
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would quote it
 
 
-class TaskRegistry(Mapping[str, Any]):
-    """The classes of tasks by name, each imported when it is first used."""
+class Registry(Mapping[str, _Plugin], Generic[_Plugin]):
+    """The plug-ins of one group by name, each imported when it is first used.
 
-    def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
+    Args:
+        group: the group of entry points that install a plug-in, such as ``recordgen.tasks``.
+        own: the import paths of Recordgen's own by name, ``package.module:name``, in the order in
+            which they are listed.
+        noun: what messages call a plug-in, such as ``task``.
+        check: import path of a function that takes a name and the object of its entry point, and
+            raises an error, usually a TypeError, if the object cannot be used.
+    """
 
-    def __getitem__(self, name: str) -> Any:
-        """Return the class of a task.
+    def __init__(self, group: str, own: Mapping[str, str], noun: str, *, check: str = "") -> None:
+        self.group = group
+        self.own = own
+        self.noun = noun
+        self._check = check
+        self._loaded: dict[str, _Plugin] = {}
+
+    def __getitem__(self, name: str) -> _Plugin:
+        """Return the plug-in with this name.
 
         Raises:
-            UnknownTaskError: there is no such task.
+            UnknownNameError: there is none.
             UsageError: two packages declare it, or it cannot be loaded; the message names them.
         """
         if name not in self._loaded:
@@ -63,16 +75,16 @@ class TaskRegistry(Mapping[str, Any]):
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*OWN, *sorted(self._installed.keys() - OWN)))
+        return iter((*self.own, *sorted(self._installed.keys() - self.own)))
 
     def __len__(self) -> int:
-        return len(OWN.keys() | self._installed)
+        return len(self.own.keys() | self._installed)
 
     def __contains__(self, name: object) -> bool:
-        return name in OWN or name in self._installed
+        return name in self.own or name in self._installed
 
     def refresh(self) -> None:
-        """Search for installed tasks again, after a package was installed into this process."""
+        """Search for installed plug-ins again, after a package was installed into this process."""
         self._loaded.clear()
         vars(self).pop("_installed", None)
 
@@ -80,35 +92,40 @@ class TaskRegistry(Mapping[str, Any]):
     def _installed(self) -> Mapping[str, Sequence[EntryPoint]]:
         # Read when first needed: it takes the metadata of every installed package.
         found: dict[str, list[EntryPoint]] = {}
-        for point in entry_points(group=GROUP):
+        for point in entry_points(group=self.group):
             found.setdefault(point.name, []).append(point)
         return found
 
     def _load(self, name: str) -> Any:
         points = self._installed.get(name, ())
-        packages = [*(["recordgen"] if name in OWN else []), *sorted(map(_package, points))]
+        packages = [*(["recordgen"] if name in self.own else []), *sorted(map(_package, points))]
         if not packages:
-            raise UnknownTaskError(
-                f"task must be one of {', '.join(TASK_CHOICES)} (got {name!r}); for a task of "
+            raise UnknownNameError(
+                f"{self.noun} must be one of {', '.join(self)} (got {name!r}); for {self._one} of "
                 f"another package, install the package"
             )
         if len(packages) > 1:
             raise UsageError(
-                f"the task {name!r} is declared more than once, by the packages "
+                f"the {self.noun} {name!r} is declared more than once, by the packages "
                 f"{' and '.join(packages)}; uninstall all but one"
             )
         if not points:
-            return imported(OWN[name])
+            return imported(self.own[name])
         [point] = points
         try:
-            task = point.load()
-            imported("recordgen.tasks.task:check_declaration")(name, task)
+            plugin = point.load()
+            if self._check:
+                imported(self._check)(name, plugin)
         except Exception as exc:  # importing another package's module may raise anything
             raise UsageError(
-                f"the task {name!r} of the package {packages[0]} cannot be used ({point.value}): "
-                f"{type(exc).__name__}: {exc}; fix the package, or uninstall it"
+                f"the {self.noun} {name!r} of the package {packages[0]} cannot be used "
+                f"({point.value}): {type(exc).__name__}: {exc}; fix the package, or uninstall it"
             ) from exc
-        return task
+        return plugin
+
+    @property
+    def _one(self) -> str:
+        return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
 
 
 def imported(path: str) -> Any:
@@ -121,8 +138,10 @@ def _package(point: EntryPoint) -> str:
     return "?" if point.dist is None else f"{point.dist.name} {point.dist.version}"
 
 
-#: All tasks.
-TASKS = TaskRegistry()
+#: The classes of all tasks: subclasses of :class:`recordgen.tasks.task.Task`.
+TASKS: Registry[Any] = Registry(
+    "recordgen.tasks", OWN, "task", check="recordgen.tasks.task:check_declaration"
+)
 
 
 class _Choices(Collection[str]):

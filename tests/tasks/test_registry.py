@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from recordgen import cli, tasks
 from recordgen.errors import UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading.kinds import Kind, kind_for
-from recordgen.registry import OWN, TASK_CHOICES, TaskRegistry
+from recordgen.registry import OWN, TASK_CHOICES, Registry
 from recordgen.tasks import TASKS
 from recordgen.training.learner import TaskTrainer
 from tests.conftest import ROOT, run_python
@@ -91,6 +92,11 @@ class Mine(TextClassification):
 Install = Callable[..., None]
 
 
+def tasks_found() -> Registry[Any]:
+    """Return a registry of tasks that has not searched yet."""
+    return Registry("recordgen.tasks", OWN, "task", check="recordgen.tasks.task:check_declaration")
+
+
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Return a function that installs a package: its metadata and a module."""
@@ -112,7 +118,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 def test_an_installed_task_has_a_name_at_once(install: Install) -> None:
     """It is listed after our own, and imported when it is used."""
     install("my-task", "mine = my_task_module:Mine", "my_task_module", WHOLE)
-    found = TaskRegistry()
+    found = tasks_found()
     assert list(found) == [*OWN, "mine"]
     assert len(found) == len(OWN) + 1
     assert "mine" in found
@@ -123,7 +129,7 @@ def test_an_installed_task_has_a_name_at_once(install: Install) -> None:
 
 def test_tasks_that_are_installed_later(install: Install) -> None:
     """They are found after a refresh, and not before."""
-    found = TaskRegistry()
+    found = tasks_found()
     assert "mine" not in found
     install("my-task", "mine = my_task_later:Mine", "my_task_later", WHOLE)
     assert "mine" not in found
@@ -150,7 +156,7 @@ def test_tasks_that_are_installed_later(install: Install) -> None:
 def test_a_broken_task_names_its_package(install: Install, code: str, message: str) -> None:
     """Other tasks stay usable."""
     install("bad-task", "mine = bad_task_module:Mine", "bad_task_module", code)
-    found = TaskRegistry()
+    found = tasks_found()
     expected = (
         rf"the task 'mine' of the package bad-task 2.1 cannot be used \(.*:Mine\): .*{message}"
     )
@@ -170,7 +176,7 @@ def test_two_packages_with_one_name(install: Install, name: str, packages: str) 
     """Neither is used, and the message names both."""
     install("one-task", f"{name} = one_task_module:Mine", "one_task_module", WHOLE)
     install("two-task", f"{name} = two_task_module:Mine", "two_task_module", WHOLE)
-    found = TaskRegistry()
+    found = tasks_found()
     with pytest.raises(UsageError, match=f"'{name}' is declared more than once.* {packages}; un"):
         _ = found[name]
     assert list(found).count(name) == 1
@@ -178,7 +184,7 @@ def test_two_packages_with_one_name(install: Install, name: str, packages: str) 
 
 def test_no_such_task(tmp_path: Path) -> None:
     """The message lists all names; a dataset of an unknown task is not read as images."""
-    with pytest.raises(UsageError, match=r"task must be one of auto, image_class.* \(got 'mine'\)"):
+    with pytest.raises(UsageError, match=r"task must be one of image_class.* \(got 'mine'\)"):
         _ = TASKS["mine"]
     assert TASKS.get("mine") is None
     recordgen.write(iter([{"x": 1}]), str(tmp_path))
