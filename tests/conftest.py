@@ -218,8 +218,19 @@ def run_python(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="session")
 def text_pairs_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the installed package of examples/own_task."""
-    folder = tmp_path_factory.mktemp("text_pairs")
-    shutil.copytree(ROOT / "examples/own_task", folder / "source")
+    return _installed(tmp_path_factory, "own_task")
+
+
+@pytest.fixture(scope="session")
+def albums_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the installed package of examples/own_format."""
+    return _installed(tmp_path_factory, "own_format")
+
+
+def _installed(tmp_path_factory: pytest.TempPathFactory, example: str) -> Path:
+    """Install the package of an example with pip, and return the folder that holds it."""
+    folder = tmp_path_factory.mktemp(example)
+    shutil.copytree(ROOT / "examples" / example, folder / "source")
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
     done = run_python("-m", "pip", "install", *options, str(folder / "site"), f"{folder}/source")
     assert done.returncode == 0, done.stderr
@@ -234,6 +245,16 @@ def text_pairs(text_pairs_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     yield
     monkeypatch.undo()
     registry.TASKS.refresh()
+
+
+@pytest.fixture
+def albums(albums_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Register the format ``album`` of that package until the test ends."""
+    monkeypatch.syspath_prepend(albums_site)
+    registry.FORMATS.refresh()
+    yield
+    monkeypatch.undo()
+    registry.FORMATS.refresh()
 
 
 def stored_examples(output: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -21,7 +21,7 @@ from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError, did_you_mean
 from recordgen.lint.selection import Selection
 from recordgen.masking import without_secrets
-from recordgen.registry import TASK_CHOICES
+from recordgen.registry import FORMAT_CHOICES, TASK_CHOICES
 from recordgen.signatures import takes
 from recordgen.storage import is_local, local_path
 from recordgen.storage.access import Access
@@ -150,9 +150,10 @@ class ConvertOptions:
     )
     input_format: str = option(
         AUTO,
-        "format of the import file: `folder` of images by label, `iob` for sentences and their "
-        "tags; `auto`: detected from its name and first line",
-        choices=(AUTO, "csv", "jsonl", "folder", "iob"),
+        "format of the source: `csv`, `jsonl`, `folder` of images by label, `iob` for sentences "
+        "and their tags, or an installed one; `auto`: detected",
+        choices=FORMAT_CHOICES,
+        metavar="NAME",
     )
     header: str = option(
         AUTO,

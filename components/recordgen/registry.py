@@ -34,6 +34,14 @@ OWN: Mapping[str, str] = {
     "declared": "recordgen.tasks.declared_table:Declared",
 }
 
+#: The import paths of Recordgen's own input formats; of weak evidence, the first counts.
+OWN_FORMATS: Mapping[str, str] = {
+    "iob": "recordgen.formats.sentences:Sentences",
+    "csv": "recordgen.formats.line_files:CsvFile",
+    "jsonl": "recordgen.formats.line_files:JsonLines",
+    "folder": "recordgen.formats.image_folder:ImageFolder",
+}
+
 _Plugin = TypeVar("_Plugin")
 
 
@@ -144,17 +152,27 @@ TASKS: Registry[Any] = Registry(
 )
 
 
+#: The classes of all input formats: subclasses of :class:`recordgen.sources.format.Format`.
+FORMATS: Registry[Any] = Registry(
+    "recordgen.formats", OWN_FORMATS, "format", check="recordgen.sources.format:check_declaration"
+)
+
+
 class _Choices(Collection[str]):
-    """The values of the option ``task``: ``auto``, and the names of all tasks."""
+    """The values of an option that names a plug-in: ``auto``, and all names of its group."""
+
+    def __init__(self, registry: Registry[Any]) -> None:
+        self._registry = registry
 
     def __contains__(self, name: object) -> bool:
-        return name == "auto" or name in TASKS
+        return name == "auto" or name in self._registry
 
     def __iter__(self) -> Iterator[str]:
-        return iter(("auto", *TASKS))
+        return iter(("auto", *self._registry))
 
     def __len__(self) -> int:
-        return 1 + len(TASKS)
+        return 1 + len(self._registry)
 
 
-TASK_CHOICES: Collection[str] = _Choices()
+TASK_CHOICES: Collection[str] = _Choices(TASKS)
+FORMAT_CHOICES: Collection[str] = _Choices(FORMATS)

@@ -335,9 +335,7 @@ def test_what_is_no_source_of_entities(iob: Path, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="expected a file of sentences"):
         recordgen.convert(str(iob / "labels.txt"), tmp_path / "out", **TASK, input_format="iob")
     (tmp_path / "a.csv").write_text("TRAIN,gs://bucket/a.jsonl\n")
-    with pytest.raises(
-        UsageError, match=r"jsonl or iob .*csv.*; if the file lists JSONL files, pass"
-    ):
+    with pytest.raises(UsageError, match=r"iob or jsonl .*csv.*; if it lists other files, pass"):
         recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **TASK)
     frame = pd.DataFrame({"text": ["Anna"], "label": ["person"]})
     with pytest.raises(UsageError, match=r"cannot be a DataFrame: write .* of a JSONL file"):

@@ -12,6 +12,7 @@ from recordgen.console.terminal import one_line
 from recordgen.lint.codes import ERROR, WARNING, only_level
 from recordgen.options import AUTO
 from recordgen.quoting import shortened
+from recordgen.registry import FORMATS
 from recordgen.rejects import place_of
 from recordgen.report.units import megabytes
 from recordgen.rows.row import is_content_uri
@@ -151,7 +152,7 @@ def detection_lines(detection: Detection | None) -> list[str]:
     if detection.columns:
         columns = [f"{name} = {role}" for name, role in detection.columns[:_COLUMNS_SHOWN]]
         more = len(detection.columns) - len(columns)
-        name = "Folders" if detection.options.input_format == "folder" else "Columns"
+        name = FORMATS[detection.options.input_format].heading
         lines.append(f"{name:<10} {', '.join(columns)}{f', and {more} more' if more else ''}")
     if detection.named_splits:
         lines.append(f"Splits     {_named_splits(detection.named_splits)}")

@@ -80,6 +80,11 @@ def parse_labels(text: str, path: str) -> Vocabulary:
                 f"{first[name]}; name each label once"
             )
         first[name] = number
+    return declared_vocabulary(names)
+
+
+def declared_vocabulary(names: Sequence[str]) -> Vocabulary:
+    """Return the vocabulary of distinct labels in the order of their numbers."""
     is_integer = all(name == str(number) for number, name in enumerate(names))
     return Vocabulary("integer" if is_integer else "text", tuple(names))
 

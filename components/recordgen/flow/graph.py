@@ -24,12 +24,13 @@ any of them. Every step adds a hundredth of a second to a small run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from recordgen import storage
 from recordgen.dataset.manifest import read_vocabulary
+from recordgen.dataset.vocabulary import declared_vocabulary
 from recordgen.errors import UsageError
 from recordgen.flow.carrier import Carrier, Each, Flow
 from recordgen.flow.steps import (
@@ -42,7 +43,7 @@ from recordgen.flow.steps import (
     WorkOnShards,
     summaries_in,
 )
-from recordgen.options import ConvertOptions
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.planning.appending import Existing
 from recordgen.planning.messages import ReadSummary, SplitsNamed
 from recordgen.planning.plan import Base
@@ -102,7 +103,8 @@ def plan_rows(
             .through("DecideTogether", DecideTogether(options, staging))
             .grouped("SpreadBuckets")  # (bucket, [SettledFile | ReadSummary])
         )
-    plan = MakePlan(options, _base(options, existing), staging)
+    classes = source.detection.classes if source.detection else ()
+    plan = MakePlan(options, _base(options, existing, classes), staging)
     return (
         by_bucket.through("ResolveBuckets", ResolveBuckets(options, folders, staging))
         .grouped("GatherSummaries")  # (ALL, [BucketSummary | BucketFile | ReadSummary])
@@ -111,12 +113,17 @@ def plan_rows(
     )
 
 
-def _base(options: ConvertOptions, existing: Existing | None) -> Base:
-    """Return the dataset or the labels that the plan adds to, if any."""
+def _base(options: ConvertOptions, existing: Existing | None, classes: Sequence[str]) -> Base:
+    """Return the dataset or the labels that the plan adds to, if any.
+
+    ``classes``: the classes that the source declares, which keep their numbers unless options
+    number the labels.
+    """
     if existing is not None:
         return existing.base
     if not options.vocabulary:
-        return Base()
+        is_free = classes and options.labels == AUTO
+        return Base(vocabulary=declared_vocabulary(classes)) if is_free else Base()
     task = task_for(options)
     if not task.has_labels:
         raise UsageError(

@@ -19,8 +19,9 @@ from recordgen.dataset.splits import TRAIN
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.registry import FORMATS
 from recordgen.rows.row import Adjustments
-from recordgen.sources import foreign_formats, image_folder, other_forms
+from recordgen.sources import foreign_formats, other_forms
 from recordgen.sources.automl_jsonl import check_keys, row_parser
 from recordgen.sources.conflicts import conflicts
 from recordgen.sources.declared_rows import declared, has_header
@@ -32,6 +33,8 @@ from recordgen.sources.evidence import (
     read_object,
     settle,
 )
+from recordgen.sources.find_format import check_task, find_format
+from recordgen.sources.format import Format
 from recordgen.sources.header import PATH_COLUMNS, TEXT_COLUMNS, Given, find_columns
 from recordgen.sources.heads import (
     Head,
@@ -42,15 +45,12 @@ from recordgen.sources.heads import (
     read_heads,
 )
 from recordgen.sources.import_file import ImportFile
-from recordgen.sources.iob import names_sentences
-from recordgen.sources.lines import open_lines
 from recordgen.sources.offset_units import check_offsets
 from recordgen.sources.preview import ROWS_SHOWN, PreviewRow, preview_files
-from recordgen.sources.readers import formats_of
 from recordgen.sources.row_parser import check_twice
 from recordgen.sources.split_names import split_in_path, splits_in_paths
 from recordgen.tables.columns import Column, Table
-from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, TextEntities, task_for
+from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, task_for
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import Task, printable
 
@@ -74,6 +74,7 @@ class Detection:
         delimiter: the separator of the first CSV file; None for other formats.
         files: the import files, with the split in their name and the header that was found.
         named_splits: pairs of a file and the split in its name, for the files whose rows get it.
+        classes: the declared classes of the format, in the order of their numbers.
     """
 
     options: ConvertOptions
@@ -84,6 +85,7 @@ class Detection:
     delimiter: str | None = None
     files: tuple[ImportFile, ...] = ()
     named_splits: tuple[tuple[str, str], ...] = ()
+    classes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the detection as ``--json`` prints it."""
@@ -109,16 +111,20 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         SourceError: a file is missing or unreadable, or is not a table where it must be one.
         StorageError: storage failed.
     """
-    if options.input_format == AUTO:
-        options = replace(options, input_format=_format_of_all(files, options.task))
+    source = find_format(files, options)
+    files = source.files
+    options = replace(options, input_format=source.format.name)
     options, reason = _with_given_task(options)
     heads = read_heads(files, options)
     for head in heads:
         _check_form(head, options)
     if options.task == AUTO:
-        reading = _one_of(_readings(files, heads, options), files, heads, options)
+        if source.evidence.task:
+            reading = Reading(source.evidence.task, source.evidence.reason)
+        else:
+            reading = _one_of(_readings(heads, options), files, heads, options)
         options, reason = replace(options, task=reading.task), reading.reason
-    _check_format(options)
+    _check_format(source.format, options)
     check_offsets(heads, options)
     _check_columns(heads, options, is_given=not reason)
     task, is_csv = TASKS[options.task], options.input_format == "csv"
@@ -154,6 +160,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         delimiter=delimiter,
         files=found,
         named_splits=tuple(named),
+        classes=tuple(source.classes),
     )
 
 
@@ -229,72 +236,27 @@ def _of_table(options: ConvertOptions) -> ConvertOptions:
     return options
 
 
-def _format_of_all(files: Sequence[ImportFile], task: str) -> str:
-    formats: dict[str, str] = {}
-    for file in files:
-        formats.setdefault(_format_of(file.path, task), file.path)
-    if len(formats) > 1:
-        read = " and ".join(f"{path} as {name}" for name, path in formats.items())
-        raise UsageError(
-            f"import files must have the same format (got {read}); convert them separately"
-        )
-    return next(iter(formats))
-
-
-def _format_of(path: str, task: str) -> str:
-    """Return the format of an import file, by the task and the name, then by the first line."""
-    is_folder = task == TextEntities.name and path.endswith("/")
-    if is_folder or (task in (AUTO, TextEntities.name) and names_sentences(path)):
-        return "iob"
-    if path.endswith("/"):
-        return "folder"
-    if path.lower().endswith(".csv"):
-        return "csv"
-    if path.lower().endswith(_JSON_SUFFIXES):
-        return "jsonl"
-    with open_lines(path) as lines:
-        first = next((line for line in lines if line.strip()), b"")
-    return "jsonl" if first.lstrip(b"\xef\xbb\xbf \t").startswith(b"{") else "csv"
-
-
-def _check_format(options: ConvertOptions) -> None:
+def _check_format(format_: Format, options: ConvertOptions) -> None:
     """Check that task, format and columns fit each other. Raises: UsageError."""
-    task, found = options.task, options.input_format
-    if found == "folder" and task != ImageClassification.name:
-        raise UsageError(
-            f"a folder of images gives one label per image: its task is "
-            f"{ImageClassification.name} (got {task})"
-        )
-    if found not in (formats := formats_of(task)):
-        is_list = (task, found) == (TextEntities.name, "csv")
-        hint = "; if the file lists JSONL files, pass those files instead" if is_list else ""
-        raise UsageError(
-            f"{task} needs the format {' or '.join(formats)} (got the format {found}){hint}"
-        )
-    if options.header != AUTO and found != "csv":
+    task, found = options.task, format_.name
+    check_task(format_, task)
+    if options.header != AUTO and not format_.has_headers:
         raise UsageError(f"header is for CSV files (got the format {found}); omit it")
     grouping = options.grouping
-    if grouping is not None and grouping.column and found not in ("csv", "jsonl"):
+    if grouping is not None and grouping.column and not format_.has_columns:
         raise UsageError(
             f"group_by={grouping.column} names a column, but the format {found} has none; give a "
             f"regular expression that finds the group in the uri, such as '(patient\\d+)/'"
         )
-    if options.columns and found not in ("csv", "jsonl"):
+    if options.columns and not format_.has_columns:
         raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
 
 
 # --- readings ---------------------------------------------------------------------------------
 
 
-def _readings(
-    files: Sequence[ImportFile], heads: Sequence[Head], options: ConvertOptions
-) -> Iterator[Reading]:
+def _readings(heads: Sequence[Head], options: ConvertOptions) -> Iterator[Reading]:
     """Yield the possible tasks of the files. Raises: UsageError, SourceError."""
-    first = files[0].path
-    if options.input_format == "iob":
-        yield Reading(TextEntities.name, f"{first}: sentences and their tags")
-    elif options.input_format == "folder":
-        yield Reading(ImageClassification.name, f"{first}: a folder of images")
     bare: list[Line] = []
     for head in heads:
         if head.header is not None:
@@ -461,8 +423,8 @@ def _columns(
     """Return pairs of a column, or of a folder, and its role; none if position decides."""
     if options.task == Tabular.name:
         return columns_of_table(Table.from_json(options.table)) if options.table else ()
-    if options.input_format == "folder":
-        return tuple(item for file in files for item in image_folder.roles_in(file.path).items())
+    if roles := FORMATS[options.input_format]().roles(files) if files else ():
+        return tuple(roles)
     if options.task == Declared.name:
         return columns_of_table(declared(task_for(options)).table)
     given = Given.of(options)

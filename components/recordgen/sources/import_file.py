@@ -20,6 +20,8 @@ class ImportFile(NamedTuple):
         bytes: its size, or None if unknown.
         has_header: whether detection found that its first line is a header; None if it has not read
             the file.
+        folder: the root of the listing in which a format found this document; see
+            :class:`recordgen.sources.listing.Listing`.
     """
 
     path: str
@@ -27,6 +29,7 @@ class ImportFile(NamedTuple):
     named_by: str | None = None
     bytes: int | None = None
     has_header: bool | None = None
+    folder: str = ""
 
 
 def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:

@@ -15,16 +15,10 @@ from itertools import chain
 from typing import TypeAlias
 
 from recordgen.options import ConvertOptions
+from recordgen.registry import FORMATS
 from recordgen.rejects import Finding, Reject
 from recordgen.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
-from recordgen.sources import (
-    automl_jsonl,
-    declared_rows,
-    image_folder,
-    iob,
-    table_csv,
-    video_lists,
-)
+from recordgen.sources import automl_jsonl, declared_rows, table_csv, video_lists
 from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.header import Given
 from recordgen.sources.heads import KINDS_OF_LINES, begins_with_header
@@ -63,15 +57,6 @@ read_declared = _in_lines(declared_rows.parse_lines)
 read_videos = _in_lines(video_lists.parse_lines)
 #: JSON Lines: objects for the task's ``from_record``.
 read_json = _in_lines(automl_jsonl.parse_lines)
-#: A folder of images by label.
-read_folder = image_folder.read_folder
-#: A file of sentences, next to a file of their tags.
-read_sentences = iob.read_sentences
-
-
-def formats_of(task: str) -> tuple[str, ...]:
-    """Return the import formats of a task."""
-    return tuple(TASKS[task].readers)
 
 
 def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[ImportFile]:
@@ -116,7 +101,7 @@ class RowReader:
 
     def __init__(self, options: ConvertOptions) -> None:
         self._task = task_for(options)
-        self._format = options.input_format
+        self._format = FORMATS[options.input_format]()
         self._access = options.access
         self._options = options
 
@@ -138,11 +123,13 @@ class RowReader:
         return one_by_one(self._items(file))
 
     def _items(self, file: ImportFile) -> Iterator[Row | RowBatch | Reject | Finding]:
-        read_rows = self._task.reader(self._format)
-        if file.named_by is not None:
-            read_rows = partial(video_lists.read_list, named_by=file.named_by, access=self._access)
         given, adjusted = given_for(file, self._options), Adjustments()
-        found = with_findings(read_rows(file.path, self._task, adjusted, given), adjusted)
+        if file.named_by is not None:
+            read_list = partial(video_lists.read_list, named_by=file.named_by, access=self._access)
+            read = read_list(file.path, self._task, adjusted, given)
+        else:
+            read = self._format.rows(file, self._task, adjusted, given)
+        found = with_findings(read, adjusted)
         rows = without_url_secrets(found, self._task)
         if file.split is None:
             yield from rows

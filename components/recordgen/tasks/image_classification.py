@@ -11,15 +11,26 @@ become ``image/class/text: b"cat"`` and ``image/class/label: 0``. The annotation
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
 from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.quoting import listed
 from recordgen.records.example import FeatureValue
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import Adjustments
 from recordgen.tasks.image_task import ImageTask
-from recordgen.tasks.task import AnnotationError, check_label, display_name
+from recordgen.tasks.task import (
+    AnnotationError,
+    RowContent,
+    bad_annotation,
+    check_label,
+    check_uri,
+    display_name,
+)
+
+if TYPE_CHECKING:
+    from recordgen.rows.picture import Picture
 
 LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})
 
@@ -53,6 +64,15 @@ class ImageClassification(ImageTask):
     def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         one = record.get("classificationAnnotation")
         return None if one is None else display_name(one, "classificationAnnotation")
+
+    def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
+        labels = sorted(set(map(check_label, picture.labels)))
+        if len(labels) > 1:
+            raise bad_annotation(
+                f"expected one label per image (got {listed(labels, repr)}); for several labels "
+                f"per image, use --task image_multi_label"
+            )
+        return RowContent(check_uri(picture.uri), labels[0] if labels else None)
 
     def labels(self, annotation: str) -> Sequence[str]:
         return (annotation,)

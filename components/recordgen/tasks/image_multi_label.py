@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
 from recordgen.dataset.vocabulary import Vocabulary
@@ -24,10 +24,15 @@ from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import (
     Merged,
+    RowContent,
     add_up,
     check_label,
+    check_uri,
     display_names,
 )
+
+if TYPE_CHECKING:
+    from recordgen.rows.picture import Picture
 
 
 class ImageMultiLabel(ImageTask):
@@ -51,6 +56,9 @@ class ImageMultiLabel(ImageTask):
 
     def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         return _encode(display_names(record, *self.json_keys))
+
+    def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
+        return RowContent(check_uri(picture.uri), _encode(map(check_label, picture.labels)))
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, _decode)

@@ -41,7 +41,6 @@ class ImageTask(Task):
     readers: ClassVar = {
         "csv": "recordgen.sources.readers:read_paths",
         "jsonl": "recordgen.sources.readers:read_json",
-        "folder": "recordgen.sources.readers:read_folder",
     }
     reading = "recordgen.reading.kinds:IMAGES"
 

@@ -52,6 +52,7 @@ from recordgen.tasks.task import (
     add_up,
     bad_annotation,
     check_label,
+    check_uri,
     display_name,
     need_mixed_shards,
 )
@@ -59,6 +60,7 @@ from recordgen.tasks.task import (
 if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
     from recordgen.payloads.resizing import View
+    from recordgen.rows.picture import Picture
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 FILES_IN_PIXELS = "files_in_pixels"
@@ -214,6 +216,19 @@ class ObjectDetection(ImageTask):
             check_spelling(item, ("displayName", *_KEYS), "a box")
             boxes.append(Box(label, *(_number(item.get(key), key) for key in _KEYS)))
         return _encode(self._usable(boxes, adjusted))
+
+    def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
+        size = None if picture.size is None else ImageSize(*picture.size)
+        width, height = size or (1, 1)
+        boxes = []
+        for label, corners in picture.objects:
+            if not label:
+                raise bad_annotation(f"a box needs a label (got the box {shown(corners)} without)")
+            xmin, ymin, xmax, ymax = (_number(value, "a coordinate") for value in corners)
+            shares = xmin / width, ymin / height, xmax / width, ymax / height
+            boxes.append(Box(check_label(label), *shares))
+        annotation = _encode(self._usable(boxes, adjusted), size)
+        return RowContent(check_uri(picture.uri), annotation)
 
     def _usable(self, boxes: Iterable[Box], adjusted: Adjustments) -> list[Box]:
         """Return boxes within the image, and record the changes. Raises: AnnotationError."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recordgen.lint.looks import SmallPicture
     from recordgen.lint.seen_texts import SeenText
     from recordgen.rows.columns import PlannedBatch
+    from recordgen.rows.picture import Picture
 
 _Item = TypeVar("_Item")
 
@@ -308,6 +309,13 @@ class Task(ABC):
 
         Returns:
             For each example its row, or the error that makes it unusable.
+        """
+        raise NotImplementedError
+
+    def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
+        """Return the row of an image that a document of another tool describes.
+
+        Args and Raises: as :meth:`from_fields`.
         """
         raise NotImplementedError
 

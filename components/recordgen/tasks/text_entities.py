@@ -90,7 +90,6 @@ class TextEntities(TextTask):
     features: ClassVar = features.TEXT_ENTITIES
     readers: ClassVar = {
         "jsonl": "recordgen.sources.readers:read_json",
-        "iob": "recordgen.sources.readers:read_sentences",
     }
     reading = "recordgen.reading.kinds:ENTITIES"
     trainer = "recordgen.training.entities:EntityTagger"

@@ -1,0 +1,41 @@
+"""A folder of images by label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from recordgen.sources import image_folder
+from recordgen.sources.format import Evidence, Format, Rows
+from recordgen.tasks import ImageClassification
+
+if TYPE_CHECKING:
+    from recordgen.rows.row import Adjustments
+    from recordgen.sources.header import Given
+    from recordgen.sources.import_file import ImportFile
+    from recordgen.sources.listing import Listing
+    from recordgen.tasks.task import Task
+
+
+class ImageFolder(Format):
+    """``<split>/<label>/<file>``, or ``<label>/<file>``."""
+
+    name = "folder"
+    heading = "Folders"
+    gives = "one label per image"
+    expects = "a folder of images by label"
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        if listing.only:
+            return None
+        reason = f"{listing.root}: a folder of images"
+        return Evidence(reason, ImageClassification.name, is_weak=True)
+
+    def accepts(self, task: type[Task]) -> bool:
+        return task.name == ImageClassification.name
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        return image_folder.read_folder(file.path, task, adjusted, given)
+
+    def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
+        return [item for file in files for item in image_folder.roles_in(file.path).items()]

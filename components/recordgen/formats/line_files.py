@@ -1,0 +1,67 @@
+"""AutoML's import files: CSV and JSON Lines."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from recordgen.sources.format import Evidence, Format, Rows
+from recordgen.sources.lines import open_lines
+
+if TYPE_CHECKING:
+    from recordgen.rows.row import Adjustments
+    from recordgen.sources.header import Given
+    from recordgen.sources.import_file import ImportFile
+    from recordgen.sources.listing import Listing
+    from recordgen.tasks.task import Task
+
+_CSV_SUFFIXES = (".csv",)
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+
+
+class _LineFile(Format):
+    """A file with a row in each line, which the task reads."""
+
+    has_columns: ClassVar[bool] = True
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        if not listing.only or not self._is_mine(listing.only.lower(), listing):
+            return None
+        return Evidence(listing.only, is_weak=True)
+
+    @abstractmethod
+    def _is_mine(self, name: str, listing: Listing) -> bool:
+        """Return whether the file has this format, by its lower-case name or its first line."""
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        yield from task.reader(self.name)(file.path, task, adjusted, given)
+
+
+class CsvFile(_LineFile):
+    """CSV: ``[ML_USE],PATH,[LABEL]``, or a table; a file of unknown name that is not JSON."""
+
+    name = "csv"
+    has_headers = True
+
+    def _is_mine(self, name: str, listing: Listing) -> bool:
+        if name.endswith(_JSON_SUFFIXES):
+            return False
+        return name.endswith(_CSV_SUFFIXES) or not _begins_with_object(listing)
+
+
+class JsonLines(_LineFile):
+    """JSON Lines: an object for each row."""
+
+    name = "jsonl"
+
+    def _is_mine(self, name: str, listing: Listing) -> bool:
+        if name.endswith(_CSV_SUFFIXES):
+            return False
+        return name.endswith(_JSON_SUFFIXES) or _begins_with_object(listing)
+
+
+def _begins_with_object(listing: Listing) -> bool:
+    """Return whether the first line that is not blank begins with ``{``."""
+    with open_lines(f"{listing.root}{listing.only}") as lines:
+        first = next((line for line in lines if line.strip()), b"")
+    return first.lstrip(b"\xef\xbb\xbf \t").startswith(b"{")

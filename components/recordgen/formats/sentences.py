@@ -1,0 +1,43 @@
+"""Sentences and their IOB tags, in two files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recordgen.sources import iob
+from recordgen.sources.format import Evidence, Format, Rows
+from recordgen.tasks import TextEntities
+
+if TYPE_CHECKING:
+    from recordgen.rows.row import Adjustments
+    from recordgen.sources.header import Given
+    from recordgen.sources.import_file import ImportFile
+    from recordgen.sources.listing import Listing
+    from recordgen.tasks.task import Task
+
+
+class Sentences(Format):
+    """``sentences.txt`` beside ``labels.txt``, or a folder with such files."""
+
+    name = "iob"
+    gives = "entities in texts"
+    expects = (
+        f"a file of sentences; name it …{iob.SENTENCES}….txt, and the file of tags next to it "
+        f"…{iob.LABELS}….txt"
+    )
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        is_mine = iob.names_sentences(listing.only) if listing.only else self._are_below(listing)
+        if not is_mine:
+            return None
+        where = f"{listing.root.removeprefix('./')}{listing.only}"
+        return Evidence(f"{where}: sentences and their tags", TextEntities.name, is_weak=True)
+
+    def accepts(self, task: type[Task]) -> bool:
+        return task.name == TextEntities.name
+
+    def _are_below(self, listing: Listing) -> bool:
+        return not listing.images and any(map(iob.names_sentences, listing.others))
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        return iob.read_sentences(file.path, task, adjusted, given)

@@ -1,0 +1,45 @@
+"""An image as a document of another tool describes it, before a task makes an annotation of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+#: xmin, ymin, xmax, ymax; from the upper left corner.
+Corners: TypeAlias = tuple[float, float, float, float]
+
+
+class Marked(NamedTuple):
+    """An object in a picture.
+
+    Attributes:
+        label: its class.
+        corners: its box, in pixels if the picture has a size, else in shares of the picture.
+    """
+
+    label: str
+    corners: Corners
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One image, and what a document says about it.
+
+    Attributes:
+        line: 1-based line or number of the item in the document.
+        uri: the image, relative to the root of the listing, or a URL.
+        split: the word for its split, such as ``train`` or ``val``; None if there is none.
+        size: width and height, in pixels, of the picture that the corners refer to.
+        objects: the objects that are marked in it; none: it shows none of the classes.
+        labels: the labels of the whole image.
+        notes: pairs of a code and a message about what had to be changed in it.
+    """
+
+    line: int
+    uri: str
+    split: str | None = None
+    size: tuple[int, int] | None = None
+    objects: Sequence[Marked] = ()
+    labels: Sequence[str] = ()
+    notes: Sequence[tuple[str, str]] = ()

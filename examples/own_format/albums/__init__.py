@@ -1,0 +1,1 @@
+"""A format of another package: albums of labelled images."""
