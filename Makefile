@@ -6,7 +6,7 @@ ARGS ?=
 TASK ?= image_classification
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage check docs format options mutants lock release audit sbom image image-test tested clean
+.PHONY: help setup demo test coverage check docs format structure options mutants lock release audit sbom image image-test tested clean
 
 # The tests of a module stay in one process, because they share fixtures.
 PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile
@@ -29,12 +29,13 @@ coverage: setup ## list the lines of the package that no test runs; includes pro
 	@$(PYTHON_OF_VENV) -m coverage combine --quiet
 	@$(PYTHON_OF_VENV) -m coverage report --show-missing --skip-covered
 
-check: setup ## check format, lint, types, the direction of imports, and the site
+check: setup ## check format, lint, types, the direction of imports, the site, and the budget of the structure
 	$(PYTHON_OF_VENV) -m ruff format --check .
 	$(PYTHON_OF_VENV) -m ruff check .
 	$(PYTHON_OF_VENV) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 	@scripts/docs
+	@$(PYTHON_OF_VENV) scripts/structure --check
 
 docs: ## build the site from docs/ into build/site (scripts/docs serve shows it while you write)
 	@scripts/docs
@@ -46,6 +47,9 @@ format: setup ## format, and fix what the linter can fix
 options: setup ## renew the lists of options in component.yaml and docs/ from ConvertOptions
 	@$(PYTHON_OF_VENV) scripts/options
 	@$(PYTHON_OF_VENV) -m pipelines.component
+
+structure: setup ## measure the structure: lines, options, members, and the modules that a row enters
+	@$(PYTHON_OF_VENV) scripts/structure $(ARGS)
 
 mutants: setup ## find faults in core modules that no test notices (ARGS="dataset.splits --survivors")
 	@$(PYTHON_OF_VENV) scripts/mutants $(ARGS)
