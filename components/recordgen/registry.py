@@ -36,6 +36,9 @@ OWN: Mapping[str, str] = {
 
 #: The import paths of Recordgen's own input formats; of weak evidence, the first counts.
 OWN_FORMATS: Mapping[str, str] = {
+    "coco": "recordgen.formats.coco:Coco",
+    "yolo": "recordgen.formats.yolo:Yolo",
+    "pascal_voc": "recordgen.formats.pascal_voc:PascalVoc",
     "iob": "recordgen.formats.sentences:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
     "jsonl": "recordgen.formats.line_files:JsonLines",

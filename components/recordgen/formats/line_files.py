@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from recordgen.sources.format import Evidence, Format, Rows
-from recordgen.sources.lines import open_lines
 
 if TYPE_CHECKING:
     from recordgen.rows.row import Adjustments
@@ -62,6 +61,4 @@ class JsonLines(_LineFile):
 
 def _begins_with_object(listing: Listing) -> bool:
     """Return whether the first line that is not blank begins with ``{``."""
-    with open_lines(f"{listing.root}{listing.only}") as lines:
-        first = next((line for line in lines if line.strip()), b"")
-    return first.lstrip(b"\xef\xbb\xbf \t").startswith(b"{")
+    return listing.head(listing.only).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")

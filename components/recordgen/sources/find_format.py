@@ -66,26 +66,26 @@ def _format_of(path: str, options: ConvertOptions) -> tuple[Format, Evidence]:
         if options.task != AUTO:
             check_task(format_, options.task)
         return format_, format_.detect(listing) or _without_evidence(format_, path)
-    found = [
-        (format_, format_.detect(listing)) for format_ in (kind() for kind in FORMATS.values())
-    ]
-    all_found = [(format_, evidence) for format_, evidence in found if evidence is not None]
+    formats: list[Format] = [found() for found in FORMATS.values()]
+    all_found = [(item, found) for item in formats if (found := item.detect(listing)) is not None]
+    certain = [item for item in all_found if not item[1].is_weak]
+    all_found = certain or all_found
     if options.task != AUTO:
         # The task rules formats out; the error about a task without any comes later.
         task = TASKS[options.task]
         all_found = [item for item in all_found if item[0].accepts(task)] or all_found
-    certain = [item for item in all_found if not item[1].is_weak]
+        certain = [item for item in certain if item in all_found]
     if len(certain) > 1:
         shown = "; ".join(f"{item.name}: {evidence.reason}" for item, evidence in certain)
         raise UsageError(
             f"{path}: the source may have more than one format ({shown}); choose one with "
             f"--input-format {certain[0][0].name}, or pass the document itself"
         )
-    if not (certain or all_found):
+    if not all_found:
         raise SourceError(
             f"{path}: no format is known for this source; the formats are {', '.join(FORMATS)}"
         )
-    return (certain or all_found)[0]
+    return all_found[0]
 
 
 def check_task(format_: Format, task: str) -> None:

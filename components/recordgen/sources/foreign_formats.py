@@ -63,11 +63,7 @@ _FRAME = "read it with pandas, and convert the DataFrame"
 _UNPACK = "unpack it, and pass the folder or the import file in it"
 _REWRITE = "write a CSV or JSONL file with the same content"
 
-PASCAL_VOC = ForeignFormat(
-    "Pascal VOC",
-    f"convert its XML: {_BOXES} and a line for each <object>, in pixels, with the width and height "
-    f"in <size>",
-)
+PASCAL_VOC = ForeignFormat("Pascal VOC", "pass the folder with its images and all of its XML")
 CVAT = ForeignFormat(
     "CVAT annotations",
     f"convert its XML: {_BOXES} and a line for each <box>, in pixels, with the width and height of "
@@ -76,9 +72,7 @@ CVAT = ForeignFormat(
 XML = ForeignFormat("XML", _REWRITE)
 YOLO = ForeignFormat(
     "YOLO labels",
-    f"{_SHARES} and a line for each line of its label files: these contain class, x center, y "
-    f"center, width, height, so xmin is x center - width / 2; data.yaml or classes.txt has the "
-    f"names of the classes",
+    "pass its folder, with a data.yaml or classes.txt that names the classes",
 )
 _HUGGING_FACE_COLUMNS = (
     "name its columns: --columns path=file_name,label=LABEL, where LABEL is the name of the label "
@@ -108,9 +102,8 @@ EXCEL = ForeignFormat(
 _FORMATS: Sequence[ForeignFormat] = (
     ForeignFormat(
         "COCO annotations",
-        f"{_BOXES} and a line for each of its annotations, in pixels: a bbox is x, y, width, "
-        f"height, so xmax is x + width; file_name, width and height are in images, class names in "
-        f"categories",
+        "pass the document with images, annotations and categories, or its folder, without options "
+        "of other formats",
         # The last item is COCO's format for results.
         keys=[
             "images.file_name",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.dataset.splits import parse_ml_use
+from recordgen.errors import PayloadError, SourceError
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.picture import Picture
 from recordgen.rows.row import Adjustments, Row
@@ -61,9 +62,15 @@ class PictureFormat(Format):
 
     Class attributes:
         tasks: names of the tasks whose annotations its documents hold.
+        has_lines: the line of a picture is a line of its document. Otherwise it only counts, and
+            the picture is named by its image.
+        names_files: messages of the format name the file that they are about, so that the name of
+            the document would add nothing.
     """
 
     tasks: ClassVar[Sequence[str]]
+    has_lines: ClassVar[bool] = False
+    names_files: ClassVar[bool] = False
     heading = "Documents"
 
     def accepts(self, task: type[Task]) -> bool:
@@ -85,7 +92,9 @@ class PictureFormat(Format):
         root, document = listing.root, listing.only
         # Addresses are relative to the root. So a document in a folder of its own is named in
         # messages, and the root takes its place in the row.
-        source, prefix = (root, f"{document}: ") if "/" in document else (file.path, "")
+        is_named = self.has_lines and "/" not in document
+        source = file.path if is_named else root
+        prefix = "" if is_named or self.names_files or not document else f"{document}: "
         for item in self.read(listing, document):
             if isinstance(item, Note):
                 adjusted.add_line(source, item.line, item.code, f"{prefix}{item.message}")
@@ -112,6 +121,17 @@ def _row(
         code = RejectCode.UNKNOWN_ML_USE.value
         return Reject(source, picture.line, picture.uri, code, f"{prefix}{exc}")
     return Row(source, picture.line, split, *content)
+
+
+def size_in_file(listing: Listing, name: str) -> tuple[int, int] | None:
+    """Return the width and height in the header of an image; None if they cannot be read."""
+    from recordgen.payloads.opening import file_header
+
+    try:
+        header = file_header(listing.head(name))
+    except (PayloadError, SourceError):
+        return None
+    return header.width, header.height
 
 
 def image_or_problem(listing: Listing, name: str, *folders: str, line: int) -> str | Problem:

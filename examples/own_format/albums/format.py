@@ -19,6 +19,7 @@ class Album(PictureFormat):
 
     name = "album"  # as the entry point
     tasks = ("image_classification",)
+    has_lines = True
     gives = "one label per image"
     expects = "an album, a file .album that begins with album:"
 

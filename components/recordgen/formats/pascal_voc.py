@@ -1,0 +1,208 @@
+"""Pascal VOC: an XML document for each image.
+
+    Annotations/a.xml  <annotation><filename>a.jpg</filename><size>…</size>
+                       <object><name>dog</name><bndbox><xmin>10</xmin>…</bndbox></object></annotation>
+    JPEGImages/a.jpg
+
+becomes the picture ``JPEGImages/a.jpg`` with the box of a dog, in pixels. Rules: "The PASCAL Visual
+Object Classes Challenge 2012 Development Kit", section 3. Only documents of the challenge itself
+count pixels from 1; other programs write the same tags with pixels from 0.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+from xml.etree import ElementTree
+
+from recordgen.errors import SourceError
+from recordgen.rows.picture import Corners, Marked, Picture
+from recordgen.sources.format import Evidence
+from recordgen.sources.listing import HEAD_BYTES, Listing
+from recordgen.sources.pictures import Note, PictureFormat, Problem, size_in_file
+from recordgen.sources.split_names import split_in_path
+from recordgen.tasks import ObjectDetection
+
+#: Name in ``rows.adjusted``: images whose corners counted pixels from 1.
+VOC_ONE_BASED = "voc_one_based"
+
+# Documents of the challenge name it here.
+_CHALLENGE = re.compile(r"VOC20\d\d")
+_ROOT = re.compile(rb"<annotation[\s>]")
+_MAX_DOCUMENT = 16 << 20
+_SHOWN = 5
+# Only the first documents are looked at before the run begins.
+_PROBED = 3
+
+
+class PascalVoc(PictureFormat):
+    """Pascal VOC, as the challenge, LabelImg, Roboflow and others write it."""
+
+    name = "pascal_voc"
+    tasks: ClassVar = (ObjectDetection.name,)
+    gives = "boxes"
+    expects = "a folder of images with Pascal VOC's XML, an <annotation> for each image"
+    names_files = True
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        documents = listing.candidates(".xml")
+        found = [name for name in documents[:_PROBED] if _is_voc(listing.head(name))]
+        if not found:
+            return None
+        reason = f"{found[0]} is the <annotation> of an image"
+        return Evidence(reason, self.tasks[0], found if listing.only else ("",))
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        splits = _image_sets(listing)
+        used = set()
+        for line, name in enumerate(listing.candidates(".xml"), start=1):
+            item = _read(listing, line, name)
+            if item is None:
+                yield Note(line, f"{name} is no <annotation>; it was skipped")
+                continue
+            if isinstance(item, Picture):
+                stem = posixpath.splitext(posixpath.basename(name))[0]
+                if splits and stem not in splits:
+                    yield Note(line, f"{name} is in no list of ImageSets/Main; it was skipped")
+                    continue
+                split = splits.get(stem) or split_in_path(f"{listing.root}{name}")
+                item = Picture(item.line, item.uri, split, item.size, item.objects, (), item.notes)
+                used.add(item.uri)
+            yield item
+        others = [] if listing.only else [name for name in listing.images if name not in used]
+        if others:
+            shown = ", ".join(others[:_SHOWN])
+            yield Note(0, f"{len(others):,} images have no usable XML, and were skipped: {shown}")
+
+
+def _is_voc(head: bytes) -> bool:
+    return _ROOT.search(head[:1024]) is not None and b"<annotations" not in head[:1024]
+
+
+def _image_sets(listing: Listing) -> Mapping[str, str]:
+    """Return the split of each image by its stem, from ``ImageSets/Main``; empty without lists."""
+    lists = {
+        posixpath.basename(name): name
+        for name in listing.others
+        if "ImageSets/Main/" in name and name.endswith(".txt")
+    }
+    both = "train.txt" in lists or "val.txt" in lists
+    words = ("train", "val", "test") if both else ("trainval", "test")
+    found: dict[str, str] = {}
+    for word in words:
+        if (name := lists.get(f"{word}.txt")) is None:
+            continue
+        with listing.open(name) as file:
+            for raw in file:
+                stem = raw.decode("utf-8-sig", "replace").strip()
+                split = "train" if word == "trainval" else word
+                if stem and found.setdefault(stem, split) != split:
+                    raise SourceError(
+                        f"{listing.root}{name}: {stem} is also in the list of {found[stem]}; leave "
+                        f"it in one of the two"
+                    )
+    return found
+
+
+def _read(listing: Listing, line: int, name: str) -> Picture | Problem | None:
+    """Return the picture of a document, its problem, or None if it is no annotation."""
+    try:
+        root = _parse(listing, name)
+    except (ElementTree.ParseError, ValueError) as exc:
+        return Problem(line, f"{name}: this XML cannot be read: {exc}", _stem_image(listing, name))
+    if root.tag != "annotation":
+        return None
+    image = _image(listing, name, root)
+    if image is None:
+        said = _text(root, "filename") or "no <filename>"
+        return Problem(line, f"{name}: there is no image of this name, and none named {said}")
+    try:
+        marked = list(_objects(root))
+    except ValueError as exc:
+        return Problem(line, f"{name}: {exc}", image)
+    notes = []
+    said = f"{_text(root, 'folder')} {_text(root.find('source'), 'database')}"
+    if marked and _CHALLENGE.search(said):
+        marked = [Marked(label, _from_zero(corners)) for label, corners in marked]
+        notes.append(
+            (VOC_ONE_BASED, f"{name}: corners count pixels from 1; they were moved by one")
+        )
+    size = _size(root) or size_in_file(listing, image)
+    if size is None and marked:
+        return Problem(line, f"{name}: <size> needs the image's width and height", image)
+    return Picture(line, image, None, size, marked, notes=notes)
+
+
+def _parse(listing: Listing, name: str) -> ElementTree.Element:
+    """Parse a document. Raises: ValueError, ParseError: it is too large, or has entities."""
+    data = listing.head(name)
+    if len(data) >= HEAD_BYTES:
+        with listing.open(name) as file:
+            data = file.read(_MAX_DOCUMENT + 1)
+    if len(data) > _MAX_DOCUMENT:
+        raise ValueError(f"it has more than {_MAX_DOCUMENT >> 20} MiB")
+    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
+        raise ValueError("it declares a DOCTYPE or entities, which no such document needs")
+    return ElementTree.fromstring(data)
+
+
+def _image(listing: Listing, name: str, root: ElementTree.Element) -> str | None:
+    """Return the image of a document: of its own name, or else the one that it names."""
+    if own := _stem_image(listing, name):
+        return own
+    folder = posixpath.dirname(name)
+    above = posixpath.dirname(folder)
+    places = (folder, posixpath.join(above, "JPEGImages"), posixpath.join(above, "images"), above)
+    said = _text(root, "filename")
+    found = listing.image_at(said, *places) if said else ()
+    return found if isinstance(found, str) else None
+
+
+def _stem_image(listing: Listing, name: str) -> str:
+    """Return the image beside a document, or in its twin folder, with the same stem."""
+    folder, base = posixpath.split(posixpath.splitext(name)[0])
+    above = posixpath.dirname(folder)
+    for place in (folder, posixpath.join(above, "JPEGImages"), posixpath.join(above, "images")):
+        if same := listing.by_stem.get(posixpath.join(place, base)):
+            return same[0]
+    return ""
+
+
+def _objects(root: ElementTree.Element) -> Iterator[Marked]:
+    """Yield the objects. Raises: ValueError: one has no name or no box."""
+    for number, item in enumerate(root.findall("object"), start=1):
+        label = _text(item, "name")
+        box = item.find("bndbox")  # parts of an object have boxes of their own
+        if not label or box is None:
+            raise ValueError(f"object {number} needs a <name> and a <bndbox>")
+        texts = [_text(box, tag) for tag in ("xmin", "ymin", "xmax", "ymax")]
+        try:
+            xmin, ymin, xmax, ymax = map(float, texts)
+        except ValueError:
+            raise ValueError(f"object {number}: a corner is no number (got {texts})") from None
+        yield Marked(label, (xmin, ymin, xmax, ymax))
+
+
+def _from_zero(corners: Corners) -> Corners:
+    """Return corners that count from 0 and end behind the last pixel.
+
+    ``(1, 1, 8, 8)`` → ``(0, 0, 8, 8)``
+    """
+    xmin, ymin, xmax, ymax = corners
+    return xmin - 1, ymin - 1, xmax, ymax
+
+
+def _size(root: ElementTree.Element) -> tuple[int, int] | None:
+    try:
+        width, height = (int(float(_text(root.find("size"), tag))) for tag in ("width", "height"))
+    except (ValueError, OverflowError):
+        return None
+    return (width, height) if min(width, height) > 0 else None
+
+
+def _text(element: ElementTree.Element | None, tag: str) -> str:
+    """Return the text of a direct child, or ""."""
+    found = None if element is None else element.find(tag)
+    return "" if found is None or found.text is None else found.text.strip()

@@ -1,0 +1,372 @@
+"""YOLO: a text file of boxes for each image, and a data.yaml with classes and splits.
+
+    data.yaml          names: [cat, dog], train: images/train, val: images/val
+    images/train/a.jpg
+    labels/train/a.txt 1 0.5 0.5 0.2 0.4
+
+becomes the picture ``images/train/a.jpg`` of split train with a dog from (0.4, 0.3) to (0.6, 0.7),
+in shares of the image. Rules: Ultralytics' "Object detection datasets overview". Also read are
+Darknet's and Label Studio's folders, in which ``classes.txt``, ``obj.names`` or
+``_darknet.labels`` names the classes.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import yaml
+
+from recordgen.dataset.splits import is_ml_use
+from recordgen.errors import SourceError
+from recordgen.rows.picture import Marked, Picture
+from recordgen.sources.format import Evidence
+from recordgen.sources.listing import HEAD_BYTES, Listing
+from recordgen.sources.pictures import Note, PictureFormat, Problem
+from recordgen.tasks import ObjectDetection
+
+_NAMES = ("classes.txt", "obj.names", "_darknet.labels")
+# The keys of splits, with the names that each may have.
+_SPLITS = {"train": ("train",), "val": ("val", "validation", "valid"), "test": ("test",)}
+
+_MAX_LABELS = 16 << 20
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class _Config:
+    """What data.yaml, or a file with the names of classes, says.
+
+    Attributes:
+        where: its path, for messages.
+        folder: its folder, relative to the root.
+        classes: the names of the classes by number.
+        splits: for each split, the folders or lists of images as written; None if it says none.
+        root: the value of ``path``.
+        keypoints: the count of numbers of keypoints behind each box.
+    """
+
+    where: str
+    folder: str
+    classes: Sequence[str]
+    splits: Mapping[str, Sequence[str]] | None = None
+    root: str = ""
+    keypoints: int = 0
+
+
+@dataclass
+class _Labelled:
+    """The images of one split, each with its file of labels, or None without one."""
+
+    images: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> list[str]:
+        return [image for image, labels in self.images.items() if labels is None]
+
+
+class Yolo(PictureFormat):
+    """YOLO labels beside images, as Ultralytics, Roboflow, Darknet and Label Studio write them."""
+
+    name = "yolo"
+    tasks: ClassVar = (ObjectDetection.name,)
+    gives = "boxes"
+    expects = "a data.yaml or classes.txt with the names of classes, beside images and labels"
+    names_files = True
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        configs = [
+            name
+            for name in listing.candidates(".yaml", ".yml")
+            if _is_config(_yaml(listing, name, is_strict=False))
+        ]
+        if not configs:
+            named = [
+                name for name in listing.candidates(*_NAMES) if posixpath.basename(name) in _NAMES
+            ]
+            configs = [name for name in named if _has_labels(listing, posixpath.dirname(name))]
+        if not configs:
+            _check_unnamed(listing)
+            return None
+        if len(configs) > 1:
+            raise SourceError(
+                f"{listing.root}: several files name classes ({', '.join(configs[:_SHOWN])}); pass "
+                f"the one to use"
+            )
+        config = _config(listing, configs[0])
+        reason = f"{configs[0]} names {len(config.classes)} classes"
+        return Evidence(reason, self.tasks[0], configs, tuple(dict.fromkeys(config.classes)))
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        config = _config(listing, document)
+        line = 0
+        used: set[str | None] = set()
+        for split, labelled in _splits(listing, config):
+            missing = labelled.missing
+            if len(missing) * 2 > len(labelled.images):
+                tried = _labels_of(missing[0])
+                raise SourceError(
+                    f"{config.where}: {len(missing):,} of {len(labelled.images):,} images of "
+                    f"{split or 'the folder'} have no labels; {missing[0]} would have "
+                    f"{' or '.join(tried)}"
+                )
+            if missing:
+                shown = ", ".join(missing[:_SHOWN])
+                yield Note(
+                    0,
+                    f"{len(missing):,} images have no file of labels, and were read as images "
+                    f"without objects: {shown}",
+                )
+            for image, labels in labelled.images.items():
+                line += 1
+                used.add(labels)
+                yield _picture(listing, config, line, image, labels, split)
+        lost = [name for name in _label_files(listing, config) if name not in used]
+        if lost:
+            shown = ", ".join(lost[:_SHOWN])
+            yield Note(0, f"{len(lost):,} files of labels have no image, and were skipped: {shown}")
+
+
+# --- the file with the classes -------------------------------------------------------------------
+
+
+def _yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
+    """Return the content of a YAML file; None if it is no YAML. Raises: SourceError."""
+    head = listing.head(name)
+    try:
+        if len(head) >= HEAD_BYTES:
+            raise ValueError(f"more than {HEAD_BYTES >> 10} KiB")
+        # Aliases could make a small file large.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(head, yaml.SafeLoader)):
+            raise ValueError("it has aliases")
+        return yaml.safe_load(head)
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        if not is_strict:
+            return None
+        raise SourceError(f"{listing.root}{name}: cannot be read as YAML: {exc}") from exc
+
+
+def _is_config(found: Any) -> bool:
+    if not isinstance(found, dict) or "names" not in found:
+        return False
+    return not {"nc", "path", *(key for keys in _SPLITS.values() for key in keys)}.isdisjoint(found)
+
+
+def _config(listing: Listing, name: str) -> _Config:
+    """Return what the file with the classes says. Raises: SourceError."""
+    where, folder = f"{listing.root}{name}", posixpath.dirname(name)
+    if posixpath.basename(name) in _NAMES:
+        text = listing.head(name).decode("utf-8-sig", "replace")
+        names = [line.strip() for line in text.splitlines()]
+        while names and not names[-1]:
+            names.pop()
+        return _Config(where, folder, [name or str(at) for at, name in enumerate(names)])
+    found = _yaml(listing, name)
+    classes = _class_names(found["names"], where)
+    if isinstance(count := found.get("nc"), int) and count != len(classes):
+        raise SourceError(
+            f"{where}: nc is {count}, but there are {len(classes)} names; correct one"
+        )
+    shape = found.get("kpt_shape") or (0, 0)
+    if not (isinstance(shape, list | tuple) and len(shape) == 2):
+        raise SourceError(f"{where}: kpt_shape must be two numbers (got {shape!r:.40})")
+    splits = {}
+    for split, keys in _SPLITS.items():
+        value = next((found[key] for key in keys if found.get(key)), ())
+        values = value if isinstance(value, list | tuple) else [value]
+        if not all(isinstance(item, str) for item in values):
+            raise SourceError(f"{where}: {split} must be a path or a list of them")
+        if values:
+            splits[split] = values
+    if not splits:
+        raise SourceError(f"{where}: no split is named; expected train: and val:, with paths")
+    root = found.get("path") or ""
+    return _Config(where, folder, classes, splits, str(root), int(shape[0]) * int(shape[1]))
+
+
+def _class_names(names: Any, where: str) -> Sequence[str]:
+    """Return the names of classes by number: a list, or numbers with names. Raises: SourceError."""
+    if isinstance(names, list) and names:
+        return [str(name).strip() for name in names]
+    if isinstance(names, dict) and names:
+        try:
+            by_number = {int(number): str(name).strip() for number, name in names.items()}
+        except (TypeError, ValueError):
+            by_number = {-1: ""}
+        if min(by_number) >= 0 and max(by_number) < 100_000:
+            return [by_number.get(at, str(at)) for at in range(max(by_number) + 1)]
+    raise SourceError(f"{where}: names must be a list of classes, or a name for each number")
+
+
+# --- images and their labels ---------------------------------------------------------------------
+
+
+def _splits(listing: Listing, config: _Config) -> Iterator[tuple[str | None, _Labelled]]:
+    """Yield each split with its images. Raises: SourceError: a split has no images."""
+    if config.splits is None:
+        by_split: dict[str | None, _Labelled] = {}
+        for image in _below(listing, config.folder):
+            words = [part for part in posixpath.dirname(image).split("/") if is_ml_use(part)]
+            split = words[-1] if words else None
+            labels = _existing_labels(listing, image)
+            by_split.setdefault(split, _Labelled()).images[image] = labels
+        yield from by_split.items()
+        return
+    images_of = {
+        split: [image for value in values for image in _images(listing, config, split, value)]
+        for split, values in config.splits.items()
+    }
+    for split, images in images_of.items():
+        twin = next(
+            (other for other in images_of if other != split and images_of[other] == images), ""
+        )
+        if twin:
+            raise SourceError(
+                f"{config.where}: {split} and {twin} name the same images; remove one of the two, "
+                f"so that splits are assigned or differ"
+            )
+        yield split, _Labelled({image: _existing_labels(listing, image) for image in images})
+
+
+def _images(listing: Listing, config: _Config, split: str, value: str) -> Sequence[str]:
+    """Return the images of a folder, or of a list of paths. Raises: SourceError: there are none."""
+    path = _there(listing, config, value)
+    if path is None:
+        folders = sorted({posixpath.dirname(name) or "." for name in listing.images})
+        raise SourceError(
+            f"{config.where}: {split} is {value!r}, and there are no such images; folders with "
+            f"images are {', '.join(folders[:_SHOWN]) or 'missing here'}"
+        )
+    if path not in listing:
+        return _below(listing, path)
+    found = []
+    with listing.open(path) as file:
+        for number, raw in enumerate(file, start=1):
+            if not (name := raw.decode("utf-8-sig", "replace").strip()):
+                continue
+            image = listing.image_at(name, posixpath.dirname(path), config.folder, "")
+            if not isinstance(image, str):
+                raise SourceError(f"{listing.root}{path}:{number}: there is no image {name}")
+            found.append(image)
+    return found
+
+
+def _there(listing: Listing, config: _Config, value: str) -> str | None:
+    """Return the folder or list that a value of data.yaml means, relative to the root.
+
+    Paths of another machine are tried without their leading folders, down to the last two names.
+    """
+    whole = posixpath.join(config.root, value) if config.root else value
+    for path in dict.fromkeys((whole, value)):
+        parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+        for start in range(max(1, len(parts) - 1)):
+            tried = posixpath.join(config.folder, *parts[start:])
+            if tried in listing or _below(listing, tried):
+                return tried
+    return None
+
+
+def _below(listing: Listing, folder: str) -> Sequence[str]:
+    if not folder:
+        return listing.images
+    return [name for name in listing.images if name.startswith(f"{folder}/")]
+
+
+def _labels_of(image: str) -> Sequence[str]:
+    """Return the files in which the labels of an image may be."""
+    stem = posixpath.splitext(image)[0]
+    return tuple(dict.fromkeys((f"{_swapped(stem, 'images', 'labels')}.txt", f"{stem}.txt")))
+
+
+def _swapped(stem: str, one: str, other: str) -> str:
+    """Return a path with its last folder of one name renamed to another."""
+    *folders, name = stem.split("/")
+    if one not in folders:
+        return stem
+    at = len(folders) - 1 - folders[::-1].index(one)
+    return "/".join([*folders[:at], other, *folders[at + 1 :], name])
+
+
+def _existing_labels(listing: Listing, image: str) -> str | None:
+    return next((name for name in _labels_of(image) if name in listing), None)
+
+
+def _label_files(listing: Listing, config: _Config) -> Iterator[str]:
+    """Yield the files of labels below the folder of the configuration."""
+    prefix = f"{config.folder}/" if config.folder else ""
+    for name in listing.others:
+        is_labels = "labels" in name.split("/")[:-1] and name.endswith(".txt")
+        if is_labels and name.startswith(prefix) and posixpath.basename(name) not in _NAMES:
+            yield name
+
+
+def _has_labels(listing: Listing, folder: str) -> bool:
+    """Return whether an image at or below the folder of class names has labels."""
+    above = posixpath.dirname(folder) if posixpath.basename(folder) == "labels" else folder
+    return any(_existing_labels(listing, image) for image in _below(listing, above))
+
+
+def _check_unnamed(listing: Listing) -> None:
+    """Check that a folder has no labels without names of their classes. Raises: SourceError."""
+    if listing.only:
+        return
+    for name in listing.others:
+        stem = posixpath.splitext(name)[0]
+        is_twin = "labels" in name.split("/")[:-1] and name.endswith(".txt")
+        if is_twin and _swapped(stem, "labels", "images") in listing.by_stem:
+            raise SourceError(
+                f"{listing.root}: this looks like YOLO labels ({name}), but no file names the "
+                f"classes; add a data.yaml with names: and train:, or a classes.txt"
+            )
+
+
+def _picture(
+    listing: Listing, config: _Config, line: int, image: str, labels: str | None, split: str | None
+) -> Picture | Problem:
+    """Return an image with its boxes, or the problem with one of them."""
+    if labels is None:
+        return Picture(line, image, split)
+    with listing.open(labels) as file:
+        data = file.read(_MAX_LABELS + 1)
+    if len(data) > _MAX_LABELS:
+        return Problem(line, f"{labels} has more than {_MAX_LABELS >> 20} MiB", image)
+    objects = []
+    for number, text in enumerate(data.decode("utf-8-sig", "replace").splitlines(), start=1):
+        if fields := text.split():
+            try:
+                objects.append(_object(fields, config))
+            except ValueError as exc:
+                return Problem(line, f"{labels}:{number}: {exc}", image)
+    return Picture(line, image, split, objects=objects)
+
+
+def _object(fields: Sequence[str], config: _Config) -> Marked:
+    """Return the object of a line.
+
+    ``1 0.5 0.5 0.2 0.4`` → dog, (0.4, 0.3, 0.6, 0.7)
+
+    Raises:
+        ValueError: the line has no class and box, or a polygon.
+    """
+    try:
+        kind, *numbers = map(float, fields)
+    except ValueError:
+        raise ValueError(
+            f"expected a class and numbers, separated by blanks (got {' '.join(fields):.80})"
+        ) from None
+    if not kind.is_integer() or not 0 <= kind < len(config.classes):
+        raise ValueError(f"the class is {fields[0]}, but there are {len(config.classes)} names")
+    label = config.classes[int(kind)]
+    if len(numbers) == 4 or (config.keypoints and len(numbers) == 4 + config.keypoints):
+        x, y, width, height = numbers[:4]
+        return Marked(label, (x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+    if len(numbers) == 5:
+        raise ValueError(
+            "the line has a class, a box and a confidence, as predictions do; pass the labels"
+        )
+    if len(numbers) >= 6 and len(numbers) % 2 == 0:  # a polygon
+        xs, ys = numbers[::2], numbers[1::2]
+        return Marked(label, (min(xs), min(ys), max(xs), max(ys)))
+    raise ValueError(f"expected a class and a box or polygon (got {len(numbers)} numbers)")

@@ -1,0 +1,28 @@
+"""The boxes of a dataset, read back from its records."""
+
+from pathlib import Path
+
+from tests.conftest import stored_examples
+
+Boxes = dict[str, tuple[str, list[tuple[str, int, list[float]]]]]
+
+
+def boxes_of(output: Path) -> Boxes:
+    """Return for each image its split and its boxes: label, number, and rounded corners."""
+    found: Boxes = {}
+    for split, example in stored_examples(output):
+        uri = example["image/source_id"][0].decode()
+        corners = zip(
+            *(example.get(f"image/object/bbox/{side}", ()) for side in CORNERS), strict=True
+        )
+        boxes = zip(
+            [text.decode() for text in example.get("image/object/class/text", ())],
+            example.get("image/object/class/label", ()),
+            [[round(value, 4) for value in each] for each in corners],
+            strict=True,
+        )
+        found[uri] = split, list(boxes)
+    return found
+
+
+CORNERS = ("xmin", "ymin", "xmax", "ymax")

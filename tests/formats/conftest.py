@@ -1,0 +1,25 @@
+"""Images for documents of other tools."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+MakeImages = Callable[..., None]
+
+
+@pytest.fixture
+def make_images(tmp_path: Path) -> MakeImages:
+    """Return a function that writes images, each with its own pixels, below ``in``."""
+    rng = np.random.default_rng(0)
+
+    def make(*names: str, size: tuple[int, int] = (40, 20)) -> None:
+        for name in names:
+            path = tmp_path / "in" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pixels = rng.integers(0, 256, (size[1], size[0], 3), np.uint8)
+            Image.fromarray(pixels).save(path)
+
+    return make

@@ -1,0 +1,243 @@
+"""COCO documents: categories, boxes, crowds, splits, and documents that cannot be used."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pycocotools.coco import COCO
+
+import recordgen
+from recordgen import cli
+from recordgen.errors import SourceError, UsageError
+from tests.formats.boxes import boxes_of
+from tests.formats.conftest import MakeImages
+
+CATEGORIES = [
+    {"id": 18, "name": "dog", "supercategory": "animal"},
+    {"id": 2, "name": "cat", "supercategory": "animal"},
+    {"id": 90, "name": "owl", "supercategory": "bird"},
+]
+
+
+def image(number: int, name: str, **more: Any) -> dict[str, Any]:
+    """Return an item of images."""
+    return {"id": number, "file_name": name, "width": 40, "height": 20, **more}
+
+
+def box(image_id: Any, category: Any, *corners: float, **more: Any) -> dict[str, Any]:
+    """Return an item of annotations."""
+    return {"image_id": image_id, "category_id": category, "bbox": list(corners), **more}
+
+
+def write(path: Path, **keys: Any) -> Path:
+    """Write a document."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(keys))
+    return path
+
+
+def test_boxes_splits_and_numbers(
+    tmp_path: Path, make_images: MakeImages, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two documents of one folder: pixels become shares, categories keep their order by id."""
+    make_images("train2017/a.jpg", "train2017/b.jpg", "train2017/e.jpg", "val2017/c.jpg")
+    write(
+        tmp_path / "in/annotations/instances_train2017.json",
+        info={"year": 2017},
+        images=[image(7, "a.jpg"), image(3, "b.jpg"), image(8, "e.jpg")],
+        annotations=[box(3, 2, 0, 0, 40, 20), box(7, 18, 4, 5, 8, 10), box(7, 2, 0, 0, 4, 20)],
+        categories=CATEGORIES,
+    )
+    write(
+        tmp_path / "in/annotations/instances_val2017.json",
+        categories=CATEGORIES,  # keys may have any order
+        annotations=[box(1, 90, 10, 10, 20, 10)],
+        images=[image(1, "c.jpg")],
+    )
+    assert cli.main(["convert", str(tmp_path / "in"), str(tmp_path / "out")]) == 0
+    assert "coco" in capsys.readouterr().out
+    assert boxes_of(tmp_path / "out") == {
+        "train2017/a.jpg": (
+            "train",
+            [("cat", 0, [0, 0, 0.1, 1]), ("dog", 1, [0.1, 0.25, 0.3, 0.75])],
+        ),
+        "train2017/b.jpg": ("train", [("cat", 0, [0, 0, 1, 1])]),
+        "train2017/e.jpg": ("train", []),
+        "val2017/c.jpg": ("eval", [("owl", 2, [0.25, 0.5, 0.75, 1])]),
+    }
+    assert recordgen.read_dataset(str(tmp_path / "out")).labels == ("cat", "dog", "owl")
+
+
+def test_roboflow(tmp_path: Path, make_images: MakeImages) -> None:
+    """Documents beside their images; category 0 only names the project; folders are splits."""
+    for split in ("train", "valid"):
+        make_images(f"{split}/{split}.jpg")
+        write(
+            tmp_path / f"in/{split}/_annotations.coco.json",
+            images=[image(0, f"{split}.jpg")],
+            annotations=[box(0, 1, 0, 0, 10, 10)],
+            categories=[
+                {"id": 0, "name": "cells", "supercategory": "none"},
+                {"id": 1, "name": "wbc", "supercategory": "cells"},
+            ],
+        )
+    recordgen.convert(str(tmp_path / "in"), tmp_path / "out")
+    assert boxes_of(tmp_path / "out") == {
+        "train/train.jpg": ("train", [("wbc", 0, [0, 0, 0.25, 0.5])]),
+        "valid/valid.jpg": ("eval", [("wbc", 0, [0, 0, 0.25, 0.5])]),
+    }
+
+
+def test_rejects_and_findings(tmp_path: Path, make_images: MakeImages) -> None:
+    """An image with a bad object is rejected as a whole; crowds and orphans are reported."""
+    make_images(*(f"{number}.jpg" for number in range(6)))
+    path = write(
+        tmp_path / "in/a.json",
+        images=[image(number, f"{number}.jpg") for number in range(6)] + [image(9, "none.jpg")],
+        annotations=[
+            box(0, 2, 1, 1, 2, 2),
+            box(0, 77, 1, 1, 2, 2, id=501),
+            {"image_id": 1, "category_id": 2, "bbox": [1, 2, None, 4], "id": 502},
+            box(2, 2, 1, 1, 2, 2),
+            box(2, 2, 1, 1, 30, 10, iscrowd=1),
+            box(3, 2, 1, 1, 2, float("nan"), id=503),
+            {"image_id": 4, "category_id": 2, "segmentation": [[4, 5, 12, 5, 8, 15]]},
+            box(55, 2, 1, 1, 2, 2),
+        ],
+        categories=CATEGORIES,
+    )
+    result = recordgen.convert(str(path), tmp_path / "out", max_reject_fraction=1)
+    assert [(item.uri, item.code) for item in result.rejects] == [
+        ("0.jpg", "bad_annotation"),
+        ("1.jpg", "bad_annotation"),
+        ("3.jpg", "bad_annotation"),
+        ("none.jpg", "missing_file"),
+    ]
+    assert "501" in result.rejects[0].message
+    assert result.dataset.rows.adjusted["boxes_crowd"] == 1
+    assert {uri: len(each) for uri, (_, each) in boxes_of(tmp_path / "out").items()} == {
+        "2.jpg": 1,
+        "4.jpg": 1,
+        "5.jpg": 0,
+    }
+    assert boxes_of(tmp_path / "out")["4.jpg"][1][0][2] == [0.1, 0.25, 0.3, 0.75]
+    lines = (tmp_path / "out/lint.jsonl").read_text().splitlines()
+    codes = [json.loads(line)["code"] for line in lines]
+    assert "SKIPPED" in codes
+
+
+def test_sizes_that_are_missing_come_from_the_image(
+    tmp_path: Path, make_images: MakeImages
+) -> None:
+    """Width and height may be missing or 0."""
+    make_images("a.png", size=(80, 40))
+    path = write(
+        tmp_path / "in/a.json",
+        images=[image(1, "a.png", width=0, height=0)],
+        annotations=[box(1, 2, 8, 4, 8, 4)],
+        categories=CATEGORIES,
+    )
+    recordgen.convert(str(path), tmp_path / "out")
+    assert boxes_of(tmp_path / "out")["a.png"][1] == [("cat", 0, [0.1, 0.1, 0.2, 0.2])]
+
+
+# the document, part of the message
+UNUSABLE = [
+    ({"images": [image(1, "a.jpg")], "annotations": [{"image_id": 1, "caption": "A"}]}, "captions"),
+    (
+        {"images": [image(1, "a.jpg")], "annotations": [{"image_id": 1, "segments_info": []}]},
+        "panoptic",
+    ),
+    ({"images": [image(1, "a.jpg")], "categories": CATEGORIES}, "no annotations"),
+    ({"images": [image(1, "a.jpg")], "annotations": []}, "needs images and categories"),
+]
+
+
+@pytest.mark.parametrize(("keys", "words"), UNUSABLE)
+def test_documents_of_other_tasks_stop(keys: dict[str, Any], words: str, tmp_path: Path) -> None:
+    """Each is named before anything is written."""
+    path = write(tmp_path / "instances.json", **keys)
+    with pytest.raises(SourceError, match=words):
+        recordgen.convert(str(path), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"images": [{"file_name": "a.jpg"}], "annotations": [{"image_id": 1',
+        '{"images": [{"file_name": "a.jpg"} {"file_name": "b.jpg"}]}',
+        '{"images": [{"file_name": "a.jpg"}], "x": ' + "[" * 100_000,
+    ],
+)
+def test_damaged_documents(text: str, tmp_path: Path) -> None:
+    """A cut, malformed or deeply nested document is an error with its path."""
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(SourceError, match=r"a\.json: .*no whole JSON"):
+        recordgen.convert(str(path), tmp_path / "out")
+
+
+def test_categories_that_differ_stop(tmp_path: Path, make_images: MakeImages) -> None:
+    """One id must not have two names."""
+    make_images("train/a.jpg", "val/b.jpg")
+    for split, name, label in (("train", "a.jpg", "cat"), ("val", "b.jpg", "dog")):
+        write(
+            tmp_path / f"in/{split}/x.json",
+            images=[image(1, name)],
+            annotations=[box(1, 1, 0, 0, 1, 1)],
+            categories=[{"id": 1, "name": label}],
+        )
+    with pytest.raises(SourceError, match="category 1"):
+        recordgen.plan(str(tmp_path / "in"))
+
+
+def test_another_task_is_refused(tmp_path: Path, make_images: MakeImages) -> None:
+    """The message names the task that boxes have."""
+    make_images("a.jpg")
+    path = write(
+        tmp_path / "in/a.json",
+        images=[image(1, "a.jpg")],
+        annotations=[box(1, 2, 0, 0, 1, 1)],
+        categories=CATEGORIES,
+    )
+    with pytest.raises(UsageError, match="object_detection"):
+        recordgen.plan(str(path), task="image_classification")
+
+
+def test_boxes_equal_those_of_pycocotools(tmp_path: Path, make_images: MakeImages) -> None:
+    """COCO's own reader has the same boxes, up to float32."""
+    rng = random.Random(0)
+    names = [f"{number}.png" for number in range(20)]
+    make_images(*names)
+    annotations = []
+    for number in range(60):
+        left, top = rng.uniform(0, 30), rng.uniform(0, 10)
+        corners = left, top, rng.uniform(1, 10), rng.uniform(1, 10)
+        kind = rng.choice(CATEGORIES)["id"]
+        annotations.append(box(rng.randrange(20), kind, *corners, id=number, area=1))
+    path = write(
+        tmp_path / "in/a.json",
+        images=[image(number, name) for number, name in enumerate(names)],
+        annotations=annotations,
+        categories=CATEGORIES,
+    )
+    recordgen.convert(str(path), tmp_path / "out")
+    found, theirs = boxes_of(tmp_path / "out"), COCO(str(path))
+    for number, name in enumerate(names):
+        expected = []
+        for item in theirs.loadAnns(theirs.getAnnIds(imgIds=[number])):
+            x, y, width, height = item["bbox"]
+            [category] = theirs.loadCats([item["category_id"]])
+            corners = [x / 40, y / 20, (x + width) / 40, (y + height) / 20]
+            expected.append((category["name"], [round(value, 3) for value in corners]))
+        ours = [
+            (label, [round(each, 3) for each in corners]) for label, _, corners in found[name][1]
+        ]
+        assert len(ours) == len(expected)
+        for (label, corners), (their_label, theirs_) in zip(
+            sorted(ours), sorted(expected), strict=True
+        ):
+            assert label == their_label
+            assert corners == pytest.approx(theirs_, abs=2e-3)

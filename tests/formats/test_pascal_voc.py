@@ -1,0 +1,135 @@
+"""Pascal VOC: boxes in pixels from 0 or 1, lists of splits, and documents that cannot be used."""
+
+from pathlib import Path
+
+import pytest
+
+import recordgen
+from recordgen import cli
+from recordgen.errors import SourceError
+from tests.formats.boxes import boxes_of
+from tests.formats.conftest import MakeImages
+
+
+def document(name: str, *objects: tuple[str, str], folder: str = "x", size: str = "40 20") -> str:
+    """Return the XML of an image; an object is a class and four corners."""
+    items = []
+    for label, corners in objects:
+        sides = zip(("xmin", "ymin", "xmax", "ymax"), corners.split(), strict=True)
+        box = "".join(f"<{side}>{value}</{side}>" for side, value in sides)
+        part = "<part><name>head</name><bndbox><xmin>0</xmin></bndbox></part>"
+        items.append(f"<object><name>{label}</name>{part}<bndbox>{box}</bndbox></object>")
+    width, height = size.split()
+    return (
+        f"<annotation><folder>{folder}</folder><filename>{name}</filename>"
+        f"<size><width>{width}</width><height>{height}</height><depth>3</depth></size>"
+        f"{''.join(items)}</annotation>"
+    )
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    """Write text files below ``in``, and return that folder."""
+    for name, text in files.items():
+        path = folder / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder / "in"
+
+
+def test_the_challenge(
+    tmp_path: Path, make_images: MakeImages, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pixels count from 1, ImageSets/Main has the splits, and parts of objects are no objects."""
+    make_images(*(f"JPEGImages/{name}.jpg" for name in "abcd"))
+    root = write(
+        tmp_path,
+        {
+            "Annotations/a.xml": document("a.jpg", ("dog", "1 1 40 20"), folder="VOC2012"),
+            "Annotations/b.xml": document("b.jpg", ("cat", "5 6 8.0 10"), folder="VOC2012"),
+            "Annotations/c.xml": document("c.jpg", folder="VOC2012"),
+            "Annotations/d.xml": document("d.jpg", folder="VOC2012"),
+            "ImageSets/Main/train.txt": "a\nc\n",
+            "ImageSets/Main/val.txt": "b\n",
+            "ImageSets/Main/trainval.txt": "a\nb\nc\n",
+            "ImageSets/Main/cat_train.txt": "a -1\n",
+        },
+    )
+    assert cli.main(["convert", str(root), str(tmp_path / "out")]) == 0
+    assert "pascal_voc" in capsys.readouterr().out
+    assert boxes_of(tmp_path / "out") == {
+        "JPEGImages/a.jpg": ("train", [("dog", 1, [0, 0, 1, 1])]),
+        "JPEGImages/b.jpg": ("eval", [("cat", 0, [0.1, 0.25, 0.2, 0.5])]),
+        "JPEGImages/c.jpg": ("train", []),
+    }
+    dataset = recordgen.read_dataset(str(tmp_path / "out"))
+    assert dataset.rows.adjusted["voc_one_based"] == 2
+
+
+def test_documents_beside_their_images(tmp_path: Path, make_images: MakeImages) -> None:
+    """Roboflow's folders are splits; pixels count from 0; a wrong filename does not matter."""
+    make_images("train/a.jpg", "valid/b.jpg", "valid/c.jpg")
+    root = write(
+        tmp_path,
+        {
+            "train/a.xml": document("other.jpg", ("cat", "4 5 8 10")),
+            "valid/b.xml": document("b", ("cat", "4 5 8 10"), size="0 0"),
+        },
+    )
+    recordgen.convert(str(root), tmp_path / "out")
+    boxes = [("cat", 0, [0.1, 0.25, 0.2, 0.5])]
+    assert boxes_of(tmp_path / "out") == {
+        "train/a.jpg": ("train", boxes),
+        "valid/b.jpg": ("eval", boxes),
+    }
+    assert "valid/c.jpg" in (tmp_path / "out/lint.jsonl").read_text()
+
+
+# the XML of an image, part of the message
+BAD = [
+    (document("a.jpg", ("", "4 5 8 10")), "needs a <name>"),
+    (document("a.jpg", ("cat", "4 5 8 ten")), "no number"),
+    ("<annotation><object><name>cat</name></object></annotation>", "<bndbox>"),
+    ("<annotation><object>", "cannot be read"),
+    ('<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>', "DOCTYPE"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BAD)
+def test_a_bad_document_rejects_its_image(
+    text: str, words: str, tmp_path: Path, make_images: MakeImages
+) -> None:
+    """The other images stay."""
+    make_images("a.jpg", "b.jpg")
+    root = write(tmp_path, {"a.xml": text, "b.xml": document("b.jpg", ("cat", "4 5 8 10"))})
+    result = recordgen.convert(str(root), tmp_path / "out", max_reject_fraction=1)
+    [reject] = result.rejects
+    assert (reject.uri, reject.code) == ("a.jpg", "bad_annotation")
+    assert words in reject.message
+    assert list(boxes_of(tmp_path / "out")) == ["b.jpg"]
+
+
+def test_an_image_in_two_lists_stops(tmp_path: Path, make_images: MakeImages) -> None:
+    """Its split would be a guess."""
+    make_images("JPEGImages/a.jpg")
+    root = write(
+        tmp_path,
+        {
+            "Annotations/a.xml": document("a.jpg", ("cat", "4 5 8 10")),
+            "ImageSets/Main/train.txt": "a\n",
+            "ImageSets/Main/val.txt": "a\n",
+        },
+    )
+    with pytest.raises(SourceError, match="also in the list of train"):
+        recordgen.convert(str(root), tmp_path / "out")
+
+
+def test_a_document_without_an_image(tmp_path: Path, make_images: MakeImages) -> None:
+    """It is a reject that names the document."""
+    make_images("a.jpg")
+    root = write(
+        tmp_path,
+        {"a.xml": document("a.jpg", ("cat", "4 5 8 10")), "z.xml": document("z.jpg")},
+    )
+    result = recordgen.convert(str(root), tmp_path / "out", max_reject_fraction=1)
+    [reject] = result.rejects
+    assert "z.xml" in reject.message
