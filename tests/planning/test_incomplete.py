@@ -17,13 +17,15 @@ from recordgen.tasks import ImageClassification, ObjectDetection
 
 pytestmark = pytest.mark.outside
 
+BOXES = [{"displayName": "cat", "xMin": 0.1, "yMin": 0.1, "xMax": 0.2, "yMax": 0.2}]
 GOOD, BAD = ".1,.1,,,.2,.2,,", ".1,.1,,,.2,six,,"
 
 
 def checked(folder: Path, name: str, lines: Sequence[str], task: str) -> CheckResult:
     for image in "abc":
         Image.new("RGB", (20, 20), (ord(image), 0, 90)).save(folder / f"{image}.png")
-    (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+    (folder / name).write_bytes(data)
     return recordgen.check(folder / name, task=task, split_fractions="100")
 
 
@@ -69,6 +71,45 @@ BAD_ROWS = [
         {1: "incomplete", 2: "bad_annotation"},
         1,
     ),
+    (
+        "object_detection",
+        "a.csv",
+        [f"a.png,caf\udce9,{GOOD}", f"./a.png,cat,{GOOD}", f"b.png,dog,{GOOD}"],
+        {1: "bad_encoding", 2: "incomplete"},
+        1,
+    ),
+    (
+        "object_detection",
+        "a.csv",
+        [
+            "label,filename,xmin,ymin,xmax,ymax",
+            "cat,a.png,.1,.1,.2,.2",
+            "c\0t,a.png,.1,.1,.2,.2",
+            'dog,b.png,.1,"1,.2,.2',
+            "dog,b.png,.1,.1,.2,.2",
+            "dog,c.png,.1,.1,.2,.2",
+        ],
+        {2: "incomplete", 3: "bad_line", 4: "bad_line", 5: "incomplete"},
+        1,
+    ),
+    (
+        "object_detection",
+        "a.jsonl",
+        [
+            json.dumps({"imageGcsUri": "a.png", "boundingBoxAnnotations": BOXES}),
+            json.dumps({"imageGcsUri": "./a.png", "boundingBoxAnnotations": BOXES})[:-20],
+            json.dumps({"imageGcsUri": "b.png", "boundingBoxAnnotations": BOXES}),
+        ],
+        {1: "incomplete", 2: "bad_line"},
+        1,
+    ),
+    (
+        "text_multi_label",
+        "a.csv",
+        ["text,label", "hello,x", "hello,caf\udce9", "hi,y"],
+        {2: "incomplete", 3: "bad_encoding"},
+        1,
+    ),
     # A second label or segment would not belong to the same example.
     (
         "image_classification",
@@ -93,9 +134,37 @@ def test_a_bad_row_rejects_its_whole_example(
     found = checked(tmp_path, name, lines, task)
     assert {item.line: item.code for item in found.rejects} == codes
     assert found.dataset.examples == examples
-    bad = next(line for line, code in codes.items() if code != "incomplete")
+    bad = [f"{tmp_path}/{name}:{line}," for line, code in codes.items() if code != "incomplete"]
     for item in found.rejects:
-        assert (f"{tmp_path}/{name}:{bad}," in item.message) == (item.code == "incomplete")
+        assert any(place in item.message for place in bad) == (item.code == "incomplete")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("a.csv", [f"a\udce9.png,cat,{GOOD}", f"b.png,cat,{GOOD}"]),
+        ("a.jsonl", [json.dumps({"boundingBoxAnnotations": BOXES}), '{"imageGcsUri": "b.png"}']),
+        ("a.jsonl", ['{"imageGcsUri": "a.p', '{"imageGcsUri": "b.png"}']),
+    ],
+)
+def test_a_bad_row_of_an_unknown_image_says_so(name: str, lines: list[str], tmp_path: Path) -> None:
+    """Where the path of a bad row is unreadable, its reject warns about other rows of the image."""
+    found = checked(tmp_path, name, lines, "object_detection")
+    [item] = found.rejects
+    assert (item.line, item.uri) == (1, "")
+    assert "unknown" in item.message
+    assert found.dataset.examples == 1
+
+
+def test_an_unreadable_row_adjusts_nothing(tmp_path: Path) -> None:
+    """Findings about boxes do not come from rows that are rejected as unreadable."""
+    found = checked(
+        tmp_path,
+        "a.csv",
+        [f"a.png,caf\udce9,{GOOD.replace('.2', '1.2')}", f"b.png,cat,{GOOD}"],
+        "object_detection",
+    )
+    assert not found.findings
 
 
 def test_the_same_name_in_another_folder_is_another_image(tmp_path: Path) -> None:

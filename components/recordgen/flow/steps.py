@@ -20,7 +20,7 @@ from recordgen.planning.appending import ExistingShard, known_rows
 from recordgen.planning.bucket_files import BucketFile, ShardOutline, cut
 from recordgen.planning.decide import decide, facts_of
 from recordgen.planning.groups import with_groups
-from recordgen.planning.incomplete import lost_by_bucket
+from recordgen.planning.incomplete import lost_by_bucket, with_doubt
 from recordgen.planning.messages import (
     KnownBlock,
     LostRows,
@@ -151,6 +151,7 @@ class ReadRows(PlanningStep):
             rejects = [*rejects, *chain.from_iterable(lost for _, lost in found)]
             groups = list(chain.from_iterable(batch.groups or () for batch in batches))
         task = task_for(self.options)
+        rejects = [with_doubt(item, task) for item in rejects]
         lost = lost_by_bucket(rejects, task, self.options.seed, self.buckets)
         for bucket, items in lost.items():
             yield bucket, LostRows(tuple(items))

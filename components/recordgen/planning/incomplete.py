@@ -52,6 +52,16 @@ def lost_by_bucket(
     return found
 
 
+def with_doubt(item: Reject, task: Task) -> Reject:
+    """Return a reject that says so if nobody can tell which example lacks its row."""
+    if item.uri or not task.adds_up:
+        return item
+    return item._replace(
+        message=f"{item.message}; the {task.noun} of this row is unknown, and if other rows name "
+        f"it, its example is incomplete: correct this row"
+    )
+
+
 def without_incomplete(
     rows: Columns, lost: Sequence[Reject], task: Task
 ) -> tuple[Columns, list[Reject]]:

@@ -15,7 +15,9 @@ become ``Row(split="train", uri="gs://bucket/1.jpg", annotation="cat")``. Only t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from recordgen.dataset.splits import parse_ml_use
@@ -32,6 +34,9 @@ from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.task import AnnotationError, Task, bad_annotation, printable
 from recordgen.tasks.text_task import CONTENT_KEY
+
+# The parts of a line that name keys and their texts; a text that does not end is one, too.
+_TEXT_OR_COLON = re.compile(r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|:')
 
 LABELS_KEY = "dataItemResourceLabels"
 ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
@@ -108,7 +113,8 @@ class _ByRoles:
         record: Mapping[str, Any] = {}
         try:
             record = parse_object(raw)
-            header, fields = [], []
+            header: list[str] = []
+            fields: list[str] = []
             for role, keys in self._roles.items():
                 found = [text for key in keys for text in cells(record.get(key), key)]
                 if role != "label" and len(found) > 1:
@@ -122,9 +128,18 @@ class _ByRoles:
                 fields.append(_split(record) or "")
             group = _group(record, self._group)
         except AnnotationError as exc:
-            return _reject(exc, record, source, line, self._task)
+            return _reject(exc, self._subject(record or _readable(raw)), source, line, self._task)
         made = self._parser.by_header(header)(fields, source, line)
         return made if isinstance(made, Reject) else made._replace(group=group)
+
+    def _subject(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the path and the text of an object under AutoML's keys."""
+        known = {"path": self._task.uri_key, "text": CONTENT_KEY}
+        return {
+            known[role]: record.get(name)
+            for role in known.keys() & self._roles.keys()
+            for name in self._roles[role]
+        }
 
 
 def check_keys(task: Task, given: Given) -> None:
@@ -184,7 +199,7 @@ def parse_line(
         _check_kinds(record, task)
         found = task.from_record(record, adjusted)
     except AnnotationError as exc:
-        return [_reject(exc, record, source, line, task)]
+        return [_reject(exc, record or _readable(raw), source, line, task)]
     return [
         _reject(item, record, source, line, task)
         if isinstance(item, AnnotationError)
@@ -213,6 +228,17 @@ def parse_object(raw: bytes) -> Mapping[str, Any]:
             RejectCode.BAD_LINE, f"each line must be one JSON object: {_start(raw)}"
         )
     return record
+
+
+def _readable(raw: bytes) -> Mapping[str, Any]:
+    """Return the texts by their keys in a line that is no JSON object: it is cut, or not UTF-8."""
+    parts = _TEXT_OR_COLON.findall(raw.decode("utf-8", "replace"))
+    found: dict[str, str] = {}
+    for key, colon, value in zip(parts, parts[1:], parts[2:], strict=False):
+        if colon == ":" != value:
+            with suppress(ValueError):
+                found.setdefault(json.loads(key), json.loads(value))
+    return {key: value for key, value in found.items() if "\ufffd" not in value}
 
 
 def _group(record: Mapping[str, Any], key: str) -> str | None:

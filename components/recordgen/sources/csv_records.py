@@ -25,6 +25,7 @@ import csv
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
@@ -158,7 +159,10 @@ def is_empty(text: str) -> bool:
 
 
 def read_blocks(
-    lines: Iterable[bytes], source: str, adjusted: Adjustments | None = None
+    lines: Iterable[bytes],
+    source: str,
+    adjusted: Adjustments | None = None,
+    uri_in: Callable[[Sequence[str]], str] | None = None,
 ) -> Iterator[Item]:
     r"""Yield the records of physical lines; lines without quotes come many at a time.
 
@@ -166,19 +170,26 @@ def read_blocks(
         lines: without their ``\n``; a UTF-8 byte order mark at the start of a record is skipped.
         source: the file's name, for rejects and messages.
         adjusted: collects the later lines that contain a byte order mark; None if not needed.
+        uri_in: returns the uri for the reject of an unreadable line; it takes the line's fields, in
+            which U+FFFD stands for what is unreadable.
 
     Raises:
         SourceError: the file as a whole is not a CSV, see :mod:`recordgen.sources.layout`.
     """
     delimiter, checked = read_layout(lines, source)
-    return _Reader(checked, source, delimiter, adjusted or Adjustments()).read()
+    return _Reader(checked, source, delimiter, adjusted or Adjustments(), uri_in).read()
 
 
 class _Reader:
     """Joins physical lines into records."""
 
     def __init__(
-        self, lines: Iterable[bytes], source: str, delimiter: str, adjusted: Adjustments
+        self,
+        lines: Iterable[bytes],
+        source: str,
+        delimiter: str,
+        adjusted: Adjustments,
+        uri_in: Callable[[Sequence[str]], str] | None,
     ) -> None:
         self._lines = iter(lines)
         self._pushed_back: deque[bytes] = deque()  # lines to read again
@@ -187,6 +198,7 @@ class _Reader:
         self._source = source
         self._delimiter = delimiter
         self._adjusted = adjusted
+        self._uri_in = uri_in
         self._signs = '"\r' if delimiter == "," else '"\r,'
         self._blank = f"{BLANKS}{delimiter}".encode()
         separator = re.escape(delimiter)
@@ -302,7 +314,7 @@ class _Reader:
         self._pushed_back.extendleft(reversed(rest))
         self._number += 1
         if first.strip(self._blank):
-            yield broken.reject(self._source, self._number - 1)
+            yield self._reject(broken, first)
             yield from self._rest_of_broken(first, is_endless=isinstance(broken, _EndlessError))
 
     def _are_rows(self, lines: Sequence[str]) -> bool:
@@ -362,13 +374,26 @@ class _Reader:
             self._number += 1
             if line.strip():
                 broken = AnnotationError(RejectCode.BAD_LINE, message)
-                yield broken.reject(self._source, self._number - 1)
+                yield self._reject(broken, line)
+
+    def _reject(self, broken: AnnotationError, raw: bytes) -> Reject:
+        """Return the reject of the line that was read last."""
+        uri = self._uri_in(_readable(raw, self._delimiter)) if self._uri_in is not None else ""
+        return broken.reject(self._source, self._number - 1, uri)
 
     def _can_only_begin_row(self, line: bytes) -> bool:
         if line.startswith(MARK) or self._begins_row.match(line):
             return True
         commas = line.count(self._delimiter.encode())
         return b'"' not in line and commas + 1 == self._width >= _FIELDS_OF_A_ROW
+
+
+def _readable(raw: bytes, delimiter: str) -> list[str]:
+    """Return the fields of an unreadable line, with U+FFFD for what is unreadable."""
+    text = raw[:MAX_RECORD_BYTES].decode("utf-8", "replace").replace("\0", "\ufffd")
+    with suppress(csv.Error):
+        return next(csv.reader([text.replace("\r", " ")], delimiter=delimiter), [])
+    return []
 
 
 def _not_csv(exc: csv.Error, first: bytes) -> AnnotationError:

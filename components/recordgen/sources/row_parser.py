@@ -11,7 +11,7 @@ from recordgen.dataset.splits import is_ml_use
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Adjustments, Row, RowBatch
+from recordgen.rows.row import Adjustments, Row, RowBatch, content_uri
 from recordgen.sources import foreign_formats
 from recordgen.sources.csv_records import Item, Plain, read_blocks, records_of
 from recordgen.sources.header import (
@@ -33,6 +33,8 @@ from recordgen.tasks.task import Task
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
 _LONGEST_NAME = max(map(len, _FIRST_NAMES))
 
+_UNREADABLE = "\ufffd"
+
 #: (fields, source, line) → the row of the line
 Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
 
@@ -53,6 +55,7 @@ class RowParser(ABC):
     def __init__(self, task: Task, adjusted: Adjustments) -> None:
         self._task = task.for_file()
         self._adjusted = adjusted
+        self._begun: tuple[Sequence[str], Given, str] | None = None
 
     @classmethod
     def parse_lines(
@@ -78,8 +81,9 @@ class RowParser(ABC):
                 or a later line is a header of other columns.
             UsageError: as :meth:`begin`.
         """
-        items = read_blocks(lines, source, adjusted)
-        return cls(task, adjusted).parse_records(items, source, given)
+        parser = cls(task, adjusted)
+        items = read_blocks(lines, source, adjusted, parser.uri_in if task.adds_up else None)
+        return parser.parse_records(items, source, given)
 
     def parse_records(
         self, items: Iterable[Item], source: str, given: Given
@@ -105,7 +109,8 @@ class RowParser(ABC):
                 line, _, fields = record
                 if parse is None and any(fields):
                     names = [field.strip() for field in fields]
-                    parse, is_header = self.begin(names, given, f"{source}:{line}")
+                    self._begun = names, given, f"{source}:{line}"
+                    parse, is_header = self.begin(*self._begun)
                     repeated, begin = (names if is_header else None), line
                 if fields == repeated or self._is_repeated(fields, repeated):
                     if line > begin:
@@ -120,6 +125,20 @@ class RowParser(ABC):
                     else:
                         raise _other_header(fields, f"{source}:{line}")
                 yield (parse or self.parse_row)(fields, source, line)
+
+    def uri_in(self, fields: Sequence[str]) -> str:
+        """Return the uri of a line that is unreadable as a whole, or "" if it cannot be told.
+
+        ``fields`` are its fields, in which U+FFFD stands for what is unreadable.
+        """
+        # A parser of its own: such a line must not adjust anything.
+        parser = type(self)(self._task, Adjustments())
+        parse = parser.begin(*self._begun)[0] if self._begun else parser.parse_row
+        if parser.strips:
+            fields = [field.strip() for field in fields]
+        uri = parse(fields, "", 0).uri if fields else ""
+        lost = [field for field in fields if _UNREADABLE in field]
+        return "" if _UNREADABLE in uri or uri in map(content_uri, lost) else uri
 
     def _is_repeated(self, fields: Sequence[str], header: Sequence[str] | None) -> bool:
         """Return whether fields with their blanks are those of the header."""
