@@ -158,6 +158,36 @@ def test_an_import_file_beside_images_stops(names: list[str], named: str, tmp_pa
     ]
 
 
+# an import file, its text, whether it names an image below it
+BESIDE_CLASSES = [
+    ("history.csv", "epoch,loss\n1,0.5\n2,0.4\n", False),
+    ("classes.csv", "id,name\n0,cat\n1,dog\n", False),
+    ("train/results.csv", "epoch,accuracy\n1,0.9\n", False),
+    ("scores.jsonl", '{"epoch": 1, "loss": 0.5}\n', False),
+    ("labels.csv", "image,label\ntrain/cat/1.jpg,dog\n", True),
+    ("train/labels.csv", "1.jpg;dog\n", True),
+    ("labels.csv", "train\\cat\\1.jpg,dog\n", True),
+    ("labels.jsonl", '{"path": "1.jpg", "label": "dog"}\n', True),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "is_import_file"), BESIDE_CLASSES)
+def test_a_csv_beside_classes_stops_only_if_it_names_their_images(
+    name: str, text: str, is_import_file: bool, tmp_path: Path
+) -> None:
+    """Training history beside folders of classes is skipped; another source of labels is not."""
+    root = folder(tmp_path, "train/cat/1.jpg", "test/cat/2.jpg", name)
+    (tmp_path / name).write_text(text)
+    if is_import_file:
+        with pytest.raises(SourceError, match=f"contains the import file {name};"):
+            read(root)
+    else:
+        adjusted = Adjustments()
+        assert len(read(root, adjusted)) == 2
+        [skipped] = adjusted.taken_lines()
+        assert name in skipped.message
+
+
 @pytest.mark.parametrize("mask", ["a (1)_mask.png", "a (1)_mask_1.png", "a (1)-segmentation.png"])
 def test_masks_beside_their_images_stop(mask: str, tmp_path: Path) -> None:
     """A mask in the folder of its image is no image of that class."""

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from recordgen import storage
@@ -28,6 +29,9 @@ from recordgen.sources.odd_lines import SKIPPED
 from recordgen.tasks.task import AnnotationError, Task, check_label, check_text
 
 _IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
+
+# What may be a path in a line of such a file.
+_FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
 
 # Skipped files or folders that a message names.
 _NAMES_SHOWN = 3
@@ -53,8 +57,7 @@ def list_images(folder: str) -> Listing:
     """Return all files below a folder except hidden ones.
 
     Raises:
-        SourceError: the folder has no images, contains an import file, is a dataset, or has a known
-            format of another tool.
+        SourceError: the folder has no images, is a dataset, or has a known format of another tool.
         StorageError: storage failed.
     """
     found = Listing()
@@ -65,7 +68,8 @@ def list_images(folder: str) -> Listing:
             f"{folder}: this folder contains a converted dataset; pass import files, or a folder "
             f"of images by label"
         )
-    _check_import_files(folder, found, [""])
+    if not found.images:
+        _check_import_files(folder, found, [], [""])
     files = [name for name in (*found.images, *found.others) if not name.endswith("/")]
     _check_format(folder, sorted(files))
     if not found.images:
@@ -73,16 +77,41 @@ def list_images(folder: str) -> Listing:
     return found
 
 
-def _check_import_files(folder: str, found: Listing, inside: Collection[str]) -> None:
-    """Check that there is no import file in folders that are no classes. Raises: SourceError."""
+def _check_import_files(
+    folder: str, found: Listing, placed: Sequence[Placed], inside: Collection[str]
+) -> None:
+    """Check that no import file holds the labels of images. Raises: SourceError, StorageError.
+
+    A file such as ``history.csv`` beside folders of classes is none, unless it names their images.
+
+    Args:
+        folder: the folder.
+        found: its files.
+        placed: its images.
+        inside: the folders that are no classes.
+    """
     for name in found.others:
-        place = posixpath.dirname(name)
-        is_import_file = name.lower().endswith(_IMPORT_SUFFIXES)
-        if place in inside and is_import_file and not foreign_formats.is_metadata(name):
-            raise SourceError(
-                f"{folder}: this folder contains the import file {name}; pass that file, or "
-                f"{storage.join(folder, place, '*' + posixpath.splitext(name)[1])}"
-            )
+        place, suffix = posixpath.dirname(name), posixpath.splitext(name)[1]
+        if place not in inside or suffix.lower() not in _IMPORT_SUFFIXES:
+            continue
+        below = [image for image in placed if image.name.startswith(f"{place}/" if place else "")]
+        has_classes = any(image.labels for image in below)
+        path = storage.join(folder, name)
+        if foreign_formats.is_metadata(name) or (has_classes and not _names_images(path, below)):
+            continue
+        other = "; or move it elsewhere, to take labels from the folders" if has_classes else ""
+        raise SourceError(
+            f"{folder}: this folder contains the import file {name}; pass that file, or "
+            f"{storage.join(folder, place, f'*{suffix}')}{other}"
+        )
+
+
+def _names_images(path: str, images: Iterable[Placed]) -> bool:
+    """Return whether the first lines of a file name one of these images. Raises: StorageError."""
+    with storage.open_read(path) as file:
+        text = file.read(foreign_formats.HEAD_BYTES).decode("utf-8", "replace")
+    names = {posixpath.basename(field.strip()) for field in _FIELD.findall(text)}
+    return any(posixpath.basename(image.name) in names for image in images)
 
 
 def _without_images(found: Listing) -> str:
@@ -174,7 +203,7 @@ def _understood(folder: str) -> tuple[Listing, Folders, Sequence[Placed]]:
     """
     found, names = list_images(folder), Folders(folder)
     placed = names.place(found.images)
-    _check_import_files(folder, found, names.roles)
+    _check_import_files(folder, found, placed, ["", *names.roles])
     return found, names, placed
 
 
@@ -186,7 +215,8 @@ def read_folder(
     ``adjusted`` collects what is skipped.
 
     Raises:
-        SourceError: as :func:`list_images`; or folders are neither splits nor labels, as
+        SourceError: as :func:`list_images`; or an import file holds the labels; or folders are
+            neither splits nor labels, as
             :meth:`recordgen.sources.folder_names.Folders.place`.
         StorageError: storage failed.
     """
