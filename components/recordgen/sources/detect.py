@@ -10,9 +10,11 @@ rows as they would be read, and names the option that decides.
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen.dataset.splits import TRAIN
@@ -49,6 +51,7 @@ from recordgen.sources.offset_units import check_offsets
 from recordgen.sources.preview import ROWS_SHOWN, PreviewRow, preview_files
 from recordgen.sources.row_parser import check_twice
 from recordgen.sources.split_names import split_in_path, splits_in_paths
+from recordgen.sources.words import words_of
 from recordgen.tables.columns import Column, Table
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, task_for
 from recordgen.tasks.image_classification import LABEL_COLUMNS
@@ -111,6 +114,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         SourceError: a file is missing or unreadable, or is not a table where it must be one.
         StorageError: storage failed.
     """
+    _check_submission(files)
     source = find_format(files, options)
     files = source.files
     options = replace(options, input_format=source.format.name)
@@ -198,6 +202,19 @@ def _check_train(
         f"{path}: the name says split {split}, so no row would be in {TRAIN}; use "
         f"--split-from-name no to assign splits, or yes if all rows belong to {split}"
     )
+
+
+def _check_submission(files: Sequence[ImportFile]) -> None:
+    """Check that no sample of predictions is among the files. Raises: UsageError."""
+    names = {file.path: words_of(posixpath.basename(file.path)) for file in files}
+    found = [path for path, words in names.items() if "submission" in words]
+    others = [path for path in names if path not in found]
+    if found and others:
+        train = next((path for path in others if split_in_path(path) == TRAIN), others[0])
+        raise UsageError(
+            f"{found[0]}: its name says that this is a sample of predictions, as Kaggle calls it, "
+            f"so its labels are none; convert {train} alone"
+        )
 
 
 def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
@@ -390,8 +407,9 @@ def _check_columns(heads: Sequence[Head], options: ConvertOptions, *, is_given: 
     if not heads or task in (Tabular.name, Declared.name):
         return
     given, made = Given.of(options), task_for(options)
+    labelled = next((head.path for head in heads if _label_columns(head, made)), "")
     for head in heads:
-        _check_labels(head, given, made, is_given=is_given)
+        _check_labels(head, given, made, is_given=is_given, labelled=labelled)
         if options.input_format == "csv":
             with _first_lines_shown(head):
                 row_parser(made, Adjustments()).begin(head.rows[0], given, head.where)
@@ -404,13 +422,25 @@ def _check_columns(heads: Sequence[Head], options: ConvertOptions, *, is_given: 
         )
 
 
-def _check_labels(head: Head, given: Given, task: Task, *, is_given: bool) -> None:
-    """Check the columns of labels, and those that nobody chose to ignore. Raises: UsageError."""
+def _label_columns(head: Head, task: Task) -> Sequence[int]:
+    """Return the columns of labels below a header of known names."""
+    return find_columns(head.header or (), task.columns.get("label") or ())
+
+
+def _check_labels(
+    head: Head, given: Given, task: Task, *, is_given: bool, labelled: str = ""
+) -> None:
+    """Check the columns of labels, and those that nobody chose to ignore. Raises: UsageError.
+
+    ``labelled`` is a file with a column of labels, if there is one.
+    """
     if head.header is None or not head.lines or "label" not in task.columns:
         return
     columns = row_parser(task, Adjustments()).columns_of(head.header)
     is_chosen = is_given or not given.roles.keys().isdisjoint({"path", "text", "label"})
-    of_header = other_forms.of_header if len(task.columns) == 1 else other_forms.of_boxes
+    of_header = other_forms.of_boxes
+    if len(task.columns) == 1:
+        of_header = partial(other_forms.of_header, labelled=labelled)
     with _first_lines_shown(head):
         check_twice(head.header, columns)
         if form := of_header(head, columns, type(task), is_chosen=is_chosen):

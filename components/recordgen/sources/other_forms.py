@@ -147,7 +147,12 @@ def _are_records(rows: Sequence[Sequence[str]], least: float = 0) -> bool:
 
 
 def of_header(
-    head: Head, columns: Mapping[str, Sequence[int]], task: type[Task], *, is_chosen: bool
+    head: Head,
+    columns: Mapping[str, Sequence[int]],
+    task: type[Task],
+    *,
+    is_chosen: bool,
+    labelled: str = "",
 ) -> str:
     """Return the message for columns that a task of labels would read wrongly or not at all.
 
@@ -156,6 +161,7 @@ def of_header(
         columns: the indices of the columns by role.
         task: the task of the rows.
         is_chosen: the user has set the task or named columns: others are ignored on purpose.
+        labelled: another file of the source with a column of labels, if there is one.
     """
     used = {at for found in columns.values() for at in found}
     named = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
@@ -176,9 +182,11 @@ def of_header(
             f"others: --columns {example}"
         )
     if others and not labels:
+        bare = shlex.quote(_subject(head, columns)) + ("" if labelled else " --labels none")
+        remedy = f"convert {labelled} alone" if labelled else f"name it: --columns {example}"
         return (
-            f"{head.where}: no column is known to hold labels ({','.join(head.names):.200}); name "
-            f"it: --columns {example}"
+            f"{head.where}: no column is known to hold labels ({','.join(head.names):.200}); "
+            f"{remedy}, or use --columns {bare} if the rows have no labels"
         )
     return ""
 
@@ -206,13 +214,19 @@ def _lost_columns(head: Head, others: Sequence[int], task: type[Task]) -> list[i
 
 def _other_columns(head: Head, columns: Mapping[str, Sequence[int]], others: Sequence[int]) -> str:
     """Return the value of ``--columns`` with the payload and the label, known or likely."""
-    subject = "text" if columns["text"] else "path"
-    shown = [f"{role}={head.names[at]}" for role in (subject, "label") for at in columns[role][:1]]
+    shown = [_subject(head, columns)]
+    shown += [f"label={head.names[at]}" for at in columns["label"][:1]]
     if not columns["label"]:
         names = (head.names[at] for at in others)
         likely = (name for name in names if name and column_name(name) not in _NO_LABEL)
         shown.append(f"label={next(likely, '…')}")
     return shlex.quote(",".join(shown))
+
+
+def _subject(head: Head, columns: Mapping[str, Sequence[int]]) -> str:
+    """Return the part of ``--columns`` that names the payload: ``path=image``."""
+    role = "text" if columns["text"] else "path"
+    return ",".join(f"{role}={head.names[at]}" for at in columns[role][:1])
 
 
 def of_boxes(

@@ -125,6 +125,7 @@ def _read_all(
 ) -> tuple[list[str], list[_ColumnStats]]:
     header: list[str] = []
     stats: list[_ColumnStats] = []
+    header_file = ""
     for file in files:
         with open_lines(file.path) as lines:
             blocks = read_blocks(lines, file.path)
@@ -137,12 +138,12 @@ def _read_all(
                     raise SourceError(f"{where}: cannot read the header: {first.message}")
             elif not header:
                 rest += islice(blocks, 1)
-                header = names_of(first, rest, where, options)
+                header, header_file = names_of(first, rest, where, options), file.path
                 stats = [_ColumnStats() for _ in header]
             elif options.header == "no":
                 _check_width(first, header, where)
             elif list(without_padding(first.fields)) != header:
-                _check_first_row(first, header, stats, file.path)
+                _check_first_row(first, header, stats, file.path, header_file)
                 rest.append(first)
             rows: Iterator[Item] = chain(rest, blocks)
             if options.header == "no":
@@ -168,7 +169,7 @@ def _check_width(first: Record, names: Sequence[str], where: str) -> None:
 
 
 def _check_first_row(
-    first: Record, header: Sequence[str], stats: list[_ColumnStats], path: str
+    first: Record, header: Sequence[str], stats: list[_ColumnStats], path: str, header_file: str
 ) -> None:
     """Check that the first line of a later file is a row, since it is not the header."""
     fields = first.fields
@@ -179,6 +180,12 @@ def _check_first_row(
         item.dtype != "bytes" and text.strip() and not is_number(text)
         for text, item in zip(fields, stats, strict=False)
     )
+    if is_header and not any(map(is_number, fields)):
+        raise SourceError(
+            f"{path}:{first.line}: this header differs from that of {header_file}: "
+            f"{_difference(fields, header, path, header_file)}; if the line is a row, repeat the "
+            f"header above it"
+        )
     if is_header or misfit or len(fields) != len(header):
         raise SourceError(
             f"{path}:{first.line}: the first line is neither the header of the first file nor a "
@@ -186,6 +193,21 @@ def _check_first_row(
             f"{first.text!r:.200}); convert tables with other columns separately, and repeat the "
             f"header above a row that looks like another header"
         )
+
+
+def _difference(names: Sequence[str], header: Sequence[str], path: str, header_file: str) -> str:
+    """Return how the header of a file differs from that of the first file, and the remedy."""
+    more = [name for name in names if name and name not in header]
+    lacking = [name for name in header if name not in names]
+    if not more and not lacking:
+        return "the columns have another order; write them in one order, or convert each file alone"
+    said = f"it also has {listed(more)}" if more else ""
+    if lacking:
+        said += f"{' and ' if more else 'it '}lacks {listed(lacking)}"
+    if more and lacking:
+        return f"{said}; convert each file alone"
+    # A test set often lacks the target.
+    return f"{said}; convert {path if more else header_file} alone"
 
 
 @dataclass

@@ -1,0 +1,104 @@
+"""Import files whose columns differ, such as a test set without labels: the remedy works."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import recordgen
+from recordgen.errors import RecordgenError
+
+pytestmark = pytest.mark.outside
+
+ROWS = 24
+
+# By name: the header and a line of each file. {n} is the line's number, {c} its class.
+PAIRS = {
+    "table": {
+        "train.csv": ("Id,area,price", "{n},{n}.5,{n}00"),
+        "test.csv": ("Id,area", "{n},{n}.5"),
+    },
+    "table, train first": {
+        "1_train.csv": ("Id,area,price", "{n},{n}.5,{n}00"),
+        "2_test.csv": ("Id,area", "{n},{n}.5"),
+    },
+    "texts": {
+        "train.csv": ("id,text,label", "{n},Good and cheap {n}.,{c}"),
+        "test.csv": ("id,text", "{n},Good and cheap {n}."),
+    },
+    "texts in a table": {
+        "train.csv": ("id,place,text,target", "{n},York,Good and cheap {n}.,{c}"),
+        "test.csv": ("id,place,text", "{n},York,Good and cheap {n}."),
+    },
+    "images": {
+        "train.csv": ("image_id,label,width", "{n}.png,{c},9"),
+        "test.csv": ("image_id,width", "{n}.png,9"),
+    },
+    "images with predictions": {
+        "train.csv": ("image_id,label", "{n}.png,{c}"),
+        "test.csv": ("image_id", "{n}.png"),
+        "sample_submission.csv": ("image_id,label", "{n}.png,cat"),
+    },
+    "table with predictions": {
+        "train.csv": ("Id,area,price", "{n},{n}.5,{n}00"),
+        "test.csv": ("Id,area", "{n},{n}.5"),
+        "gender_submission.csv": ("Id,price", "{n},0"),
+    },
+}
+
+
+def written(folder: Path, files: dict[str, tuple[str, str]]) -> str:
+    for number in range(ROWS):
+        for name, blue in ((f"{number}.png", 0), (f"{number}t.png", 90)):
+            Image.new("RGB", (9, 9), (number, 9, blue)).save(folder / name)
+    for name, (header, line) in files.items():
+        rows = [line.format(n=n, c="cat" if n % 2 else "dog") for n in range(ROWS)]
+        if name == "test.csv":  # other images and texts than those of train
+            rows = [row.replace("Good", "Bad").replace(".png", "t.png") for row in rows]
+        (folder / name).write_text("\n".join([header, *rows]) + "\n")
+    return f"{folder}/*.csv"
+
+
+def error(source: str) -> str:
+    with pytest.raises(RecordgenError) as caught:
+        recordgen.check(source)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("files", PAIRS.values(), ids=PAIRS.keys())
+def test_the_file_with_labels_can_be_converted_alone(
+    files: dict[str, tuple[str, str]], tmp_path: Path
+) -> None:
+    """The message names the file with all columns, and that file gives an example per row."""
+    [path] = re.findall(r"convert (\S+) alone", error(written(tmp_path, files)))
+    assert Path(path).name.endswith("train.csv")
+    found = recordgen.check(path)
+    assert (found.dataset.examples, list(found.rejects)) == (ROWS, [])
+
+
+@pytest.mark.parametrize("name", ["texts", "images"])
+def test_rows_without_labels_can_be_read_beside_others(name: str, tmp_path: Path) -> None:
+    """The option that the message names keeps the labels of one file, and reads the other."""
+    source = written(tmp_path, PAIRS[name])
+    [columns] = re.findall(r"columns='(\S+?)' if", error(source))
+    found = recordgen.check(source, columns=columns).dataset
+    assert {split: sum(item.labels.values()) for split, item in found.splits.items()} == {
+        "train": ROWS,
+        "test": 0,
+    }
+
+
+def test_a_file_without_labels_can_be_read(tmp_path: Path) -> None:
+    """The options that the message names read a file of texts to predict."""
+    source = written(tmp_path, {"a.csv": PAIRS["texts"]["test.csv"]})
+    [(columns, labels)] = re.findall(r"columns='(\S+?)' labels='(\S+)' if", error(source))
+    assert recordgen.check(source, columns=columns, labels=labels).dataset.examples == ROWS
+
+
+def test_columns_in_another_order_stop(tmp_path: Path) -> None:
+    """Tables are joined by position, so their columns must have one order."""
+    files = {"a_train.csv": ("age,area", "{n},1.5"), "b_test.csv": ("area,age", "1.5,{n}")}
+    assert "order" in error(written(tmp_path, files))
