@@ -80,6 +80,10 @@ REFUSED = {
         "{i},Bears are back here,The sellers see green {i}.",
         "text=2,label=1",
     ),
+    "MovieLens": ("ratings.dat", "", "{i}::1193::5::978300760", "::"),
+    "MovieLens' titles": ("movies.dat", "", "{i}::Toy Story, The (1995)::Animation|Comedy", "::"),
+    "paths and ::": ("a.csv", "", "{i}.jpg::cat", "::"),
+    "ARFF": ("a.arff", "% Iris\n@RELATION iris\n@ATTRIBUTE sl NUMERIC\n@DATA", "5.{i},a", "ARFF"),
     "offsets": ("a.csv", "text,start,end,label", "Anna flew there {i},0,4,PER", "start, end"),
 }
 
@@ -99,6 +103,62 @@ def test_other_forms_are_refused_by_name(
 ) -> None:
     """No row of another form becomes an example with exit 0."""
     assert re.search(words, refusal(tmp_path, name, header, line))
+
+
+@pytest.mark.parametrize("name", ["MovieLens", "MovieLens' titles", "paths and ::", "ARFF"])
+def test_a_table_has_these_separators_neither(name: str, tmp_path: Path) -> None:
+    """The task that reads any columns does not read a whole line as one."""
+    file, header, line, words = REFUSED[name]
+    assert re.search(words, refusal(tmp_path, file, header, line, task="tabular"))
+
+
+# name, header and a line of a file whose numbers name splits or folds; the column
+NUMBERED = [
+    ("a.csv", "image_id,partition,label", "{i}.jpg,{d},cat", "partition"),  # CelebA
+    ("a.csv", "filename,fold,label", "{i}.jpg,{d},cat", "fold"),
+    ("a.csv", "text,label,split", "Good and cheap {i},praise,{d}", "split"),
+    ("a.csv", "label,text,is_valid", "praise,Good and cheap {i},True", "is_valid"),  # fastai
+    ("a.csv", "age,job,split", "{i},cook,{d}", "split"),
+    ("a.csv", "age,job,k-fold", "{i},cook,{d}", ""),
+    ("a.csv", "age,job,kfold", "{i},cook,{d}", "kfold"),
+    ("a.csv", "filename,set,xmin,ymin,xmax,ymax,label", "{i}.jpg,{d},.1,.1,.2,.2,cat", "set"),
+    ("a.csv", "filename,fold,label", "{i}.jpg,fold{d},cat", ""),
+    ("a.csv", "filename,set,label", "{i}.jpg,train,cat", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "header", "line", "column"), NUMBERED)
+def test_numbers_of_splits_are_neither_labels_nor_features(
+    name: str, header: str, line: str, column: str, tmp_path: Path
+) -> None:
+    """A split of the user's own is not lost without a word, nor does a model see it."""
+    rows = [line.format(i=number, d=number % 3) for number in range(ROWS)]
+    (tmp_path / name).write_text("\n".join([header, *rows]) + "\n")
+    files = [ImportFile(str(tmp_path / name))]
+    if not column:
+        detect(files, ConvertOptions())
+        return
+    with pytest.raises(RecordgenError, match=f"column '{column}' names splits"):
+        detect(files, ConvertOptions())
+
+
+def test_a_column_of_folds_may_be_ignored_or_group(tmp_path: Path) -> None:
+    """The options that name the columns, or the group, say what the numbers mean."""
+    rows = [f"{number}.jpg,{number % 3},cat" for number in range(ROWS)]
+    (tmp_path / "a.csv").write_text("\n".join(["filename,fold,label", *rows]) + "\n")
+    files = [ImportFile(str(tmp_path / "a.csv"))]
+    for options in ({"columns": "path=filename,label=label"}, {"group_by": "fold"}):
+        assert detect(files, ConvertOptions(**options)).options.task == "image_classification"
+
+
+def test_numbered_splits_of_a_frame_and_of_objects(tmp_path: Path) -> None:
+    """DataFrames and JSON Lines are checked as CSV files are."""
+    frame = pd.DataFrame({"text": ["Good, and cheap."] * 3, "label": [*"abb"], "fold": [0, 1, 2]})
+    with pytest.raises(RecordgenError, match="column 'fold' names splits"):
+        detect_frame(frame, ConvertOptions())
+    line = '{{"f": "{i}.jpg", "y": "cat", "s": 1}}'
+    message = refusal(tmp_path, "a.jsonl", "", line, columns="path=f,label=y,split=s")
+    assert "column 's' names splits" in message
 
 
 @pytest.mark.parametrize(
@@ -136,6 +196,7 @@ def test_one_hot_lists_of_a_frame_are_refused() -> None:
         ("a.csv", "1.jpg,0\n2.jpg,1\n3.jpg,1\n"),  # classes 0 and 1
         ("a.csv", "image,label\n1.jpg,0\n2.jpg,1\n3.jpg,1\n"),
         ("a.csv", "image,label,flag\n1.jpg,x,0\n2.jpg,y,1\n3.jpg,y,1\n"),  # one flag beside labels
+        ("a.csv", "The std::vector of a program,x\nA map and a list of it,y\nNo::one,x\n"),
         ("a.csv", 'text,label\n"a | b, and so",x\n"c | d, and so",y\n'),
         ("a.csv", "My photo 1.jpg,cat\nMy photo 2.jpg,dog\nMy photo 3.jpg,dog\n"),
         ("a.csv", "TRAIN,Good,praise\nTEST,Bad,complaint\nTRAIN,So so,none\n"),

@@ -443,6 +443,10 @@ def _check_labels(
         of_header = partial(other_forms.of_header, labelled=labelled)
     with _first_lines_shown(head):
         check_twice(head.header, columns)
+        if form := other_forms.of_split(
+            head, columns, is_chosen=bool(given.roles), group=given.group
+        ):
+            raise UsageError(form)
         if form := of_header(head, columns, type(task), is_chosen=is_chosen):
             raise UsageError(form)
 

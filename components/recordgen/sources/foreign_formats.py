@@ -3,6 +3,7 @@
     annotations/instances_train.json   →  COCO: write a CSV of boxes …
     JPEGImages/1.jpg                   →  Pascal VOC: write a CSV of boxes …
     ImageID,Source,LabelName,XMin,…    →  Open Images: …
+    @relation iris                     →  ARFF: …
 
 A file is recognised by its first bytes, a folder by its listing, a CSV by its header. This module
 opens no file.
@@ -73,6 +74,11 @@ XML = ForeignFormat("XML", _REWRITE)
 YOLO = ForeignFormat(
     "YOLO labels",
     "pass its folder, with a data.yaml or classes.txt that names the classes",
+)
+ARFF = ForeignFormat(
+    "ARFF",
+    "write a CSV: a header with the names in its @attribute lines, and the lines below @data; "
+    "comments that begin with % go",
 )
 _HUGGING_FACE_COLUMNS = (
     "name its columns: --columns path=file_name,label=LABEL, where LABEL is the name of the label "
@@ -222,6 +228,7 @@ _ANNOTATIONS_FOLDER = re.compile(r"(?:^|/)annotations/", re.IGNORECASE)
 _LABELS_FOLDER = re.compile(r"(^|/)labels/", re.IGNORECASE)
 # A class and a box, or a class and a polygon. Below, the files that name the classes.
 _YOLO_LINE = re.compile(rb"\d+(?: (?:[01]|[01]?\.\d+(?:e-\d+)?)){4,}\s*?(?:\n|\Z)")
+_ARFF_KEYS = [re.compile(rb"^@%b\s" % key, re.I | re.M) for key in (b"relation", b"attribute")]
 _YOLO_YAML = (
     re.compile(rb"^names\s*:", re.MULTILINE),
     re.compile(rb"^(?:nc|train|path)\s*:", re.M),
@@ -243,6 +250,8 @@ def of_file(head: bytes) -> ForeignFormat | None:
         return of_json(text)
     if _is_row_of_markup(text):
         return None
+    if all(key.search(text) for key in _ARFF_KEYS):
+        return ARFF
     if _YOLO_LINE.match(text) or all(key.search(text) for key in _YOLO_YAML):
         return YOLO
     if lower.startswith(_XML_BEGINS):

@@ -27,6 +27,8 @@ _PERHAPS_SPLIT = frozenset({"set", "subset", "partition"})
 _PERHAPS_PATH = frozenset({"image_id", "id_code"})
 
 SPLIT_COLUMNS = _PERHAPS_SPLIT | {"split", "ml_use", "mluse", "dataset_split", "data_split"}
+#: Names of columns that number splits or folds: 0, 1, 2.
+NUMBERED_COLUMNS = SPLIT_COLUMNS | {"fold", "folds", "kfold", "k_fold", "fold_id", "fold_number"}
 PATH_COLUMNS = _PERHAPS_PATH | frozenset(
     {"image_uri", "imagegcsuri", "gcs_file_path", "gcs_path", "gcs_uri", "uri", "path", "url"}
     | {"image_url", "image_path", "img_path", "file_path", "filepath", "filename", "file_name"}

@@ -3,9 +3,11 @@
     __label__praise Good, and cheap.     fastText: a text without a label, if it were read
     images/1.jpg 0                       a path and its label, separated by a blank
     Good, and cheap.|praise              separated by |
+    1::1193::5                           separated by ::
     5.1,3.5,1.4,0.2,setosa               a table without a header: the "image" 5.1
     image,cat,dog → 1.jpg,1,0            one-hot labels: the classes 0 and 1
     {"text": "…", "label": [[0, 4, "PER"]]}   spans: the class 0,4,PER
+    image,label,fold → 1.jpg,cat,0       the split or the fold by a number
 
 Each function returns the message that names the form and the remedy, or "".
 """
@@ -14,12 +16,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from recordgen.dataset.splits import is_ml_use
 from recordgen.sources.field_kinds import IMAGE_SUFFIX, NUMBER, is_sentence
 from recordgen.sources.geometry import geometry_columns, mostly, runs_of_numbers
-from recordgen.sources.header import column_name
+from recordgen.sources.header import NUMBERED_COLUMNS, column_name
 from recordgen.sources.heads import Head, Line
 from recordgen.sources.row_parser import field_at
 from recordgen.tables.csv_fields import DELIMITERS
@@ -29,12 +32,21 @@ from recordgen.tasks.task import Task
 _FASTTEXT = re.compile(r"__label__\S")
 _FLAGS = frozenset({"0", "1", "0.0", "1.0"})
 
+#: Separators of other tools; MovieLens has ``::``.
+OTHER_SEPARATORS = ("::", "|")
+
+#: The remedy for them.
+SEPARATE = (
+    f"separate fields with {', '.join(DELIMITERS.values())}, and quote fields that contain one"
+)
+
 #: The message for a table whose columns blanks separate.
 SEPARATED_BY_BLANKS = (
     "this looks like a table whose columns are separated by blanks; separate them with commas or "
     "tabs, and add a header that names the columns"
 )
 
+_SPLIT_NUMBER = re.compile(r"\d(\.0)?")
 _NO_LABEL = frozenset({"id", "width", "height"})
 
 # By kind of payload: columns that a task of labels does not read, and the way to be read.
@@ -74,14 +86,15 @@ def of_lines(head: Head) -> str:
             f"its own"
         )
     are_files = any(line.kind in ("image", "video") for line in head.lines)
-    pipes = {line.count("|") for line in lines}
-    # Only in the first of several fields, they are characters of texts.
-    are_last = all("|" in row[-1] for row in head.rows)
-    if len(lines) > 1 and len(pipes) == 1 and are_last and not are_files:
-        return (
-            f"{head.where}: each line has as many | as the others ({lines[0]:.80}); separate "
-            f"fields with {', '.join(DELIMITERS.values())}, and quote fields that contain one"
-        )
+    for sign in OTHER_SEPARATORS:
+        counts = {line.count(sign) for line in lines}
+        # Only in the first of several fields, they are characters of texts.
+        are_last = sign != "|" or all(sign in row[-1] for row in head.rows)
+        if len(lines) > 1 and len(counts) == 1 and any(counts) and are_last and not are_files:
+            return (
+                f"{head.where}: each line has as many {sign} as the others ({lines[0]:.80}); "
+                f"{SEPARATE}"
+            )
     are_whole = all(len(row) == 1 for row in head.rows)
     if mostly(is_separated_by_blanks, firsts) or (
         are_whole and _are_records([line.split() for line in lines], least=1 / 3)
@@ -189,6 +202,46 @@ def of_header(
             f"{remedy}, or use --columns {bare} if the rows have no labels"
         )
     return ""
+
+
+def of_split(
+    head: Head, columns: Mapping[str, Sequence[int]], *, is_chosen: bool, group: str = ""
+) -> str:
+    """Return the message for a column that says the split or the fold by numbers.
+
+    Args:
+        head: the rows below a header.
+        columns: the indices of the columns by role.
+        is_chosen: the user has named columns: those without a role are ignored on purpose.
+        group: the name of the column of groups.
+    """
+    is_known = is_chosen or columns["split"]
+    for at, name in enumerate(head.names):
+        is_split = at in columns["split"]
+        if not is_split and (is_known or name == group or not _names_split(name)):
+            continue
+        values = {field_at(line.fields, at).lower() for line in head.lines} - {""}
+        if values and are_numbered(values):
+            ignoring = "rename it"
+            if not is_split:
+                ignoring = f"name the others: --columns {_other_columns(head, columns, [])}"
+            return (
+                f"{head.where}: the column {name!r} names splits or folds by "
+                f"{', '.join(sorted(values))}; write TRAIN, VALIDATION or TEST instead, in a "
+                f"column split; to ignore it, {ignoring}"
+            )
+    return ""
+
+
+def _names_split(name: str) -> bool:
+    """Return whether a column has the name of a split, of folds, or of a flag: ``is_valid``."""
+    known = column_name(name)
+    return known in NUMBERED_COLUMNS or (known.startswith("is_") and is_ml_use(known[3:]))
+
+
+def are_numbered(values: Set[str]) -> bool:
+    """Return whether values in lower case number splits or folds, or are flags."""
+    return all(map(_SPLIT_NUMBER.fullmatch, values)) or values <= {"true", "false"}
 
 
 def _flag_columns(head: Head, labels: Sequence[int], others: Sequence[int]) -> list[str]:

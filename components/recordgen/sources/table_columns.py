@@ -26,8 +26,16 @@ from recordgen.records.number_texts import FORMS, NUMBER
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
-from recordgen.sources.header import NOWHERE, SPLIT_COLUMNS, Given, column_name, no_column
+from recordgen.sources.header import (
+    NOWHERE,
+    NUMBERED_COLUMNS,
+    SPLIT_COLUMNS,
+    Given,
+    column_name,
+    no_column,
+)
 from recordgen.sources.lines import open_lines
+from recordgen.sources.other_forms import are_numbered
 from recordgen.sources.row_parser import without_padding
 from recordgen.sources.table_csv import fitted, without_headers
 from recordgen.sources.table_header import names_of
@@ -433,6 +441,8 @@ def decide_table(
         if name and name not in found:
             no_column(name, header, option)
     split = options.split_column or _split_column(found)
+    if split is None or split == options.split_column:
+        _check_numbered(found, options)
     target, weight = options.target_column or None, options.weight_column or None
     used = [name for name in (split, target, weight) if name is not None]
     if len(set(used)) < len(used):
@@ -539,6 +549,26 @@ def _split_column(found: Mapping[str, _ColumnStats]) -> str | None:
             f"the split's column with split_column"
         )
     return names[0] if names else None
+
+
+def _check_numbered(found: Mapping[str, _ColumnStats], options: ConvertOptions) -> None:
+    """Check that no column says the split by numbers. Raises: UsageError.
+
+    Not with a schema, which says that it is a feature.
+    """
+    others = (options.target_column, options.weight_column, options.group_by)
+    for name, item in found.items():
+        is_split = name == options.split_column or (
+            not options.split_column and column_name(name) in NUMBERED_COLUMNS
+        )
+        numbers = {str(number) for number in item.distinct or ()}
+        is_open = is_split and name not in others and not options.tfmd_schema
+        if is_open and numbers and are_numbered(numbers):
+            raise UsageError(
+                f"the column {name!r} names splits or folds by "
+                f"{', '.join(sorted(numbers))}; write TRAIN, VALIDATION or TEST instead, or "
+                f"rename it if it is a feature"
+            )
 
 
 def _prediction(name: str, dtype: str, item: _ColumnStats, options: ConvertOptions) -> Prediction:

@@ -17,7 +17,12 @@ from recordgen.quoting import listed
 from recordgen.records.number_texts import DATE
 from recordgen.sources.csv_records import Item, Plain, Record, is_empty
 from recordgen.sources.field_kinds import NUMBER, kind_of
-from recordgen.sources.other_forms import SEPARATED_BY_BLANKS, is_separated_by_blanks
+from recordgen.sources.other_forms import (
+    OTHER_SEPARATORS,
+    SEPARATE,
+    SEPARATED_BY_BLANKS,
+    is_separated_by_blanks,
+)
 from recordgen.sources.row_parser import without_padding
 from recordgen.tables.csv_fields import split_plain
 
@@ -90,6 +95,9 @@ def _check_separator(names: Sequence[str], where: str) -> None:
         raise SourceError(f"{where}: {SEPARATED_BY_BLANKS}")
     if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
         raise SourceError(f"{where}: fields must be separated by commas")
+    sign = next((sign for sign in OTHER_SEPARATORS if names and sign in names[-1]), "")
+    if sign == "::" or (sign and len(names) == 1):
+        raise SourceError(f"{where}: {sign} separates the fields ({names[-1]:.80}); {SEPARATE}")
 
 
 def _rows(items: Iterable[Item]) -> Iterator[list[str]]:
