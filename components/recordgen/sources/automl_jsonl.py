@@ -36,7 +36,7 @@ from recordgen.tasks.task import AnnotationError, Task, bad_annotation, printabl
 from recordgen.tasks.text_task import CONTENT_KEY
 
 # The parts of a line that name keys and their texts; a text that does not end is one, too.
-_TEXT_OR_COLON = re.compile(r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|:')
+_TEXT_OR_COLON = re.compile(r'"(?:[^"\\]|\\[\s\S]?)*"?|:')
 
 LABELS_KEY = "dataItemResourceLabels"
 ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
