@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from codecs import BOM_UTF8
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from PIL import Image
 
 import recordgen
 from recordgen.errors import SourceError, UsageError
@@ -382,7 +384,38 @@ def test_dataframes(columns: dict[str, list[object]], task: str, annotation: str
     assert all(isinstance(row, Row) and row.annotation is None for row in others)
 
 
-@pytest.mark.parametrize("value", [["x"], b"x", {"x": 1}])
+PNG = io.BytesIO()
+Image.new("RGB", (2, 2)).save(PNG, "PNG")
+
+# a cell instead of a path, the way that the message names
+CONTENTS = [
+    (PNG.getvalue(), "recordgen.write"),
+    (bytearray(PNG.getvalue()), "recordgen.write"),
+    ({"bytes": PNG.getvalue(), "path": None}, "recordgen.write"),
+    ({"bytes": PNG.getvalue(), "path": "a.png"}, "recordgen.write"),
+    ({"bytes": None, "path": "a.png"}, r"frame\['image'\].str\['path'\]"),
+    (Image.open(PNG), "recordgen.write"),
+    (np.zeros((2, 2, 3), np.uint8), "recordgen.write"),
+    (b"a.png", r"frame\['image'\].str.decode\('utf-8'\)"),
+]
+
+
+@pytest.mark.parametrize(("cell", "way"), CONTENTS)
+@pytest.mark.parametrize("task", ["auto", "image_classification", "tabular"])
+def test_contents_of_files_in_a_frame_name_the_way(cell: object, way: str, task: str) -> None:
+    """Images in cells are neither paths nor texts: the run stops and says how to convert them."""
+    frame = pd.DataFrame({"image": [cell] * 3, "label": ["x", "y", "z"]})
+    with pytest.raises(UsageError, match=f"column 'image' holds .*{way}"):
+        recordgen.check(frame, task=task)
+
+
+def test_the_ways_of_contents_work(tmp_path: Path) -> None:
+    """The expressions of the messages give columns of paths and texts."""
+    frame = pd.DataFrame({"image": [{"bytes": None, "path": "a.png"}], "text": [b"a.png"]})
+    assert [*frame["image"].str["path"], *frame["text"].str.decode("utf-8")] == ["a.png"] * 2
+
+
+@pytest.mark.parametrize("value", [["x"], {"x": 1}, np.ones(3)])
 def test_cells_that_are_no_text(value: object) -> None:
     """A cell with several values is an error that names its column and row, not a label."""
     frame = pd.DataFrame({"image_uri": ["a"], "label": [value]})

@@ -120,6 +120,39 @@ def is_list(value: Any) -> bool:
     return isinstance(value, list | tuple | set | frozenset | np.ndarray)  # Parquet yields arrays
 
 
+def _way_of_content(value: Any, column: str) -> str:
+    """Return what a cell holds instead of a path, and the way to convert it; "" for other cells."""
+    import numpy as np
+
+    kind = type(value).__name__
+    if isinstance(value, bytes | bytearray | memoryview):
+        if _is_text(bytes(value)):
+            return f"texts as bytes; decode them: frame[{column!r}].str.decode('utf-8')"
+        what = "contents of files as bytes"
+    elif isinstance(value, dict) and {"bytes", "path"} & value.keys():
+        if value.get("path") and not value.get("bytes"):
+            return f"paths in dicts, as Hugging Face does; take them: frame[{column!r}].str['path']"
+        what = "contents of files in dicts, as Hugging Face does"
+    elif hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
+        if isinstance(value, np.generic) or np.ndim(value) < 2:
+            return ""
+        what = f"images in memory ({kind})"
+    else:
+        return ""
+    return (
+        f"{what}; write each to a file, and put the paths of the files into the column; or write "
+        f"examples of arrays or bytes with recordgen.write"
+    )
+
+
+def _is_text(data: bytes) -> bool:
+    """Return whether bytes are a text: the contents of images are not UTF-8."""
+    try:
+        return "\0" not in data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+
+
 def as_before_gaps(value: Any) -> Any:
     """Return a cell as it was before pandas, which turns 3 into 3.0 in a column with gaps."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -127,7 +160,9 @@ def as_before_gaps(value: Any) -> Any:
 
 def single_text(value: Any, column: str, line: int, remedy: str = "") -> str:
     """Return a cell as a CSV field; None is empty. Raises: UsageError: it is not a single value."""
-    if isinstance(value, bytes | dict) or is_list(value):
+    if way := _way_of_content(value, column):
+        raise UsageError(f"row {line} of the DataFrame: column {column!r} holds {way}")
+    if isinstance(value, dict) or is_list(value):
         raise UsageError(
             f"row {line} of the DataFrame: column {column!r} must hold single values (got "
             f"{value!r:.80})" + (f"; {remedy}" if remedy else "")
