@@ -78,8 +78,44 @@ REFUSED = {
         "a.csv",
         "",
         "{i},Bears are back here,The sellers see green {i}.",
-        "text=2,label=1",
+        "text=3,label=1",
     ),
+    "LIBSVM": ("a.txt", "", "+1 3:1 11:0.{i}", "LIBSVM"),
+    "CUB's paths": ("images.txt", "", "{i} 001.Albatross/{i}.jpg", "blank separates the path"),
+    "UCF's videos": ("a.txt", "", "Archery/v_{i}.avi 1", "blank separates the path"),
+    "CoNLL-U": ("a.conllu", "# sent_id = 1", "{i}\tHi\thi\tINTJ\tUH\t_\t0\troot\t_\t_", "CoNLL-U"),
+    "tokens in a table": ("a.csv", "Sentence #,Word,POS,Tag", "S: {i},York,NNP,B-geo", "'Tag'"),
+    "pairs of GLUE": (
+        "a.tsv",
+        "index\tquestion\tsentence\tlabel",
+        "{i}\tWhen did it begin?\tIt began in the year {i}.\tentailment",
+        "question",
+    ),
+    "Azure": (
+        "a.jsonl",
+        "",
+        '{{"image_url": "{i}.jpg", "image_details": {{}}, "label": [{{"topX": 0.1}}]}}',
+        "Azure",
+    ),
+    "Prodigy": (
+        "a.jsonl",
+        "",
+        '{{"text": "Good {i}", "_input_hash": {i}, "label": "A", "answer": "reject"}}',
+        "Prodigy",
+    ),
+    "dates before texts": (
+        "a.csv",
+        "",
+        "4,{i},Mon Apr 06 22:19:45 PDT 2009,NO,user{i},Awww that is such a bummer for me {i}.",
+        "text=6",
+    ),
+    "labels of doccano": (
+        "a.csv",
+        "text,label",
+        "Good and cheap,a\nBad,b\nFine {i},a#b",
+        "joined by '#'",
+    ),
+    "a numbered test set": ("a.csv", "image,label,test", "{i}.jpg,cat,0", "'test' names splits"),
     "MovieLens": ("ratings.dat", "", "{i}::1193::5::978300760", "::"),
     "MovieLens' titles": ("movies.dat", "", "{i}::Toy Story, The (1995)::Animation|Comedy", "::"),
     "paths and ::": ("a.csv", "", "{i}.jpg::cat", "::"),
@@ -181,6 +217,30 @@ def test_named_columns_are_checked_too(
 ) -> None:
     """Naming the column of labels does not make flags and spans classes."""
     assert words in refusal(tmp_path, name, header, line, columns=columns)
+
+
+# header, a line, the column of labels that the message suggests
+LIKELY = [
+    ("lesion_id,image_id,dx,age,sex", "H_{i},{i},n{d},{i},m", "label=dx"),
+    (
+        "gold_label,sentence1,sentence2,captionID",
+        "e{d},A person ran {i}.,A man.,{i}#4",
+        "gold_label",
+    ),
+    ("Image Index,Finding Labels,Patient ID,Patient Age", "{i}.jpg,f{d},{i},{i}", "Finding Labels"),
+    ("id,url,observed_on,place,name", "{i},{i}.jpg,2020-01-{i},x{i},y{i}", "label=…"),
+]
+
+
+@pytest.mark.parametrize(("header", "line", "label"), LIKELY)
+def test_a_suggested_column_is_likely_to_hold_labels(
+    header: str, line: str, label: str, tmp_path: Path
+) -> None:
+    """Who follows the message does not train on numbers of patients or on dates."""
+    rows = [line.format(i=number + 10, d=number % 2) for number in range(ROWS)]
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows]) + "\n")
+    with pytest.raises(RecordgenError, match=label):
+        detect([ImportFile(str(tmp_path / "a.csv"))], ConvertOptions())
 
 
 def test_one_hot_lists_of_a_frame_are_refused() -> None:

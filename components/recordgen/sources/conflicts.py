@@ -27,7 +27,7 @@ from recordgen.sources.header import (
     find_split,
 )
 from recordgen.sources.heads import LINES_AROUND_A_MISTAKE, Head, Line, odd_first_line
-from recordgen.sources.other_forms import of_bare_labels
+from recordgen.sources.other_forms import likely_label, of_bare_labels
 from recordgen.sources.row_parser import field_at
 from recordgen.tasks import TASKS, ObjectDetection, Tabular, VideoClassification
 from recordgen.tasks.image_classification import LABEL_COLUMNS
@@ -40,7 +40,7 @@ _BY_PLACE = (ObjectDetection, VideoClassification)
 _ROWS_ALIKE = 3
 
 # They join several labels in one field.
-_SEPARATORS = ("|", ";", ",", "/", "+", "&", " ")
+_SEPARATORS = ("|", ";", ",", "/", "+", "&", "#", " ")
 
 # A label with this many words is a sentence, or part of one.
 _WORDS_OF_A_SENTENCE = 6
@@ -98,10 +98,12 @@ def _unsure_header(head: Head, subject: str) -> str:
         )
     first = head.rows[0]
     known = [first[n] for n in find_columns(first, LABEL_COLUMNS)]
-    label = next((name for name in [*known, *reversed(first)] if name and name != names[at]), "…")
+    below = [line.fields for line in rest]
+    likely = likely_label(first, below, [n for n, _ in enumerate(first) if n != at])
+    label = next((name for name in [*known, likely] if name != names[at]), "…")
     example = shlex.quote(f"{subject}={names[at]},label={label}")
     others = [n for n, name in enumerate(first) if name not in (names[at], label)]
-    if shapes := geometry_columns(first, [line.fields for line in rest], others):
+    if shapes := geometry_columns(first, below, others):
         return (
             f"{shown}use --header no if it is a row; if it is a header, these columns look like "
             f"boxes, masks or points: {', '.join(first[n] for n in shapes):.200}; write boxes as "

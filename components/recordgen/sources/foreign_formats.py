@@ -153,6 +153,26 @@ _FORMATS: Sequence[ForeignFormat] = (
         keys=["asset.path&regions", "assets.*.asset.path", "securityToken&sourceConnection"],
     ),
     ForeignFormat(
+        "Azure Machine Learning's annotations",
+        f"{_SHARES} and a line for each object in label: xmin is topX, ymax bottomY; for labels "
+        f"without boxes, --columns path=image_url,label=label; the paths are those of the images, "
+        f"not of the data store",
+        keys=["image_url&image_details"],
+        per_line=True,
+    ),
+    ForeignFormat(
+        "a Prodigy export",
+        "write a CSV with the header text,label and the lines whose answer is accept",
+        keys=["_input_hash&answer"],
+        per_line=True,
+    ),
+    ForeignFormat(
+        "CoNLL-U",
+        "write the tokens of a sentence on one line of a file sentences.txt, and their tags on the "
+        "same line of labels.txt",
+        begins=[b"# sent_id =", b"# text =", b"# newdoc", b"# global.columns ="],
+    ),
+    ForeignFormat(
         "a VGG Image Annotator project",
         f"{_BOXES} and a line for each region, in pixels: xmin is x of its shape attributes, xmax "
         f"x + width; the project does not contain the width and height of images",

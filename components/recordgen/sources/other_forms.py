@@ -4,6 +4,7 @@
     images/1.jpg 0                       a path and its label, separated by a blank
     Good, and cheap.|praise              separated by |
     1::1193::5                           separated by ::
+    +1 3:1 11:0.5                        LIBSVM: a label, and values by their indices
     5.1,3.5,1.4,0.2,setosa               a table without a header: the "image" 5.1
     image,cat,dog → 1.jpg,1,0            one-hot labels: the classes 0 and 1
     {"text": "…", "label": [[0, 4, "PER"]]}   spans: the class 0,4,PER
@@ -19,17 +20,21 @@ import shlex
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from recordgen.dataset.splits import is_ml_use
-from recordgen.sources.field_kinds import IMAGE_SUFFIX, NUMBER, is_sentence
+from recordgen.dataset.splits import TRAIN, is_ml_use
+from recordgen.sources.field_kinds import NUMBER, is_sentence, names_media
 from recordgen.sources.geometry import geometry_columns, mostly, runs_of_numbers
 from recordgen.sources.header import NUMBERED_COLUMNS, column_name
 from recordgen.sources.heads import Head, Line
 from recordgen.sources.row_parser import field_at
+from recordgen.sources.words import words_of
 from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tasks import Tabular
 from recordgen.tasks.task import Task
 
 _FASTTEXT = re.compile(r"__label__\S")
+_NO_LABEL = frozenset({"id", "width", "height"})
+_LIBSVM = re.compile(r"[+-]?\d+(\.\d+)?( \d+:\S+)+\s*$")
+_TAG = re.compile(r"O|[BIESLU]-\S+")
 _FLAGS = frozenset({"0", "1", "0.0", "1.0"})
 
 #: Separators of other tools; MovieLens has ``::``.
@@ -47,17 +52,27 @@ SEPARATED_BY_BLANKS = (
 )
 
 _SPLIT_NUMBER = re.compile(r"\d(\.0)?")
-_NO_LABEL = frozenset({"id", "width", "height"})
 
 # By kind of payload: columns that a task of labels does not read, and the way to be read.
-_WHAT = {"image": "boxes, masks or points", "text": "parts of texts"}
+_WHAT = {"image": "boxes, masks or points", "text": "parts of texts, or texts in pairs"}
 _REMEDY = {
     "image": (
         "write boxes as columns xmin, ymin, xmax and ymax, with the width and height of the image "
         "if they are in pixels"
     ),
-    "text": "write entities as JSONL",
+    "text": "write entities as JSONL, and both texts of a pair into one column",
 }
+
+# Columns of texts that belong to another text, as in GLUE's pairs.
+_SECOND_TEXTS = frozenset(
+    {"question", "query", "context", "passage", "answer", "premise", "hypothesis"}
+    | {"sentence1", "sentence2", "text1", "text2", "text_a", "text_b", "question1", "question2"}
+)
+
+# Words of columns that are likely to hold labels.
+_LABEL_WORDS = frozenset(
+    {"label", "labels", "class", "classes", "category", "target", "tag", "tags", "species", "breed"}
+)
 
 # Keys of objects with spans, and of the spans.
 _SPANS = ("label", "labels", "entities", "spans", "ents")
@@ -77,6 +92,11 @@ def of_lines(head: Head) -> str:
         return (
             f"{head.where}: the lines are fastText's (__label__LABEL TEXT); write a CSV with the "
             f"header text,label"
+        )
+    if mostly(_LIBSVM.match, lines):
+        return (
+            f"{head.where}: the lines are LIBSVM's (LABEL INDEX:VALUE …); write a table with a "
+            f"column for each index"
         )
     firsts = [row[0] for row in head.rows]
     if mostly(_is_path_and_values, firsts):
@@ -107,11 +127,13 @@ def _is_path_and_values(field: str) -> bool:
     """Return whether a path and a label, or numbers, share a field: ``1.jpg 0``, ``1.jpg 10``.
 
     Caffe's lists have these, and keras-yolo3's, whose boxes follow: ``1.jpg 10,20,30,40,0``.
+    CUB's lists have a number before the path: ``1 001.Albatross/1.jpg``.
     """
     path, _, rest = field.partition(" ")
     values = rest.split()
     are_values = len(values) == 1 or (values and all(map(NUMBER.fullmatch, values)))
-    return bool(are_values and IMAGE_SUFFIX.search(path) and not IMAGE_SUFFIX.search(field))
+    is_numbered = path.isdecimal() and len(values) == 1 and names_media(rest)
+    return is_numbered or bool(are_values and names_media(path) and not names_media(field))
 
 
 def is_separated_by_blanks(field: str) -> bool:
@@ -127,8 +149,9 @@ def of_table(head: Head) -> str:
     is_split = all(line.has_ml_use and line.fields[0] for line in head.lines)
     if any(line.kind for line in head.lines) or not _are_records([row[is_split:] for row in rows]):
         return ""
-    texts = (at for at, field in enumerate(rows[0]) if is_sentence(field))
-    if (text := next(texts, None)) is not None:
+    texts = [at for at, field in enumerate(rows[0]) if is_sentence(field)]
+    if texts:
+        text = max(texts, key=lambda at: len(rows[0][at]))  # a date may read as a sentence, too
         label = 2 if text == 0 else 1
         remedy = f"if column {text + 1} holds texts: --columns text={text + 1},label={label}"
     else:
@@ -236,7 +259,8 @@ def of_split(
 def _names_split(name: str) -> bool:
     """Return whether a column has the name of a split, of folds, or of a flag: ``is_valid``."""
     known = column_name(name)
-    return known in NUMBERED_COLUMNS or (known.startswith("is_") and is_ml_use(known[3:]))
+    word = known.removeprefix("is_")
+    return known in NUMBERED_COLUMNS or (is_ml_use(word) and known != TRAIN)  # a class of vehicles
 
 
 def are_numbered(values: Set[str]) -> bool:
@@ -256,10 +280,12 @@ def _flag_columns(head: Head, labels: Sequence[int], others: Sequence[int]) -> l
 
 def _lost_columns(head: Head, others: Sequence[int], task: type[Task]) -> list[int]:
     """Return the columns that annotators have filled, but that a task of labels does not read."""
+    rows = [line.fields for line in head.lines]
     if task.kind != "image":
         found = [at for at in others if column_name(head.names[at]) in _OFFSETS]
-        return found if len(found) > 1 else []
-    rows = [line.fields for line in head.lines]
+        second = [at for at in others if column_name(head.names[at]) in _SECOND_TEXTS]
+        second = [at for at in second if mostly(is_sentence, [field_at(row, at) for row in rows])]
+        return second or (found if len(found) > 1 else [])
     shapes = {*geometry_columns(head.names, rows, others)}
     shapes.update(*runs_of_numbers(head.names, rows, others))
     return sorted(shapes)
@@ -270,10 +296,39 @@ def _other_columns(head: Head, columns: Mapping[str, Sequence[int]], others: Seq
     shown = [_subject(head, columns)]
     shown += [f"label={head.names[at]}" for at in columns["label"][:1]]
     if not columns["label"]:
-        names = (head.names[at] for at in others)
-        likely = (name for name in names if name and column_name(name) not in _NO_LABEL)
-        shown.append(f"label={next(likely, '…')}")
+        rows = [line.fields for line in head.lines]
+        shown.append(f"label={likely_label(head.names, rows, others)}")
     return shlex.quote(",".join(shown))
+
+
+def likely_label(names: Sequence[str], rows: Sequence[Sequence[str]], others: Sequence[int]) -> str:
+    """Return the name of the column that is likely to hold labels, or "…" if none is.
+
+    Its name says so, or it is the only one, or the first whose values repeat and are not numbers.
+    """
+    others = [at for at in others if names[at] and column_name(names[at]) not in _NO_LABEL]
+    if len(others) == 1:
+        return names[others[0]]
+    named = [at for at in others if not _LABEL_WORDS.isdisjoint(words_of(names[at]))]
+    for at in others:
+        values = [value for row in rows if (value := field_at(row, at))]
+        repeat = 1 < len(set(values)) <= len(values) / 2
+        if repeat and not mostly(NUMBER.fullmatch, values):
+            named.append(at)
+    return names[named[0]] if named else "…"
+
+
+def of_tags(head: Head) -> str:
+    """Return the message for a table whose rows are tokens and their tags."""
+    columns = zip(*(row for row in head.rows[1:] if len(row) == len(head.rows[0])), strict=True)
+    for name, values in zip(head.rows[0], columns, strict=False):
+        if all(map(_TAG.fullmatch, values)) and any(value != "O" for value in values):
+            return (
+                f"{head.where}: the column {name!r} holds tags of tokens; write the tokens of a "
+                f"sentence on one line of a file sentences.txt, and their tags on the same line of "
+                f"labels.txt, or use --task {Tabular.name} for a table"
+            )
+    return ""
 
 
 def _subject(head: Head, columns: Mapping[str, Sequence[int]]) -> str:
