@@ -144,6 +144,10 @@ REFUSED = [
 WITH_IMPORT_FILES = [
     (["1.jpg", "a.csv"], "a.csv"),
     (["train/1.jpg", "train/_annotations.csv"], "train/_annotations.csv"),
+    (
+        ["train/1.jpg", "test/1.jpg", "train/_a.csv", "test/_a.csv"],
+        "test/_a.csv; .*/\\*/_a.csv for",
+    ),
     (["images/1.jpg", "images/a.jsonl"], "images/a.jsonl"),
 ]
 
@@ -151,7 +155,7 @@ WITH_IMPORT_FILES = [
 @pytest.mark.parametrize(("names", "named"), WITH_IMPORT_FILES)
 def test_an_import_file_beside_images_stops(names: list[str], named: str, tmp_path: Path) -> None:
     """A file that may hold the labels is never skipped, except in the folder of a class."""
-    with pytest.raises(SourceError, match=f"contains the import file {named};"):
+    with pytest.raises(SourceError, match=f"contains the import file {named}"):
         read(folder(tmp_path / "one", *names))
     assert read(folder(tmp_path / "two", "cat/1.jpg", "cat/notes.csv")) == [
         ("cat/1.jpg", None, "cat")
@@ -289,3 +293,10 @@ def test_findings_of_a_folder_name_files(tmp_path: Path) -> None:
         recordgen.convert(root, tmp_path / "out")
     whole = LintFinding("SKIPPED", "warning", "photos/", 0, "", "", "text")
     assert str(whole) == "photos/: SKIPPED text"
+
+
+def test_images_without_folders_of_classes_name_the_remedy(tmp_path: Path) -> None:
+    """The labels of a folder are its folders, so the message speaks of these."""
+    source = photos(tmp_path, "train/cat.0.jpg", "train/dog.0.jpg")
+    with pytest.raises(DataError, match="folder of its name"):
+        recordgen.check(source)

@@ -115,6 +115,7 @@ REFUSED = {
         "Good and cheap,a\nBad,b\nFine {i},a#b",
         "joined by '#'",
     ),
+    "spans in a table": ("a.csv", "text,start,end,type", "Anna flew {i},0,4,PER", "start and end"),
     "a numbered test set": ("a.csv", "image,label,test", "{i}.jpg,cat,0", "'test' names splits"),
     "MovieLens": ("ratings.dat", "", "{i}::1193::5::978300760", "::"),
     "MovieLens' titles": ("movies.dat", "", "{i}::Toy Story, The (1995)::Animation|Comedy", "::"),
@@ -228,6 +229,7 @@ LIKELY = [
         "gold_label",
     ),
     ("Image Index,Finding Labels,Patient ID,Patient Age", "{i}.jpg,f{d},{i},{i}", "Finding Labels"),
+    ("file_name,text", "{i}.jpg,a drawing of a green animal {i}", "label=…"),
     ("id,url,observed_on,place,name", "{i},{i}.jpg,2020-01-{i},x{i},y{i}", "label=…"),
 ]
 

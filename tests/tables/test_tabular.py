@@ -277,6 +277,13 @@ def test_another_header_is_no_row(tmp_path: Path) -> None:
     assert columns_of("word,count\nx,1\n", "word,5\n", tmp_path=tmp_path).names
 
 
+def test_the_index_of_pandas_is_no_silent_feature(tmp_path: Path) -> None:
+    """A column that pandas named when it read its own index is named; others are not."""
+    [note] = columns_of("Unnamed: 0,a\n0,7\n1,8\n", tmp_path=tmp_path).notes
+    assert "'Unnamed: 0'" in note
+    assert columns_of("Unnamed: 0,a\nx,7\ny,8\n", tmp_path=tmp_path).notes == ()
+
+
 # header, error message
 HEADERS = [
     (",a\n0,1\n", r"column 1 has no name.*index=False"),

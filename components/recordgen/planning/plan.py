@@ -201,9 +201,12 @@ def _check_unlabelled(rows: int, options: ConvertOptions) -> None:
         return
     task = task_for(options)
     if task.labelling is not None or (isinstance(task, TableTask) and task.has_labels):
+        remedy = "write them in the rows or name their column"
+        if options.input_format == "folder":
+            remedy = "put the images of each class into a folder of its name, or write a CSV"
         raise DataError(
-            f"none of the {rows:,} rows has a label, and {options.task} needs them; write them in "
-            f"the rows or name their column, or use labels=none for data to predict"
+            f"none of the {rows:,} rows has a label, and {options.task} needs them; {remedy}, or "
+            f"use labels=none for data to predict"
         )
 
 

@@ -150,6 +150,8 @@ def _odd_label_column(head: Head, task: str) -> str:
     found = [n for n in find_columns(header, LABEL_COLUMNS) if n not in head.lists]
     labels = set().union(*(_values(head.lines, n) for n in found))
     odd = _bracketed(labels)
+    if odd:
+        odd += "; write each into a column of its own: label_1, label_2"
     if labels and all(map(is_ml_use, labels)):
         odd = f"all labels are words of ML_USE ({', '.join(sorted(labels)):.80})"
     return f"{head.where}: {odd}; use --task {task} if they are labels" if odd else ""

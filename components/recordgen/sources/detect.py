@@ -283,7 +283,7 @@ def _readings(heads: Sequence[Head], options: ConvertOptions) -> Iterator[Readin
         elif options.input_format == "jsonl":
             yield from _read_objects(head)
         elif options.header == AUTO and is_table(head.rows):
-            if form := other_forms.of_tags(head):
+            if form := other_forms.of_spans(head):
                 raise SourceError(form)
             reason = f"{head.where} names columns, and the lines below fill them"
             yield Reading(Tabular.name, reason, len(head.rows))

@@ -99,10 +99,16 @@ def _check_import_files(
         path = storage.join(folder, name)
         if foreign_formats.is_metadata(name) or (has_classes and not _names_images(path, below)):
             continue
+        same = [
+            name for name in found.others if posixpath.basename(name) == posixpath.basename(path)
+        ]
+        pattern = storage.join(folder, place, f"*{suffix}")
+        if len(same) > 1 and place and all(name.count("/") == 1 for name in same):
+            pattern = f"{storage.join(folder, '*', posixpath.basename(path))} for all splits"
         other = "; or move it elsewhere, to take labels from the folders" if has_classes else ""
         raise SourceError(
             f"{folder}: this folder contains the import file {name}; pass that file, or "
-            f"{storage.join(folder, place, f'*{suffix}')}{other}"
+            f"{pattern}{other}"
         )
 
 

@@ -23,7 +23,7 @@ from typing import Any
 from recordgen.dataset.splits import TRAIN, is_ml_use
 from recordgen.sources.field_kinds import NUMBER, is_sentence, names_media
 from recordgen.sources.geometry import geometry_columns, mostly, runs_of_numbers
-from recordgen.sources.header import NUMBERED_COLUMNS, column_name
+from recordgen.sources.header import NUMBERED_COLUMNS, TEXT_COLUMNS, column_name
 from recordgen.sources.heads import Head, Line
 from recordgen.sources.row_parser import field_at
 from recordgen.sources.words import words_of
@@ -308,7 +308,8 @@ def likely_label(names: Sequence[str], rows: Sequence[Sequence[str]], others: Se
     """
     others = [at for at in others if names[at] and column_name(names[at]) not in _NO_LABEL]
     if len(others) == 1:
-        return names[others[0]]
+        at = others[0]
+        return "…" if mostly(is_sentence, [field_at(row, at) for row in rows]) else names[at]
     named = [at for at in others if not _LABEL_WORDS.isdisjoint(words_of(names[at]))]
     for at in others:
         values = [value for row in rows if (value := field_at(row, at))]
@@ -318,8 +319,14 @@ def likely_label(names: Sequence[str], rows: Sequence[Sequence[str]], others: Se
     return names[named[0]] if named else "…"
 
 
-def of_tags(head: Head) -> str:
-    """Return the message for a table whose rows are tokens and their tags."""
+def of_spans(head: Head) -> str:
+    """Return the message for a table whose rows are spans of texts, or tokens and their tags."""
+    names = {column_name(name) for name in head.rows[0]}
+    if {"start", "end"} <= names and names & TEXT_COLUMNS:
+        return (
+            f"{head.where}: the columns start and end give parts of texts; {_REMEDY['text']}, or "
+            f"use --task {Tabular.name} for a table"
+        )
     columns = zip(*(row for row in head.rows[1:] if len(row) == len(head.rows[0])), strict=True)
     for name, values in zip(head.rows[0], columns, strict=False):
         if all(map(_TAG.fullmatch, values)) and any(value != "O" for value in values):

@@ -478,6 +478,12 @@ def decide_table(
         for name, item in found.items()
         if dtypes[name] == "float32" and item.inexact
     ]
+    notes += [
+        f"column {name!r} is the index that pandas wrote: it only numbers the rows, and is a "
+        f"feature; delete it, or write to_csv(…, index=False)"
+        for name in header
+        if name.startswith("Unnamed: ") and dtypes[name] == "int64"
+    ]
     if split and not options.split_column and column_name(split) not in SPLIT_COLUMNS:
         notes.append(
             f"column {split!r} is taken for the split, because its values are words of ML_USE; it "
