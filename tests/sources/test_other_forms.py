@@ -18,6 +18,9 @@ pytestmark = pytest.mark.once
 
 ROWS = 12
 
+# The message about :: names it as a separator.
+SIGN = "as many ::|:: separates"
+
 # name of the file, header, a line of which {i} is the number, words of the message
 REFUSED = {
     "fastText": ("a.txt", "", "__label__praise Good and cheap, in fact {i}.", "fastText"),
@@ -117,9 +120,9 @@ REFUSED = {
     ),
     "spans in a table": ("a.csv", "text,start,end,type", "Anna flew {i},0,4,PER", "start and end"),
     "a numbered test set": ("a.csv", "image,label,test", "{i}.jpg,cat,0", "'test' names splits"),
-    "MovieLens": ("ratings.dat", "", "{i}::1193::5::978300760", "::"),
-    "MovieLens' titles": ("movies.dat", "", "{i}::Toy Story, The (1995)::Animation|Comedy", "::"),
-    "paths and ::": ("a.csv", "", "{i}.jpg::cat", "::"),
+    "MovieLens": ("ratings.dat", "", "{i}::1193::5::978300760", SIGN),
+    "MovieLens' titles": ("movies.dat", "", "{i}::Toy Story, The (1995)::Animation|Comedy", SIGN),
+    "paths and ::": ("a.csv", "", "{i}.jpg::cat", SIGN),
     "ARFF": ("a.arff", "% Iris\n@RELATION iris\n@ATTRIBUTE sl NUMERIC\n@DATA", "5.{i},a", "ARFF"),
     "offsets": ("a.csv", "text,start,end,label", "Anna flew there {i},0,4,PER", "start, end"),
 }
@@ -226,9 +229,13 @@ LIKELY = [
     (
         "gold_label,sentence1,sentence2,captionID",
         "e{d},A person ran {i}.,A man.,{i}#4",
-        "gold_label",
+        "label=gold_label",
     ),
-    ("Image Index,Finding Labels,Patient ID,Patient Age", "{i}.jpg,f{d},{i},{i}", "Finding Labels"),
+    (
+        "Image Index,Finding Labels,Patient ID,Patient Age",
+        "{i}.jpg,f{d},{i},{i}",
+        "label=Finding L",
+    ),
     ("file_name,text", "{i}.jpg,a drawing of a green animal {i}", "label=…"),
     ("id,url,observed_on,place,name", "{i},{i}.jpg,2020-01-{i},x{i},y{i}", "label=…"),
 ]
