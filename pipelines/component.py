@@ -4,21 +4,85 @@ steps/convert.yaml           component.yaml as KFP's intermediate representation
                              descriptions of its inputs
 steps/convert_artifact.yaml  its ``source`` is a Dataset artifact, from an importer or another step
 steps/check.yaml, …          the further steps: statistics, train, evaluate, push
+
+All steps share one image and start ``python -m recordgen.kubeflow STEP`` with KFP's own description
+of the call: nothing is installed when a step starts, and the image needs no kfp.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from kfp import compiler
+import yaml
+from kfp import compiler, components
 
-from pipelines.kubeflow_steps import COMPONENT_FILE, STEPS, load_step
 from pipelines.terminal import run_main
+from recordgen.options import Option
+from recordgen.training.config import TRAINING_OPTIONS
 
+COMPONENT_FILE = Path(__file__).parents[1] / "component.yaml"
 FOLDER = COMPONENT_FILE.parent / "steps"
+
+#: The names of types in KFP.
+TYPES = {str: "String", int: "Integer", float: "Float", bool: "Boolean", list: "List"}
+
+
+def _setting(option: Option) -> dict[str, str]:
+    """Return the input for a setting of the training; KFP has neither None nor tuples."""
+    default = option.kind() if option.default is None else option.default
+    default = list(default) if isinstance(default, tuple) else default
+    unset = f"; {default or 'empty'}: {option.unset}" if option.unset else ""
+    return {
+        "name": "model_name" if option.name == "model" else option.name,  # an output is named model
+        "type": TYPES[type(default)],
+        "description": f"{option.plain_help}{unset}",
+        "default": default if isinstance(default, str) else json.dumps(default),
+    }
+
+
+def _steps() -> Mapping[str, dict[str, Any]]:
+    """Return every step in KFP's component format, in the order of a pipeline."""
+    convert = yaml.safe_load(COMPONENT_FILE.read_text(encoding="utf-8"))
+    steps = yaml.safe_load(Path(__file__).with_name("steps.yaml").read_text(encoding="utf-8"))
+    steps["check"]["inputs"] = [each for each in convert["inputs"] if each["name"] != "transfer"]
+    steps["check"]["outputs"] += [each for each in convert["outputs"] if each["type"] == "Integer"]
+    steps["train"]["inputs"] += map(_setting, TRAINING_OPTIONS.values())
+    container = convert["implementation"]["container"]
+    for name, step in steps.items():
+        command = [*container["command"][:-1], name]
+        step.update(name=name, implementation={"container": {**container, "command": command}})
+    # A separate step, because kfp's local runs have no optional input artifacts.
+    text = "AutoML import file, or a folder of them, as an artifact."
+    source = {"name": "source", "type": "Dataset", "description": text}
+    of_artifact = {**convert, "inputs": [source, *convert["inputs"][1:]]}
+    return {"convert": convert, "convert_artifact": of_artifact, **steps}
+
+
+#: Every step by name, in KFP's component format, in the order of a pipeline.
+STEPS = _steps()
+
+
+def load_step(name: str, image: str | None = None) -> Any:
+    """Return one of :data:`STEPS` as kfp's component; ``image`` overrides component.yaml's."""
+    step = STEPS[name]
+    container = step["implementation"]["container"]
+    own = (
+        {**step, "implementation": {"container": {**container, "image": image}}} if image else step
+    )
+    component = components.load_component_from_text(yaml.safe_dump(own, allow_unicode=True))
+    # kfp drops the descriptions when it loads this format.
+    component.component_spec.description = step["description"]
+    for side in ("inputs", "outputs"):
+        for value in step[side]:
+            found = getattr(component.component_spec, side)[value["name"]]
+            found.description = value["description"]
+    return component
 
 
 def compile_steps(folder: str, image: str | None = None) -> None:

@@ -9,8 +9,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipelines.config import PipelineConfig, local_config
+from pipelines.lineage import Metadata, lineage_lines, metadata_path, pushed_model
+from pipelines.local import print_report, read_report, run_pipeline
 from pipelines.samples import sample_of
+from pipelines.settings import Settings, local_input
 from pipelines.terminal import run_main
 from recordgen.console.quiet import quiet_libraries
 from recordgen.options import ConvertOptions
@@ -19,42 +21,18 @@ from recordgen.tasks import TASKS, ImageClassification
 _DEFAULT = ImageClassification.name
 
 
-def demo_config(
-    task: str, workdir: str, *, images: int | None = None, epochs: int | None = None
-) -> PipelineConfig:
-    """Write the demo's data, and return the config of its pipeline."""
+def demo_settings(task: str, workdir: str, images: int | None, epochs: int | None) -> Settings:
+    """Write the demo's data, and return the settings of its pipeline. Raises: RecordgenError."""
     sample = sample_of(task)
     training = sample.training if epochs is None else replace(sample.training, epochs=epochs)
-    return local_config(
-        sample.write(os.path.join(workdir, "data"), images),
-        workdir,
+    input_base, pattern = local_input(sample.write(os.path.join(workdir, "data"), images), "")
+    return Settings(
+        input_base=input_base,
+        pattern=pattern,
         name=sample.name,
         options=ConvertOptions(task=task, **sample.options),
         training=training,
         min_score=sample.min_score,
-    )
-
-
-def run_demo(
-    task: str, workdir: str, *, images: int | None = None, epochs: int | None = None
-) -> None:
-    """Run the demo of a task, and print its results. Raises: RecordgenError."""
-    from pipelines.lineage import lineage_lines, pushed_model
-    from pipelines.local import print_report, run_pipeline
-    from pipelines.metadata import Metadata
-
-    since = time.monotonic()
-    workdir = os.path.abspath(workdir)
-    print(f"writing {sample_of(task).data} …", flush=True)
-    store = run_pipeline(demo_config(task, workdir, images=images, epochs=epochs))
-    if print_report(store, workdir):
-        metadata = Metadata(store)
-        print("\nlineage")
-        for line in lineage_lines(metadata, pushed_model(metadata)):
-            print(f"  {line}")
-    print(
-        f"\ndone in {time.monotonic() - since:.0f} s; again: python -m pipelines.lineage "
-        f"--workdir {os.path.relpath(workdir)}"
     )
 
 
@@ -72,10 +50,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.images is not None and args.images < 100:
         parser.error(f"--images must be at least 100 (got {args.images})")
+    workdir = args.workdir or os.path.join(".demo", "" if args.task == _DEFAULT else args.task)
+
+    def run() -> None:
+        since = time.monotonic()
+        print(f"writing {sample_of(args.task).data} …", flush=True)
+        run_pipeline(demo_settings(args.task, workdir, args.images, args.epochs), workdir)
+        report = read_report(workdir)
+        print_report(report, workdir)
+        if report.blessed:
+            print("\nlineage")
+            metadata = Metadata(metadata_path(workdir))
+            for line in lineage_lines(metadata, pushed_model(metadata)):
+                print(f"  {line}")
+        seconds, folder = time.monotonic() - since, os.path.relpath(workdir)
+        print(f"\ndone in {seconds:.0f} s; again: python -m pipelines.lineage --workdir {folder}")
+
     quiet_libraries()
-    default = ".demo" if args.task == _DEFAULT else os.path.join(".demo", args.task)
-    workdir = args.workdir or default
-    return run_main(lambda: run_demo(args.task, workdir, images=args.images, epochs=args.epochs))
+    return run_main(run)
 
 
 if __name__ == "__main__":

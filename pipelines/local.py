@@ -7,23 +7,18 @@ import os
 import re
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.config import (
-    PATTERN_HELP,
-    PipelineConfig,
-    add_pipeline_options,
-    local_config,
-    pipeline_settings,
-)
+from pipelines.lineage import Metadata, metadata_path
+from pipelines.settings import Settings, add_pipeline_options, local_input, to_settings
 from pipelines.terminal import run_main, show_progress
 from recordgen import storage
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
-from recordgen.dataset.manifest import read_dataset
-from recordgen.errors import RunnerError, UsageError
+from recordgen.dataset.manifest import Dataset, read_dataset
+from recordgen.errors import RunnerError
 from recordgen.options import AUTO
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import find_import_files
@@ -37,35 +32,30 @@ _SPAN = re.compile(r"\{[A-Z][^}]*\}")
 _LOWEST_LABELS = 5  # the labels with the lowest scores are printed
 
 
-def run_pipeline(config: PipelineConfig, *, verbose: bool = False) -> str:
-    """Run the pipeline in this process; return its metadata store. Raises: RecordgenError."""
-
-    def create() -> Any:
-        from pipelines.pipeline import create_pipeline
-
-        return create_pipeline(config)
-
-    return run_created(create, config, verbose=verbose)
-
-
-def run_created(create: Callable[[], Any], config: PipelineConfig, *, verbose: bool = False) -> str:
-    """Run the pipeline that ``create`` returns in this process; return its metadata store.
+def run_pipeline(
+    settings: Settings,
+    workdir: str,
+    *,
+    create: Callable[[Settings, str], Any] | None = None,
+    verbose: bool = False,
+) -> None:
+    """Run the pipeline that ``create`` returns in this process, by default the local one.
 
     Raises: RecordgenError.
     """
-    if config.metadata_path is None:
-        raise UsageError("a local run needs metadata_path, the file of its ML Metadata")
     print("loading TFX …", flush=True)
     if not verbose:
         load_tensorflow()
     from tfx import v1 as tfx  # takes 10 s or more, so check the arguments first
 
-    pipeline = create()
+    from pipelines.pipeline import create_local_pipeline
+
+    workdir = os.path.abspath(workdir)
+    pipeline = (create or create_local_pipeline)(settings, workdir)
     show_progress(len(pipeline.components), verbose=verbose)
-    os.makedirs(os.path.dirname(config.metadata_path), exist_ok=True)
-    check_not_locked(config.metadata_path)
+    os.makedirs(workdir, exist_ok=True)
+    check_not_locked(metadata_path(workdir))
     tfx.orchestration.LocalDagRunner().run(pipeline)
-    return config.metadata_path
 
 
 def check_not_locked(metadata_path: str, seconds: float = 5.0) -> None:
@@ -89,51 +79,116 @@ def check_not_locked(metadata_path: str, seconds: float = 5.0) -> None:
             ) from exc
 
 
-def print_report(metadata_path: str, workdir: str) -> bool:
-    """Print the result of the latest run, and the paths of its files.
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of a run.
 
-    Returns:
-        Whether the model is blessed.
+    Attributes:
+        dataset: the output of the conversion.
+        span: its span; 0 without spans.
+        trained_on: the spans of the training.
+        anomalies: ExampleValidator's findings, by split and feature.
+        measure: the name of the score.
+        score: the score of the new model on ``eval``.
+        scores: the score of each label, lowest first, if the measure has one.
+        baseline: the score of the last blessed model, if the Evaluator has compared it.
+        blessed: whether the new model is good enough, and not worse.
+        pushed_to: folder of the pushed model, if it is blessed.
+        cached: the number of steps whose result came from the cache.
+        steps: the number of all steps.
     """
+
+    dataset: Dataset
+    span: int
+    trained_on: tuple[int, ...]
+    anomalies: tuple[str, ...]
+    measure: str
+    score: float
+    scores: tuple[tuple[float, str], ...]
+    baseline: float | None
+    blessed: bool
+    pushed_to: str | None
+    cached: int
+    steps: int
+
+
+def read_report(workdir: str) -> Report:
+    """Return the result of the latest run in ``workdir``."""
+    metadata = Metadata(metadata_path(workdir))
+    executions = {each.component: each for each in metadata.latest_run()}
+    found = {a.type: a for e in executions.values() for a in metadata.outputs(e)}
+    [examples] = metadata.outputs(executions["AutoMLExampleGen"])
+    dataset = read_dataset(examples.uri)
+    measure = TASKS[dataset.task].declared("measure").tfma.name
+    models = [a for a in metadata.inputs(executions["Evaluator"]) if a.type == "Model"]
+    has_baseline = len(models) > 1
+    evaluation = found["ModelEvaluation"].uri
+    scores = _scores(evaluation, measure, "candidate" if has_baseline else "")
+    labels = enumerate(read_model_labels(f"{found['Model'].uri}/{TFX_FOLDER}"))
+    trained = [a for a in metadata.inputs(executions["Trainer"]) if a.type == "Examples"]
+    pushed = found["PushedModel"].properties
+    return Report(
+        dataset=dataset,
+        span=int(examples.properties["span"]),
+        trained_on=tuple(sorted(int(a.properties["span"]) for a in trained)),
+        anomalies=_anomalies(found["ExampleAnomalies"].uri),
+        measure=measure,
+        score=scores[""],
+        scores=tuple(
+            sorted((scores[k], label) for n, label in labels if (k := f"classId:{n}") in scores)
+        ),
+        baseline=_scores(evaluation, measure, "baseline")[""] if has_baseline else None,
+        blessed=bool(found["ModelBlessing"].properties.get("blessed")),
+        pushed_to=str(pushed["pushed_destination"]) if pushed.get("pushed") else None,
+        cached=sum(each.state == "CACHED" for each in executions.values()),
+        steps=len(executions),
+    )
+
+
+def _scores(evaluation: str, measure: str, model: str) -> dict[str, float]:
+    """Return TFMA's values of a metric: of all labels under an empty key, and by ``classId:N``."""
     import tensorflow_model_analysis as tfma
 
-    from pipelines.metadata import Metadata
+    [(_, by_output)] = tfma.load_eval_result(evaluation, model_name=model).slicing_metrics
+    return {
+        key: float(value["doubleValue"])
+        for key, metrics in by_output[""].items()
+        for name, value in metrics.items()
+        if name.rsplit("/", 1)[-1] == measure
+    }
 
-    metadata = Metadata(metadata_path)
-    executions = metadata.latest_run()
-    outputs = {a.type: a for e in executions for a in metadata.outputs(e)}
-    dataset = read_dataset(outputs["Examples"].uri)
-    measure = TASKS[dataset.task].declared("measure").tfma.name
-    [(_, by_output)] = tfma.load_eval_result(outputs["ModelEvaluation"].uri).slicing_metrics
-    scores = {key: _value(metrics, measure) for key, metrics in by_output[""].items()}
-    labels = enumerate(read_model_labels(f"{outputs['Model'].uri}/{TFX_FOLDER}"))
-    by_label = [(scores[k], label) for n, label in labels if (k := f"classId:{n}") in scores]
-    blessed = bool(outputs["ModelBlessing"].properties.get("blessed"))
-    pushed = outputs["PushedModel"].properties
-    pushed_to = pushed["pushed_destination"] if pushed.get("pushed") else None
 
-    cached = sum(execution.state == "CACHED" for execution in executions)
-    if cached:
-        what = "everything" if cached == len(executions) else f"{cached} steps"
+def _anomalies(folder: str) -> tuple[str, ...]:
+    """Return ExampleValidator's findings, such as ``eval: age: …``."""
+    from tensorflow_metadata.proto.v0 import anomalies_pb2
+
+    found = []
+    for name in storage.list_folders(folder, "Split-"):
+        read = storage.read_bytes(storage.join(folder, f"{name}/SchemaDiff.pb"))
+        diff = anomalies_pb2.Anomalies.FromString(read)
+        for feature, anomaly in sorted(diff.anomaly_info.items()):
+            found.append(f"{name.removeprefix('Split-')}: {feature}: {anomaly.description}")
+    return tuple(found)
+
+
+def print_report(report: Report, workdir: str) -> None:
+    """Print the result of a run, and the paths of its files."""
+    artifacts = os.path.join(os.path.abspath(workdir), "artifacts")
+    if report.cached:
+        what = "everything" if report.cached == report.steps else f"{report.cached} steps"
         print(f"\n{what} came from TFX's cache: an earlier run had the same data and settings")
+    dataset = report.dataset
     splits = ", ".join(f"{name} {split.examples}" for name, split in dataset.splits.items())
     print(f"\nexamples   {dataset.examples} ({splits}), {len(dataset.labels)} labels")
     print(f"rejects    {dataset.rows.rejects}")
-    print(f"{measure:10} {scores['']:.4f} on eval")
-    if by_label:
-        lowest = sorted(by_label, key=lambda item: item[0])[:_LOWEST_LABELS]
-        print(f"lowest     {', '.join(f'{label} {score:.4f}' for score, label in lowest)}")
-    print(f"blessed    {'yes' if blessed else 'no'}")
-    print(f"pushed to  {pushed_to or 'nowhere: only blessed models are pushed'}")
-    print(f"artifacts  {os.path.join(workdir, 'artifacts')}")
-    print(f"training   tensorboard --logdir {os.path.join(workdir, 'artifacts', 'Trainer')}")
-    return blessed
-
-
-def _value(metrics: Mapping[str, Any], measure: str) -> float:
-    """Return TFMA's value of a metric."""
-    [value] = [value for name, value in metrics.items() if name.rsplit("/", 1)[-1] == measure]
-    return float(value["doubleValue"])
+    print(f"{report.measure:10} {report.score:.4f} on eval")
+    if report.scores:
+        lowest = (f"{label} {score:.4f}" for score, label in report.scores[:_LOWEST_LABELS])
+        print(f"lowest     {', '.join(lowest)}")
+    print(f"blessed    {'yes' if report.blessed else 'no'}")
+    print(f"pushed to  {report.pushed_to or 'nowhere: only blessed models are pushed'}")
+    print(f"artifacts  {artifacts}")
+    print(f"training   tensorboard --logdir {os.path.join(artifacts, 'Trainer')}")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -146,36 +201,32 @@ def build_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", required=True, help="a folder of AutoML import CSVs, or one CSV")
     add("--workdir", required=True, help="folder for artifacts, metadata and pushed models")
-    add("--pattern", default="*.csv", help=PATTERN_HELP)
-    add("--dataset-version", help="your own name for this data; part of the cache key")
     add_pipeline_options(parser, other_task="detected from the files")
     add("--verbose", action="store_true", help="also show TFX's own log")
     return parser
 
 
-def to_config(args: argparse.Namespace) -> PipelineConfig:
-    """Turn parsed arguments into a config; detect and print the task if it is not set.
+def with_task(settings: Settings) -> Settings:
+    """Detect and print the task if it is not set. Raises: UsageError."""
+    if settings.options.task != AUTO:
+        return settings
+    pattern = f"{settings.input_base}/{_SPAN.sub('*', settings.pattern)}"
+    if pattern.endswith("/") and (files := storage.list_files(f"{pattern}**")):
+        # A glob finds only files; the folder of one span is enough to detect the task of all.
+        pattern = "/".join(files[-1].split("/")[: pattern.count("/")])
+    found = detect(find_import_files(pattern), settings.options)
+    print(f"task: {found.options.task} ({found.reason})", flush=True)
+    return replace(settings, options=replace(settings.options, task=found.options.task))
+
+
+def parse_settings(args: argparse.Namespace) -> Settings:
+    """Return the settings on a command line, with the task of its data.
 
     Raises:
         UsageError: a value is not allowed.
         SourceError: there are no data.
     """
-    config = local_config(
-        args.data,
-        args.workdir,
-        pattern=args.pattern,
-        dataset_version=args.dataset_version,
-        **pipeline_settings(args),
-    )
-    if config.options.task != AUTO:
-        return config
-    pattern = f"{config.input_base}/{_SPAN.sub('*', config.pattern)}"
-    if pattern.endswith("/") and (files := storage.list_files(f"{pattern}**")):
-        # A glob finds only files; the folder of one span is enough to detect the task of all.
-        pattern = "/".join(files[-1].split("/")[: pattern.count("/")])
-    found = detect(find_import_files(pattern), config.options)
-    print(f"task: {found.options.task} ({found.reason})", flush=True)
-    return replace(config, options=replace(config.options, task=found.options.task))
+    return with_task(to_settings(args, *local_input(args.data, args.pattern)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -183,10 +234,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
 
     def run() -> None:
-        config = to_config(args)
+        settings = parse_settings(args)
         if not args.verbose:
             quiet_libraries()
-        print_report(run_pipeline(config, verbose=args.verbose), os.path.abspath(args.workdir))
+        run_pipeline(settings, args.workdir, verbose=args.verbose)
+        print_report(read_report(args.workdir), args.workdir)
 
     return run_main(run)
 

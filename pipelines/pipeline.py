@@ -1,19 +1,24 @@
-"""``create_pipeline``: import files → examples → statistics, schema, checks → model → serving."""
+"""The TFX pipeline: import files → examples → statistics, schema, checks → model → serving.
+
+:func:`create_pipeline` is its one definition, for this machine, for Vertex AI and for new spans.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow_data_validation as tfdv
 import tensorflow_model_analysis as tfma
-from google.protobuf import json_format
 from tfx import v1 as tfx
+from tfx.dsl.components.common.resolver import Resolver
+from tfx.dsl.input_resolution.strategies.span_range_strategy import SpanRangeStrategy
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
-from pipelines.config import PipelineConfig
-from pipelines.parameters import output_config
+from pipelines.lineage import metadata_path
+from pipelines.settings import Settings
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.features import statistics_features
@@ -22,121 +27,182 @@ from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
 from recordgen.training.measures import TfmaMetric
 
+# Not "DirectRunner", for which newer Beams may download Prism. One process: for small data, further
+# processes take longer to start than they save.
+LOCAL_BEAM_ARGS = (
+    "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner",
+    "--direct_running_mode=in_memory",
+    "--direct_num_workers=1",
+    # Without an image, TFX packs its sources for remote workers at the start of each Beam step,
+    # which takes seconds. No container is started.
+    "--sdk_container_image=none",
+)
 
-class RunInputs(NamedTuple):
-    """Arguments of components that can differ between runs: values, or ``RuntimeParameter``s."""
-
-    example_gen: Mapping[str, Any]
-    trainer: Mapping[str, Any]
-    evaluator: Mapping[str, Any]
-
-
-def fixed_inputs(config: PipelineConfig) -> RunInputs:
-    """Return the inputs of ``config``, the same in every run."""
-    range_config = None
-    if config.span is not None:
-        span = tfx.proto.StaticRange(start_span_number=config.span, end_span_number=config.span)
-        range_config = tfx.proto.RangeConfig(static_range=span)
-    split = tfx.proto.Input.Split(name="import", pattern=config.pattern)
-    shares = output_config(config.options.split_fractions)
-    return RunInputs(
-        example_gen={
-            "input_base": config.input_base,
-            "input_config": tfx.proto.Input(splits=[split]),
-            "range_config": range_config,
-            "dataset_version": config.dataset_version,
-            "output_config": json_format.Parse(shares, tfx.proto.Output()),
-        },
-        trainer={
-            "custom_config": config.training.to_custom_config(),
-            # With zero steps, TFX's default, the training uses its number of epochs.
-            "train_args": tfx.proto.TrainArgs(num_steps=config.train_steps or 0),
-        },
-        evaluator={"eval_config": eval_config(config.task, config.min_score)},
-    )
+#: Accepted loss of score, compared with the last blessed model.
+TOLERANCE = 0.01
 
 
-def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> tfx.dsl.Pipeline:
-    """Build the pipeline of ``config``, with ``inputs`` if given.
+def create_pipeline(
+    name: str,
+    root: str,
+    example_gen: AutoMLExampleGen,
+    *,
+    custom_config: Mapping[str, Any] | RuntimeParameter,
+    eval_config: tfma.EvalConfig | RuntimeParameter,
+    serving_dir: str,
+    train_args: tfx.proto.TrainArgs | RuntimeParameter | None = None,
+    schema: tfx.components.ImportSchemaGen | None = None,
+    trained_on: tfx.dsl.Channel | None = None,
+    baseline: tfx.dsl.Channel | None = None,
+    resolvers: Sequence[Resolver] = (),
+    **settings: Any,
+) -> tfx.dsl.Pipeline:
+    """Build the pipeline behind ``example_gen``.
 
     AutoMLExampleGen → StatisticsGen → SchemaGen → ExampleValidator, and AutoMLExampleGen →
-    Trainer → Evaluator → Pusher: a model is pushed if its score on ``eval`` is at least
-    ``min_score``.
+    Trainer → Evaluator → Pusher.
+
+    Args:
+        name: the pipeline's name.
+        root: folder or URL for all artifacts.
+        example_gen: the conversion; its task must be known.
+        custom_config: the settings of the training.
+        eval_config: which models are blessed, usually an :func:`eval_config`.
+        serving_dir: folder or URL to which blessed models are pushed.
+        train_args: a number of steps, if it is not to follow from the number of epochs.
+        schema: the schema that examples are compared with; None: SchemaGen infers it.
+        trained_on: the examples of the training; None: those of ``example_gen``.
+        baseline: the model with which training starts, and which the new one must not be below.
+        resolvers: the nodes behind these channels.
+        **settings: of ``tfx.dsl.Pipeline``.
     """
-    inputs = inputs or fixed_inputs(config)
-    example_gen = example_gen_of(config, inputs)
     examples = example_gen.outputs["examples"]
-    statistics_gen = statistics_of(config, examples)
+    given = example_gen.exec_properties
+    declared = Schema.from_json(text).table.features() if (text := given.get("schema")) else ()
+    # All features except payloads and unique names.
+    features = statistics_features(given["task"], sorted(declared))
+    statistics_gen = tfx.components.StatisticsGen(
+        examples=examples, stats_options=tfdv.StatsOptions(feature_allowlist=features)
+    )
     statistics = statistics_gen.outputs["statistics"]
-    schema_gen = tfx.components.SchemaGen(statistics=statistics)
+    schema = schema or tfx.components.SchemaGen(statistics=statistics)
     example_validator = tfx.components.ExampleValidator(
-        statistics=statistics, schema=schema_gen.outputs["schema"]
+        statistics=statistics, schema=schema.outputs["schema"]
     )
     trainer = tfx.components.Trainer(
         run_fn="recordgen.training.run_fn",
-        examples=examples,
+        examples=trained_on or examples,
+        base_model=baseline,
+        custom_config=custom_config,
+        # With zero steps, TFX's default, the training uses its number of epochs.
+        train_args=train_args or tfx.proto.TrainArgs(),
         eval_args=tfx.proto.EvalArgs(),
-        **inputs.trainer,
     )
     model = trainer.outputs["model"]
-    evaluator = tfx.components.Evaluator(examples=examples, model=model, **inputs.evaluator)
-    pusher = pusher_of(config, trainer, evaluator)
-    steps = [example_gen, statistics_gen, schema_gen, example_validator, trainer, evaluator, pusher]
-    return pipeline_of(config, steps)
-
-
-def example_gen_of(
-    config: PipelineConfig, inputs: RunInputs, previous: tfx.dsl.Channel | None = None
-) -> AutoMLExampleGen:
-    """Return the conversion; labels of the examples in ``previous`` keep their numbers."""
-    options = replace(config.options, task=config.task)
-    return AutoMLExampleGen(
-        previous=previous,
-        fingerprint_images=config.fingerprint_images,
-        **{name: getattr(options, name) for name in OPTION_TYPES} | dict(inputs.example_gen),
+    evaluator = tfx.components.Evaluator(
+        examples=examples, model=model, baseline_model=baseline, eval_config=eval_config
     )
-
-
-def statistics_of(
-    config: PipelineConfig, examples: tfx.dsl.Channel
-) -> tfx.components.StatisticsGen:
-    """Return the statistics of all features except payloads and unique names."""
-    schema = config.options.schema
-    declared = sorted(Schema.from_json(schema).table.features()) if schema else ()
-    return tfx.components.StatisticsGen(
-        examples=examples,
-        stats_options=tfdv.StatsOptions(
-            feature_allowlist=statistics_features(config.task, declared)
-        ),
-    )
-
-
-def pusher_of(
-    config: PipelineConfig, trainer: tfx.components.Trainer, evaluator: tfx.components.Evaluator
-) -> tfx.components.Pusher:
-    """Return the Pusher, which pushes a blessed model."""
-    return tfx.components.Pusher(
-        model=trainer.outputs["model"],
+    pusher = tfx.components.Pusher(
+        model=model,
         model_blessing=evaluator.outputs["blessing"],
         push_destination=tfx.proto.PushDestination(
-            filesystem=tfx.proto.PushDestination.Filesystem(base_directory=config.serving_dir)
+            filesystem=tfx.proto.PushDestination.Filesystem(base_directory=serving_dir)
         ),
+    )
+    steps = [example_gen, statistics_gen, schema, example_validator, trainer, evaluator, pusher]
+    return tfx.dsl.Pipeline(
+        name, root, components=[*resolvers, *steps], enable_cache=True, **settings
     )
 
 
-def pipeline_of(config: PipelineConfig, steps: Sequence[Any]) -> tfx.dsl.Pipeline:
-    """Return a pipeline with these steps."""
-    return tfx.dsl.Pipeline(
-        pipeline_name=config.name,
-        pipeline_root=config.pipeline_root,
-        components=list(steps),
-        enable_cache=True,
-        metadata_connection_config=(
-            tfx.orchestration.metadata.sqlite_metadata_connection_config(config.metadata_path)
-            if config.metadata_path
-            else None
+def create_local_pipeline(settings: Settings, workdir: str, **more: Any) -> tfx.dsl.Pipeline:
+    """Build the pipeline that keeps artifacts, metadata and models in ``workdir``.
+
+    ``more`` are other arguments of :func:`create_pipeline`.
+    """
+    store = tfx.orchestration.metadata.sqlite_metadata_connection_config(metadata_path(workdir))
+    return create_pipeline(
+        settings.name,
+        f"{workdir}/artifacts",
+        **{
+            "example_gen": example_gen_of(settings),
+            "eval_config": eval_config(settings.task, settings.min_score),
+            **more,
+        },
+        custom_config=settings.training.to_custom_config(),
+        serving_dir=f"{workdir}/serving",
+        metadata_connection_config=store,
+        beam_pipeline_args=list(LOCAL_BEAM_ARGS),
+    )
+
+
+def create_span_pipeline(
+    settings: Settings, workdir: str, curated_schema: str, window: int
+) -> tfx.dsl.Pipeline:
+    """Build the pipeline of :mod:`pipelines.spans`.
+
+    Args:
+        settings: its pattern has spans.
+        workdir: the folder of artifacts, metadata and models.
+        curated_schema: a schema (pbtxt) to compare the span with.
+        window: number of spans, including the newest, on which the model is trained.
+    """
+    # Transform's examples have the same type and differ only in their producer.
+    converted = tfx.dsl.Channel(type=Examples, producer_component_id=AutoMLExampleGen.__name__)
+    earlier = Resolver(
+        strategy_class=tfx.dsl.experimental.LatestArtifactStrategy, previous=converted
+    ).with_id("earlier_examples")
+    example_gen = example_gen_of(settings, earlier.outputs["previous"])
+    rolling = tfx.proto.RangeConfig(rolling_range=tfx.proto.RollingRange(num_spans=window))
+    last_spans = Resolver(
+        strategy_class=SpanRangeStrategy, config={"range_config": rolling}, examples=converted
+    ).with_id("last_spans")
+    last_spans.add_upstream_node(example_gen)
+    blessed = Resolver(
+        strategy_class=tfx.dsl.experimental.LatestBlessedModelStrategy,
+        model=tfx.dsl.Channel(type=Model),
+        model_blessing=tfx.dsl.Channel(type=ModelBlessing),
+    ).with_id("last_blessed_model")
+    measured = eval_config(settings.task, settings.min_score)
+    change = measured.metrics_specs[0].metrics[0].threshold.change_threshold
+    change.direction = tfma.MetricDirection.HIGHER_IS_BETTER
+    change.absolute.value = -TOLERANCE
+    return create_local_pipeline(
+        settings,
+        workdir,
+        example_gen=example_gen,
+        eval_config=measured,
+        schema=tfx.components.ImportSchemaGen(curated_schema),
+        trained_on=last_spans.outputs["examples"],
+        baseline=blessed.outputs["model"],
+        resolvers=(earlier, last_spans, blessed),
+    )
+
+
+def example_gen_of(settings: Settings, previous: tfx.dsl.Channel | None = None) -> AutoMLExampleGen:
+    """Return the conversion; labels of the examples in ``previous`` keep their numbers."""
+    span = None
+    if settings.span is not None:
+        static = {"start_span_number": settings.span, "end_span_number": settings.span}
+        span = tfx.proto.RangeConfig(static_range=tfx.proto.StaticRange(**static))
+    fractions = settings.options.split_fractions
+    shares = [
+        tfx.proto.SplitConfig.Split(name=name, hash_buckets=weight)
+        for name, weight in zip(fractions.names, fractions.weights, strict=True)
+        if weight
+    ]
+    options = {name: getattr(settings.options, name) for name in OPTION_TYPES}
+    return AutoMLExampleGen(
+        settings.input_base,
+        input_config=tfx.proto.Input(
+            splits=[tfx.proto.Input.Split(name="import", pattern=settings.pattern)]
         ),
-        beam_pipeline_args=list(config.beam_args),
+        output_config=tfx.proto.Output(split_config=tfx.proto.SplitConfig(splits=shares)),
+        range_config=span,
+        previous=previous,
+        dataset_version=settings.dataset_version,
+        fingerprint_images=settings.fingerprint_images,
+        **{**options, "task": settings.task},
     )
 
 
@@ -160,8 +226,6 @@ def eval_config(task: str, min_score: float) -> tfma.EvalConfig:
         ],
         slicing_specs=[tfma.SlicingSpec()],
         metrics_specs=[
-            tfma.MetricsSpec(
-                metrics=[measure, tfma.MetricConfig(class_name="ExampleCount")],
-            )
+            tfma.MetricsSpec(metrics=[measure, tfma.MetricConfig(class_name="ExampleCount")])
         ],
     )

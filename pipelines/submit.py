@@ -8,44 +8,84 @@ network, labels, key and pipeline root are set when it is started.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 import yaml
 
-from pipelines.parameters import (
-    ARGUMENTS,
-    NAMES,
-    add_parameter_options,
-    check_parameters,
-    check_url,
-    given_parameters,
-    parse_parameters,
-    with_settings,
-)
 from pipelines.terminal import run_main
-from pipelines.vertex_settings import RunSettings, add_run_options, check_form
 from recordgen import storage
 from recordgen.console.quiet import quiet_libraries
-from recordgen.errors import RecordgenError, SourceError, UsageError
+from recordgen.errors import RecordgenError, SourceError, UsageError, did_you_mean
+from recordgen.options import OPTIONS, make_options, without_unset
+from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
 
-_ROOT = "defaultPipelineRoot"
+#: Parameters of a job of ``pipelines.vertex``, as JSON: the settings of the training, and the
+#: Evaluator's metrics and thresholds.
+CUSTOM_CONFIG = "custom_config"
+EVAL_CONFIG = "eval_config"
 
-_KINDS: dict[str, Any] = {
-    "STRING": str,
-    "NUMBER_INTEGER": int,
-    "NUMBER_DOUBLE": (int, float),
-    "BOOLEAN": bool,
-    "LIST": list,
-    "STRUCT": dict,
-}
+_POLICY = "PIPELINE_FAILURE_POLICY_FAIL_"
 
 
 class SubmitError(RecordgenError):
     """Vertex AI was not reached, or refused the job."""
+
+
+def check_url(option: str, url: str) -> None:
+    """Check that the service can reach ``url``. Raises: UsageError."""
+    if not url.startswith("gs://") or not url.removeprefix("gs://").strip("/"):
+        raise UsageError(f"{option} must be a folder in a bucket, gs://BUCKET/… (got {url!r})")
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of project and region, and of :func:`in_run`."""
+    add = parser.add_argument
+    add("--project", required=True, help="Google Cloud project")
+    add("--region", required=True, help="where it runs, such as us-central1")
+    add("--endpoint", metavar="URL", help="URL of the service; default: the region's")
+    add("--service-account", help="account of all steps, an e-mail address")
+    add("--network", help="peered network, projects/NUMBER/global/networks/NAME")
+    add("--kms-key", metavar="KEY", help="your own key for all data that the run stores (CMEK)")
+    add("--label", action="append", default=[], metavar="NAME=VALUE", help="label of the job")
+    add("--no-caching", action="store_true", help="repeat each step; default: as compiled")
+    add("--retries", type=int, metavar="N", help="retries of a failed step; default: as compiled")
+    add("--failure-policy", choices=("fast", "slow"), help="fast: start no step after a failure")
+
+
+def in_run(job: Mapping[str, Any], args: argparse.Namespace) -> dict[str, Any]:
+    """Return ``job`` with the options of a run; options that are not given do not change it."""
+    changed = copy.deepcopy(dict(job))
+    changed.setdefault("labels", {}).update(label.partition("=")[::2] for label in args.label)
+    if args.service_account is not None:
+        changed["serviceAccount"] = args.service_account
+    if args.network is not None:
+        changed["network"] = args.network
+    if args.kms_key is not None:
+        changed["encryptionSpec"] = {"kmsKeyName": args.kms_key}
+    if args.failure_policy is not None:
+        changed["runtimeConfig"]["failurePolicy"] = f"{_POLICY}{args.failure_policy.upper()}"
+    for task in _container_tasks(changed["pipelineSpec"]):
+        if args.no_caching:
+            task["cachingOptions"] = {}
+        if args.retries is not None:
+            delays = {"backoffDuration": "30s", "backoffFactor": 2.0, "backoffMaxDuration": "3600s"}
+            task["retryPolicy"] = {"maxRetryCount": args.retries, **delays}
+    return changed
+
+
+def _container_tasks(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the tasks that start a container, including conditional ones."""
+    components = spec.get("components", {})
+    for component in (spec["root"], *components.values()):
+        for task in component.get("dag", {}).get("tasks", {}).values():
+            if "executorLabel" in components[task["componentRef"]["name"]]:
+                yield task
 
 
 def read_job(path: str) -> dict[str, Any]:
@@ -56,14 +96,22 @@ def read_job(path: str) -> dict[str, Any]:
         UsageError: it is neither a job nor a package.
     """
     try:
-        read = _parse(storage.read_text(path))
-        if "pipelineSpec" not in read and "pipelineInfo" in read:
-            name = read["pipelineInfo"]["name"]
-            runtime = {"parameterValues": {}, "gcsOutputDirectory": read.get(_ROOT, "")}
-            read = {"displayName": name, "pipelineSpec": read, "runtimeConfig": runtime}
-        given = read["runtimeConfig"]["parameterValues"]
-        if not isinstance(read["pipelineSpec"]["pipelineInfo"]["name"], str):
-            raise TypeError("its name is not text")
+        text = storage.read_text(path)
+        # A second document of a package is only for open-source Kubeflow.
+        is_json = text.startswith("{")
+        read: Any = json.loads(text) if is_json else next(yaml.safe_load_all(text), None)
+        if "pipelineSpec" in read:
+            _ = (
+                read["runtimeConfig"]["parameterValues"],
+                read["pipelineSpec"]["pipelineInfo"]["name"],
+            )
+            return dict(read)
+        root = read.get("defaultPipelineRoot", "")
+        return {
+            "displayName": read["pipelineInfo"]["name"],
+            "pipelineSpec": read,
+            "runtimeConfig": {"parameterValues": {}, "gcsOutputDirectory": root},
+        }
     except FileNotFoundError as exc:
         raise SourceError(
             f"{path}: no such file; write it with python -m pipelines.vertex --output, or with "
@@ -73,78 +121,62 @@ def read_job(path: str) -> dict[str, Any]:
         raise UsageError(
             f"{path}: neither a job of pipelines.vertex nor a package of kfp: {exc!r}"
         ) from exc
-    if not is_package(read) and (missing := set(NAMES) - set(given)):
-        raise UsageError(
-            f"{path}: not a job of pipelines.vertex: it has no parameter "
-            f"{', '.join(sorted(missing))}"
-        )
-    return read
 
 
-def _parse(text: str) -> dict[str, Any]:
-    # A second document of a package is only for open-source Kubeflow.
-    is_yaml = not text.lstrip().startswith(("{", "["))
-    found = next(yaml.safe_load_all(text), None) if is_yaml else json.loads(text)
-    if not isinstance(found, dict):
-        raise TypeError("it is not a mapping")
-    return found
+def with_parameters(job: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
+    """Return ``job`` with parameters such as ``["epochs=3"]``.
 
-
-def is_package(job: Mapping[str, Any]) -> bool:
-    """Return whether kfp, not TFX, compiled a job."""
-    return str(job["pipelineSpec"].get("sdkVersion", "")).startswith("kfp")
-
-
-def with_parameters(job: Mapping[str, Any], args: argparse.Namespace) -> dict[str, Any]:
-    """Return ``job`` with the runtime parameters on the command line. Raises: UsageError."""
-    runtime = dict(job["runtimeConfig"])
-    if is_package(job):
-        runtime["parameterValues"] = package_parameters(job["pipelineSpec"], args)
-    else:
-        values = with_settings(runtime["parameterValues"], given_parameters(args))
-        check_parameters(values)
-        runtime["parameterValues"] = values
-    if args.pipeline_root is not None:
-        runtime["gcsOutputDirectory"] = args.pipeline_root
-    check_url("--pipeline-root", runtime["gcsOutputDirectory"])
-    return {**job, "runtimeConfig": runtime}
-
-
-def package_parameters(spec: Mapping[str, Any], args: argparse.Namespace) -> dict[str, Any]:
-    """Return the values of a package's parameters from ``--parameter``.
+    In a job of ``pipelines.vertex``, the settings of the training and ``min_score`` have names,
+    too: they are inside of ``custom_config`` and ``eval_config``.
 
     Raises:
-        UsageError: a parameter is unknown or missing, or has a value of another type.
+        UsageError: a name is unknown, or a value is not allowed.
     """
-    for name in ARGUMENTS:
-        if getattr(args, name) is not None:
-            raise UsageError(
-                f"--{name.replace('_', '-')} is for jobs of pipelines.vertex; for a package, use "
-                f"--parameter NAME=VALUE"
-            )
-    declared = spec["root"].get("inputDefinitions", {}).get("parameters", {})
-    values: dict[str, Any] = {}
-    for name, text in parse_parameters(args.parameter, declared).items():
-        kinds = _KINDS[declared[name]["parameterType"]]
-        try:
-            value = text if kinds is str else json.loads(text)
-        except ValueError:
-            value = None
-        # In Python, a bool is an int.
-        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
-            raise UsageError(
-                f"parameter {name} must be a {declared[name]['parameterType']} as JSON (got "
-                f"{text!r})"
-            )
-        values[name] = value
-    missing = [
-        name
-        for name, item in declared.items()
-        if name not in values and "defaultValue" not in item and not item.get("isOptional")
-    ]
-    if missing:
-        raise UsageError(f"this package needs --parameter {'=… --parameter '.join(missing)}=…")
-    return values
+    declared = job["pipelineSpec"]["root"].get("inputDefinitions", {}).get("parameters", {})
+    values = dict(job["runtimeConfig"]["parameterValues"])
+    inside = (*TRAINING_OPTIONS, "min_score") if CUSTOM_CONFIG in values else ()
+    known = tuple(dict.fromkeys((*declared, *inside)))
+    settings = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or name not in known:
+            hint = did_you_mean(name, known, f"; the names are {', '.join(known)}")
+            raise UsageError(f"--parameter must be NAME=VALUE (got {text!r}){hint}")
+        if name in declared:
+            is_text = declared[name]["parameterType"] == "STRING"
+            values[name] = value if is_text else _decoded(name, value)
+        if name in inside:
+            is_text = name in TRAINING_OPTIONS and TRAINING_OPTIONS[name].kind is str
+            settings[name] = value if is_text else _decoded(name, value)
+    if inside:
+        _set_inside(values, settings)
+    return {**job, "runtimeConfig": {**job["runtimeConfig"], "parameterValues": values}}
+
+
+def _set_inside(values: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Write settings into the JSON parameters of a job, and check options and settings."""
+    if "min_score" in settings:
+        measured = _decoded(EVAL_CONFIG, values[EVAL_CONFIG])
+        [measure, *_] = measured["metrics_specs"][0]["metrics"]
+        measure["threshold"]["value_threshold"]["lower_bound"] = settings.pop("min_score")
+        values[EVAL_CONFIG] = json.dumps(measured)
+    training = _decoded(CUSTOM_CONFIG, values[CUSTOM_CONFIG]) | settings
+    checked = TrainingConfig.from_custom_config(without_unset(training, TRAINING_OPTIONS))
+    values[CUSTOM_CONFIG] = json.dumps(checked.to_custom_config())
+    # Numbers in a job's file are doubles.
+    options = {
+        name: values[name] if option.several else option.kind(values[name])
+        for name, option in OPTIONS.items()
+        if name in values
+    }
+    make_options(without_unset(options, OPTIONS))
+
+
+def _decoded(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as exc:
+        raise UsageError(f"{name} must be JSON, such as a number or a list (got {text!r})") from exc
 
 
 def submit_job(
@@ -171,18 +203,18 @@ def submit_job(
     from google.protobuf import json_format
     from requests import RequestException
 
+    if not re.fullmatch(r"[a-z0-9-]+", region):  # it becomes part of the service's address
+        raise UsageError(f"--region must be a region such as us-central1 (got {region!r})")
     message = aiplatform_v1.PipelineJob()
     try:
         json_format.ParseDict(job, aiplatform_v1.PipelineJob.pb(message))
     except json_format.ParseError as exc:
         raise UsageError(f"not a job of pipelines.vertex: {exc}") from exc
     name = job["pipelineSpec"]["pipelineInfo"]["name"]
+    url = endpoint or f"https://{region}-aiplatform.googleapis.com"
     try:
         client = aiplatform_v1.PipelineServiceClient(
-            transport="rest",
-            client_options={
-                "api_endpoint": endpoint or f"https://{region}-aiplatform.googleapis.com"
-            },
+            transport="rest", client_options={"api_endpoint": url}
         )
         taken = client.create_pipeline_job(
             parent=f"projects/{project}/locations/{region}",
@@ -197,16 +229,9 @@ def submit_job(
     except (GoogleAPIError, RequestException) as exc:
         raise SubmitError(f"Vertex AI did not accept the job: {_first_line(exc)}") from exc
     print(f"submitted  {taken.name}")
-    print(f"console    {console_url(taken.name)}")
-
-
-def console_url(name: str) -> str:
-    """Return the console's page for a job."""
-    _, project, _, region, _, job = name.split("/")
-    return (
-        f"https://console.cloud.google.com/vertex-ai/locations/{region}/pipelines/runs/{job}"
-        f"?project={project}"
-    )
+    console = "https://console.cloud.google.com/vertex-ai/locations"
+    run = taken.name.rsplit("/", 1)[-1]
+    print(f"console    {console}/{region}/pipelines/runs/{run}?project={project}")
 
 
 def _first_line(exc: Exception) -> str:
@@ -224,12 +249,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("job", help="output file of python -m pipelines.vertex or pipelines.kubeflow")
     add("--pipeline-root", metavar="URL", help="gs:// folder for artifacts; default: as compiled")
     add_run_options(parser)
-    add_parameter_options(parser, data_required=False)
+    add(
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the job; may be repeated. For a job of pipelines.vertex also a "
+        "setting of the training, or min_score",
+    )
     args = parser.parse_args(argv)
 
     def run() -> None:
-        check_form("region", args.region)
-        job = RunSettings.from_args(args).in_job(with_parameters(read_job(args.job), args))
+        job = in_run(with_parameters(read_job(args.job), args.parameter), args)
+        runtime = job["runtimeConfig"]
+        runtime["gcsOutputDirectory"] = args.pipeline_root or runtime["gcsOutputDirectory"]
+        check_url("--pipeline-root", runtime["gcsOutputDirectory"])
         quiet_libraries()
         submit_job(job, project=args.project, region=args.region, endpoint=args.endpoint)
 

@@ -23,9 +23,8 @@ class Sample:
     Attributes:
         name: the name of the demo's pipeline.
         data: a description of the data in a few words.
-        write: creates a folder with a number of examples, None for all; returns the path to
-            import. It does not touch complete files, so that their times do not change and TFX's
-            cache holds.
+        write: writes a number of examples (None: all) to a folder; returns the path to import. It
+            keeps complete files, and so their times, so that TFX's cache holds.
         training: the settings of the training.
         min_score: the lowest score of a model that is good enough.
         options: options of the conversion, apart from the task.
@@ -45,10 +44,7 @@ def sample_of(task: str) -> Sample:
 
 
 def write_lines(path: str, lines: Iterable[str]) -> str:
-    """Write lines to a file, unless it already has them; return its path.
-
-    An unchanged file keeps its time, so that TFX's cache holds.
-    """
+    """Write lines to a file, unless it already has them; return its path."""
     content = "".join(f"{line}\n" for line in lines)
     if storage.is_local(path):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)

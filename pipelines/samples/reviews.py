@@ -6,80 +6,39 @@ words are meaningless, so that no model is right about all texts.
 
 from __future__ import annotations
 
+import json
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from pipelines.samples import Sample, write_csv
 from recordgen.training import TrainingConfig
 
-_TEXTS = 900
-_ML_USE = ("TRAIN",) * 7 + ("VALIDATION", "VALIDATION", "TEST")
+_WORDS = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+_TOPICS: dict[str, list[str]] = _WORDS["topics"]  # the subjects of sentences, by label
+_JUDGEMENTS: list[list[str]] = _WORDS["judgements"]  # from 0, the worst, to 4
 
-# The subjects of sentences, by label.
-_TOPICS: Mapping[str, Sequence[str]] = {
-    "food": ("soup", "pasta", "bread", "salad", "cake", "fish", "coffee"),
-    "place": ("garden", "music", "terrace", "room", "view", "window seat"),
-    "price": ("bill", "price", "menu of the day", "tip", "discount"),
-    "service": ("waiter", "staff", "host", "kitchen team", "reservation"),
-}
-
-# The judgements, from 0, the worst, to 4.
-_JUDGEMENTS: Sequence[Sequence[str]] = (
-    ("was a disaster", "made us leave", "was awful", "ruined the evening"),
-    ("was below what we hoped for", "was rather poor", "disappointed us a little"),
-    ("was all right", "was as expected", "was neither good nor bad"),
-    ("was good", "pleased us", "was better than we thought"),
-    ("was wonderful", "was the best in town", "delighted everybody"),
-)
-
-_OPENINGS = (
-    "",
-    "",
-    "On Monday,",
-    "Last week,",
-    "With my aunt:",
-    "Second visit.",
-    "Well,",
-    "For once,",
-)
-_ENDINGS = (
-    "",
-    "",
-    "",
-    "We sat near the door.",
-    "It rained.",
-    "Parking took a while.",
-    "So it goes!",
-)
-
-# One in this many texts has a wrong label.
-_WRONG_ONE_IN = 20
-
-
-# Topics, grade and random generator of a review → its labels.
+# Topics and grade of a review, and a random generator → its labels; one in 20 is wrong.
 _Label = Callable[[Sequence[str], int, random.Random], Sequence[str]]
 
 
-def _topic(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
-    is_wrong = chance.randrange(_WRONG_ONE_IN) == 0
-    return [chance.choice(sorted(_TOPICS))] if is_wrong else topics
+def _topic(topics: Sequence[str], _: int, chance: random.Random) -> Sequence[str]:
+    return topics if chance.randrange(20) else [chance.choice(sorted(_TOPICS))]
 
 
-def _all_topics(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
-    is_wrong = chance.randrange(_WRONG_ONE_IN) == 0
-    return sorted({*topics, chance.choice(sorted(_TOPICS))} if is_wrong else topics)
+def _all_topics(topics: Sequence[str], _: int, chance: random.Random) -> Sequence[str]:
+    return topics if chance.randrange(20) else sorted({*topics, chance.choice(sorted(_TOPICS))})
 
 
-def _grade(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
-    is_off = chance.randrange(_WRONG_ONE_IN) == 0
-    off = chance.choice((-1, 1)) if is_off else 0
+def _grade(_: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
+    off = 0 if chance.randrange(20) else chance.choice((-1, 1))
     return [str(min(max(grade + off, 0), len(_JUDGEMENTS) - 1))]
 
 
-def _reviews(most_topics: int) -> Iterator[tuple[str, Sequence[str], int, random.Random]]:
-    """Yield (text, topics, grade, chance) without end; no text comes twice."""
+def _reviews(most_topics: int, label: _Label) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield texts and their labels without end; no text comes twice."""
     chance = random.Random(0)
     seen = set()
     while True:
@@ -89,48 +48,33 @@ def _reviews(most_topics: int) -> Iterator[tuple[str, Sequence[str], int, random
             f"the {chance.choice(_TOPICS[topic])} {chance.choice(_JUDGEMENTS[grade])}"
             for topic in topics
         ]
-        opening, ending = chance.choice(_OPENINGS), chance.choice(_ENDINGS)
+        opening, ending = chance.choice(_WORDS["openings"]), chance.choice(_WORDS["endings"])
         middle = f"{chance.choice((', ', ' and ')).join(said)}."
         if not opening.endswith((",", ":")):
             middle = middle[0].upper() + middle[1:]
         text = " ".join(filter(None, (opening, middle, ending)))
         if text not in seen:
             seen.add(text)
-            yield text, topics, grade, chance
+            yield text, label(topics, grade, chance)
 
 
 def _write(folder: str, texts: int | None, *, most_topics: int, label: _Label) -> str:
-    """Write reviews as ``reviews.csv``; return its path."""
-    found = _reviews(most_topics)
+    """Write ``reviews.csv``, with rows such as ``TRAIN,"Well, the soup was good.",food``."""
+    reviews = _reviews(most_topics, label)
     rows = []
-    for number in range(_TEXTS if texts is None else texts):
-        text, topics, grade, chance = next(found)
-        rows.append((_ML_USE[number % len(_ML_USE)], text, *label(topics, grade, chance)))
+    for number in range(900 if texts is None else texts):
+        use = "TRAIN" if number % 10 < 7 else "VALIDATION" if number % 10 < 9 else "TEST"
+        text, labels = next(reviews)
+        rows.append((use, text, *labels))
     return write_csv(os.path.join(folder, "reviews.csv"), rows)
 
 
-_TRAINING = TrainingConfig(batch_size=16, epochs=10, learning_rate=1e-2)
+def _sample(name: str, data: str, most_topics: int, label: _Label, min_score: float) -> Sample:
+    write = partial(_write, most_topics=most_topics, label=label)
+    training = TrainingConfig(batch_size=16, epochs=10, learning_rate=1e-2)
+    return Sample(name, data, write, training, min_score)
 
-TOPICS = Sample(
-    "reviews",
-    "made-up reviews",
-    partial(_write, most_topics=1, label=_topic),  # TRAIN,"Well, the soup was good.",food
-    _TRAINING,
-    min_score=0.85,
-)
 
-TOPIC_SETS = Sample(
-    "review-topics",
-    "made-up reviews of one to three topics",
-    partial(_write, most_topics=3, label=_all_topics),
-    _TRAINING,
-    min_score=0.9,
-)
-
-SENTIMENTS = Sample(
-    "review-sentiments",
-    "made-up reviews from 0 to 4",
-    partial(_write, most_topics=2, label=_grade),
-    _TRAINING,
-    min_score=0.85,
-)
+TOPICS = _sample("reviews", "made-up reviews", 1, _topic, 0.85)
+TOPIC_SETS = _sample("review-topics", "made-up reviews of one to three topics", 3, _all_topics, 0.9)
+SENTIMENTS = _sample("review-sentiments", "made-up reviews from 0 to 4", 2, _grade, 0.85)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 
 from sklearn.datasets import load_wine
 
@@ -12,13 +11,8 @@ from recordgen.training import TrainingConfig
 
 # The splits of ten wines; the table is sorted by cultivar, so each split gets all cultivars.
 _ML_USE = ("TRAIN",) * 6 + ("VALIDATE", "TEST") * 2
-
-_SPLIT = "ml_use"
-_TARGET = "cultivar"
-_NAMES = ("barolo", "grignolino", "barbera")
-
-# Columns with gaps: one in this many values is missing.
-_GAPS = {"malic_acid": 11, "proline": 13, "hue": 17}
+_CULTIVARS = ("barolo", "grignolino", "barbera")
+_GAPS = {"malic_acid": 11, "proline": 13, "hue": 17}  # one in this many values is missing
 
 
 def write_wines(folder: str, rows: int | None = None) -> str:
@@ -26,7 +20,18 @@ def write_wines(folder: str, rows: int | None = None) -> str:
 
     The target ``cultivar`` has three classes. Some values are missing. ``rows`` are sampled evenly.
     """
-    return write_csv(os.path.join(folder, "wines.csv"), _lines(rows))
+    data = load_wine()
+    names = [name.replace("/", "_") for name in data.feature_names]
+    lines = [["ml_use", *names, "cultivar"]]
+    step = 1 if rows is None else max(1, len(data.target) // rows)
+    for number in range(0, len(data.target), step):
+        values = [
+            "" if name in _GAPS and number % _GAPS[name] == 1 else f"{value:g}"
+            for name, value in zip(names, data.data[number], strict=True)
+        ]
+        use = _ML_USE[number // step % len(_ML_USE)]
+        lines.append([use, *values, _CULTIVARS[data.target[number]]])
+    return write_csv(os.path.join(folder, "wines.csv"), lines)
 
 
 WINES = Sample(
@@ -35,18 +40,5 @@ WINES = Sample(
     write=write_wines,
     training=TrainingConfig(batch_size=16, epochs=30, learning_rate=3e-3),
     min_score=0.9,
-    options={"target_column": _TARGET},
+    options={"target_column": "cultivar"},
 )
-
-
-def _lines(rows: int | None) -> Iterator[Sequence[object]]:
-    data = load_wine()
-    names = [name.replace("/", "_") for name in data.feature_names]
-    yield [_SPLIT, *names, _TARGET]
-    step = 1 if rows is None else max(1, len(data.target) // rows)
-    for number in range(0, len(data.target), step):
-        values = [
-            "" if name in _GAPS and number % _GAPS[name] == 1 else f"{value:g}"
-            for name, value in zip(names, data.data[number], strict=True)
-        ]
-        yield [_ML_USE[number // step % len(_ML_USE)], *values, _NAMES[data.target[number]]]

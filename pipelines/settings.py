@@ -1,0 +1,180 @@
+"""What a TFX pipeline does with its data, and the options of the commands that say it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recordgen import storage
+from recordgen.cli import add_options
+from recordgen.errors import SourceError, UsageError
+from recordgen.options import AUTO, OPTIONS, ConvertOptions
+from recordgen.tables.schema import Schema
+from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular
+from recordgen.training import TrainingConfig
+from recordgen.training.config import TRAINING_OPTIONS
+
+_SPAN_MARKS = ("{SPAN", "{YYYY}")  # placeholders of spans: numbers, or dates
+
+_MACHINE_FORM = "STEP=CPUS,GB[,ACCELERATOR[:N]]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The checked settings of a pipeline, known before TFX is loaded.
+
+    Attributes:
+        input_base: folder or URL that contains the import files.
+        pattern: the import files in it; may have ``{SPAN}``, ``{YYYY}-{MM}-{DD}``, ``{VERSION}``.
+        name: the pipeline's name in ML Metadata; runs of one name share a cache.
+        span: the span to read, if the pattern has spans or dates; None for the latest.
+        dataset_version: your own name for the data, part of the cache key.
+        fingerprint_images: whether size and time of every image are part of the cache key.
+        options: the options of the conversion.
+        training: the settings of the training.
+        min_score: the lowest score on ``eval`` of a blessed model, 0..1; the task's measure.
+    """
+
+    input_base: str
+    pattern: str = "*.csv"
+    name: str = "recordgen"
+    span: int | None = None
+    dataset_version: str | None = None
+    fingerprint_images: bool = True
+    options: ConvertOptions = field(default_factory=ConvertOptions)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    min_score: float = 0.8
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise UsageError("name must not be empty")
+        if not 0 <= self.min_score <= 1:
+            raise UsageError(f"min_score must be from 0 to 1 (got {self.min_score})")
+        if self.span is not None and not self.has_spans:
+            raise UsageError(
+                f"span {self.span} needs a pattern with {{SPAN}}, or with {{YYYY}}, {{MM}} and "
+                f"{{DD}} (got {self.pattern!r})"
+            )
+        if self.task == Tabular.name and not self.options.target_column:
+            raise UsageError(
+                "a model of a table needs target_column, the column to predict: --target-column "
+                "NAME"
+            )
+        if self.task == Declared.name:
+            Declared.of(self.options)
+            schema = Schema.from_json(self.options.schema)
+            if schema.table.target is None:
+                raise UsageError(
+                    f"a model of declared columns needs a column to predict: declare it as label, "
+                    f"int_label or float_label (got {', '.join(schema.columns)}, without one)"
+                )
+
+    @property
+    def task(self) -> str:
+        """The task. The measure must be known before the data, so ``auto`` is resolved here.
+
+        ``auto`` becomes ``tabular`` if an option is for tables, else ``image_classification``.
+        """
+        if self.options.task != AUTO:
+            return self.options.task
+        return Tabular.name if self.options.of_tables() else ImageClassification.name
+
+    @property
+    def has_spans(self) -> bool:
+        """Whether the pattern has spans or dates."""
+        return any(mark in self.pattern for mark in _SPAN_MARKS)
+
+
+def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) -> None:
+    """Add the options of :func:`to_settings`; ``other_task`` is the default in the help."""
+    add = parser.add_argument
+    add(
+        "--pattern",
+        default="*.csv",
+        help="import files in --data, or a folder of images, whose name ends with /; may contain "
+        "{SPAN}, {YYYY}, …; default *.csv",
+    )
+    add("--span", type=int, help="the span to read (days since 1970 for dates); default: latest")
+    add("--dataset-version", help="your own name for this data; part of the cache key")
+    add("--task", choices=TASKS, help=f"task of the rows and the model; default: {other_task}")
+    add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
+    add("--no-fingerprint-images", action="store_true", help="do not look up every image before")
+    add("--seed", type=int, default=0, help="seed of conversion and training")
+    for options in (OPTIONS, TRAINING_OPTIONS):
+        add_options(parser, options.values(), without=("task", "seed"))
+    add(
+        "--min-score",
+        type=float,
+        default=0.8,
+        help="lowest score on eval of a blessed model: accuracy; mean AUC for several labels, mean "
+        "average precision for boxes, F1 for entities, R² for numbers",
+    )
+
+
+def to_settings(args: argparse.Namespace, input_base: str, pattern: str) -> Settings:
+    """Return the settings on a command line. Raises: UsageError."""
+    options = {name: getattr(args, name) for name in OPTIONS}
+    training = {name: getattr(args, name) for name in TRAINING_OPTIONS}
+    return Settings(
+        input_base=input_base,
+        pattern=pattern,
+        name=args.name,
+        span=args.span,
+        dataset_version=args.dataset_version,
+        fingerprint_images=not args.no_fingerprint_images,
+        options=ConvertOptions(**{**options, "task": args.task or AUTO}),
+        training=TrainingConfig(**{**training, "image_size": tuple(args.image_size)}),
+        min_score=args.min_score,
+    )
+
+
+def local_input(data: str, pattern: str) -> tuple[str, str]:
+    """Return folder and pattern of ``data``, a folder of import files or one file.
+
+    Raises:
+        SourceError: there is nothing at ``data``.
+    """
+    if storage.is_local(data):
+        data = os.path.abspath(storage.local_path(data))
+    if not storage.exists(data):
+        raise SourceError(f"{data}: no such file or folder; give a CSV file or a folder of them")
+    if storage.list_files(data) == [data]:
+        data, pattern = data.rsplit("/", 1)
+    return data, pattern
+
+
+class Machine(NamedTuple):
+    """The resources of a step."""
+
+    cpus: float
+    gigabytes: float
+    accelerator: str | None = None
+    accelerators: int = 1
+
+
+def add_machine_option(parser: argparse.ArgumentParser, example: str) -> None:
+    """Add ``--machine``, whose values are for :func:`parse_machine`."""
+    parser.add_argument(
+        "--machine",
+        action="append",
+        default=[],
+        metavar=_MACHINE_FORM,
+        help=f"cores, memory and accelerators of a step, such as {example}; may be repeated",
+    )
+
+
+def parse_machine(text: str) -> tuple[str, Machine]:
+    """``Trainer=8,30,NVIDIA_TESLA_T4:2`` → the step and its resources. Raises: UsageError."""
+    step, _, values = text.partition("=")
+    try:
+        cpus, memory, *more = values.split(",")
+        [kind] = more or [""]
+        kind, _, count = kind.partition(":")
+        machine = Machine(float(cpus), float(memory), kind or None, int(count or 1))
+    except ValueError as exc:
+        raise UsageError(f"--machine must be {_MACHINE_FORM} (got {text!r})") from exc
+    if min(machine.cpus, machine.gigabytes, machine.accelerators) <= 0:
+        raise UsageError(f"the numbers of --machine must be above 0 (got {text!r})")
+    return step, machine
