@@ -163,9 +163,10 @@ def compile_pipeline(path: str, **settings: Any) -> None:
     Raises:
         UsageError: kfp refuses a setting.
     """
+    pipeline = create_pipeline(**settings)
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     try:
-        compiler.Compiler().compile(create_pipeline(**settings), path)
+        compiler.Compiler().compile(pipeline, path)
     except ValueError as exc:
         raise UsageError(f"kfp cannot compile this pipeline: {exc}") from exc
 

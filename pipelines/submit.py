@@ -100,18 +100,17 @@ def read_job(path: str) -> dict[str, Any]:
         # A second document of a package is only for open-source Kubeflow.
         is_json = text.startswith("{")
         read: Any = json.loads(text) if is_json else next(yaml.safe_load_all(text), None)
-        if "pipelineSpec" in read:
-            _ = (
-                read["runtimeConfig"]["parameterValues"],
-                read["pipelineSpec"]["pipelineInfo"]["name"],
-            )
-            return dict(read)
-        root = read.get("defaultPipelineRoot", "")
-        return {
-            "displayName": read["pipelineInfo"]["name"],
-            "pipelineSpec": read,
-            "runtimeConfig": {"parameterValues": {}, "gcsOutputDirectory": root},
-        }
+        if "pipelineSpec" not in read:
+            read = {
+                "displayName": read["pipelineInfo"]["name"],
+                "pipelineSpec": read,
+                "runtimeConfig": {
+                    "parameterValues": {},
+                    "gcsOutputDirectory": read.get("defaultPipelineRoot", ""),
+                },
+            }
+        _ = read["pipelineSpec"]["pipelineInfo"]["name"], read["runtimeConfig"]["parameterValues"]
+        return dict(read)
     except FileNotFoundError as exc:
         raise SourceError(
             f"{path}: no such file; write it with python -m pipelines.vertex --output, or with "

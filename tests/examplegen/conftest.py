@@ -41,8 +41,8 @@ def run_tfx() -> Callable[..., Any]:
     """Run TFX components with the local runner; return the folder's metadata store."""
     from tfx import v1 as tfx
 
-    from pipelines.config import LOCAL_BEAM_ARGS
-    from pipelines.metadata import Metadata
+    from pipelines.lineage import Metadata
+    from pipelines.pipeline import LOCAL_BEAM_ARGS
 
     def run(root: Path, *components: Any) -> Metadata:
         path = os.path.join(root, "metadata.db")

@@ -13,7 +13,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import recordgen
-from pipelines.kubeflow_steps import load_step
+from pipelines.component import load_step
 from pipelines.samples.digits import write_digit_groups, write_digits
 from recordgen import features
 from recordgen.dataset.manifest import read_dataset

@@ -16,11 +16,11 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from pipelines import demo, lineage, local
-from pipelines.config import PipelineConfig, local_config
 from pipelines.samples import __main__ as samples
 from pipelines.samples import meters
 from pipelines.samples.digits import IMPORT_FILE, write_digit_groups, write_digits
 from pipelines.samples.meters import write_meters
+from pipelines.settings import Settings, local_input
 from pipelines.terminal import run_main
 from recordgen.errors import RunnerError, SourceError, UsageError
 
@@ -107,8 +107,8 @@ def test_settings_are_checked_first(data, tmp_path, arguments, code, message, ca
 
 def test_epochs_of_a_demo(tmp_path, capsys):
     """--epochs replaces the sample's number; a wrong one is one line, before data are written."""
-    assert demo.demo_config("tabular", str(tmp_path / "a"), epochs=2).training.epochs == 2
-    assert demo.demo_config("tabular", str(tmp_path / "a")).training.epochs > 2
+    assert demo.demo_settings("tabular", str(tmp_path / "a"), None, 2).training.epochs == 2
+    assert demo.demo_settings("tabular", str(tmp_path / "a"), None, None).training.epochs > 2
     assert demo.main(["--workdir", str(tmp_path / "b"), "--epochs", "0"]) == 2
     assert capsys.readouterr().err == "error: epochs must be at least 1 (got 0)\n"
     assert not (tmp_path / "b").exists()
@@ -140,20 +140,24 @@ def test_bugs_keep_their_traceback():
         run_main(broken)
 
 
-def test_data_is_a_folder_or_a_file(data, tmp_path):
+def test_data_is_a_folder_or_a_file(data):
     """A CSV and the folder that contains it are the same input."""
-    by_folder = local_config(str(data), str(tmp_path))
-    by_file = local_config(f"{data}/a.csv", str(tmp_path))
-    assert (by_folder.input_base, by_folder.pattern) == (str(data), "*.csv")
-    assert (by_file.input_base, by_file.pattern) == (str(data), "a.csv")
+    assert local_input(str(data), "*.csv") == (str(data), "*.csv")
+    assert local_input(f"{data}/a.csv", "*.csv") == (str(data), "a.csv")
     with pytest.raises(SourceError, match="no such file or folder"):
-        local_config(f"{data}/b.csv", str(tmp_path))
+        local_input(f"{data}/b.csv", "*.csv")
 
 
-def test_config_is_valid_once_it_exists():
-    """The config checks its values, so components need not."""
-    with pytest.raises(UsageError, match="serving_dir must not be empty"):
-        PipelineConfig(name="a", input_base="b", pipeline_root="c", serving_dir="")
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"min_score": 2}, {"span": 3}])
+def test_settings_are_valid_once_they_exist(wrong):
+    """The settings check their values, so components need not; a span needs a pattern."""
+    Settings(input_base="a", pattern="{SPAN}/*.csv", span=3)
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        Settings(input_base="a", **wrong)
+
+
+def settings_of(given):
+    return local.parse_settings(local.build_parser().parse_args(given))
 
 
 def test_the_task_is_found_out_from_the_files(tmp_path, capsys):
@@ -162,20 +166,20 @@ def test_the_task_is_found_out_from_the_files(tmp_path, capsys):
         (tmp_path / f"{span}").mkdir()
         (tmp_path / f"{span}/a.csv").write_text(f'TRAIN,"Well, so it goes",{label}\n')
     given = ["--data", str(tmp_path), "--workdir", str(tmp_path / "work"), "--pattern", "{SPAN}/*"]
-    config = local.to_config(local.build_parser().parse_args(given))
-    assert (config.task, config.pattern) == ("text_classification", "{SPAN}/*")
+    settings = settings_of(given)
+    assert (settings.task, settings.pattern) == ("text_classification", "{SPAN}/*")
     assert capsys.readouterr().out.startswith("task: text_classification (")
     (tmp_path / "2/a.csv").write_text("TRAIN,a.jpg,cat\n")
     with pytest.raises(UsageError, match="may have more than one task"):
-        local.to_config(local.build_parser().parse_args(given))
+        settings_of(given)
     for span in (1, 2):
         (tmp_path / f"{span}/a.csv").write_text("age,label\n3,yes\n")
     given += ["--target-column", "label"]
-    assert local.to_config(local.build_parser().parse_args(given)).task == "tabular"
+    assert settings_of(given).task == "tabular"
     (tmp_path / "photos-1/cat").mkdir(parents=True)
     (tmp_path / "photos-1/cat/1.png").write_bytes(b"")
     given = [*given[:4], "--pattern", "photos-{SPAN}/"]
-    assert local.to_config(local.build_parser().parse_args(given)).task == "image_classification"
+    assert settings_of(given).task == "image_classification"
 
 
 def test_a_schema_makes_the_task(data, tmp_path):
@@ -183,11 +187,11 @@ def test_a_schema_makes_the_task(data, tmp_path):
     (tmp_path / "columns.json").write_text('{"photo": "image", "kind": "label"}')
     for schema in (tmp_path / "columns.json", '{"photo": "image", "kind": "label"}'):
         given = ["--data", str(data), "--workdir", str(tmp_path), "--schema", str(schema)]
-        config = local.to_config(local.build_parser().parse_args(given))
-        assert config.task == "declared"
-        assert json.loads(config.options.schema) == {"photo": "image", "kind": "label"}
+        settings = settings_of(given)
+        assert settings.task == "declared"
+        assert json.loads(settings.options.schema) == {"photo": "image", "kind": "label"}
     given = ["--data", str(data), "--workdir", str(tmp_path)]
-    assert local.to_config(local.build_parser().parse_args(given)).task == "image_classification"
+    assert settings_of(given).task == "image_classification"
 
 
 def test_digits_are_written_once(tmp_path):

@@ -18,8 +18,8 @@ from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
 from tfx.utils import dependency_utils
 
-from pipelines.config import LOCAL_BEAM_ARGS, PipelineConfig
-from pipelines.pipeline import create_pipeline, eval_config
+from pipelines.pipeline import LOCAL_BEAM_ARGS, create_local_pipeline, eval_config
+from pipelines.settings import Settings
 from recordgen.dataset.manifest import read_dataset
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.options import ConvertOptions
@@ -45,15 +45,7 @@ def compile_pipeline(pipeline, path, *, spec_2_1=True):
     return json.loads(path.read_text())["pipelineSpec"]
 
 
-@pytest.fixture
-def config():
-    return PipelineConfig(
-        name="flowers",
-        input_base="gs://bucket/data",
-        pattern="{YYYY}-{MM}-{DD}/*.csv",
-        pipeline_root="gs://bucket/root",
-        serving_dir="gs://bucket/serving",
-    )
+SETTINGS = Settings(input_base="gs://bucket/data", pattern="{YYYY}-{MM}-{DD}/*.csv")
 
 
 def test_tfx_is_not_packed_for_workers_on_this_machine(monkeypatch):
@@ -63,9 +55,9 @@ def test_tfx_is_not_packed_for_workers_on_this_machine(monkeypatch):
     assert dependency_utils.make_beam_dependency_flags(flags) == flags
 
 
-def test_compiles_for_vertex(config, tmp_path):
+def test_compiles_for_vertex(tmp_path):
     """Every component is a task; ours has the path of the executor, and Vertex AI's driver."""
-    spec = compile_pipeline(create_pipeline(config), tmp_path / "p.json")
+    spec = compile_pipeline(create_local_pipeline(SETTINGS, "work"), tmp_path / "p.json")
     assert set(spec["root"]["dag"]["tasks"]) == COMPONENTS
     executors = spec["deploymentSpec"]["executors"]
     container = executors["AutoMLExampleGen_executor"]["container"]
@@ -129,6 +121,12 @@ def test_compiled_pipelines_find_their_metrics(module, name):
     assert issubclass(found, tfma.metrics.Metric)
 
 
+def steps_of(options):
+    """Return the components of a pipeline by name."""
+    pipeline = create_local_pipeline(replace(SETTINGS, options=options), "work")
+    return {step.id: step for step in pipeline.components}
+
+
 @pytest.mark.parametrize(
     ("given", "task"),
     [
@@ -139,20 +137,18 @@ def test_compiled_pipelines_find_their_metrics(module, name):
         ("object_detection", "object_detection"),
     ],
 )
-def test_one_task_in_all_steps(config, given, task):
+def test_one_task_in_all_steps(given, task):
     """The Evaluator's measure is fixed before the data are known, and so is the task."""
-    options = replace(config.options, task=given)
-    steps = {step.id: step for step in create_pipeline(replace(config, options=options)).components}
+    steps = steps_of(ConvertOptions(task=given))
     assert steps["AutoMLExampleGen"].exec_properties["task"] == task
     measured = steps["Evaluator"].exec_properties["eval_config"]
-    assert json_format.Parse(measured, EvalConfig()) == eval_config(task, config.min_score)
+    assert json_format.Parse(measured, EvalConfig()) == eval_config(task, SETTINGS.min_score)
 
 
-def test_declared_columns_in_all_steps(config):
+def test_declared_columns_in_all_steps():
     """The conversion gets the schema; the statistics have no useless features."""
     schema = '{"front": "image", "back": "image", "age": "int", "breed": "label"}'
-    declared = replace(config, options=ConvertOptions(schema=schema))
-    steps = {step.id: step for step in create_pipeline(declared).components}
+    steps = steps_of(ConvertOptions(schema=schema))
     given = steps["AutoMLExampleGen"].exec_properties
     assert (given["task"], json.loads(given["schema"])) == ("declared", json.loads(schema))
     options = json.loads(steps["StatisticsGen"].exec_properties["stats_options_json"])

@@ -14,9 +14,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from pipelines.config import metadata_path
-from pipelines.lineage import lineage_lines, pushed_model
-from pipelines.metadata import Metadata
+from pipelines.lineage import Metadata, lineage_lines, metadata_path, pushed_model
 from pipelines.samples import sample_of
 from recordgen import convert
 from recordgen.dataset.manifest import read_dataset

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,8 @@ import pytest
 import yaml
 
 from pipelines import kubeflow
-from pipelines.kubeflow import (
-    IMAGE,
-    KubeflowConfig,
-    Resources,
-    build_parser,
-    compile_pipeline,
-    create_pipeline,
-    given_parameters,
-    run_local,
-)
-from recordgen.errors import RunnerError, UsageError
+from pipelines.kubeflow import IMAGE, compile_pipeline, create_pipeline
+from pipelines.settings import Machine
 from recordgen.options import OPTIONS
 from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.version import __version__
@@ -36,8 +26,7 @@ FULL: dict[str, Any] = {
     "pipeline_root": "minio://mlpipeline/v2/artifacts",
     "serving_dir": "gs://bucket/serving",
     "retries": 3,
-    "convert": Resources(cpu="8", memory="6G"),
-    "train": Resources(cpu="4", memory="16G", accelerator="NVIDIA_TESLA_T4", accelerators=2),
+    "machines": {"convert": Machine(8, 6), "train": Machine(4, 16, "NVIDIA_TESLA_T4", 2)},
 }
 OF_COMMAND: dict[str, Any] = {
     "name": "flowers",
@@ -46,7 +35,7 @@ OF_COMMAND: dict[str, Any] = {
     "serving_dir": "gs://b/s",
     "caching": False,
     "retries": 0,
-    "train": Resources(cpu="4", memory="16G", accelerator="nvidia.com/gpu"),
+    "machines": {"train": Machine(4, 16, "nvidia.com/gpu")},
 }
 
 
@@ -62,11 +51,15 @@ def specification_in(path: Path) -> dict[str, Any]:
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     """Return a function that compiles the pipeline once for each set of settings."""
 
-    @cache
+    done: dict[str, dict[str, Any]] = {}
+
     def compile_once(**settings: Any) -> dict[str, Any]:
-        path = tmp_path_factory.mktemp("compiled") / "pipeline.yaml"
-        compile_pipeline(KubeflowConfig(**settings), str(path))
-        return specification_in(path)
+        key = repr(settings)
+        if key not in done:
+            path = tmp_path_factory.mktemp("compiled") / "pipeline.yaml"
+            compile_pipeline(str(path), **settings)
+            done[key] = specification_in(path)
+        return done[key]
 
     return compile_once
 
@@ -121,7 +114,7 @@ def test_parameters_can_be_given_with_each_run(compiled: Compiled) -> None:
 def test_one_parameter_serves_options_of_one_name() -> None:
     """Only the seed is an option of both conversion and training; its description says so."""
     assert set(OPTIONS) & set(TRAINING_OPTIONS) == {"seed"}
-    seed = create_pipeline(KubeflowConfig()).component_spec.inputs["seed"]
+    seed = create_pipeline().component_spec.inputs["seed"]
     assert "; in train: decides weights" in seed.description
 
 
@@ -165,6 +158,7 @@ def test_resources(compiled: Compiled) -> None:
     resources = {name: item.get("resources", {}) for name, item in executors.items()}
     convert = resources["convert-images-to-tfrecords"]
     assert (convert["cpuRequest"], convert["cpuLimit"], convert["memoryLimit"]) == (8, 8, 6)
+    assert resources["evaluate"]["memoryLimit"] == 16
     accelerator = resources["train"]["accelerator"]
     assert accelerator.get("resourceType", accelerator.get("type")) == "NVIDIA_TESLA_T4"
     assert accelerator.get("resourceCount", accelerator.get("count")) == "2"
@@ -192,7 +186,7 @@ def test_the_command(
     path = tmp_path / "made/pipeline.yaml"
     arguments = ["--output", str(path), "--name", "flowers", "--pipeline-root", "gs://b/r"]
     arguments += ["--image", "registry/recordgen:1", "--serving-dir", "gs://b/s", "--no-caching"]
-    arguments += ["--accelerator", "nvidia.com/gpu", "--train-memory", "16G", "--retries", "0"]
+    arguments += ["--machine", "train=4,16,nvidia.com/gpu", "--retries", "0"]
     assert kubeflow.main(arguments) == 0
     assert capsys.readouterr().out == f"wrote {path}\n"
     specification = specification_in(path)
@@ -202,34 +196,12 @@ def test_the_command(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        # arguments; part of stderr; the exit code is 2
-        ([], "one of the arguments --output --run-local is required"),
-        (["--output", "x", "--run-local", "y"], "not allowed with argument"),
-        (["--output", "x", "--epochs", "3"], "parameters are given when the package is run"),
-        (["--run-local", "x"], "--run-local needs --source"),
-    ],
-)
-def test_usage_errors_of_argparse(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Contradictory arguments are refused before anything is done."""
-    with pytest.raises(SystemExit) as caught:
-        kubeflow.main(arguments)
-    assert caught.value.code == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
         # arguments; the one line on stderr; the exit code is 2
-        (["--retries", "-1"], "error: retries must be at least 0 (got -1)"),
-        (["--image", ""], "error: image must not be empty"),
-        (
-            ["--train-memory", "much"],
-            "error: kfp cannot compile this pipeline: Invalid memory string",
-        ),
-        (["--convert-cpu", "all"], "error: kfp cannot compile this pipeline: Invalid cpu string"),
+        (["--output", "p.txt"], "error: kfp cannot compile this pipeline: "),
+        (["--machine", "train=many,4"], "error: --machine must be STEP=CPUS,GB[,ACCELERATOR[:N]]"),
+        (["--machine", "train=4"], "error: --machine must be STEP=CPUS,GB[,ACCELERATOR[:N]]"),
+        (["--machine", "train=0,4"], "error: the numbers of --machine must be above 0"),
+        (["--machine", "tune=4,4"], "error: a machine needs one of the steps convert, "),
     ],
 )
 def test_wrong_settings(
@@ -240,43 +212,6 @@ def test_wrong_settings(
     assert kubeflow.main(["--output", str(path), *arguments]) == 2
     assert capsys.readouterr().err.startswith(message)
     assert not path.exists()
-
-
-def test_flags_become_parameters() -> None:
-    """In a local run every option is a flag, as in the command; flags not given stay unset."""
-    words = "--run-local x --source a.csv --split-fractions 60,20,20 --image-size 16 16 --seed 7"
-    words += " --allow-scheme https --allow-scheme ftp,http --max-side 8 --epochs 3"
-    assert given_parameters(build_parser().parse_args(words.split())) == {
-        "source": "a.csv",
-        "split_fractions": "60,20,20",
-        "image_size": [16, 16],
-        "seed": 7,
-        "allow_scheme": ["https", "ftp", "http"],
-        "max_side": 8,
-        "epochs": 3,
-    }
-
-
-def test_a_local_run_sees_only_its_folder(tmp_path: Path) -> None:
-    """Data elsewhere, and a push that kfp would skip silently, are refused."""
-    with pytest.raises(
-        UsageError, match=r"labels\.csv: must be in .*: the steps see no other folder"
-    ):
-        run_local(KubeflowConfig(), str(tmp_path / "work"), source=f"{tmp_path}/labels.csv")
-    with pytest.raises(UsageError, match="must not have a pipeline_root"):
-        run_local(KubeflowConfig(pipeline_root="gs://b"), str(tmp_path), source="gs://b/a.csv")
-    with pytest.raises(UsageError, match="must not have a serving_dir"):
-        run_local(KubeflowConfig(serving_dir="s"), str(tmp_path), source=f"{tmp_path}/labels.csv")
-
-
-def test_a_local_run_without_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an engine, the error names the remedy."""
-    pytest.importorskip("kfp.local", reason="this kfp is older than its local runs")
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
-    with pytest.raises(
-        RunnerError, match=r"no container engine answers .*; start Docker, or Podman"
-    ):
-        run_local(KubeflowConfig(), str(tmp_path), source=f"{tmp_path}/labels.csv")
 
 
 def test_image_is_of_this_version() -> None:

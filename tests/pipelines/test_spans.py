@@ -9,8 +9,9 @@ import pytest
 from PIL import Image
 
 from pipelines import spans
-from pipelines.config import PipelineConfig, local_config
-from pipelines.metadata import Metadata
+from pipelines.lineage import Metadata
+from pipelines.local import Report
+from pipelines.settings import Settings
 from recordgen import convert
 from recordgen.options import ConvertOptions
 from recordgen.training import TrainingConfig
@@ -36,12 +37,11 @@ def write_span(folder: Path, labels: dict[str, str], eval_labels: dict[str, str]
     return folder / "a.csv"
 
 
-def config_of(root: Path) -> PipelineConfig:
-    return local_config(
-        str(root / "data"),
-        str(root / "work"),
-        name="spans",
+def settings_of(root: Path) -> Settings:
+    return Settings(
+        input_base=str(root / "data"),
         pattern="span-{SPAN}/*.csv",
+        name="spans",
         fingerprint_images=False,
         options=ConvertOptions(task="image_classification", ignore=("ALL",)),
         training=TrainingConfig(image_size=(8, 8), batch_size=12, epochs=6, learning_rate=0.01),
@@ -55,7 +55,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def reports(root: Path) -> list[spans.SpanReport]:
+def reports(root: Path) -> list[Report]:
     """The reports of a span like the curated one, a span with a new label, and a wrong span."""
     first = {"blue": "blue", "red": "red"}
     second = {**first, "green": "apple"}
@@ -65,16 +65,17 @@ def reports(root: Path) -> list[spans.SpanReport]:
     found = []
     for number, labels in enumerate(((first, first), (second, second), (third, wrong)), 1):
         write_span(root / f"data/span-{number}", *labels)
-        found.append(spans.run_span(config_of(root), f"{root}/checked/schema.pbtxt", window=2))
+        schema = f"{root}/checked/schema.pbtxt"
+        found.append(spans.run_span(settings_of(root), f"{root}/work", schema, window=2))
     return found
 
 
 @pytest.mark.slow
-def test_spans(reports: list[spans.SpanReport]) -> None:
+def test_spans(reports: list[Report]) -> None:
     """Labels keep their numbers; drift is reported; a model is pushed unless it is bad."""
     assert [report.span for report in reports] == [1, 2, 3]
     assert [report.trained_on for report in reports] == [(1,), (1, 2), (2, 3)]
-    assert [report.labels for report in reports] == [
+    assert [report.dataset.labels for report in reports] == [
         ("blue", "red"),
         ("blue", "red", "apple"),
         ("blue", "red", "apple", "green"),
@@ -93,7 +94,7 @@ def test_spans(reports: list[spans.SpanReport]) -> None:
 
 
 @pytest.mark.slow
-def test_a_warm_start(root: Path, reports: list[spans.SpanReport]) -> None:
+def test_a_warm_start(root: Path, reports: list[Report]) -> None:
     """The second training begins with the first model, and the third with the second model."""
     metadata = Metadata(str(root / "work/metadata.db"))
     first, second, _ = metadata.artifacts("Model")

@@ -6,7 +6,6 @@ start processes of this machine instead. A folder represents all buckets.
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ import tensorflow_data_validation as tfdv
 from gcsfs.core import GCSFileSystem
 from PIL import Image
 
-from pipelines import parameters, vertex
+from pipelines import vertex
 from pipelines.samples.digits import write_digits
 from recordgen.dataset.manifest import read_dataset
 from tests.clusters import ROOT, dataflow, emulated, environment, object_store
@@ -100,7 +99,8 @@ def test_a_span_can_be_asked_for(service, buckets):
     """The driver's results for the parameters reach the artifact."""
     write_digits(str(buckets / "bucket/data/span-2"), 30)
     job = compile_job(buckets)
-    given = given_parameters("--span", "1", "--dataset-version", "v1")
+    span = '{"static_range": {"start_span_number": 1, "end_span_number": 1}}'
+    given = {"range_config": span, "dataset_version": "v1"}
     found = examples(service.run(job, given, until=EXAMPLE_GEN))
     assert (found["span"], found["examples"], found["dataset_version"]) == (1, 20, "v1")
     assert found["input_fingerprint"].startswith("split:import,num_files:1,")
@@ -120,13 +120,6 @@ def test_a_span_may_be_a_folder(service, buckets):
     found = examples(runs)
     assert (found["span"], found["examples"]) == (5, 2)
     assert '"photos-5/"' in runs[EXAMPLE_GEN].parameters["input_config"]
-
-
-def given_parameters(*arguments: str) -> dict[str, str]:
-    """Return the parameters that ``pipelines.submit`` sends for its options."""
-    parser = argparse.ArgumentParser()
-    parameters.add_parameter_options(parser, data_required=False)
-    return parameters.given_parameters(parser.parse_args(arguments))
 
 
 def test_without_a_driver(service, buckets):
@@ -177,12 +170,14 @@ def test_dataflow_does_the_work(tmp_path):
     result is given, and the output file is on this machine.
     """
     path = tmp_path / "job.json"
-    arguments = ["--output", str(path), "--dataflow-image", "example.com/recordgen:1"]
-    assert vertex.main([*SETTINGS, *arguments]) == 0
+    arguments = ["--output", str(path), "--data", "gs://bucket/data", "--pattern", "span-1/*.csv"]
+    flags = ["--runner=DataflowRunner", "--project=my-project", "--region=us-central1"]
+    flags += ["--temp_location=gs://bucket/root/dataflow"]
+    flags += ["--sdk_container_image=example.com/recordgen:1"]
+    assert vertex.main([*SETTINGS, *arguments, "--", *flags]) == 0
     job = json.loads(path.read_text())
     spec, given = job["pipelineSpec"], job["runtimeConfig"]["parameterValues"]
     task = spec["root"]["dag"]["tasks"][EXAMPLE_GEN]
-    given |= parameters.parameter_values(data="gs://bucket/data", pattern="span-1/*.csv")
     uri = "gs://bucket/root/1"
     call = executor_input(EXAMPLE_GEN, task, spec["components"][EXAMPLE_GEN], given, {}, uri)
     call["inputs"]["parameterValues"] |= {"span": 1.0, "input_fingerprint": "as the driver says"}
