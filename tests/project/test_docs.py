@@ -67,7 +67,6 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "RECORDGEN_IMAGE=": _CONTAINERS,
     },
     "docs/kubeflow.md": {
-        "python -m pipelines.kubeflow --run-local": _CONTAINERS,
         "# digits.py": _CONTAINERS,
     },
     "docs/pipeline.md": {
@@ -429,8 +428,8 @@ def test_the_local_pipeline_takes_its_arguments(run: Run, monkeypatch: pytest.Mo
     folder = run("docs/pipeline.md")
     monkeypatch.chdir(folder)
     for words in arguments_of("docs/pipeline.md", "python -m pipelines.local"):
-        config = local.to_config(local.build_parser().parse_args(words[3:]))
-        assert config.serving_dir == str(folder / "work/serving")
+        settings = local.parse_settings(local.build_parser().parse_args(words[3:]))
+        assert settings.input_base == str(folder / "data")
 
 
 def test_make_knows_its_targets() -> None:
@@ -517,7 +516,6 @@ def test_kubeflow_page(
     for name in ("flowers.yaml", "flowers-imported.yaml", "recordgen.yaml"):
         text = (kubeflow / name).read_text()
         assert next(iter(yaml.safe_load_all(text)))["schemaVersion"] == "2.1.0"
-    assert (kubeflow / "work/data/digits.csv").exists()
     [sent] = kubeflow_runs[1]
     given = sent["runtime_config"]["parameters"]
     assert given["source"] == "gs://bucket/flowers/labels.csv"
@@ -526,15 +524,6 @@ def test_kubeflow_page(
     [submitted] = vertex_service.requests
     values = submitted["body"]["runtimeConfig"]["parameterValues"]
     assert (values["epochs"], values["allow_scheme"]) == (5, ["https"])
-
-
-def test_kubeflow_run_in_containers() -> None:
-    """The command's options are valid; tests/kubeflow/test_kubeflow_containers.py runs it."""
-    from pipelines import kubeflow
-
-    [words] = arguments_of("docs/kubeflow.md", "python -m pipelines.kubeflow --run-local")
-    args = kubeflow.build_parser().parse_args(words[3:])
-    assert (args.run_local, args.source) == ("work", "work/data/digits.csv")
 
 
 def test_vertex_takes_the_kubeflow_pipeline(kubeflow: Path) -> None:
