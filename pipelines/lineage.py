@@ -38,19 +38,12 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """An execution of a component.
-
-    Attributes:
-        component: the component's id in the pipeline.
-        state: ``COMPLETE``, ``CACHED``, ``FAILED``, ….
-        finished: time of the last change of its state.
-        properties: its parameters.
-    """
+    """An execution of a component, with its parameters as properties."""
 
     id: int
-    component: str
-    state: str
-    finished: datetime
+    component: str  # its id in the pipeline
+    state: str  # COMPLETE, CACHED, FAILED, …
+    finished: datetime  # the last change of its state
     properties: Mapping[str, int | float | str]
 
 

@@ -81,34 +81,19 @@ def check_not_locked(metadata_path: str, seconds: float = 5.0) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of a run.
-
-    Attributes:
-        dataset: the output of the conversion.
-        span: its span; 0 without spans.
-        trained_on: the spans of the training.
-        anomalies: ExampleValidator's findings, by split and feature.
-        measure: the name of the score.
-        score: the score of the new model on ``eval``.
-        scores: the score of each label, lowest first, if the measure has one.
-        baseline: the score of the last blessed model, if the Evaluator has compared it.
-        blessed: whether the new model is good enough, and not worse.
-        pushed_to: folder of the pushed model, if it is blessed.
-        cached: the number of steps whose result came from the cache.
-        steps: the number of all steps.
-    """
+    """The result of a run; scores are of split ``eval``."""
 
     dataset: Dataset
-    span: int
-    trained_on: tuple[int, ...]
-    anomalies: tuple[str, ...]
-    measure: str
+    span: int  # 0 without spans
+    trained_on: tuple[int, ...]  # spans
+    anomalies: tuple[str, ...]  # ExampleValidator's findings, by split and feature
+    measure: str  # the name of the score
     score: float
-    scores: tuple[tuple[float, str], ...]
-    baseline: float | None
+    scores: tuple[tuple[float, str], ...]  # of each label, lowest first, if there are any
+    baseline: float | None  # the score of the last blessed model, if there is one
     blessed: bool
     pushed_to: str | None
-    cached: int
+    cached: int  # number of steps whose result came from the cache
     steps: int
 
 

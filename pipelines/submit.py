@@ -154,19 +154,24 @@ def with_parameters(job: Mapping[str, Any], given: Sequence[str]) -> dict[str, A
 
 def _set_inside(values: dict[str, Any], settings: dict[str, Any]) -> None:
     """Write settings into the JSON parameters of a job, and check options and settings."""
+    names = [name for name in values if name.endswith(("_config", "_args")) and values[name]]
+    messages = {name: _decoded(name, values[name]) for name in names}
+    for name, message in messages.items():
+        if not isinstance(message, dict):
+            raise UsageError(f"{name} must be a JSON object (got {values[name]!r})")
     if "min_score" in settings:
-        measured = _decoded(EVAL_CONFIG, values[EVAL_CONFIG])
+        measured = messages[EVAL_CONFIG]
         [measure, *_] = measured["metrics_specs"][0]["metrics"]
         measure["threshold"]["value_threshold"]["lower_bound"] = settings.pop("min_score")
         values[EVAL_CONFIG] = json.dumps(measured)
-    training = _decoded(CUSTOM_CONFIG, values[CUSTOM_CONFIG]) | settings
+    training = messages.get(CUSTOM_CONFIG, {}) | settings
     checked = TrainingConfig.from_custom_config(without_unset(training, TRAINING_OPTIONS))
     values[CUSTOM_CONFIG] = json.dumps(checked.to_custom_config())
     # Numbers in a job's file are doubles.
     options = {
-        name: values[name] if option.several else option.kind(values[name])
-        for name, option in OPTIONS.items()
-        if name in values
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name in OPTIONS
+        if (value := values.get(name)) is not None
     }
     make_options(without_unset(options, OPTIONS))
 

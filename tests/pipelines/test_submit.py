@@ -176,6 +176,9 @@ def test_no_credentials(job, tmp_path, monkeypatch, capsys):
         (["--parameter", "max_side=-1"], "max_side must be "),
         (["--parameter", "compression=zip"], "compression must be one of none, gzip (got 'zip')"),
         (["--parameter", "custom_config={"], "custom_config must be JSON"),
+        (["--parameter", "train_args=5"], "train_args must be a JSON object (got '5')"),
+        (["--parameter", "range_config=x"], "range_config must be JSON"),
+        (["--parameter", 'max_side="a"'], "max_side must be "),
         (["--pipeline-root", "/root"], "--pipeline-root must be a folder in a bucket, gs://BUCKET"),
     ],
 )
