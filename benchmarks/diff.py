@@ -3,84 +3,110 @@
     python -m benchmarks.diff --rows 10000 100000 1000000
 
 For each number, runs the work of ``recordgen diff OLD NEW`` in a new process, on two datasets with
-this number of generated records, each with a tiny image, a uri of about 60 characters and a label.
-Among a hundred rows of NEW, one is added, one has another label, one other bytes, one another
-split, and one has the bytes of a row of OLD's other splits; one row of OLD is removed. The time is
-the comparison's, without imports; peak memory is the proportional set size of the process,
-including imports.
+this number of generated rows, each with a uri of about 60 characters and a label. Among a hundred
+rows of NEW, one is added, one has another label, one other bytes, one another split, and one has
+the bytes of a row of OLD's other splits; one row of OLD is removed. The time is the comparison's,
+without imports; peak memory is the proportional set size of the process, including imports.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
 
 from benchmarks.growth import measure_growth
-from recordgen import features
-from recordgen.records.example import serialize_example
-from recordgen.records.tfrecord import FrameWriter, frame
+from recordgen.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, RowCounts, Split
+from recordgen.lint.facts import Facts, of_shard, to_parquet, whole
+from recordgen.version import __version__
 
 LABELS = 100
 SPLITS = ("train", "eval")
-IMAGE = bytes(100)
 
 # Places among a hundred rows.
 REMOVED, RELABELLED, REPLACED, MOVED, LEAKED = 1, 2, 3, 4, 5
 
 
-def write_dataset(root: Path, rows: Iterator[tuple[str, str, str, int]]) -> None:
-    """Write rows (split, uri, payload, label) as shards, a folder for each split."""
-    with ExitStack() as stack:
-        writers = {}
-        for split in SPLITS:
-            folder = root / f"Split-{split}"
-            folder.mkdir(parents=True)
-            file = stack.enter_context((folder / "data_tfrecord-00000-of-00001").open("wb"))
-            writers[split] = stack.enter_context(FrameWriter(file, "none"))
-        for split, uri, payload, label in rows:
-            record = serialize_example(
-                {
-                    features.IMAGE_ENCODED: IMAGE,
-                    features.IMAGE_FORMAT: b"png",
-                    features.IMAGE_HEIGHT: 12,
-                    features.IMAGE_WIDTH: 16,
-                    features.IMAGE_SOURCE_ID: uri.encode(),
-                    features.IMAGE_SHA256: hashlib.sha256(payload.encode()).hexdigest().encode(),
-                    features.IMAGE_CLASS_TEXT: f"label {label}".encode(),
-                    features.IMAGE_CLASS_LABEL: label,
-                }
-            )
-            writers[split].write([frame(record)])
+class Example(NamedTuple):
+    """A row: its split, the uri, annotation and source of the bytes of its payload."""
+
+    split: str
+    uri: str
+    annotation: str | None
+    payload: str
 
 
-def old_rows(count: int) -> Iterator[tuple[str, str, str, int]]:
-    """Yield the rows of OLD: split, uri, source of its bytes, label."""
+def write_dataset(root: Path, rows: Iterator[Example], task: str = "image_classification") -> None:
+    """Write ``dataset.json`` and ``examples.parquet`` of rows."""
+    split, uri, annotation, payload = zip(*rows, strict=True)
+    digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in payload)
+    table = pa.table(
+        {
+            "split": split,
+            "source": pa.array(["rows.csv"] * len(uri)).dictionary_encode(),
+            "line": pa.array(range(1, len(uri) + 1), pa.int64()),
+            "uri": uri,
+            "annotation": pa.array(annotation, pa.string()),
+            "content": pa.array([int.from_bytes(d, "big") for d in digests], pa.uint64()),
+        }
+    )
+    examples = Counter(split)
+    parts = [
+        of_shard(name, f"Split-{name}/data_tfrecord-00000-of-00001", whole(mine.drop(["split"])))
+        for name in examples
+        for mine in [table.filter(pa.compute.equal(table["split"], name))]
+    ]
+    labels = tuple(sorted(filter(None, {*annotation})))
+    dataset = Dataset(
+        task=task,
+        recordgen_version=__version__,
+        source=("rows.csv",),
+        seed=0,
+        options={},
+        compression="none",
+        label_kind="text",
+        labels=labels if task == "image_classification" else (),
+        splits={name: Split(count, 0, {}, ()) for name, count in examples.items()},
+        rows=RowCounts(),
+        reencoded={},
+        warnings=(),
+        digest="",
+    )
+    root.mkdir(parents=True)
+    (root / EXAMPLES_FILE).write_bytes(to_parquet(Facts(parts)))
+    (root / DATASET_FILE).write_text(json.dumps(dataset.to_json()))
+
+
+def old_rows(count: int) -> Iterator[Example]:
+    """Yield the rows of OLD."""
     for number in range(count):
         split = SPLITS[number % 10 == 0]
         uri = f"gs://a-bucket-of-photos/2026/collection/{number // 1000:05d}/{number:09d}.png"
-        yield split, uri, uri, number % LABELS
+        yield Example(split, uri, f"label {number % LABELS}", uri)
 
 
-def new_rows(count: int) -> Iterator[tuple[str, str, str, int]]:
+def new_rows(count: int) -> Iterator[Example]:
     """Yield the rows of NEW."""
-    for number, (split, uri, payload, label) in enumerate(old_rows(count)):
+    for number, row in enumerate(old_rows(count)):
         place = number % 100
         if place == REMOVED:
-            yield split, f"{uri}.added", f"{uri}.added", label
+            yield row._replace(uri=f"{row.uri}.added", payload=f"{row.uri}.added")
         elif place == RELABELLED:
-            yield split, uri, payload, (label + 1) % LABELS
+            yield row._replace(annotation=f"label {(number + 1) % LABELS}")
         elif place == REPLACED:
-            yield split, uri, f"{payload}.other", label
+            yield row._replace(payload=f"{row.uri}.other")
         elif place == MOVED:
-            yield SPLITS[split == SPLITS[0]], uri, payload, label
+            yield row._replace(split=SPLITS[row.split == SPLITS[0]])
         elif place == LEAKED:
-            _, _, leaked, _ = next(old_rows(1))
-            yield split, uri, leaked, label
+            yield row._replace(payload=next(old_rows(1)).payload)
         else:
-            yield split, uri, payload, label
+            yield row
 
 
 def make_datasets(root: Path, rows: int) -> dict[str, tuple[str, str, int]]:

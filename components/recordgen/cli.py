@@ -268,17 +268,11 @@ def _diff(args: argparse.Namespace) -> int:
     from recordgen.console.differences import difference_summary
 
     found = diff(args.old, args.new)
-    if args.html is not None:
-        from recordgen.comparing.page import write_page
-
-        write_page(found, args.html)
     if args.json:
         with terminal.output():
             sys.stdout.writelines(map(terminal.escaped, found.json_pieces()))
     else:
         terminal.show(difference_summary(found))
-        if args.html is not None:
-            terminal.show(f"\nwrote {args.html}")
     reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}
     return 1 if any(reasons.get(name) for name in args.fail_on) else 0
 
@@ -428,16 +422,13 @@ def build_parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--output", metavar="FILE", help="path or URL to write (default: report.html in DATASET)"
     )
-    diff = _command(
-        commands, "diff", _diff, "compare two datasets: rows, splits, leaks, labels, sizes"
-    )
+    diff = _command(commands, "diff", _diff, "compare two datasets: rows, splits, leaks, labels")
     for name in ("old", "new"):
         diff.add_argument(
             name,
             metavar=name.upper(),
-            help="a converted or written output, its dataset.json, or a TFX Examples uri",
+            help="an output of convert, its dataset.json, or a TFX Examples uri",
         )
-    diff.add_argument("--html", metavar="FILE", help="also write a page: path or URL of the file")
     diff.add_argument(
         "--fail-on",
         type=_reasons,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
@@ -117,15 +116,3 @@ def test_fields_stay(source: str, tmp_path: Path) -> None:
     assert repr(Own(**vars(result))) == repr(result)
     with pytest.raises(FrozenInstanceError):
         result.output = "elsewhere"  # type: ignore[misc]
-
-
-def test_differences_without_their_files(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Rows of tables are read when they are shown; if they are gone, so says the text."""
-    for name, rows in (("old", ("1,a", "2,b")), ("new", ("1,a", "3,b"))):
-        source = make_csv(("size,kind", *rows), f"{name}.csv")
-        recordgen.convert(source, tmp_path / name, task="tabular", target_column="kind")
-    found = recordgen.diff(tmp_path / "old", tmp_path / "new")
-    assert "Added      1" in repr(found)
-    shutil.rmtree(tmp_path / "new")
-    assert repr(found).startswith("<Differences: ")
-    assert len(found.added) == 1

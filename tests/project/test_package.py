@@ -28,7 +28,7 @@ LIGHT = [
     ("recordgen.planning.plan", HEAVY),
     ("recordgen.kubeflow.__main__", HEAVY),
     ("recordgen.training", (*HEAVY, "keras")),
-    ("recordgen.comparing.api", ("tensorflow", "apache_beam", "tfx", "kfp", "PIL")),
+    ("recordgen.comparing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.report.inspection", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.shards.write", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),

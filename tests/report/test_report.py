@@ -699,7 +699,7 @@ compiled = []
 compile = jinja2.Environment.compile
 jinja2.Environment.compile = lambda *args, **more: (compiled.append(1), compile(*args, **more))[1]
 sys.dont_write_bytecode, sys.pycache_prefix = eval(sys.argv[1])
-page_template("recordgen.report")
+page_template()
 print(len(compiled))
 """
 

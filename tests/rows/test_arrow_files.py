@@ -57,6 +57,7 @@ from recordgen.cli import main
 [source, output] = sys.argv[1:]
 print(main(["inspect", output, "--where", "line>=1"]))
 print(main(["report", output]))
+print(main(["diff", output, output]))
 print(main(["convert", source, output, "--append"]))
 """
 
@@ -71,9 +72,9 @@ def test_a_dataset_that_would_run_code(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     (output / "examples.parquet").write_bytes(to_bytes(with_pickle(facts, ran)))
     done = run_python("-c", DOORS, str(source), str(output))
-    assert done.stdout.split() == ["1"] * 3, done
+    assert done.stdout.split() == ["1"] * 4, done
     assert not ran.exists()
-    assert done.stderr.count(PICKLED) == 3, done.stderr
+    assert done.stderr.count(PICKLED) == 4, done.stderr
 
 
 def test_an_arrow_stream_that_would_run_code(tmp_path: Path) -> None:

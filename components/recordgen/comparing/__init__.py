@@ -1,14 +1,9 @@
-"""``recordgen.diff``: the changes from one dataset to another, and leaks between them.
+"""``recordgen.diff``: join the ``examples.parquet`` of two datasets; no record is read.
 
-    sides.py         an output, a dataset.json or a TFX Examples uri → its splits and shards
-    fingerprints.py  record → hashes that identify it                              pure
-    rows.py          all records of a side → columns
-    matching.py      columns of both sides → pairs, unmatched rows, leaks          pure
-    drift.py         labels and sizes of both sides → distances                    pure
-    differences.py   the result: counts, rows on demand, JSON
-    api.py           diff()
-    page.py          the result as one HTML page, with page.html                   pure
+OLD  a.jpg  cat  train  9f86…    NEW  a.jpg  dog  test  9f86…   →  changed: label, split
+OLD  b.jpg  cat  train  03ac…    NEW  c.jpg  cat  test  03ac…   →  removed, added, and a leak
 
-Rows are 64-bit hashes in columns, never Python objects: each takes about 100 bytes plus its uri.
-Two different rows are confused with a probability of n²/2⁶⁵: 10⁻⁷ for two million rows.
+rows.py          all rows as columns of numbers; pairs, leaks
+differences.py   the result: counts, rows on demand, JSON
+api.py           diff()
 """

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import posixpath
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from recordgen.comparing import matching
+from recordgen import storage
 from recordgen.comparing.differences import (
     ChangedRow,
     Compared,
     Differences,
+    LabelDrift,
     Leak,
     Listing,
     Move,
     OptionChange,
     VocabularyChange,
 )
-from recordgen.comparing.drift import label_drift, size_drift
-from recordgen.comparing.fingerprints import Layout
-from recordgen.comparing.rows import Places, RowRef, Rows, read_rows
-from recordgen.comparing.sides import Side, find_side
-from recordgen.dataset.manifest import Dataset
-from recordgen.errors import UsageError
+from recordgen.comparing.rows import COLUMNS, Places, Rows, differing, joined, leaks, match
+from recordgen.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, read_dataset
+from recordgen.errors import SourceError, UsageError
+from recordgen.lint.facts import read_examples
 from recordgen.masking import without_secrets
 
 # Fields of dataset.json that are compared in addition to its options.
@@ -34,106 +35,112 @@ _COMPARED_FIELDS = ("task", "recordgen_version", "seed", "compression", "label_k
 def diff(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Differences:
     """Compare two datasets row by row, and find payloads that leaked between them.
 
-    Rows are matched by the uri of their payload; rows of tables, which have none, by all columns
-    except the target. All records of both datasets are streamed once. Each takes about 100 bytes of
-    memory plus its uri.
+    Rows are matched by the uri of their payload; rows without a uri, such as those of tables, by
+    their payload. Only ``dataset.json`` and ``examples.parquet`` are read.
 
     Args:
-        old: an output folder, its ``dataset.json``, or the uri of a TFX Examples artifact; a path
-            or URL.
+        old: an output of ``convert``, its ``dataset.json``, or the uri of a TFX Examples artifact;
+            a path or URL.
         new: the same.
 
     Raises:
         UsageError: a path is empty.
-        SourceError: there is no dataset, or one of its files is missing.
-        RecordError: a shard is damaged, or does not hold ``tf.train.Example`` records.
+        SourceError: there is no dataset, or it has no ``examples.parquet`` that can be read.
         StorageError: storage failed.
     """
-    first, second = (find_side(_path(name, given)) for name, given in (("old", old), ("new", new)))
-    return _compare(first, read_rows(first), second, read_rows(second))
+    roots = [_root("old", old), _root("new", new)]
+    datasets = [*map(read_dataset, roots)]
+    rows = joined(datasets, [*map(_read, roots, datasets)])
+    return _compare(rows[0], rows[1], [*map(_compared, roots, datasets)])
 
 
-def _path(name: str, given: str | os.PathLike[str]) -> str:
+def _root(name: str, given: str | os.PathLike[str]) -> str:
     path = os.fspath(given)
     if not isinstance(path, str) or not path.strip():
         raise UsageError(f"{name} must be the path or URL of a dataset (got {given!r})")
-    return path
+    root = storage.normal(path)
+    is_file = posixpath.basename(root) == DATASET_FILE
+    return (posixpath.dirname(root) or ".") if is_file else root
 
 
-def _compare(first: Side, old: Rows, second: Side, new: Rows) -> Differences:
-    matches = matching.match(old, new)
-    by_kind = matching.differing(old, new, matches)
+def _read(root: str, dataset: Dataset) -> Any:
+    """Return the columns of ``examples.parquet`` that are compared."""
+    path = storage.join(root, EXAMPLES_FILE)
+    try:
+        with storage.open_read(path) as file:
+            found = read_examples(file, COLUMNS).select(COLUMNS)
+    except FileNotFoundError:
+        raise SourceError(
+            f"{path}: no such file, but rows are compared by it; `recordgen convert` writes it, so "
+            f"convert again (examples that were written from Python cannot be compared)"
+        ) from None
+    except (OSError, ValueError, KeyError) as exc:
+        raise SourceError(f"{path}: cannot be read: {exc}; convert again") from exc
+    gaps = [name for name in COLUMNS[1:] if found[name].null_count]
+    if gaps or len(found) != dataset.examples:
+        raise SourceError(
+            f"{path}: does not list the {dataset.examples:,} examples of dataset.json (it has "
+            f"{len(found):,} rows, and gaps in {', '.join(gaps) or 'no column'}); convert again"
+        )
+    return found
+
+
+def _compared(root: str, dataset: Dataset) -> Compared:
+    splits = {name: split.examples for name, split in dataset.splits.items()}
+    version, digest = dataset.recordgen_version, dataset.digest
+    return Compared(without_secrets(root), dataset.task, version, digest, dataset.examples, splits)
+
+
+def _compare(old: Rows, new: Rows, sides: Sequence[Compared]) -> Differences:
+    pairs, (removed, added) = match(old, new)
+    by_kind = differing(old, new, pairs)
     changed = np.flatnonzero(np.any([*by_kind.values()], axis=0))
-    leaks = matching.leaks(old, new)
-    has_classes = all(Layout.of(side.dataset).has_classes for side in (first, second))
+    by_direction = leaks(old, new)
+    directions = [name for name, (_, targets) in by_direction.items() for _ in range(len(targets))]
+    leaked = [np.concatenate(side) for side in zip(*by_direction.values(), strict=True)]
 
     def read_changed(wanted: slice) -> Iterator[ChangedRow]:
-        places = changed[wanted]
-        befores, afters = old.refs(matches.old[places]), new.refs(matches.new[places])
-        for place, before, after in zip(places.tolist(), befores, afters, strict=True):
-            yield ChangedRow(tuple(k for k in by_kind if by_kind[k][place]), before, after)
-
-    directions = [name for name, (_, targets) in leaks.items() for _ in range(len(targets))]
-    leaked_old, leaked_new = map(np.concatenate, zip(*leaks.values(), strict=True))
+        at = changed[wanted]
+        kinds = (tuple(k for k in by_kind if by_kind[k][place]) for place in at)
+        return map(ChangedRow, kinds, old.refs(pairs[0][at]), new.refs(pairs[1][at]))
 
     def read_leaks(wanted: slice) -> Iterator[Leak]:
-        rows = old.refs(leaked_old[wanted]), new.refs(leaked_new[wanted])
+        rows = old.refs(leaked[0][wanted]), new.refs(leaked[1][wanted])
         return map(Leak, directions[wanted], *rows)
 
-    sizes = size_drift(old, new)
-    labels = label_drift(old, new) if has_classes else []
     return Differences(
-        old=_compared(first, old),
-        new=_compared(second, new),
-        added=_listing(new, matches.added),
-        removed=_listing(old, matches.removed),
+        old=sides[0],
+        new=sides[1],
+        added=Listing(len(added), lambda wanted: new.refs(added[wanted])),
+        removed=Listing(len(removed), lambda wanted: old.refs(removed[wanted])),
         changed=Listing(len(changed), read_changed),
         leaks=Listing(len(directions), read_leaks),
-        unchanged=len(matches.new) - len(changed),
+        unchanged=len(pairs[0]) - len(changed),
         kinds={kind: int(found.sum()) for kind, found in by_kind.items()},
-        moves=_moves(old, new, matches, by_kind["split"]),
-        leak_counts={name: len(targets) for name, (_, targets) in leaks.items()},
-        vocabulary=_vocabulary(first.dataset, second.dataset),
-        options=tuple(_options(first.dataset, second.dataset)),
-        labels=tuple(labels) if any(item.counts for item in labels) else (),
-        sizes=tuple(sizes) if any(s.old.width or s.new.width for s in sizes) else (),
+        moves=_moves(old, new, [side[by_kind["split"]] for side in pairs]),
+        leak_counts={name: len(targets) for name, (_, targets) in by_direction.items()},
+        vocabulary=_vocabulary(old.dataset, new.dataset),
+        options=tuple(_options(old.dataset, new.dataset)),
+        labels=LabelDrift.between(old.dataset.splits, new.dataset.splits),
     )
 
 
-def _listing(rows: Rows, places: Places) -> Listing[RowRef]:
-    return Listing(len(places), lambda wanted: rows.refs(places[wanted]))
-
-
-def _compared(side: Side, rows: Rows) -> Compared:
-    path = without_secrets(side.root)
-    counts = np.bincount(rows.numbers["split"], minlength=len(rows.splits)).tolist()
-    splits = {name: count for name, count in zip(rows.splits, counts, strict=True) if count}
-    if (dataset := side.dataset) is None:
-        return Compared(path, None, None, None, splits)
-    return Compared(path, dataset.task, dataset.recordgen_version, dataset.digest, splits)
-
-
-def _moves(old: Rows, new: Rows, matches: matching.Matches, has_moved: Any) -> tuple[Move, ...]:
-    before = old.numbers["split"][matches.old[has_moved]]
-    after = new.numbers["split"][matches.new[has_moved]]
-    pairs, counts = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
-    found = [
-        Move(old.splits[first], new.splits[second], count)
-        for (first, second), count in zip(pairs.tolist(), counts.tolist(), strict=True)
-    ]
+def _moves(old: Rows, new: Rows, moved: Sequence[Places]) -> tuple[Move, ...]:
+    """Return the numbers of moved rows, the largest first."""
+    names = old.texts["split"].to_pylist()
+    codes = (rows.columns["split"][at].tolist() for rows, at in zip((old, new), moved, strict=True))
+    counts = Counter(zip(*codes, strict=True))
+    found = [Move(names[before], names[after], count) for (before, after), count in counts.items()]
     return tuple(sorted(found, key=lambda move: (-move.rows, move)))
 
 
-def _vocabulary(old: Dataset | None, new: Dataset | None) -> VocabularyChange | None:
-    if old is None or new is None or "none" in (old.label_kind, new.label_kind):
+def _vocabulary(old: Dataset, new: Dataset) -> VocabularyChange | None:
+    if "none" in (old.label_kind, new.label_kind):
         return None
     return VocabularyChange.between(old.labels, new.labels)
 
 
-def _options(old: Dataset | None, new: Dataset | None) -> Iterator[OptionChange]:
-    """Yield differences of two ``dataset.json``; nothing if either is missing."""
-    if old is None or new is None:
-        return
+def _options(old: Dataset, new: Dataset) -> Iterator[OptionChange]:
     sides: list[Mapping[str, Any]] = [
         {
             **{name: getattr(dataset, name) for name in _COMPARED_FIELDS},

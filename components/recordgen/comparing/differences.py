@@ -7,18 +7,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
-from recordgen.comparing.drift import LabelDrift, SizeDrift
 from recordgen.comparing.rows import RowRef
+from recordgen.dataset.manifest import Split
+from recordgen.dataset.splits import split_order
+from recordgen.lint.shares import changes
 from recordgen.shown import Shown
 
 _Item = TypeVar("_Item")
+
+_NO_SPLIT = Split(examples=0, bytes=0, labels={}, shards=())
 
 
 class ChangedRow(NamedTuple):
     """A row of both datasets that differs.
 
     Attributes:
-        kinds: kinds of its differences, names in :data:`recordgen.comparing.matching.KINDS`.
+        kinds: kinds of its differences, see :attr:`Differences.kinds`.
         old: the row in OLD.
         new: the row in NEW.
     """
@@ -44,15 +48,9 @@ class Leak(NamedTuple):
 
 
 class Listing(Sequence[_Item], Generic[_Item]):
-    """A sequence whose items are made on demand."""
+    """A sequence whose items are made on demand: ``read`` yields those of a slice."""
 
     def __init__(self, count: int, read: Callable[[slice], Iterator[_Item]]) -> None:
-        """Make a sequence.
-
-        Args:
-            count: number of its items.
-            read: yields the items of a slice.
-        """
         self._count = count
         self._read = read
 
@@ -92,6 +90,54 @@ class OptionChange(NamedTuple):
     new: Any
 
 
+class Compared(NamedTuple):
+    """One of the two datasets: its folder or URL, and what its ``dataset.json`` says."""
+
+    path: str
+    task: str
+    recordgen_version: str
+    digest: str
+    examples: int
+    splits: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelDrift:
+    """The labels of one split.
+
+    Attributes:
+        split: its name; ``all`` for all splits together.
+        distance: total variation between the shares of the labels, 0 (the same) to 1 (no label in
+            common); None if one of the datasets has no labels in the split.
+        counts: examples with each label in OLD and in NEW, the largest change of share first.
+        unlabelled: examples without a label in OLD and in NEW.
+    """
+
+    split: str
+    distance: float | None
+    counts: Mapping[str, tuple[int, int]]
+    unlabelled: tuple[int, int]
+
+    @classmethod
+    def between(cls, *sides: Mapping[str, Split]) -> tuple[LabelDrift, ...]:
+        """Compare all splits of OLD and NEW together, then each; empty without labels."""
+        names = sorted({name for splits in sides for name in splits}, key=split_order)
+        merged = [{"all": Split.merge([*splits.values()]), **splits} for splits in sides]
+        found = tuple(
+            cls._of(name, *(splits.get(name, _NO_SPLIT) for splits in merged))
+            for name in (names if len(names) == 1 else dict.fromkeys(["all", *names]))
+        )
+        return found if any(item.counts for item in found) else ()
+
+    @classmethod
+    def _of(cls, name: str, old: Split, new: Split) -> LabelDrift:
+        changed = changes(old.labels, new.labels)
+        order = sorted(changed, key=lambda label: (-changed[label], label))
+        counts = {label: (old.labels.get(label, 0), new.labels.get(label, 0)) for label in order}
+        distance = sum(changed.values()) / 2 if old.labels and new.labels else None
+        return cls(name, distance, counts, (old.unlabelled, new.unlabelled))
+
+
 @dataclass(frozen=True, slots=True)
 class VocabularyChange:
     """Changes of labels and their numbers.
@@ -112,40 +158,12 @@ class VocabularyChange:
     @classmethod
     def between(cls, old: Sequence[str], new: Sequence[str]) -> VocabularyChange:
         """Compare two vocabularies; a label's number is its index."""
-        numbers, new_numbers = ({name: n for n, name in enumerate(names)} for names in (old, new))
+        before, after = ({name: at for at, name in enumerate(names)} for names in (old, new))
         return cls(
-            tuple(name for name in new if name not in numbers),
-            tuple(name for name in old if name not in new_numbers),
-            {
-                name: (number, new_numbers[name])
-                for name, number in numbers.items()
-                if new_numbers.get(name, number) != number
-            },
+            tuple(name for name in new if name not in before),
+            tuple(name for name in old if name not in after),
+            {name: (at, after[name]) for name, at in before.items() if after.get(name, at) != at},
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One of the two datasets.
-
-    Attributes:
-        path: its folder or URL.
-        task: see :class:`recordgen.Dataset`; None without ``dataset.json``.
-        recordgen_version: the version that wrote it; None if unknown.
-        digest: its digest; None if unknown.
-        splits: number of examples by split.
-    """
-
-    path: str
-    task: str | None
-    recordgen_version: str | None
-    digest: str | None
-    splits: Mapping[str, int]
-
-    @property
-    def examples(self) -> int:
-        """Number of examples in all splits."""
-        return sum(self.splits.values())
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -164,13 +182,12 @@ class Differences(Shown):
         leaks: rows of ``new`` in train whose payload ``old`` has outside of train, and vice versa.
         unchanged: number of rows of both that do not differ.
         kinds: number of ``changed`` rows per kind of difference: ``label``, ``annotation`` (boxes,
-            entities or a segment), ``bytes``, ``features`` (all others) and ``split``.
+            entities or a segment), ``bytes``, ``features`` (declared columns) and ``split``.
         moves: number of rows that moved between splits, the largest first.
         leak_counts: leaks by direction.
         vocabulary: changes of labels and their numbers; None if one of the datasets has no labels.
         options: options, versions and types of features that differ.
         labels: distance of the labels in each split; empty without labels.
-        sizes: distance of the sizes of images or texts; empty without sizes.
     """
 
     old: Compared
@@ -186,7 +203,6 @@ class Differences(Shown):
     vocabulary: VocabularyChange | None
     options: Sequence[OptionChange]
     labels: Sequence[LabelDrift]
-    sizes: Sequence[SizeDrift]
 
     @property
     def is_same(self) -> bool:
@@ -199,26 +215,18 @@ class Differences(Shown):
 
     def summary(self) -> dict[str, Any]:
         """Return everything except the rows, as JSON values."""
+        counts = {name: len(getattr(self, name)) for name in ("added", "removed", "changed")}
         return {
             "same": self.is_same,
-            **{
-                name: {**asdict(side), "examples": side.examples}
-                for name, side in (("old", self.old), ("new", self.new))
-            },
-            "counts": {
-                "added": len(self.added),
-                "removed": len(self.removed),
-                "changed": len(self.changed),
-                "unchanged": self.unchanged,
-                "leaks": len(self.leaks),
-            },
+            "old": self.old._asdict(),
+            "new": self.new._asdict(),
+            "counts": {**counts, "unchanged": self.unchanged, "leaks": len(self.leaks)},
             "changed_by_kind": dict(self.kinds),
             "moves": [{"from": move.old, "to": move.new, "rows": move.rows} for move in self.moves],
             "leaks_by_direction": dict(self.leak_counts),
             "vocabulary": None if self.vocabulary is None else asdict(self.vocabulary),
             "options": [item._asdict() for item in self.options],
             "label_drift": [asdict(item) for item in self.labels],
-            "size_drift": [asdict(item) for item in self.sizes],
         }
 
     def json_pieces(self) -> Iterator[str]:
@@ -227,33 +235,23 @@ class Differences(Shown):
         It is :meth:`summary` with the complete lists ``added``, ``removed``, ``changed`` and
         ``leaks``. Only a few thousand rows are in memory at a time.
         """
-        yield "{\n"
+        start = "{"
         for name, value in self.summary().items():
-            yield f'  "{name}": {json.dumps(value, ensure_ascii=False)},\n'
-        lists: dict[str, Iterator[dict[str, Any]]] = {
-            "added": map(_row_json, self.added),
-            "removed": map(_row_json, self.removed),
-            "changed": (_pair_json("kinds", item.kinds, item) for item in self.changed),
-            "leaks": (_pair_json("direction", item.direction, item) for item in self.leaks),
-        }
-        ends = iter((",\n", ",\n", ",\n", "\n}\n"))
-        for name, items in lists.items():
-            yield f'  "{name}": ['
-            separator = "\n    "
-            for item in items:
-                yield separator + json.dumps(item, ensure_ascii=False)
-                separator = ",\n    "
-            yield "]" + next(ends)
+            yield f'{start}\n  "{name}": {json.dumps(value, ensure_ascii=False)}'
+            start = ","
+        for name in ("added", "removed", "changed", "leaks"):
+            yield f',\n  "{name}": ['
+            for number, item in enumerate(getattr(self, name)):
+                line = json.dumps(_plain(item), ensure_ascii=False)
+                yield f"{',' if number else ''}\n    {line}"
+            yield "]"
+        yield "\n}\n"
 
 
-def _pair_json(name: str, value: object, pair: ChangedRow | Leak) -> dict[str, Any]:
-    return {name: value, "old": _row_json(pair.old), "new": _row_json(pair.new)}
-
-
-def _row_json(row: RowRef) -> dict[str, Any]:
-    """Return a row as JSON, without an empty uri and without zero objects."""
+def _plain(item: Any) -> dict[str, Any]:
+    """Return a row or a pair of rows as JSON, without empty uris and zero objects."""
     return {
-        name: value
-        for name, value in row._asdict().items()
+        name: _plain(value) if isinstance(value, RowRef) else value
+        for name, value in item._asdict().items()
         if name not in ("uri", "objects") or value
     }

@@ -1,47 +1,46 @@
-"""All records of a dataset as columns: hashes, and the values that are shown."""
+"""All rows of two datasets as columns of numbers, and the pairs among them.
+
+Texts are indices into dictionaries that both datasets share; payloads are the first 64 bits of
+their digests. Two different payloads have the same number with a probability of n²/2⁶⁵: 10⁻⁷ for
+two million rows.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from recordgen.comparing.fingerprints import Fingerprint, Layout, fingerprint
-from recordgen.comparing.sides import Side
-from recordgen.errors import RecordError, SourceError
-from recordgen.records.tfrecord import read_records
+from recordgen.dataset.manifest import Dataset
+from recordgen.dataset.splits import TRAIN, split_named
+from recordgen.lint.minhash import mixed
+from recordgen.options import ConvertOptions
+from recordgen.tasks import TASKS, Task, task_for
 
-# Arrow's stubs, where there are any, differ from version to version.
-ArrowColumn: TypeAlias = Any  # pa.ChunkedArray
+#: Indices of rows of one dataset; pairs of indices of OLD and NEW.
+Places: TypeAlias = "npt.NDArray[np.intp]"
+Pairs: TypeAlias = tuple[Places, Places]
 
-#: Indices of rows, in the order of their dataset.
-Places: TypeAlias = "npt.NDArray[np.int64]"
+_TEXTS = ("annotation", "uri", "split", "shard", "source")
+_NUMBERS = ("record", "line", "content")
 
-#: Records that are Python objects at a time, before they become columns or when they are shown.
-BLOCK_ROWS = 8192
+#: The columns of ``examples.parquet`` that are compared; only annotations may be null.
+COLUMNS = (*_TEXTS, *_NUMBERS)
 
-# Columns of numbers: fields of Fingerprint, and the position of the record.
-_NUMBERS: Mapping[str, Any] = {
-    "key": np.uint64,
-    "payload": np.uint64,
-    "label": np.uint64,
-    "annotation": np.uint64,
-    "rest": np.uint64,
-    "objects": np.uint32,
-    "width": np.uint32,
-    "height": np.uint32,
-    "split": np.uint16,
-    "file": np.uint32,
-    "record": np.uint32,
-}
-_TEXTS: Mapping[str, Any] = {"uri": pa.large_string(), "labels": pa.large_list(pa.large_string())}
-_COLUMNS = (*Fingerprint._fields, "split", "file", "record")
+# Rows with the same key are matched in three passes: equal rows, rows that differ only in label or
+# split, and the others in their order. So among several rows with the same key, only rows that did
+# change count as changed.
+_PASSES = (("key", "content", "annotation", "split"), ("key", "content", "details"), ("key",))
+
+# Rows that are Python objects at a time.
+_ROWS_AT_ONCE = 8192
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class RowRef(NamedTuple):
@@ -54,6 +53,8 @@ class RowRef(NamedTuple):
         objects: number of boxes or entities.
         file: its shard, relative to the dataset's folder.
         record: its index in the shard, from 0.
+        source: its import file.
+        line: its line in that file, from 1.
     """
 
     uri: str
@@ -62,6 +63,8 @@ class RowRef(NamedTuple):
     objects: int
     file: str
     record: int
+    source: str
+    line: int
 
 
 @dataclass(frozen=True)
@@ -69,103 +72,182 @@ class Rows:
     """All rows of a dataset.
 
     Attributes:
-        numbers: columns of :data:`_NUMBERS`, each [n], by name.
-        uris: the uris of all rows.
-        labels: the lists of labels of all rows.
-        splits: the names of the splits; the column ``split`` has their indices.
-        files: the shards; the column ``file`` has their indices.
-        label_counts: examples of each label, by split.
-        unlabelled: examples without a label, by split.
+        dataset: its ``dataset.json``.
+        columns: numbers [n] by name; for texts, their indices in ``texts``, -1 for null.
+        texts: the different texts of both datasets, by name of the column.
     """
 
-    numbers: Mapping[str, npt.NDArray[Any]]
-    uris: ArrowColumn
-    labels: ArrowColumn
-    splits: tuple[str, ...]
-    files: tuple[str, ...]
-    label_counts: Mapping[str, Mapping[str, int]]
-    unlabelled: Mapping[str, int]
+    dataset: Dataset
+    columns: Mapping[str, npt.NDArray[Any]]
+    texts: Mapping[str, Any]
+
+    @cached_property
+    def task(self) -> Task | None:
+        """The task that reads annotations; None if an annotation is itself the label."""
+        kind = TASKS.get(self.dataset.task)
+        if kind is None or not kind.names_payloads:
+            return None
+        schema = self.dataset.options.get("schema", "")
+        return task_for(ConvertOptions(task=kind.name, schema=schema))
 
     def __len__(self) -> int:
-        return len(self.numbers["key"])
+        return len(self.columns["key"])
 
-    def in_splits(self, wanted: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Return whether each row is in one of the wanted splits."""
-        codes = [code for code, name in enumerate(self.splits) if name in wanted]
-        return np.isin(self.numbers["split"], codes)
+    def labels(self, annotation: str | None) -> tuple[str, ...]:
+        """Return the labels of a row, each once, sorted."""
+        if annotation is None:
+            return ()
+        return tuple(sorted({*self.task.labels(annotation)})) if self.task else (annotation,)
+
+    def details(self, annotation: str | None) -> Sequence[Any]:
+        """Return what an annotation says besides labels, such as boxes."""
+        return () if annotation is None or self.task is None else self.task.details(annotation)
+
+    def said(self, read: Callable[[str | None], Any], places: Places) -> npt.NDArray[np.int64]:
+        """Return a hash of what ``read`` finds in the annotation of each row."""
+        codes, back = np.unique(self.columns["annotation"][places], return_inverse=True)
+        texts = (text.as_py() for text in self._texts("annotation", codes))
+        return np.fromiter((hash(repr(read(text))) for text in texts), np.int64, len(codes))[back]
+
+    @property
+    def is_train(self) -> npt.NDArray[np.bool_]:
+        """Whether each row is in ``train``."""
+        names = self.texts["split"].to_pylist()
+        return np.array([split_named(name) == TRAIN for name in names])[self.columns["split"]]
 
     def refs(self, places: Places) -> Iterator[RowRef]:
         """Yield rows for display."""
-        for start in range(0, len(places), BLOCK_ROWS):
-            block = places[start : start + BLOCK_ROWS]
-            taken = pa.array(block)
-            names = ("split", "objects", "file", "record")
-            columns = (self.numbers[name][block].tolist() for name in names)
-            for uri, labels, split, objects, file, record in zip(
-                self.uris.take(taken).to_pylist(),
-                self.labels.take(taken).to_pylist(),
-                *columns,
-                strict=True,
-            ):
-                yield RowRef(
-                    uri, self.splits[split], tuple(labels), objects, self.files[file], record
-                )
+        has_objects = self.task is not None and self.task.adds_up
+        for start in range(0, len(places), _ROWS_AT_ONCE):
+            block = {n: v[places[start : start + _ROWS_AT_ONCE]] for n, v in self.columns.items()}
+            texts = (self._texts(name, block[name]).to_pylist() for name in _TEXTS)
+            numbers = block["record"].tolist(), block["line"].tolist()
+            for said, uri, split, file, source, *place in zip(*texts, *numbers, strict=True):
+                objects = len(self.details(said)) if has_objects else 0
+                record, line = place
+                yield RowRef(uri, split, self.labels(said), objects, file, record, source, line)
+
+    def _texts(self, name: str, codes: npt.NDArray[Any]) -> Any:
+        return self.texts[name].take(pa.array(codes, mask=codes < 0))
 
 
-def read_rows(side: Side) -> Rows:
-    """Read all records of a dataset.
+def joined(datasets: Sequence[Dataset], tables: list[Any]) -> list[Rows]:
+    """Return the rows of two datasets, given their tables with :data:`COLUMNS`.
 
-    Raises:
-        RecordError: a shard is damaged, or does not hold ``tf.train.Example`` records.
-        SourceError: a shard is missing.
-        StorageError: storage failed.
+    The list is emptied, so that the memory of a column is free when its numbers are known.
     """
-    layout = Layout.of(side.dataset)
-    splits = tuple(name for name, files in side.files.items() if files)
-    files = [(code, file) for code, name in enumerate(splits) for file in side.files[name]]
-    counts: list[Counter[str]] = [Counter() for _ in splits]
-    unlabelled: Counter[str] = Counter()
-    numbers: dict[str, list[npt.NDArray[Any]]] = {
-        name: [np.zeros(0, dtype)] for name, dtype in _NUMBERS.items()
+    cut = len(tables[0])
+    both = pa.concat_tables(tables).unify_dictionaries()
+    left = {name: both[name] for name in COLUMNS}
+    tables.clear()
+    del both
+    columns: dict[str, npt.NDArray[Any]] = {}
+    texts = {}
+    for name in _TEXTS:
+        column = left.pop(name)
+        if not pa.types.is_dictionary(column.type):
+            column = column.cast(pa.large_string()).dictionary_encode()
+        column = column.combine_chunks()
+        columns[name] = column.indices.fill_null(-1).to_numpy()
+        texts[name] = column.dictionary
+    for name in _NUMBERS:
+        columns[name] = left.pop(name).to_numpy()
+    has_uri = columns["uri"] != texts["uri"].index("").as_py()
+    by_uri = mixed(columns["uri"].astype(np.uint64))
+    columns["key"] = np.where(has_uri, by_uri, columns["content"])
+    return [
+        Rows(dataset, {name: values[half] for name, values in columns.items()}, texts)
+        for dataset, half in zip(datasets, (slice(cut), slice(cut, None)), strict=True)
+    ]
+
+
+def match(old: Rows, new: Rows) -> tuple[Pairs, Pairs]:
+    """Match rows by key; rows with equal keys one to one.
+
+    Returns:
+        The pairs of matched rows, by their order in NEW; and the other rows of OLD and of NEW.
+    """
+    left = [np.arange(len(old)), np.arange(len(new))]
+    pairs = []
+    for columns in _PASSES:
+        first, second = map(_distinct, map(_hashed, (old, new), [columns] * 2, left))
+        _, *found = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+        pairs.append([places[at] for places, at in zip(left, found, strict=True)])
+        left = [np.delete(places, at) for places, at in zip(left, found, strict=True)]
+    matched = np.concatenate(pairs, axis=1)
+    matched = matched[:, np.argsort(matched[1])]
+    return (matched[0], matched[1]), (left[0], left[1])
+
+
+def _hashed(rows: Rows, columns: Sequence[str], places: Places) -> npt.NDArray[np.uint64]:
+    """Return one hash for each row of several columns."""
+    hashes = np.zeros(len(places), np.uint64)
+    for name in columns:
+        is_read = name == "details"
+        values = rows.said(rows.details, places) if is_read else rows.columns[name][places]
+        hashes = mixed(hashes + _ODD + values.astype(np.uint64))
+    return hashes
+
+
+def _distinct(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Replace repeats of a value, the second, third and so on, by distinct values.
+
+    Two arrays that contain a value n and m times share min(n, m) of its results.
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    rank = np.empty(len(values), np.uint64)
+    rank[order] = np.arange(len(values)) - np.searchsorted(ordered, ordered)
+    return np.where(rank == 0, values, mixed(values + rank * _ODD))
+
+
+def differing(old: Rows, new: Rows, pairs: Pairs) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return whether each pair differs, by kind of difference."""
+    differs = {
+        name: old.columns[name][pairs[0]] != new.columns[name][pairs[1]]
+        for name in ("annotation", "content", "split")
     }
-    texts: dict[str, list[Any]] = {name: [] for name in _TEXTS}
-    records = (
-        (*found, code, place, number)
-        for place, (code, file) in enumerate(files)
-        for number, found in _read_shard(side.path(file), layout)
-    )
-    while block := list(islice(records, BLOCK_ROWS)):
-        columns = dict(zip(_COLUMNS, zip(*block, strict=True), strict=True))
-        for name, parts in numbers.items():
-            parts.append(np.array(columns[name], _NUMBERS[name]))
-        for name, chunks in texts.items():
-            chunks.append(pa.array(columns[name], _TEXTS[name]))
-        for code, labels in zip(columns["split"], columns["labels"], strict=True):
-            for label in labels:
-                counts[code][label] += 1
-            if not labels:
-                unlabelled[splits[code]] += 1
-    return Rows(
-        {name: np.concatenate(numbers.pop(name)) for name in _NUMBERS},
-        pa.chunked_array(texts["uri"], _TEXTS["uri"]),
-        pa.chunked_array(texts["labels"], _TEXTS["labels"]),
-        splits,
-        tuple(file for _, file in files),
-        dict(zip(splits, counts, strict=True)),
-        unlabelled,
-    )
+
+    def say_other(what: str, at: Places) -> npt.NDArray[np.bool_]:
+        sides = zip((old, new), pairs, strict=True)
+        return np.not_equal(*(rows.said(getattr(rows, what), side[at]) for rows, side in sides))
+
+    other = np.flatnonzero(differs["annotation"])
+    relabelled = other[say_other("labels", other)]
+    has_label, details = np.zeros_like(differs["split"]), differs["annotation"]
+    has_label[relabelled] = True
+    details[relabelled] = say_other("details", relabelled)
+    has_columns = new.task is not None and new.task.details_noun == "features"
+    return {
+        "label": has_label,
+        "annotation": details & (not has_columns),
+        "bytes": differs["content"],
+        "features": details & has_columns,
+        "split": differs["split"],
+    }
 
 
-def _read_shard(path: str, layout: Layout) -> Iterator[tuple[int, Fingerprint]]:
-    """Yield each record's index in its shard, and its fingerprint."""
-    try:
-        for number, record in enumerate(read_records(path)):
-            try:
-                yield number, fingerprint(record, layout)
-            except (ValueError, IndexError) as exc:
-                raise RecordError(f"{path}: record {number}: {exc}") from exc
-    except OSError as exc:
-        raise SourceError(
-            f"{path}: the dataset names this shard, but it cannot be read: "
-            f"{exc.strerror or exc}; convert again, or copy all of the dataset's files"
-        ) from exc
+def leaks(old: Rows, new: Rows) -> dict[str, Pairs]:
+    """Return the rows of NEW whose payload leaked, under any name, in their order.
+
+    Returns:
+        ``train_to_evaluation``: rows of OLD's train, and rows of NEW outside of train with the same
+        payload; ``evaluation_to_train``: the opposite.
+    """
+    old_train, new_train = old.is_train, new.is_train
+    return {
+        "train_to_evaluation": _shared(old, old_train, new, ~new_train),
+        "evaluation_to_train": _shared(old, ~old_train, new, new_train),
+    }
+
+
+def _shared(
+    old: Rows, from_old: npt.NDArray[np.bool_], new: Rows, from_new: npt.NDArray[np.bool_]
+) -> Pairs:
+    sources, targets = np.flatnonzero(from_old), np.flatnonzero(from_new)
+    payloads, first = np.unique(old.columns["content"][sources], return_index=True)
+    wanted = new.columns["content"][targets]
+    at = np.searchsorted(payloads, wanted)
+    is_there = at < len(payloads)
+    is_there[is_there] = payloads[at[is_there]] == wanted[is_there]
+    return sources[first[at[is_there]]], targets[is_there]

@@ -1,29 +1,46 @@
-"""The output of ``recordgen diff``: counts, drift, and the first rows of each kind."""
+"""The output of ``recordgen diff``: counts, drift of labels, and the first rows of each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from recordgen.comparing import wording
 from recordgen.console.summaries import aligned
 from recordgen.console.terminal import one_line
+from recordgen.quoting import shortened
+from recordgen.rows.row import is_content_uri
+from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
-    from recordgen.comparing.differences import Compared, Differences
-    from recordgen.comparing.drift import SizeStats
+    from recordgen.comparing.differences import (
+        ChangedRow,
+        Compared,
+        Differences,
+        Leak,
+        VocabularyChange,
+    )
     from recordgen.comparing.rows import RowRef
+
+_Item = TypeVar("_Item")
+
+_LEAKS: Mapping[str, str] = {
+    "train_to_evaluation": "in OLD's train and outside of NEW's train",
+    "evaluation_to_train": "outside of OLD's train and in NEW's train",
+}
 
 _ROWS_SHOWN = 10
 _OPTIONS_SHOWN = 12
 _LABELS_SHOWN = 5
+_NAME_CHARACTERS = 100
+_VALUE_CHARACTERS = 60
 
 
 def difference_summary(found: Differences, *, lister: str = "--json") -> str:
-    """Return the differences as text; reads the records of a few rows that have no uri.
-
-    ``lister`` is the word for what lists all rows.
-    """
+    """Return the differences as text; ``lister`` is the word for what lists all rows."""
+    kinds = [f"{_kind(kind, found)} {count:,}" for kind, count in found.kinds.items() if count]
+    moves = [f"{move.old} → {move.new} {move.rows:,}" for move in found.moves]
+    leaks = [f"{count:,} {_LEAKS[name]}" for name, count in found.leak_counts.items() if count]
     lines = [
         f"OLD        {_side(found.old)}",
         f"NEW        {_side(found.new)}",
@@ -32,134 +49,138 @@ def difference_summary(found: Differences, *, lister: str = "--json") -> str:
         "",
         f"Added      {len(found.added):,}",
         f"Removed    {len(found.removed):,}",
-        f"Changed    {len(found.changed):,}{_kinds(found)}",
-        f"Moved      {found.kinds['split']:,}{_moves(found)}",
+        f"Changed    {len(found.changed):,}{_in_parentheses(kinds)}",
+        f"Moved      {found.kinds['split']:,}{_in_parentheses(moves)}",
         f"Unchanged  {found.unchanged:,}",
-        f"Leaks      {len(found.leaks):,}",
-        *(
-            f"           {count:,} {wording.LEAKS[direction]}"
-            for direction, count in found.leak_counts.items()
-            if count
-        ),
+        *_block("Leaks", [f"{len(found.leaks):,}", *leaks]),
+        *_block("Vocabulary", _vocabulary(found.vocabulary)),
+        *_block("Labels", _labels(found)),
+        *_block("Options", _options(found, lister)),
+        *_listed("Leaks:", found.leaks, _leak_words, lister),
+        *_listed("Changed:", found.changed, partial(_changed_words, found=found), lister),
+        *_listed("Added:", found.added, _row_words, lister),
+        *_listed("Removed:", found.removed, _row_words, lister),
+        *(["", "The rows are the same."] if found.is_same else []),
     ]
-    if found.vocabulary is not None:
-        words = wording.vocabulary_words(found.vocabulary)
-        lines.append(f"Vocabulary {'; '.join(words) or 'the same'}")
-    lines += [*_label_lines(found), *_size_lines(found), *_option_lines(found, lister)]
-    lines += _row_lines(found, lister)
-    if found.is_same:
-        lines += ["", "The rows are the same."]
     return "\n".join(lines)
 
 
+def _in_parentheses(words: Sequence[str]) -> str:
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _block(title: str, lines: Iterable[str]) -> list[str]:
+    """Return lines of which the first begins with a title; nothing without lines."""
+    return [f"{'' if at else title:<10} {one_line(line)}" for at, line in enumerate(lines)]
+
+
 def _side(side: Compared) -> str:
-    task = side.task or "no dataset.json"
-    digest = f", digest {side.digest[:16]}…" if side.digest else ""
-    return f"{side.path} ({side.examples:,} examples, {task}{digest})"
+    return f"{side.path} ({side.examples:,} examples, {side.task}, digest {side.digest[:16]}…)"
 
 
 def _split_table(found: Differences) -> list[str]:
-    splits = dict.fromkeys((*found.old.splits, *found.new.splits))
     counts = [
-        (name, found.old.splits.get(name, 0), found.new.splits.get(name, 0)) for name in splits
+        (name, found.old.splits.get(name, 0), found.new.splits.get(name, 0))
+        for name in {**found.old.splits, **found.new.splits}
     ]
     rows = [(name, f"{old:,}", f"{new:,}", f"{new - old:+,}") for name, old, new in counts]
     return aligned(("split", "old", "new", "change"), rows)
 
 
-def _kinds(found: Differences) -> str:
-    task = found.new.task
-    parts = [f"{wording.kind_word(kind, task)} {n:,}" for kind, n in found.kinds.items() if n]
-    return f" ({', '.join(parts)})" if parts else ""
-
-
-def _moves(found: Differences) -> str:
-    parts = [f"{move.old} → {move.new} {move.rows:,}" for move in found.moves]
-    return f" ({', '.join(parts)})" if parts else ""
-
-
-def _label_lines(found: Differences) -> list[str]:
-    parts = [f"{item.split} {wording.distance_words(item.distance)}" for item in found.labels]
-    if not parts:
+def _vocabulary(change: VocabularyChange | None) -> list[str]:
+    """Return ``1 added (bee); 2 renumbered (cat: 0 → 1, …)``."""
+    if change is None:
         return []
-    first = found.labels[0]
-    totals = [max(1, sum(counts)) for counts in zip(*first.counts.values(), strict=True)]
+    renumbered = [f"{label}: {old} → {new}" for label, (old, new) in change.renumbered.items()]
+    parts = {"added": change.added, "removed": change.removed, "renumbered": renumbered}
+    words = [f"{len(items):,} {word} ({_some(items)})" for word, items in parts.items() if items]
+    return ["; ".join(words) or "the same"]
+
+
+def _some(items: Sequence[str]) -> str:
+    return ", ".join(items[:_LABELS_SHOWN]) + (", …" if len(items) > _LABELS_SHOWN else "")
+
+
+def _labels(found: Differences) -> list[str]:
+    if not found.labels:
+        return []
+    distances = [
+        f"{item.split} {'none' if item.distance is None else f'{item.distance:.3f}'}"
+        for item in found.labels
+    ]
+    counts = found.labels[0].counts
+    totals = [max(1, sum(side)) for side in zip(*counts.values(), strict=True)]
     changes = [
         f"{label}: {old / totals[0]:.1%} → {new / totals[1]:.1%}"
-        for label, (old, new) in first.counts.items()
+        for label, (old, new) in counts.items()
         if old / totals[0] != new / totals[1]
-    ][:_LABELS_SHOWN]
-    return [
-        f"Labels     {', '.join(parts)} (total variation, 0 to 1)",
-        *([f"           {', '.join(changes)}"] if changes else []),
     ]
+    first = f"{', '.join(distances)} (total variation, 0 to 1)"
+    return [first, *([", ".join(changes[:_LABELS_SHOWN])] if changes else [])]
 
 
-def _size_lines(found: Differences) -> list[str]:
-    parts = [f"{item.split} {wording.distance_words(item.distance)}" for item in found.sizes]
-    if not parts:
-        return []
-    first = found.sizes[0]
-    return [
-        f"Sizes      {', '.join(parts)} (Kolmogorov–Smirnov, 0 to 1)",
-        f"           median {_median(first.old)} → {_median(first.new)}",
-    ]
-
-
-def _median(stats: SizeStats) -> str:
-    if stats.width is None:
-        return "none"
-    if stats.height is None:
-        return f"{stats.width[1]:,} bytes"
-    return f"{stats.width[1]:,}×{stats.height[1]:,}"
-
-
-def _option_lines(found: Differences, lister: str) -> list[str]:
+def _options(found: Differences, lister: str) -> list[str]:
     lines = [
-        f"{item.name} {wording.value_words(item.old)} → {wording.value_words(item.new)}"
+        f"{item.name} {_value(item.old)} → {_value(item.new)}"
         for item in found.options[:_OPTIONS_SHOWN]
     ]
-    if len(found.options) > _OPTIONS_SHOWN:
-        lines.append(f"… and {len(found.options) - _OPTIONS_SHOWN:,} more ({lister} lists all)")
-    return [
-        f"{'' if number else 'Options':<10} {one_line(line)}" for number, line in enumerate(lines)
-    ]
+    return [*lines, *_more("", len(found.options) - _OPTIONS_SHOWN, lister)]
 
 
-def _row_lines(found: Differences, lister: str) -> list[str]:
-    old_names, new_names = wording.shown_names(found, _ROWS_SHOWN)
-    task = found.new.task
-    leaks = (
-        f"{new_names[item.new]} ({item.new.split}) has the content of "
-        f"{old_names[item.old]} (OLD's {item.old.split})"
-        for item in found.leaks[:_ROWS_SHOWN]
+def _value(value: object) -> str:
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(str, value)) or None
+    return shortened("none" if value is None else str(value), _VALUE_CHARACTERS)
+
+
+def _leak_words(leak: Leak) -> str:
+    return (
+        f"{_name(leak.new)} ({leak.new.split}) has the content of {_name(leak.old)} "
+        f"(OLD's {leak.old.split})"
     )
-    changed = (
-        f"{new_names[item.new]}: {wording.change_words(item, task)}"
-        for item in found.changed[:_ROWS_SHOWN]
-    )
-    added = (_row(row, new_names[row]) for row in found.added[:_ROWS_SHOWN])
-    removed = (_row(row, old_names[row]) for row in found.removed[:_ROWS_SHOWN])
-    return [
-        *_listed("Leaks", leaks, found.leaks, lister),
-        *_listed("Changed", changed, found.changed, lister),
-        *_listed("Added", added, found.added, lister),
-        *_listed("Removed", removed, found.removed, lister),
-    ]
 
 
-def _row(row: RowRef, name: str) -> str:
-    labels = f", {wording.labels_words(row.labels)}" if row.labels else ""
-    return f"{name} ({row.split}{labels})"
+def _changed_words(item: ChangedRow, found: Differences) -> str:
+    """Return ``a.jpg: label dog → bee, boxes 3 → 4``."""
+    old, new = item.old, item.new
+    values = {
+        "label": f" {_label_words(old)} → {_label_words(new)}",
+        "split": f" {old.split} → {new.split}",
+        "annotation": f" {old.objects:,} → {new.objects:,}" if old.objects != new.objects else "",
+    }
+    words = (f"{_kind(kind, found)}{values.get(kind, '')}" for kind in item.kinds)
+    return f"{_name(new)}: {', '.join(words)}"
 
 
-def _listed(title: str, lines: Iterable[str], items: Sequence[object], lister: str) -> list[str]:
+def _row_words(row: RowRef) -> str:
+    return f"{_name(row)} ({row.split}{f', {_label_words(row)}' if row.labels else ''})"
+
+
+def _kind(kind: str, found: Differences) -> str:
+    """Return the word for a kind of difference, such as boxes instead of annotation."""
+    task = TASKS.get(found.new.task)
+    return kind if kind != "annotation" or task is None else task.details_noun
+
+
+def _label_words(row: RowRef) -> str:
+    more = f", … {len(row.labels)} labels" if len(row.labels) > _LABELS_SHOWN else ""
+    return ", ".join(row.labels[:_LABELS_SHOWN]) + more or "none"
+
+
+def _name(row: RowRef) -> str:
+    """Return the uri of a row, or its import file and line if its payload has none."""
+    has_uri = row.uri and not is_content_uri(row.uri)
+    return shortened(row.uri if has_uri else f"{row.source}:{row.line}", _NAME_CHARACTERS)
+
+
+def _listed(
+    title: str, items: Sequence[_Item], words: Callable[[_Item], str], lister: str
+) -> list[str]:
     if not items:
         return []
-    more = len(items) - _ROWS_SHOWN
-    return [
-        "",
-        f"{title}:",
-        *(f"  {one_line(line)}" for line in lines),
-        *([f"  … and {more:,} more ({lister} lists all)"] if more > 0 else []),
-    ]
+    lines = (f"  {one_line(words(item))}" for item in items[:_ROWS_SHOWN])
+    return ["", title, *lines, *_more("  ", len(items) - _ROWS_SHOWN, lister)]
+
+
+def _more(indent: str, count: int, lister: str) -> list[str]:
+    return [f"{indent}… and {count:,} more ({lister} lists all)"] if count > 0 else []

@@ -19,7 +19,6 @@ from recordgen.console.summaries import (
     split_table,
 )
 from recordgen.console.terminal import escaped
-from recordgen.errors import RecordgenError
 from recordgen.masking import masked
 from recordgen.report.units import megabytes
 
@@ -37,10 +36,7 @@ _FEATURES_SHOWN = 12
 def text_of(result: Shown) -> str:
     """Return the summary of a result, without control characters and without secrets of URLs."""
     name = next(kind.__name__ for kind in type(result).__mro__ if kind.__name__ in SUMMARIES)
-    try:
-        return escaped(masked(SUMMARIES[name](result)))
-    except (OSError, RecordgenError) as exc:  # differences are read when they are shown
-        return escaped(masked(f"<{name}: {exc}>"))
+    return escaped(masked(SUMMARIES[name](result)))
 
 
 def dataset_summary(dataset: Dataset) -> str:

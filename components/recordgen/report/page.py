@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +17,6 @@ from importlib.util import cache_from_source
 from typing import Any
 
 from jinja2 import (
-    ChoiceLoader,
     Environment,
     FileSystemBytecodeCache,
     PackageLoader,
@@ -103,7 +102,7 @@ def to_html(
     shown = {item.finding.message for group in groups for item in group.items}
     labels = {text for group in groups for item in group.items for text in item.labels}
     script = _file(__package__, "page.js").strip("\n")
-    return page_template(__package__).render(
+    return page_template().render(
         dataset=dataset,
         balance=class_balance(dataset),
         options=_changed_options(dataset.options),
@@ -152,20 +151,15 @@ def _shown(value: Any) -> str:
 
 
 @cache
-def page_template(package: str, **filters: Callable[..., Any]) -> Template:
-    """Return the template of a page: the ``page.html`` of a package, in the frame of all pages.
-
-    Args:
-        package: the package that contains ``page.html``.
-        filters: filters of this page, in addition to the common ones.
-    """
+def page_template() -> Template:
+    """Return the template of the page, compiled."""
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_visible,
-        loader=ChoiceLoader([PackageLoader(package, ""), PackageLoader(__package__, "")]),
+        loader=PackageLoader(__package__, ""),
         bytecode_cache=_CompiledTemplates(os.path.dirname(cache_from_source(__file__))),
         keep_trailing_newline=True,
         optimized=False,  # a page is rendered once: optimizing costs more than it saves
@@ -181,9 +175,8 @@ def page_template(package: str, **filters: Callable[..., Any]) -> Template:
         places=_places,
         short=lambda text, most=_TEXT_SHOWN: shortened(text, most),
         steps=_steps,
-        **filters,
     )
-    environment.globals["style"] = Markup(_file("recordgen.report", "style.css").rstrip("\n"))
+    environment.globals["style"] = Markup(_file(__package__, "style.css").rstrip("\n"))
     return environment.get_template("page.html")
 
 

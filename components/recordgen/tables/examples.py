@@ -39,7 +39,7 @@ class Examples:
         labels: number of examples by label.
         errors: why a line is refused, by index of the line.
         contents: 64-bit hash of the inputs of each line: all features except target and weight.
-        targets: the class of each line as text, or null; None for a table without classes.
+        targets: the target of each line as text, or null; None for a table without a target.
         values: the values of each column that becomes a feature; null for a missing value.
         gaps: examples without a value, by column of whole numbers.
         inexact: examples whose value float32 cannot hold, by column of whole numbers.
@@ -68,9 +68,8 @@ def make_examples(lines: Texts, table: Table) -> Examples:
         is_right = pa.array([row not in errors for row in range(len(lines))])
         records = records.filter(is_right)
     labels: Counter[str] = Counter()
-    targets = None
-    if table.has_labels:
-        targets = values[str(table.target)][1].cast(pa.string())
+    targets = None if table.target is None else values[table.target][1].cast(pa.string())
+    if targets is not None and table.has_labels:
         labels = _count(targets if is_right is None else targets.filter(is_right))
     seen = [column.name for column in table.inputs] or list(values)
     contents = contents_of({name: values[name] for name in seen}, len(lines))

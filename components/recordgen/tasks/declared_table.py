@@ -67,6 +67,7 @@ class Declared(TableTask):
     reading = "recordgen.reading.kinds:DECLARED"
     sample = "pipelines.samples.meters:METERS"
     checks = (ALIKE, ODD_IMAGES, ODD_COLUMNS)
+    details_noun = "features"
     batch_rows = 16
 
     schema: Schema
@@ -130,6 +131,10 @@ class Declared(TableTask):
     def labels(self, annotation: str) -> Sequence[str]:
         label = self._values(annotation).get(self.table.label or "")
         return () if label is None else (label,)
+
+    def details(self, annotation: str) -> Sequence[Any]:
+        values = self._values(annotation)
+        return [value for name, value in values.items() if name != self.table.label]
 
     def part(self, annotation: str | None) -> str:
         return annotation or ""

@@ -123,6 +123,7 @@ class ObjectDetection(ImageTask):
         "height": frozenset({"height", "image_height", "img_height"}),
     }
     adds_up = True
+    details_noun = "boxes"
     json_keys = ("boundingBoxAnnotations",)
     checks = (*ImageTask.checks, ODD_BOXES)
     features: ClassVar = features.OBJECT_DETECTION
@@ -320,6 +321,9 @@ class ObjectDetection(ImageTask):
     def boxes(self, annotation: str) -> Sequence[Box]:
         """Return the boxes of an annotation."""
         return decode_boxes(annotation)
+
+    def details(self, annotation: str) -> Sequence[Box]:
+        return self.boxes(annotation)
 
     def labels(self, annotation: str) -> Sequence[str]:
         return sorted({box.label for box in decode_boxes(annotation)})

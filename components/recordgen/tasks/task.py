@@ -220,6 +220,7 @@ class Task(ABC):
             example.
         adds_up: whether several rows of one payload add labels, boxes or spans to one example,
             which is incomplete if one of these rows is rejected.
+        details_noun: the word for what annotations hold besides labels, see :meth:`details`.
         by_address: whether payloads are identified and placed by their resolved address, not by
             its spelling in a line, so that the parts of one payload share a split. Planned rows
             then have the uris of :func:`recordgen.flow.steps.located`.
@@ -247,6 +248,7 @@ class Task(ABC):
     page: ClassVar[str] = ""
     names_payloads: ClassVar[bool] = True
     adds_up: ClassVar[bool] = False
+    details_noun: ClassVar[str] = "annotation"
     by_address: ClassVar[bool] = False
     checks: ClassVar[Sequence[str]] = ()
     batch_rows: ClassVar[int]
@@ -347,6 +349,10 @@ class Task(ABC):
 
     def labels(self, annotation: str) -> Sequence[str]:
         """Return the labels of an example, each once."""
+        return ()
+
+    def details(self, annotation: str) -> Sequence[Any]:
+        """Return what an annotation holds besides labels: boxes, spans, times or values."""
         return ()
 
     @property

@@ -86,6 +86,7 @@ class TextEntities(TextTask):
     expected = '{"textContent": TEXT, "textSegmentAnnotations": [SPAN, …]}'
     columns: ClassVar = {}
     adds_up = True
+    details_noun = "entities"
     json_keys = (_SPANS_KEY,)
     features: ClassVar = features.TEXT_ENTITIES
     readers: ClassVar = {
@@ -147,6 +148,9 @@ class TextEntities(TextTask):
         if _unit(TextContent.decode(annotation).said) != CODEPOINTS:  # the text is in a file
             return not set(self.labels(annotation)) <= set(self.labels(stored or "{}"))
         return not set(_spans(annotation)) <= set(_spans(stored))
+
+    def details(self, annotation: str) -> Sequence[Span]:
+        return _spans(annotation)
 
     def labels(self, annotation: str) -> Sequence[str]:
         return sorted({span.label for span in _spans(annotation)})

@@ -122,6 +122,7 @@ class VideoClassification(Task):
     page = "docs/tasks/video_classification.md"
     batch_rows = 256
     by_address = True
+    details_noun = "segment"
     checks = (OVERLAPS, SEGMENT_ENDS)
 
     @classmethod
@@ -178,6 +179,9 @@ class VideoClassification(Task):
     def labels(self, annotation: str) -> Sequence[str]:
         label = Segment.decode(annotation).label
         return () if label is None else (label,)
+
+    def details(self, annotation: str) -> Sequence[float]:
+        return Segment.decode(annotation)[1:]
 
     def shown(self, annotation: str) -> str:
         return repr(Segment.decode(annotation).label)
