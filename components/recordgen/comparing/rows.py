@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -106,8 +106,12 @@ class Rows:
     def said(self, read: Callable[[str | None], Any], places: Places) -> npt.NDArray[np.int64]:
         """Return a hash of what ``read`` finds in the annotation of each row."""
         codes, back = np.unique(self.columns["annotation"][places], return_inverse=True)
-        texts = (text.as_py() for text in self._texts("annotation", codes))
-        return np.fromiter((hash(repr(read(text))) for text in texts), np.int64, len(codes))[back]
+        hashes = (
+            hash(repr(read(text)))
+            for block in _blocks(codes)
+            for text in self._texts("annotation", block)
+        )
+        return np.fromiter(hashes, np.int64, len(codes))[back]
 
     @property
     def is_train(self) -> npt.NDArray[np.bool_]:
@@ -118,17 +122,22 @@ class Rows:
     def refs(self, places: Places) -> Iterator[RowRef]:
         """Yield rows for display."""
         has_objects = self.task is not None and self.task.adds_up
-        for start in range(0, len(places), _ROWS_AT_ONCE):
-            block = {n: v[places[start : start + _ROWS_AT_ONCE]] for n, v in self.columns.items()}
-            texts = (self._texts(name, block[name]).to_pylist() for name in _TEXTS)
-            numbers = block["record"].tolist(), block["line"].tolist()
-            for said, uri, split, file, source, *place in zip(*texts, *numbers, strict=True):
-                objects = len(self.details(said)) if has_objects else 0
-                record, line = place
-                yield RowRef(uri, split, self.labels(said), objects, file, record, source, line)
+        for block in _blocks(places):
+            texts = (self._texts(name, self.columns[name][block]) for name in _TEXTS)
+            numbers = (self.columns[name][block].tolist() for name in ("record", "line"))
+            rows = zip(*texts, *numbers, strict=True)
+            for annotation, uri, split, file, source, record, line in rows:
+                objects = len(self.details(annotation)) if has_objects else 0
+                labels = self.labels(annotation)
+                yield RowRef(uri, split, labels, objects, file, record, source, line)
 
-    def _texts(self, name: str, codes: npt.NDArray[Any]) -> Any:
-        return self.texts[name].take(pa.array(codes, mask=codes < 0))
+    def _texts(self, name: str, codes: npt.NDArray[Any]) -> list[Any]:
+        return self.texts[name].take(pa.array(codes, mask=codes < 0)).to_pylist()
+
+
+def _blocks(items: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    starts = range(0, len(items), _ROWS_AT_ONCE)
+    return (items[start : start + _ROWS_AT_ONCE] for start in starts)
 
 
 def joined(datasets: Sequence[Dataset], tables: list[Any]) -> list[Rows]:
@@ -208,15 +217,15 @@ def differing(old: Rows, new: Rows, pairs: Pairs) -> dict[str, npt.NDArray[np.bo
         for name in ("annotation", "content", "split")
     }
 
-    def say_other(what: str, at: Places) -> npt.NDArray[np.bool_]:
-        sides = zip((old, new), pairs, strict=True)
-        return np.not_equal(*(rows.said(getattr(rows, what), side[at]) for rows, side in sides))
+    def say_other(read: Callable[[Rows, str | None], Any], at: Places) -> npt.NDArray[np.bool_]:
+        before, after = old.said(partial(read, old), pairs[0][at]), pairs[1][at]
+        return before != new.said(partial(read, new), after)
 
     other = np.flatnonzero(differs["annotation"])
-    relabelled = other[say_other("labels", other)]
+    relabelled = other[say_other(Rows.labels, other)]
     has_label, details = np.zeros_like(differs["split"]), differs["annotation"]
     has_label[relabelled] = True
-    details[relabelled] = say_other("details", relabelled)
+    details[relabelled] = say_other(Rows.details, relabelled)
     has_columns = new.task is not None and new.task.details_noun == "features"
     return {
         "label": has_label,
