@@ -9,6 +9,7 @@ from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import recordgen
@@ -65,6 +66,12 @@ def test_results_are_what_the_commands_print(
     shown = printed("convert", source, out, "--dry-run", flag, "-q").replace("--json", "the result")
     assert repr(planned) == shown.replace(f" to {out};", ";")
     assert repr(compared) == printed("diff", out, out).replace("--json", "the result")
+
+
+def test_conversions_of_frames_are_shown(make_images: MakeImages, tmp_path: Path) -> None:
+    """A DataFrame has no format, and its summary names its columns."""
+    frame = pd.DataFrame({"image": map(str, make_images(2)), "label": CLASSES})
+    assert "label = label" in repr(recordgen.convert(frame, tmp_path / "out"))
 
 
 def results(source: str, folder: Path) -> dict[str, Any]:

@@ -152,7 +152,8 @@ def detection_lines(detection: Detection | None) -> list[str]:
     if detection.columns:
         columns = [f"{name} = {role}" for name, role in detection.columns[:_COLUMNS_SHOWN]]
         more = len(detection.columns) - len(columns)
-        name = FORMATS[detection.options.input_format].heading
+        given = detection.options.input_format
+        name = "Columns" if given == AUTO else FORMATS[given].heading  # a DataFrame has no format
         lines.append(f"{name:<10} {', '.join(columns)}{f', and {more} more' if more else ''}")
     if detection.named_splits:
         lines.append(f"Splits     {_named_splits(detection.named_splits)}")
