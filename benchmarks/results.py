@@ -171,12 +171,11 @@ def _keras(
 
 
 def mean_precision(true: Array, found: Array) -> float:
-    from recordgen.training.average_precision import BoxMatches
+    from recordgen.training.average_precision import BoxAccumulator
 
-    matches = BoxMatches()
-    for boxes, answers in zip(true, found, strict=True):
-        matches.add(boxes, answers)
-    return float(np.mean(list(matches.average_precisions().values())))
+    counts = BoxAccumulator(0)
+    counts.add(true, found)
+    return counts.score()
 
 
 def _logistic() -> BaseEstimator:

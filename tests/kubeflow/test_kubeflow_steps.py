@@ -30,8 +30,9 @@ from recordgen.kubeflow.execution import (
 )
 from recordgen.options import without_unset
 from recordgen.training import TrainingConfig
+from recordgen.training.auc import ManyLabelsAccumulator
 from recordgen.training.config import TRAINING_OPTIONS
-from recordgen.training.measures import ManyLabelsAccumulator, OneLabelAccumulator
+from recordgen.training.measures import OneLabelAccumulator
 from tests.conftest import encoded, noise
 from tests.preloaded import WITH_TFX
 from tests.steps import StepCall, call, executor_input

@@ -7,7 +7,6 @@ from dataclasses import replace
 from importlib import import_module
 
 import pytest
-import tensorflow_model_analysis as tfma
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 from PIL import Image
@@ -107,20 +106,6 @@ def test_the_threshold_is_for_the_measure_of_the_task(task):
 
 
 @pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        ("tfma_auc", "LabelAUC"),
-        ("tfma_average_precision", "BoxPrecision"),
-        ("tfma_entities", "EntityF1"),
-        ("tfma_table_score", "TableScore"),
-    ],
-)
-def test_compiled_pipelines_find_their_metrics(module, name):
-    """Pipelines compiled by earlier versions name these modules."""
-    found = getattr(import_module(f"recordgen.training.{module}"), name)
-    assert issubclass(found, tfma.metrics.Metric)
-
-
 def steps_of(options):
     """Return the components of a pipeline by name."""
     pipeline = create_local_pipeline(replace(SETTINGS, options=options), "work")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn.metrics import roc_auc_score
 
-from recordgen.training.auc import THRESHOLDS, ScoreCounts, mean_area
+from recordgen.training.auc import THRESHOLDS, ManyLabelsAccumulator
 
 SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 4))
 
@@ -25,9 +25,9 @@ def answers(draw):
     return np.concatenate([truth, ends]), np.concatenate([scores, 1 - ends * 0.5])
 
 
-def counted(truth, scores):
-    counts = ScoreCounts(truth.shape[1])
-    counts.add(truth, scores, np.ones(len(truth), np.float32))
+def counted(truth, scores, weights=1.0):
+    counts = ManyLabelsAccumulator(truth.shape[1])
+    counts.add(truth, scores, weights)
     return counts
 
 
@@ -37,17 +37,17 @@ def test_the_mean_is_that_of_keras(answers):
     """With the same thresholds, Keras's metric is equal."""
     metric = keras.metrics.AUC(multi_label=True, thresholds=list(THRESHOLDS))
     metric.update_state(*answers)
-    assert mean_area(counted(*answers).areas()) == pytest.approx(float(metric.result()), abs=1e-5)
+    assert counted(*answers).score() == pytest.approx(float(metric.result()), abs=1e-5)
 
 
 @given(answers(), st.integers(0, 42))
 def test_batches_and_parts_add_up(answers, cut):
     """The result does not depend on batches, or on which accumulators count them."""
     truth, scores = answers
-    whole, first, second = counted(truth, scores), counted(truth[:cut], scores[:cut]), None
-    second = counted(truth[cut:], scores[cut:])
-    first.merge(second)
-    np.testing.assert_array_equal(first.areas(), whole.areas())
+    whole, first = counted(truth, scores), counted(truth[:cut], scores[:cut])
+    first.merge(counted(truth[cut:], scores[cut:]))
+    assert first.by_label() == whole.by_label()
+    assert (first.examples, first.loss()) == (len(truth), pytest.approx(whole.loss()))
 
 
 @pytest.mark.parametrize("base_rate", [0.5, 0.001])
@@ -62,20 +62,18 @@ def test_it_is_that_of_scikit_learn(base_rate, seed):
     odds = base_rate / (1 - base_rate) * np.exp(random.normal(truth, 1).round(1))
     scores = (odds / (1 + odds)).astype(np.float32)
     weights = random.integers(0, 4, 300).astype(np.float32)
-    counts = ScoreCounts(3)
-    counts.add(truth, scores, weights)
+    counts = counted(truth, scores, weights)
     exact = [
         roc_auc_score(truth[:, label], scores[:, label], sample_weight=weights)
         for label in range(3)
     ]
-    assert counts.areas() == pytest.approx(exact, abs=2e-3)
+    assert list(counts.by_label().values()) == pytest.approx(exact, abs=2e-3)
 
 
 def test_labels_that_tell_nothing():
     """A label that all or no examples have has no area, and is not part of the mean."""
     truth = np.array([[1, 1, 0], [0, 1, 0]], np.float32)
     scores = np.array([[0.9, 0.5, 0.5], [0.1, 0.5, 0.5]], np.float32)
-    areas = counted(truth, scores).areas()
-    np.testing.assert_array_equal(areas, [1, np.nan, np.nan])
-    assert mean_area(areas) == 1
-    assert np.isnan(mean_area(areas[1:]))
+    counts = counted(truth, scores)
+    assert (counts.by_label(), counts.score()) == ({0: 1}, 1)
+    assert np.isnan(counted(truth[:, 1:], scores[:, 1:]).score())

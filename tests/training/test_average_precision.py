@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from recordgen.training.average_precision import BoxMatches, intersections_over_unions
+from recordgen.training.average_precision import BoxAccumulator, intersections_over_unions
 
 HERE, THERE = (0.0, 0.0, 0.4, 0.4), (0.5, 0.5, 0.9, 0.9)
 NEARLY_HERE = (0.0, 0.0, 0.4, 0.3)  # 0.75 of it
@@ -29,11 +29,15 @@ def found(*boxes):
     )
 
 
+def counted(*images):
+    counts = BoxAccumulator(2)
+    for true_boxes, found_boxes in images:
+        counts.add(true_boxes[None], found_boxes[None])
+    return counts
+
+
 def precisions(*images):
-    matches = BoxMatches()
-    for image in images:
-        matches.add(*image)
-    return matches.average_precisions()
+    return counted(*images).by_label()
 
 
 @pytest.mark.parametrize(
@@ -156,11 +160,9 @@ def test_it_is_that_of_coco(images, seed):
     images = list(arrays(images, np.random.default_rng(seed)))
     expected = of_coco(images)
     assert precisions(*images) == pytest.approx(expected)
-    first, second = BoxMatches(), BoxMatches()
-    for number, image in enumerate(images):
-        (first if number % 2 else second).add(*image)
+    first, second = counted(*images[1::2]), counted(*images[::2])
     first.merge(second)
-    assert first.average_precisions() == pytest.approx(expected)
+    assert first.by_label() == pytest.approx(expected)
 
 
 def test_what_is_found_again_is_false():
@@ -174,9 +176,8 @@ def test_what_is_found_again_is_false():
 
 def test_overlap_is_of_what_found_each_box():
     """The overlaps of matched boxes add up, also of merged counts."""
-    matches, other = BoxMatches(), BoxMatches()
-    matches.add(true((HERE, 0), (THERE, 0)), found((NEARLY_HERE, 0, 0.9), (THERE, 0, 0.8)))
-    other.add(true((THERE, 1)), found((THERE, 1, 0.1)))
+    matches = counted((true((HERE, 0), (THERE, 0)), found((NEARLY_HERE, 0, 0.9), (THERE, 0, 0.8))))
+    other = counted((true((THERE, 1)), found((THERE, 1, 0.1))))
     assert matches.overlap == pytest.approx(1.75)
     matches.merge(other)
     assert matches.overlap == pytest.approx(2.75)

@@ -8,9 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordgen.tasks.tags import Token, spans_of, tag_names
-from recordgen.training.entity_counts import EntityCounts, entities
+from recordgen.training.entity_counts import EntityAccumulator, entities
 
 NAMES = np.array(tag_names(["city", "date", "person"]))
+
+
+def counted(truth, predicted):
+    """Count texts whose tags have all or nothing of the score."""
+    counts = EntityAccumulator(3)
+    counts.add(np.asarray(truth), np.eye(len(NAMES), dtype=np.float32)[np.asarray(predicted)])
+    return counts
 
 
 def spans(tags):
@@ -42,14 +49,11 @@ def test_f1_is_that_of_sets_of_spans(data):
     truth, predicted = np.array(data.draw(tags)), np.array(data.draw(tags))
     for row, length in enumerate(data.draw(st.tuples(*[st.integers(0, shape[1])] * shape[0]))):
         truth[row, length:] = -1
-    whole, parts = EntityCounts(3), EntityCounts(3)
-    whole.add(truth, predicted)
+    whole, parts = counted(truth, predicted), EntityAccumulator(3)
     for row in range(shape[0]):
-        part = EntityCounts(3)
-        part.add(truth[row : row + 1], predicted[row : row + 1])
-        parts.merge(part)
-    np.testing.assert_equal(whole.f1(), f1_of(truth, predicted))
-    np.testing.assert_equal(parts.f1(), whole.f1())
+        parts.merge(counted(truth[row : row + 1], predicted[row : row + 1]))
+    np.testing.assert_equal(whole.score(), f1_of(truth, predicted))
+    np.testing.assert_equal(parts.score(), whole.score())
     assert entities(truth).tolist() == sorted(
         [text, first, end - 1, NAMES.tolist().index(f"B-{label}") // 2]
         for text, row in enumerate(truth)
@@ -66,12 +70,11 @@ def test_f1_is_that_of_seqeval(seed):
     predicted = np.where(
         random.random(truth.shape) < 0.7, truth, random.integers(0, 7, truth.shape)
     )
-    counts = EntityCounts(3)
-    counts.add(truth, predicted)
+    counts = counted(truth, predicted)
     tags = NAMES[truth].tolist(), NAMES[predicted].tolist()
-    assert counts.f1() == pytest.approx(seqeval.f1_score(*tags))
+    assert counts.score() == pytest.approx(seqeval.f1_score(*tags))
     by_label = seqeval.f1_score(*tags, average=None)
-    assert list(counts.f1_by_label().values()) == pytest.approx(by_label)
+    assert list(counts.by_label().values()) == pytest.approx(by_label)
 
 
 # tags of a text, its entities: first and last token, label
@@ -106,27 +109,22 @@ def test_an_entity_is_right_where_it_stands():
         (longer, [0, 0, 1]),
         (other_label, [0, 0, 1]),
     ):
-        counts = EntityCounts(3)
-        counts.add(truth, predicted)
-        assert counts.true.tolist() == [1, 0, 1]
-        assert counts.right.tolist() == right
+        counts = counted(truth, predicted)
+        assert counts.true.tolist() == [1, 0, 1, 0]
+        assert counts.right.tolist() == [*right, 0]
         assert counts.found.sum() == 2
         assert counts.true.dtype == counts.found.dtype == np.int64
     # The last label of the first text is not the first label of the second text either.
-    counts = EntityCounts(3)
-    counts.add(np.array([[5, 0], [0, 0]]), np.array([[0, 0], [1, 0]]))
+    counts = counted([[5, 0], [0, 0]], [[0, 0], [1, 0]])
     assert (counts.found.sum(), counts.right.sum()) == (1, 0)
 
 
 def test_f1_by_label():
     """Each label with entities has its own F1. Merged counts add up."""
-    counts = EntityCounts(3)
-    counts.add(np.array([[1, 2, 0, 5, 5]]), np.array([[1, 2, 3, 5, 6]]))
-    assert counts.f1_by_label() == {0: 1.0, 2: 0.0}
-    assert counts.f1() == 2 * 1 / (3 + 3)
-    other = EntityCounts(3)
-    other.add(np.array([[5, 0]]), np.array([[5, 0]]))
-    counts.merge(other)
-    assert counts.f1_by_label() == {0: 1.0, 2: 2 * 1 / (3 + 2)}
-    assert np.isnan(EntityCounts(3).f1())
-    assert EntityCounts(3).f1_by_label() == {}
+    counts = counted([[1, 2, 0, 5, 5]], [[1, 2, 3, 5, 6]])
+    assert counts.by_label() == {0: 1.0, 2: 0.0}
+    assert counts.score() == 2 * 1 / (3 + 3)
+    counts.merge(counted([[5, 0]], [[5, 0]]))
+    assert counts.by_label() == {0: 1.0, 2: 2 * 1 / (3 + 2)}
+    assert np.isnan(EntityAccumulator(3).score())
+    assert EntityAccumulator(3).by_label() == {}

@@ -47,7 +47,7 @@ class ImageMultiLabel(ImageTask):
     features: ClassVar = features.IMAGE_MULTI_LABEL
     labelling = "several"
     trainer = "recordgen.training.image_labels:ManyImageLabels"
-    measure = "recordgen.training.measures:ManyLabelsAccumulator"
+    measure = "recordgen.training.auc:ManyLabelsAccumulator"
     sample = "pipelines.samples.digits:DIGIT_GROUPS"
     page = "docs/tasks/image_multi_label.md"
 

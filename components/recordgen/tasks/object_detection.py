@@ -128,7 +128,7 @@ class ObjectDetection(ImageTask):
     checks = (*ImageTask.checks, ODD_BOXES)
     features: ClassVar = features.OBJECT_DETECTION
     trainer = "recordgen.training.detection:ObjectDetector"
-    measure = "recordgen.training.measures:BoxAccumulator"
+    measure = "recordgen.training.average_precision:BoxAccumulator"
     sample = "pipelines.samples.digits:SCATTERED_DIGITS"
     page = "docs/tasks/object_detection.md"
 

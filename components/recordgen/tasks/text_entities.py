@@ -94,7 +94,7 @@ class TextEntities(TextTask):
     }
     reading = "recordgen.reading.kinds:ENTITIES"
     trainer = "recordgen.training.entities:EntityTagger"
-    measure = "recordgen.training.measures:EntityAccumulator"
+    measure = "recordgen.training.entity_counts:EntityAccumulator"
     sample = "pipelines.samples.travels:TRAVELS"
     page = "docs/tasks/text_entities.md"
 

@@ -35,7 +35,7 @@ class TextMultiLabel(LabelledText):
     features: ClassVar = features.TEXT_MULTI_LABEL
     labelling = "several"
     trainer = "recordgen.training.text_labels:ManyTextLabels"
-    measure = "recordgen.training.measures:ManyLabelsAccumulator"
+    measure = "recordgen.training.auc:ManyLabelsAccumulator"
     sample = "pipelines.samples.reviews:TOPIC_SETS"
     page = "docs/tasks/text_classification.md"
 

@@ -10,11 +10,16 @@ this recall or a higher one; 0 beyond the highest recall.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from recordgen.training.config import MEAN_PRECISION
+from recordgen.training.measures import Array, EvalAccumulator, TfmaMetric
 
 #: Maximum number of boxes that count in an image, as in COCO.
 MOST_BOXES = 100
@@ -25,28 +30,47 @@ OVERLAP = 0.5
 Boxes = npt.NDArray[np.float32]
 
 
-class BoxMatches:
-    """Matches of found boxes with true boxes; 9 bytes for each found box.
+class _Found(NamedTuple):
+    """A model's boxes, as columns."""
+
+    labels: npt.NDArray[np.int32]
+    scores: npt.NDArray[np.float32]
+    are_right: npt.NDArray[np.bool_]
+
+
+class BoxAccumulator(EvalAccumulator):
+    """Mean average precision of boxes; takes 9 bytes for each found box.
 
     Attributes:
         true: the number of true boxes, by class.
         overlap: the sum over true boxes of the IoU with their match, 0 without a match.
+        found: the model's boxes.
     """
 
-    def __init__(self) -> None:
+    needs = "object"
+    tfma = TfmaMetric(MEAN_PRECISION, "BoxPrecision")
+    sums = ("true", "overlap", "found")
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes)
         self.true: Counter[int] = Counter()
         self.overlap = 0.0
-        self._found: list[_Found] = []
+        self.found: list[_Found] = []
 
-    def add(self, true: Boxes, found: Boxes) -> None:
-        """Count an image.
+    def add(self, y_true: Array, y_pred: Array, weight: Any = 1.0) -> None:
+        """Count a batch of images.
 
         Args:
-            true: float32 [n, 5]: left, top, right, bottom, number of the class; -1 for padding.
-            found: float32 [k, 6]: the same, and the score, 0..1; -1 for padding.
+            y_true: float32 [batch, n, 5]: left, top, right, bottom, number of the class; -1 for
+                padding.
+            y_pred: float32 [batch, k, 6]: the same, and the score, 0..1; -1 for padding.
+            weight: not used.
         """
-        true = true[true[:, 4] >= 0]
-        found = found[found[:, 5] > 0]
+        for true, found in zip(y_true, y_pred, strict=True):
+            self._add_image(true[true[:, 4] >= 0], found[found[:, 5] > 0])
+        self.examples += len(y_true)
+
+    def _add_image(self, true: Boxes, found: Boxes) -> None:
         found = found[np.argsort(-found[:, 5], kind="stable")]
         overlaps = intersections_over_unions(found[:, :4], true[:, :4])
         overlaps[found[:, 4, None] != true[None, :, 4]] = 0
@@ -59,39 +83,43 @@ class BoxMatches:
                 self.overlap += float(overlaps[number, best])
                 overlaps[:, best] = 0  # matched
         self.true.update(true[:, 4].astype(int).tolist())
-        self._found.append(_Found(found[:, 4].astype(np.int32), found[:, 5], are_right))
-
-    def merge(self, other: BoxMatches) -> None:
-        """Add the counts of another instance."""
-        self.true += other.true
-        self.overlap += other.overlap
-        self._found += other._found
+        self.found.append(_Found(found[:, 4].astype(np.int32), found[:, 5], are_right))
 
     def compact(self) -> None:
         """Join many small arrays into a few large ones."""
-        if self._found:
-            self._found = [_Found(*map(np.concatenate, zip(*self._found, strict=True)))]
+        if self.found:
+            self.found = [_Found(*map(np.concatenate, zip(*self.found, strict=True)))]
 
-    def average_precisions(self) -> dict[int, float]:
-        """Return the AP, 0..1, of each class that has true boxes, by number."""
-        if not self._found:
+    def known(self) -> int:
+        """Return the number of boxes whose label the model knows."""
+        return self.true.total()
+
+    def score(self) -> float:
+        """Return the mean over all labels with boxes; a label unknown to the model has 0."""
+        found = self.by_label()
+        labels = len(found) + len(self.unknown)
+        return sum(found.values()) / labels if labels else math.nan
+
+    def loss(self) -> float:
+        """Return the mean loss of the true boxes.
+
+        The loss of a box is 1 - IoU with the predicted box that matches it; 1 without a match.
+        """
+        true = self.true.total() + self.unknown.total()
+        return 1 - self.overlap / true if true else math.nan
+
+    def by_label(self) -> Mapping[int, float]:
+        """Return the average precision, 0..1, of each class that has true boxes, by number."""
+        if not self.found:
             return {}
         self.compact()
-        [(labels, scores, are_right)] = self._found
+        [(labels, scores, are_right)] = self.found
         order = np.argsort(-scores, kind="stable")
         labels, are_right = labels[order], are_right[order]
         return {
             number: _average(are_right[labels == number], true)
             for number, true in sorted(self.true.items())
         }
-
-
-class _Found(NamedTuple):
-    """A model's boxes, as columns."""
-
-    labels: npt.NDArray[np.int32]
-    scores: npt.NDArray[np.float32]
-    are_right: npt.NDArray[np.bool_]
 
 
 def intersections_over_unions(first: Boxes, second: Boxes) -> npt.NDArray[np.float32]:

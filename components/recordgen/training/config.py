@@ -156,7 +156,7 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         for each in TRAINING_OPTIONS.values():
-            _check_value(each, getattr(self, each.name))
+            check_value(each, getattr(self, each.name))
         for name in ("batch_size", "epochs", "top_k", "frames", "accumulate"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)})")
@@ -243,7 +243,7 @@ def check_keys(what: str, given: Iterable[object], known: Sequence[str]) -> None
             raise UsageError(f"{what} must only have {', '.join(known)} (got {name}{hint})")
 
 
-def _check_value(setting: Option, value: object) -> None:
+def check_value(setting: Option, value: object) -> None:
     """Check a value's type, and that it is one of the choices. Raises: UsageError."""
     name = setting.name
     if setting.choices and value not in setting.choices:

@@ -7,56 +7,76 @@ harmonic mean: 2 · right / (true + found).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from recordgen.training.config import F1
+from recordgen.training.measures import Array, EvalAccumulator, TfmaMetric
+
 Tags = npt.NDArray[np.int64]
 
 
-class EntityCounts:
-    """Numbers of ``true``, ``found`` and ``right`` entities by label (int64 [labels])."""
+class EntityAccumulator(EvalAccumulator):
+    """F1 of entities; the loss is the cross-entropy of the tokens' tags.
 
-    def __init__(self, labels: int) -> None:
-        self.true = np.zeros(labels, np.int64)
-        self.found = np.zeros_like(self.true)
-        self.right = np.zeros_like(self.true)
+    Attributes:
+        true: true entities by label, int64 [classes + 1]; the last label represents all labels that
+            the model does not know.
+        found: the model's entities, of the same shape.
+        right: the found entities that are right.
+    """
 
-    def add(self, y_true: Tags, y_pred: Tags) -> None:
+    needs = "entity"
+    tfma = TfmaMetric(F1, "EntityF1")
+    sums = ("true", "found", "right")
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes)
+        self.true, self.found, self.right = np.zeros((3, classes + 1), np.int64)
+
+    @classmethod
+    def of_scores(cls, scores: Array) -> EvalAccumulator:
+        """Return an empty accumulator; each label has two tags, B- and I-."""
+        return cls(scores.shape[-1] // 2)
+
+    def add(self, y_true: Array, y_pred: Array, weight: Any = 1.0) -> None:
         """Count a batch of texts.
 
         Args:
             y_true: numbers of tags as in ``tags.txt``, int64 [batch, n]; -1 for padding.
-            y_pred: the same of a model's tags; ignored for padding.
+            y_pred: the score of each tag, float32 [batch, n, tags]; ignored for padding.
+            weight: not used.
         """
+        y_pred = np.pad(y_pred, ((0, 0), (0, 0), (0, 2)))
+        is_token = y_true >= 0
         true = entities(y_true)
-        found = entities(np.where(y_true < 0, y_true, y_pred))
+        found = entities(np.where(is_token, y_pred.argmax(axis=-1), y_true))
         are_right = np.isin(_keys(found, y_true.shape), _keys(true, y_true.shape))
-        for counts, labels in (
-            (self.true, true[:, -1]),
-            (self.found, found[:, -1]),
-            (self.right, found[are_right, -1]),
-        ):
-            np.add.at(counts, labels, 1)
+        np.add.at(self.true, true[:, -1], 1)
+        np.add.at(self.found, found[:, -1], 1)
+        np.add.at(self.right, found[are_right, -1], 1)
+        self.examples += len(y_true)
+        self._add_losses(np.take_along_axis(y_pred[is_token], y_true[is_token, None], axis=1))
 
-    def merge(self, other: EntityCounts) -> None:
-        """Add the counts of another instance."""
-        self.true += other.true
-        self.found += other.found
-        self.right += other.right
+    def known(self) -> int:
+        """Return the number of entities whose label the model knows."""
+        return int(self.true[:-1].sum())
 
-    def f1(self) -> float:
-        """Return F1 over all entities, 0..1; NaN if there are none."""
+    def score(self) -> float:
+        """Return F1 over all entities (micro-averaged); NaN if there are none."""
         if not self.true.any():
-            return float("nan")
+            return math.nan
         return float(2 * self.right.sum() / (self.true.sum() + self.found.sum()))
 
-    def f1_by_label(self) -> Mapping[int, float]:
-        """Return the F1 of each label with true entities, by its number."""
+    def by_label(self) -> Mapping[int, float]:
+        """Return the F1 of each label that has entities."""
         return {
             int(number): float(2 * self.right[number] / (self.true[number] + self.found[number]))
-            for number in np.flatnonzero(self.true)
+            for number in np.flatnonzero(self.true[:-1])
         }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -18,6 +18,7 @@ from recordgen.errors import DataError, UsageError
 from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
 from recordgen.reading.targets import lookup_table
 from recordgen.scales import AUTO
+from recordgen.tasks import TASKS
 from recordgen.training.config import (
     BALANCED,
     LABEL,
@@ -28,6 +29,7 @@ from recordgen.training.config import (
     TrainingConfig,
 )
 from recordgen.training.earlier import EarlierModel
+from recordgen.training.measures import EvalAccumulator, record_batches
 from recordgen.training.words import word_vectors
 
 #: The input of signatures for serialised records.
@@ -235,6 +237,32 @@ class TaskTrainer(ABC):
             WEIGHT: tf.cast(is_labelled, tf.float32),
             UNKNOWN: self.unknown(tf.RaggedTensor.from_tensor(texts[:, None])),
         }
+
+    def accumulator(self) -> EvalAccumulator:
+        """Return an empty accumulator of the task's measure."""
+        found: EvalAccumulator = TASKS[self.dataset.task].declared("measure")(
+            len(self.dataset.labels)
+        )
+        return found
+
+    def counting(self, model: keras.Model) -> Callable[[Root, str, int], EvalAccumulator]:
+        """Return a function that counts a model's answers to a split of a dataset.
+
+        It takes the dataset, the split, and the maximum number of examples, 0 for all.
+        """
+
+        @tf.function(input_signature=[EXAMPLES], autograph=False)
+        def answer(examples: tf.Tensor) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+            return self.scores(model, examples), self.truth(examples)
+
+        def count(root: Root, split: str, most: int) -> EvalAccumulator:
+            found = self.accumulator()
+            for batch in record_batches(shard_files(root, split), most=most or None):
+                scores, truth = answer(tf.constant(batch))
+                found.add_answers(scores.numpy(), {name: it.numpy() for name, it in truth.items()})
+            return found
+
+        return count
 
     def numbers(self, texts: Any) -> Any:
         """Return the model's numbers of labels (int64, as ``texts``), -1 for unknown ones.

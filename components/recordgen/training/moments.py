@@ -1,11 +1,10 @@
-"""Mean and variance of columns of numbers, computed in one pass, and normalisation by them."""
+"""Mean and variance of columns of numbers, computed in one pass, and changes of scale."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import keras
 import numpy as np
 import numpy.typing as npt
 
@@ -54,7 +53,7 @@ def rescale(
     Returns:
         The new weights, and each column's addition to the layer's bias, both [columns, units].
     """
-    least = keras.config.epsilon()  # keras.layers.Normalization never divides by less
+    least = 1e-7  # keras.layers.Normalization never divides by less
     old, new = (np.maximum(scale.divisor, least)[:, None] for scale in (before, now))
     by_number = np.where(before.deviation[:, None] > 0, weights / old, 0)
     return by_number * new, by_number * (now.mean - before.mean)[:, None]
@@ -80,15 +79,21 @@ class Moments:
         """Add rows (float [rows, columns]); NaN represents a missing number."""
         present = ~np.isnan(numbers)
         values = np.where(present, numbers, 0).astype(np.float64)
-        count = present.sum(axis=0)
-        mean = values.sum(axis=0) / np.maximum(count, 1)
-        spread = np.where(present, np.square(values - mean), 0).sum(axis=0)
-        total = np.maximum(self.count + count, 1)
-        apart = mean - self.mean
-        self.spread += spread + np.square(apart) * self.count * count / total
-        self.mean += apart * count / total
-        self.count += count
-        self.rows += len(numbers)
+        new = Moments(numbers.shape[1])
+        new.count = present.sum(axis=0)
+        new.mean = values.sum(axis=0) / np.maximum(new.count, 1)
+        new.spread = np.where(present, np.square(values - new.mean), 0).sum(axis=0)
+        new.rows = len(numbers)
+        self.merge(new)
+
+    def merge(self, other: Moments) -> None:
+        """Add the rows of another instance."""
+        total = np.maximum(self.count + other.count, 1)
+        apart = other.mean - self.mean
+        self.spread += other.spread + np.square(apart) * self.count * other.count / total
+        self.mean += apart * other.count / total
+        self.count += other.count
+        self.rows += other.rows
 
     @property
     def with_gaps(self) -> list[int]:
@@ -105,7 +110,3 @@ class Moments:
     def scale(self) -> Scale:
         """Mean and standard deviation."""
         return Scale(self.mean, np.where(self.spread > 0, np.sqrt(self.variance), 0))
-
-    def normalisation(self) -> keras.layers.Layer:
-        """Return a layer that normalises these columns to mean 0 and variance 1."""
-        return keras.layers.Normalization(mean=self.mean, variance=self.variance)

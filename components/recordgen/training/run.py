@@ -50,14 +50,12 @@ from recordgen.training.config import (
     TrainingConfig,
     check_task,
 )
-from recordgen.training.detection import ObjectDetector
+from recordgen.training.confusion import Confusion
 from recordgen.training.earlier import EarlierModel, write_inputs
 from recordgen.training.fitting import Fitting
-from recordgen.training.labels import OneLabel
 from recordgen.training.learner import EXAMPLES, Root, TaskTrainer
-from recordgen.training.pictures import Pictures
 from recordgen.training.replicas import Replicas, find_replicas
-from recordgen.training.search import shown_settings, tuned_settings
+from recordgen.training.search import tuned_settings
 from recordgen.training.warm_start import warm_start
 
 _log = logging.getLogger(__name__)
@@ -127,7 +125,7 @@ def run(fn_args: Any) -> None:
     tuned = tuned_settings(getattr(fn_args, "hyperparameters", None))
     config = TrainingConfig.from_custom_config({**(fn_args.custom_config or {}), **tuned})
     if tuned:
-        _log.info("the Tuner's hyperparameters: %s", shown_settings(tuned))
+        _log.info("the Tuner's hyperparameters: %s", tuned)
     fitting = fit(fn_args, config)
     trainer, models, replicas = fitting.trainer, fitting.models, fitting.replicas
     if replicas.is_chief:
@@ -197,18 +195,19 @@ def _fit(fn_args: Any, config: TrainingConfig) -> Fitting:
 def _callbacks(
     fn_args: Any, trainer: TaskTrainer, model: keras.Model, epochs: int
 ) -> list[keras.callbacks.Callback]:
-    """Return the callbacks that log each epoch: metrics, and pictures of the evaluation split."""
+    """Return the callbacks that log each epoch: metrics, and the confusion matrix of split eval."""
     folder = fn_args.model_run_dir
     callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=partial(_log_epoch, epochs))]
     if folder is None:
         return callbacks
     callbacks.append(keras.callbacks.TensorBoard(folder, write_graph=False))
-    if fn_args.eval_files and isinstance(trainer, OneLabel | ObjectDetector):
+    if fn_args.eval_files and trainer.accumulator().has_confusion:
         root, split = examples_root(fn_args.eval_files)
         if trainer.can_validate(split):
-            folder = storage.join(folder, "validation")
             most = (fn_args.eval_steps or 0) * trainer.config.batch_size
-            callbacks.append(Pictures(trainer, model, root, split, folder, most))
+            count_answers = partial(trainer.counting(model), root, split, most)
+            folder = storage.join(folder, "validation")
+            callbacks.append(Confusion(count_answers, trainer.dataset.labels, folder))
     return callbacks
 
 

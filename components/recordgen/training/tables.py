@@ -195,7 +195,8 @@ class TableTrainer(TaskTrainer):
         if len(numbers.mean):
             given = inputs[NUMBERS] = keras.Input((len(numbers.mean),), name=NUMBERS)
             is_missing = keras.ops.isnan(given)
-            parts.append(keras.ops.where(is_missing, 0.0, numbers.normalisation()(given)))
+            scale = keras.layers.Normalization(mean=numbers.mean, variance=numbers.variance)
+            parts.append(keras.ops.where(is_missing, 0.0, scale(given)))
             if self._gaps:
                 gaps = keras.ops.take(is_missing, self._gaps, axis=1)
                 parts.append(keras.ops.cast(gaps, "float32"))

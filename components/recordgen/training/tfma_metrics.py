@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from tensorflow_model_analysis import EvalConfig, SlicingSpec, metrics
 
+from recordgen.training.auc import ManyLabelsAccumulator
+from recordgen.training.average_precision import BoxAccumulator
 from recordgen.training.config import KNOWN, UNKNOWN
+from recordgen.training.entity_counts import EntityAccumulator
 from recordgen.training.measures import (
     MOST_LABELS,
     UNKNOWN_LABELS,
-    BoxAccumulator,
-    EntityAccumulator,
     EvalAccumulator,
-    ManyLabelsAccumulator,
     OneLabelAccumulator,
     TableAccumulator,
 )
@@ -37,12 +37,8 @@ class _CountingMetric(metrics.Metric):
     accumulator: ClassVar[type[EvalAccumulator]]
 
     def __init__(self, name: str = "") -> None:
-        super().__init__(_computations(self.start), name=name or self.accumulator.tfma.name)
-
-    @classmethod
-    def start(cls, scores: npt.NDArray[np.float32]) -> EvalAccumulator:
-        """Return an empty accumulator; ``scores`` are the scores of one example."""
-        return cls.accumulator(scores.shape[-1])
+        start = self.accumulator.of_scores
+        super().__init__(_computations(start), name=name or self.accumulator.tfma.name)
 
 
 class LabelAccuracy(_CountingMetric):
@@ -83,21 +79,11 @@ class EntityF1(_CountingMetric):
 
     accumulator = EntityAccumulator
 
-    @classmethod
-    def start(cls, scores: npt.NDArray[np.float32]) -> EvalAccumulator:
-        """Return an accumulator; each label has two tags, B- and I-."""
-        return cls.accumulator(scores.shape[-1] // 2)
-
 
 class TableScore(_CountingMetric):
-    """``score``: accuracy of classes, R² of numbers; see :mod:`recordgen.training.table_score`."""
+    """``score``: accuracy of classes, R² of numbers."""
 
     accumulator = TableAccumulator
-
-    @classmethod
-    def start(cls, scores: npt.NDArray[np.float32]) -> EvalAccumulator:
-        """Return an accumulator for classes, or for numbers if there is a single score."""
-        return cls.accumulator(scores.size if scores.size > 1 else 0)
 
 
 class CountAnswers(beam.CombineFn):

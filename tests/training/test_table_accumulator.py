@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_score
 
-from recordgen.training.table_score import TableCounts
+from recordgen.training.measures import TableAccumulator
 
 
 def counted(truth, scores):
-    counts = TableCounts()
+    width = scores.shape[1]
+    counts = TableAccumulator(width if width > 1 else 0)
     counts.add(truth, scores)
     return counts
 
 
 def in_parts(truth, scores, parts):
     """Return the merged counts of parts of the rows; some parts are empty."""
-    merged = TableCounts()
+    merged = counted(truth[:0], scores[:0])
     for part in np.array_split(np.arange(len(truth)), parts):
         merged.merge(counted(truth[part], scores[part]))
     return merged
@@ -30,8 +31,7 @@ def test_classes():
     random = np.random.default_rng(0)
     scores = random.dirichlet(np.ones(4), 50).astype(np.float32)
     truth = random.integers(0, 4, 50)
-    batches = TableCounts()
-    batches.add(truth[:20], scores[:20])
+    batches = counted(truth[:20], scores[:20])
     batches.add(truth[20:], scores[20:])
     for counts in (
         counted(truth, scores),
@@ -40,7 +40,7 @@ def test_classes():
         batches,
     ):
         assert counts.examples == 50
-        assert counts.accuracy() == pytest.approx(accuracy_score(truth, scores.argmax(1)))
+        assert counts.score() == pytest.approx(accuracy_score(truth, scores.argmax(1)))
         assert counts.loss() == pytest.approx(log_loss(truth, scores, labels=range(4)))
 
 
@@ -56,26 +56,28 @@ def test_numbers():
         in_parts(truth, scores, 120),
     ):
         assert counts.examples == 100
-        assert counts.mean == pytest.approx(wide.mean(), rel=1e-12)
-        assert counts.r2() == pytest.approx(r2_score(wide, scores[:, 0]))
+        assert counts.targets.mean[0] == pytest.approx(wide.mean(), rel=1e-12)
+        assert counts.score() == pytest.approx(r2_score(wide, scores[:, 0]))
         assert counts.loss() == pytest.approx(mean_squared_error(wide, scores[:, 0]))
 
 
 def test_two_classes():
-    """Two scores are classes, not a number; the smallest probability is the same as in Keras."""
+    """Two scores are classes, one is a number; the smallest probability is the same as in Keras."""
     counts = counted(np.array([1, 0]), np.array([[0.25, 0.75], [0.0, 1.0]], np.float32))
-    assert (counts.right, counts.examples, counts.accuracy()) == (1, 2, 0.5)
+    assert (counts.right, counts.examples, counts.score()) == (1, 2, 0.5)
     assert counts.loss() == pytest.approx(-(math.log(0.75) + math.log(1e-7)) / 2)
     sure = counted(np.array([1]), np.array([[0.0, 1.0 + 1e-6]], np.float32))  # rounding of softmax
     assert sure.loss() == 0
+    assert [TableAccumulator.of_scores(np.zeros(n)).classes for n in (1, 2)] == [0, 2]
 
 
 def test_where_there_is_little_to_count():
     """Without rows, or with equal targets, there is no score; worse than the mean is 0."""
-    empty = TableCounts()
-    assert all(map(math.isnan, (empty.r2(), empty.accuracy(), empty.loss())))
-    empty.merge(TableCounts())
-    assert (empty.examples, empty.mean, empty.spread) == (0, 0.0, 0.0)
-    assert math.isnan(counted(np.array([2.0, 2.0]), np.array([[2.0], [3.0]])).r2())
-    assert counted(np.array([1.0, 2.0]), np.array([[9.0], [9.0]])).r2() == 0
-    assert counted(np.array([1.0, 2.0]), np.array([[1.0], [2.0]])).r2() == 1
+    for classes in (0, 2):
+        empty = TableAccumulator(classes)
+        empty.merge(TableAccumulator(classes))
+        assert empty.examples == 0
+        assert all(map(math.isnan, (empty.score(), empty.loss())))
+    assert math.isnan(counted(np.array([2.0, 2.0]), np.array([[2.0], [3.0]])).score())
+    assert counted(np.array([1.0, 2.0]), np.array([[9.0], [9.0]])).score() == 0
+    assert counted(np.array([1.0, 2.0]), np.array([[1.0], [2.0]])).score() == 1
