@@ -18,7 +18,7 @@ from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset
 from recordgen.reading.words import split_tokens
 from recordgen.tasks.tags import tag_names, tokenize
-from recordgen.training.entity_counts import EntityCounts
+from recordgen.training.entity_counts import EntityAccumulator
 from tests import trainer
 from tests.cpp_loader import CppModel
 
@@ -76,9 +76,9 @@ def test_the_model_and_its_measure(dataset, trained):
     [(_, tags)] = eval_dataset(dataset, batch_size=len(records))
     np.testing.assert_array_equal(truth["label"], tags)
     scores = served.run("evaluate", examples=records)["scores"]
-    counts = EntityCounts(3)
-    counts.add(tags.numpy(), scores.argmax(-1))
-    assert found.score == pytest.approx(counts.f1())
+    counts = EntityAccumulator(3)
+    counts.add(tags.numpy(), scores)
+    assert found.score == pytest.approx(counts.score())
     # The answer to a text does not depend on its batch.
     alone = served.run("evaluate", examples=records[:1])["scores"]
     np.testing.assert_allclose(scores[:1, : alone.shape[1]], alone, atol=1e-5)

@@ -17,7 +17,7 @@ from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset
-from recordgen.training.auc import THRESHOLDS, ScoreCounts
+from recordgen.training.auc import THRESHOLDS, ManyLabelsAccumulator
 from tests import trainer
 from tests.cpp_loader import CppModel
 
@@ -156,10 +156,10 @@ def test_tfma_says_what_keras_says(model, dataset, answers, tmp_path):
     assert result.get_metrics_for_slice()["auc"]["doubleValue"] == pytest.approx(mean, abs=1e-6)
 
     scores, truth, weights = answers
-    counts = ScoreCounts(3)
+    counts = ManyLabelsAccumulator(3)
     counts.add(truth, scores, weights)
     areas = [result.get_metrics_for_slice(class_id=n)["auc"]["doubleValue"] for n in range(3)]
-    assert areas == pytest.approx(counts.areas().tolist())
+    assert areas == pytest.approx(list(counts.by_label().values()))
     assert np.mean(areas) == pytest.approx(mean, abs=1e-6)
 
 
