@@ -247,7 +247,7 @@ def test_scores_that_tell_nothing() -> None:
     """If all images have the same label there is no AUC; metadata cannot hold a NaN."""
     tally = ManyLabelsAccumulator(1)
     tally.add(np.ones((3, 1), np.float32), np.full((3, 1), 0.5, np.float32))
-    found = tally.evaluation(["a"])
+    found = evaluate.Evaluation.of(tally, ["a"])
     assert np.isnan(found.score)
     assert (found.by_label, found.examples) == ({}, 3)
     assert found.loss == pytest.approx(np.log(2))
@@ -259,12 +259,12 @@ def test_numbers_of_labels_are_bounded() -> None:
     many, few = ManyLabelsAccumulator(101), ManyLabelsAccumulator(100)
     many.add(truth, truth)
     few.add(truth[:, :100], truth[:, :100])
-    found = many.evaluation([str(n) for n in range(101)])
+    found = evaluate.Evaluation.of(many, [str(n) for n in range(101)])
     assert (found.score, found.by_label) == (1, {})
-    assert len(few.evaluation([str(n) for n in range(100)]).by_label) == 100
+    assert len(evaluate.Evaluation.of(few, [str(n) for n in range(100)]).by_label) == 100
     alone = OneLabelAccumulator(101)
     alone.add(np.arange(101), truth)
-    assert alone.evaluation([str(n) for n in range(101)]).confusion == {}
+    assert evaluate.Evaluation.of(alone, [str(n) for n in range(101)]).confusion == {}
 
 
 @pytest.mark.slow

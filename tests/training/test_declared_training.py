@@ -186,8 +186,13 @@ def test_a_list_of_any_length_is_summarised() -> None:
 # schema, settings, the error
 WRONG = [
     ({"verdict": "text"}, {}, DataError, "no column is the target, only use, left"),
-    ({"verdict": "ignored", "use": "label"}, {}, DataError, "has the one class TRAIN in split"),
-    ({}, {"model": "MobileNetV2"}, UsageError, "model must be small_cnn for declared"),
+    ({"verdict": "ignored", "use": "label"}, {}, DataError, "the target has TRAIN in split"),
+    (
+        {},
+        {"model": "MobileNetV2"},
+        UsageError,
+        "model='MobileNetV2' does not suit this dataset \\(declared\\)",
+    ),
 ]
 
 
@@ -210,7 +215,7 @@ def test_nothing_to_learn(
 def test_no_rows_to_train_on(frame: pd.DataFrame, tmp_path: Path) -> None:
     """The error names a missing split."""
     output = converted(frame[frame["use"] == "VALIDATION"], tmp_path, SCHEMA)
-    with pytest.raises(DataError, match="no example in split 'train', only in eval"):
+    with pytest.raises(DataError, match="the target has no class in split 'train' .splits: eval."):
         trained(output, tmp_path)
 
 

@@ -15,6 +15,7 @@ import tensorflow as tf
 from recordgen import Augmentation, eval_dataset, read_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.training import TrainingConfig, run_fn
+from recordgen.training.detection import ObjectDetector
 from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phases
 from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
 from recordgen.training.learner import Models
@@ -233,9 +234,11 @@ def test_how_images_change(examples, settings, expected):
     ("settings", "trainer", "message"),
     [
         # settings, the trainer, the error
-        ({"class_weights": "balanced"}, ManyImageLabels, "class_weights=balanced needs examples"),
-        ({"augment": "photo"}, OneTextLabel, "augment is for labels of images .* set it to 'auto'"),
-        ({"colour": 0.1}, OneTextLabel, r"colour is for labels of images .* \(got 0.1\)"),
+        ({"class_weights": "balanced"}, ManyImageLabels, "class_weights='balanced' does not suit"),
+        ({"augment": "photo"}, OneTextLabel, "augment='photo' does not suit"),
+        ({"colour": 0.1}, OneTextLabel, r"colour=0\.1 does not suit"),
+        ({"model": "VGG16"}, ObjectDetector, "model='VGG16' does not suit"),
+        ({"scale": "0..255"}, OneTextLabel, r"scale='0\.\.255' does not suit"),
     ],
 )
 def test_settings_of_other_tasks(examples, settings, trainer, message):

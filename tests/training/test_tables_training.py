@@ -98,7 +98,11 @@ def test_numbers(source: str, tmp_path: Path) -> None:
 # options, columns with gaps
 NOTHING = [
     ({}, DataError, "no column is the target"),
-    ({"target_column": "w", "prediction": "classification"}, DataError, "has the one class 1"),
+    (
+        {"target_column": "w", "prediction": "classification"},
+        DataError,
+        "the target has 1 in split",
+    ),
 ]
 
 

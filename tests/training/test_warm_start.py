@@ -165,11 +165,12 @@ def test_equal_numbers_have_taught_nothing() -> None:
 
 # the columns of an earlier model, the error
 COLUMNS = [
-    ({}, "does not name the columns it was trained on"),
+    ({}, "was trained on other columns: 'a' was missing and is number"),
     (
         {"b": "number", "age": "number", "word": "image", "y": "the target, a number"},
-        "'age' (number) is gone; 'a' (number) is new; 'same' (number) is new; 'word' was image "
-        "and is text; 'y' was the target, a number and is the target, a class; train without it",
+        "'age' was number and is missing; 'word' was image and is text; 'y' was the target, a "
+        "number and is the target, a class; 'a' was missing and is number; 'same' was missing and "
+        "is number; train without it",
     ),
     (
         {
@@ -179,7 +180,7 @@ COLUMNS = [
             "word": "text",
             "y": "the target, a class",
         },
-        "their order was b, a, same, word, y and is a, b, same, word, y; train without it",
+        "their order was b, a, same, word, y; train without it",
     ),
 ]
 
@@ -207,8 +208,11 @@ def test_words_without_names(a_table: str) -> None:
     trainer, lookup = trainer_of(a_table), keras.layers.TextVectorization(vocabulary=["a"])
     text = keras.Input((), dtype="string")
     for vectors, message in (
-        (WordVectors(lookup.get_vocabulary(), 2), "m names the words of 0 vocabularies, but this"),
-        (keras.layers.Embedding(3, 2), "needs models whose vocabularies belong to WordVectors"),
+        (
+            WordVectors(lookup.get_vocabulary(), 2),
+            "base_model m .* it names 0 vocabularies instead of 1",
+        ),
+        (keras.layers.Embedding(3, 2), "has vocabularies without WordVectors"),
     ):
         model = keras.Model(text, vectors(lookup(text)))
         with pytest.raises(UsageError, match=message):

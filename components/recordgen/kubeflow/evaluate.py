@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from recordgen import storage
 from recordgen.console import logs
@@ -20,11 +23,54 @@ from recordgen.training.measures import (
     MOST_LABELS,
     UNKNOWN_LABELS,
     EvalAccumulator,
-    Evaluation,
     record_batches,
 )
 
 _SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The result of an evaluation.
+
+    Attributes:
+        measure: the name of the score, such as ``accuracy`` or ``auc``.
+        score: 0..1; NaN if the examples do not determine it.
+        loss: the mean loss.
+        examples: number of labelled examples.
+        by_label: the scores of single labels, for the artifact ``metrics``.
+        unknown: counts of the labels that the model does not know, the most frequent first.
+        confusion: metadata of the artifact ``confusion``, a ``system.ClassificationMetrics``.
+    """
+
+    measure: str
+    score: float
+    loss: float
+    examples: int
+    by_label: Mapping[str, float] = field(default_factory=dict)
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    confusion: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, counted: EvalAccumulator, labels: Sequence[str]) -> Evaluation:
+        """Return the result, with scores of single labels if there are at most 100 labels."""
+        are_few = len(labels) <= MOST_LABELS
+        by_label = counted.by_label() if are_few else {}
+        matrix = {}
+        if are_few and counted.has_confusion:
+            names, counts = counted.confusion(labels)
+            specs = [{"displayName": name} for name in names]
+            rows = [{"row": row} for row in counts.tolist()]
+            matrix = {"confusionMatrix": {"annotationSpecs": specs, "rows": rows}}
+        return cls(
+            measure=counted.measure,
+            score=counted.score(),
+            loss=counted.loss(),
+            examples=counted.examples,
+            by_label={f"{counted.measure}/{labels[n]}": score for n, score in by_label.items()},
+            unknown=dict(counted.unknown.most_common()),
+            confusion=matrix,
+        )
 
 
 def run(step: StepInput) -> StepOutput:
@@ -100,7 +146,7 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
         accumulator.check_labels()
     except DataError as exc:
         raise DataError(f"{model_dir}, {root}, split {split!r}: {exc.message}") from exc
-    found = accumulator.evaluation(labels)
+    found = Evaluation.of(accumulator, labels)
     if math.isnan(found.score):
         raise DataError(
             f"{root}: split {split!r} has no {accumulator.needs}, so it has no {found.measure}"

@@ -5,7 +5,7 @@ See :mod:`recordgen.training.box_grid` for the grid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,12 @@ _MORE_FILTERS = 128
 class ObjectDetector(TaskTrainer):
     """Any number of labelled boxes per image."""
 
-    changes_photos = True
+    request = (IMAGE_BYTES,)
+
+    @property
+    def settings(self) -> Set[str]:
+        """Images can be changed."""
+        return {*super().settings, "augment", "colour"}
 
     @property
     def reading(self) -> Mapping[str, Any]:
@@ -61,7 +66,6 @@ class ObjectDetector(TaskTrainer):
 
     def models(self) -> Models:
         """Build the network; the trained model is also the saved one."""
-        self.check_model()
         model = build_detector(self.config, len(self.dataset.labels))
         return Models(model, model)
 
@@ -73,21 +77,12 @@ class ObjectDetector(TaskTrainer):
         """Return no metric: average precision needs all boxes of a split at once."""
         return []
 
-    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
+    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``image_bytes`` → ``boxes``, ``labels`` and ``scores``, best first."""
-        vocabulary = tf.constant(list(self.dataset.labels))
-
-        @tf.function(input_signature=[IMAGE_BYTES], autograph=False)
-        def serve(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
-            images = decode_images(image_bytes, self.config.image_size)
-            found = self._found(model, images, self.config.top_k)
-            return {
-                "boxes": found.boxes,
-                "labels": tf.gather(vocabulary, found.labels),
-                SCORES: found.scores,
-            }
-
-        return serve
+        images = decode_images(request[0], self.config.image_size)
+        boxes, labels, scores = self._found(model, images, self.config.top_k)
+        names = tf.gather(tf.constant(list(self.dataset.labels)), labels)
+        return {"boxes": boxes, "labels": names, SCORES: scores}
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the best boxes: float32 [batch, k, 6], padded with -1.

@@ -35,6 +35,8 @@ _SHAPES = ((r"\p{Lu}", "X"), (r"\p{Ll}", "x"), (r"\pN", "d"), (r"(xxx)x+", r"\1"
 class EntityTagger(TaskTrainer):
     """Any number of labelled spans per text."""
 
+    request = (TEXT,)
+
     @property
     def reading(self) -> Mapping[str, Any]:
         """The arguments of :func:`recordgen.eval_dataset`, for tokens and tags without a mask."""
@@ -42,7 +44,6 @@ class EntityTagger(TaskTrainer):
 
     def models(self) -> Models:
         """Build the tagger, with the vocabulary of the training split."""
-        self.check_model()
         lookup = token_lookup(self.root, split=self.split)
         model = build_tagger(lookup, len(self._tags), self.config.dropout, self.config.seed)
         return Models(model, model)
@@ -55,23 +56,17 @@ class EntityTagger(TaskTrainer):
         """Return the share of tokens with the right tag."""
         return [TokenAccuracy()]
 
-    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
+    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``text`` → ``tokens``, their ``tags``, and the tags' ``scores``; padded with "" and 0."""
-        names = tf.constant(self._tags)
-
-        @tf.function(input_signature=[TEXT], autograph=False)
-        def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
-            tokens = padded(split_tokens(text), "")
-            is_token = tokens != ""
-            scores = model(tokens, training=False)
-            tags = tf.gather(names, tf.argmax(scores, -1))
-            return {
-                "tokens": tokens,
-                "tags": tf.where(is_token, tags, ""),
-                SCORES: tf.where(is_token, tf.reduce_max(scores, -1), 0.0),
-            }
-
-        return serve
+        tokens = padded(split_tokens(request[0]), "")
+        is_token = tokens != ""
+        scores = model(tokens, training=False)
+        tags = tf.gather(tf.constant(self._tags), tf.argmax(scores, -1))
+        return {
+            "tokens": tokens,
+            "tags": tf.where(is_token, tags, ""),
+            SCORES: tf.where(is_token, tf.reduce_max(scores, -1), 0.0),
+        }
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each tag of each token: float32 [batch, n, tags]."""

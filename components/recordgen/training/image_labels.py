@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import keras
@@ -20,7 +20,12 @@ class ImageLabels(LabelTrainer):
     """The base of both trainers of images."""
 
     feature = features.IMAGE_CLASS_TEXT
-    changes_photos = True
+    request = (IMAGE_BYTES,)
+
+    @property
+    def settings(self) -> Set[str]:
+        """Images can be changed, and models be pretrained."""
+        return {*super().settings, "model", "scale", "augment", "colour"}
 
     @property
     def reading(self) -> Mapping[str, Any]:
@@ -45,15 +50,10 @@ class ImageLabels(LabelTrainer):
         pretrained = None if self.config.weights is None else backbone_of(model)
         return Models(augmented(model, self.config), model, pretrained)
 
-    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
+    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``image_bytes`` → ``labels`` and ``scores``, best first."""
-
-        @tf.function(input_signature=[IMAGE_BYTES], autograph=False)
-        def serve(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
-            images = decode_images(image_bytes, self.config.image_size)
-            return self.best(model(images, training=False))
-
-        return serve
+        images = decode_images(request[0], self.config.image_size)
+        return self.best(model(images, training=False))
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each label, float32 [batch, classes]."""

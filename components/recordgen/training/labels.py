@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar, Literal
 
 import keras
@@ -38,9 +38,9 @@ class OneLabel(LabelTrainer):
     label_mode = "int"
 
     @property
-    def has_one_class(self) -> bool:
+    def settings(self) -> Set[str]:
         """Classes can be weighted."""
-        return True
+        return {*super().settings, "class_weights"}
 
     def loss(self) -> str:
         """Return the cross-entropy."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -83,51 +83,35 @@ class TaskTrainer(ABC):
     config: TrainingConfig
     earlier: EarlierModel | None = None
 
-    #: Whether training can cut windows out of images, mirror them and change their colours.
-    changes_photos: ClassVar[bool] = False
+    #: The inputs of a request to the saved model, in the order in which :meth:`respond` takes them.
+    request: ClassVar[Sequence[tf.TensorSpec]]
 
     def check(self) -> None:
         """Check that there is something to learn. Raises: DataError."""
         if not self.dataset.labels:
             raise DataError(f"{self.root}: no example has a label: there is nothing to learn")
 
-    def check_model(self) -> None:
-        """Check that no setting is for models of images only. Raises: UsageError."""
-        if self.config.model != SMALL_CNN:
-            raise UsageError(
-                f"model must be {SMALL_CNN} for {self.dataset.task} (got {self.config.model!r}); "
-                f"omit it"
-            )
-        if self.config.scale != AUTO:
-            raise UsageError(
-                f"scale is for labels of images, not for {self.dataset.task} (got "
-                f"{self.config.scale!r}); omit it"
-            )
+    @property
+    def settings(self) -> Set[str]:
+        """The names of the settings that this task uses and others cannot."""
+        return set()
 
     def check_settings(self) -> None:
         """Check that every setting suits the task. Raises: UsageError."""
         config = self.config
-        if config.class_weights == BALANCED and not self.has_one_class:
-            raise UsageError(
-                f"class_weights={BALANCED} needs examples with one label and no weights, which "
-                f"this dataset ({self.dataset.task}) does not have; omit class_weights"
-            )
-        if not self.changes_photos:
-            for name, value, default in (
-                ("augment", config.augment == "photo", AUTO),
-                ("colour", config.colour > 0, 0),
-            ):
-                if value:
-                    raise UsageError(
-                        f"{name} is for labels of images and for boxes, not for "
-                        f"{self.dataset.task} (got {getattr(config, name)!r}); omit it, or set it "
-                        f"to {default!r}"
-                    )
-
-    @property
-    def has_one_class(self) -> bool:
-        """Whether examples have one label and no weight, so that classes can be weighted."""
-        return False
+        changed = {
+            "model": config.model != SMALL_CNN,
+            "scale": config.scale != AUTO,
+            "augment": config.augment == "photo",
+            "colour": config.colour > 0,
+            "class_weights": config.class_weights == BALANCED,
+        }
+        for name, is_changed in changed.items():
+            if is_changed and name not in self.settings:
+                raise UsageError(
+                    f"{name}={getattr(config, name)!r} does not suit this dataset "
+                    f"({self.dataset.task}); omit it"
+                )
 
     def can_validate(self, split: str) -> bool:
         """Return whether a split exists and has a labelled example."""
@@ -197,15 +181,24 @@ class TaskTrainer(ABC):
     def metrics(self) -> Sequence[keras.metrics.Metric]:
         """Return new metrics that are logged."""
 
-    @abstractmethod
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
-        """Return the signature ``serving_default``: a ``tf.function`` with an input signature.
+        """Return the signature ``serving_default``.
 
         Lookup tables of the function must belong to ``model``, or they are not saved.
         """
 
+        @tf.function(input_signature=list(self.request), autograph=False)
+        def serve(*request: tf.Tensor) -> dict[str, tf.Tensor]:
+            return self.respond(model, *request)
+
+        return serve
+
+    @abstractmethod
+    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the answers to a request, by name."""
+
     def best(self, scores: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return ``labels`` (string [batch, k]) and ``scores``, best first, for :meth:`serving`."""
+        """Return ``labels`` (string [batch, k]) and ``scores``, best first, for :meth:`respond`."""
         k = min(self.config.top_k, len(self.dataset.labels))
         best, numbers = tf.math.top_k(scores, k)
         return {"labels": tf.gather(tf.constant(list(self.dataset.labels)), numbers), SCORES: best}

@@ -10,7 +10,6 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,29 +30,6 @@ UNKNOWN_LABELS = "unknown_labels"
 #: Consoles chart the scores of each label, and metadata stores limit the size of an artifact.
 MOST_LABELS = 100
 _SMALLEST = 1e-7  # probability, as in Keras
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """The result of an evaluation.
-
-    Attributes:
-        measure: the name of the score, such as ``accuracy`` or ``auc``.
-        score: 0..1; NaN if the examples do not determine it.
-        loss: the mean loss.
-        examples: number of labelled examples.
-        by_label: the scores of single labels, for the artifact ``metrics``.
-        unknown: counts of the labels that the model does not know, the most frequent first.
-        confusion: metadata of the artifact ``confusion``, a ``system.ClassificationMetrics``.
-    """
-
-    measure: str
-    score: float
-    loss: float
-    examples: int
-    by_label: Mapping[str, float] = field(default_factory=dict)
-    unknown: Mapping[str, int] = field(default_factory=dict)
-    confusion: Mapping[str, Any] = field(default_factory=dict)
 
 
 class TfmaMetric(NamedTuple):
@@ -180,26 +156,6 @@ class EvalAccumulator(ABC):
     def confusion(self, labels: Sequence[str]) -> tuple[Sequence[str], Array]:
         """Return names, and the examples by true label and answer (int [names, names])."""
         raise NotImplementedError
-
-    def evaluation(self, labels: Sequence[str]) -> Evaluation:
-        """Return the result, with scores of single labels if there are at most 100 labels."""
-        are_few = len(labels) <= MOST_LABELS
-        by_label = self.by_label() if are_few else {}
-        matrix = {}
-        if are_few and self.has_confusion:
-            names, counts = self.confusion(labels)
-            specs = [{"displayName": name} for name in names]
-            rows = [{"row": row} for row in counts.tolist()]
-            matrix = {"confusionMatrix": {"annotationSpecs": specs, "rows": rows}}
-        return Evaluation(
-            measure=self.measure,
-            score=self.score(),
-            loss=self.loss(),
-            examples=self.examples,
-            by_label={f"{self.measure}/{labels[n]}": score for n, score in by_label.items()},
-            unknown=dict(self.unknown.most_common()),
-            confusion=matrix,
-        )
 
     def _add_losses(self, probabilities: Array) -> None:
         """Add the cross-entropies of true labels with these probabilities."""

@@ -8,7 +8,7 @@ columns are concatenated, and two hidden layers follow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +42,9 @@ _NO_WORDS = ("", "[UNK]")
 
 class TableTrainer(TaskTrainer):
     """Predicts a class or a number from columns of any kinds."""
+
+    # Examples are serialised, as usual for tables in TFX; they need no target.
+    request = (EXAMPLES,)
 
     @cached_property
     def table(self) -> Table:
@@ -80,52 +83,32 @@ class TableTrainer(TaskTrainer):
                 f"convert with --target-column NAME, or declare it as label, int_label or "
                 f"float_label in the schema"
             )
-        self._check_classes()
-        self._check_earlier()
         if not self.table.inputs:
             raise DataError(f"{self.root}: there is no column other than the target")
+        if self.are_classes:
+            split = self.dataset.splits.get(self.split)
+            seen = [label for label, count in split.labels.items() if count] if split else []
+            if len(seen) < 2:
+                raise DataError(
+                    f"{self.root}: the target has {', '.join(seen) or 'no class'} in split "
+                    f"{self.split!r} (splits: {', '.join(self.dataset.splits)}): there is nothing "
+                    f"to learn"
+                )
+        if self.earlier is not None:
+            self._check_earlier(self.earlier)
 
-    def _check_classes(self) -> None:
-        """Check that a target of classes has at least two of them. Raises: DataError."""
-        if not self.are_classes:
-            return
-        split = self.dataset.splits.get(self.split)
-        if split is None:
-            raise DataError(
-                f"{self.root}: there is no example in split {self.split!r}, only in "
-                f"{', '.join(self.dataset.splits)}: there is nothing to learn"
-            )
-        seen = [label for label, count in split.labels.items() if count]
-        if len(seen) < 2:
-            found = f"the one class {', '.join(seen)}" if seen else "no class"
-            raise DataError(
-                f"{self.root}: the target has {found} in split {self.split!r}: there is nothing "
-                f"to learn"
-            )
-
-    def _check_earlier(self) -> None:
+    def _check_earlier(self, earlier: EarlierModel) -> None:
         """Check that an earlier model has the same columns. Raises: UsageError."""
-        if self.earlier is None:
-            return
-        base, before, now = self.earlier.path, self.earlier.inputs.get("columns"), self._columns
-        if before is None:
-            raise UsageError(
-                f"base_model {base} does not name the columns it was trained on: an earlier "
-                f"version, or another program, saved it; train without it once"
-            )
-        found = [f"{name!r} ({kind}) is gone" for name, kind in before.items() if name not in now]
-        found += [f"{name!r} ({kind}) is new" for name, kind in now.items() if name not in before]
-        found += [
-            f"{name!r} was {before[name]} and is {kind}"
-            for name, kind in now.items()
-            if before.get(name, kind) != kind
+        before, now = earlier.inputs.get("columns", {}), self._columns
+        differing = [
+            f"{name!r} was {before.get(name, 'missing')} and is {now.get(name, 'missing')}"
+            for name in {**before, **now}
+            if before.get(name) != now.get(name)
         ]
-        if not found and list(before) != list(now):
-            found = [f"their order was {', '.join(before)} and is {', '.join(now)}"]
-        if found:
+        if differing or list(before) != list(now):
+            found = "; ".join(differing) or f"their order was {', '.join(before)}"
             raise UsageError(
-                f"base_model {base} was trained on other columns: {'; '.join(found)}; train "
-                f"without it"
+                f"base_model {earlier.path} was trained on other columns: {found}; train without it"
             )
 
     @property
@@ -138,9 +121,9 @@ class TableTrainer(TaskTrainer):
         return {**kinds, **dict.fromkeys(numbers, "number"), str(self.table.target): target}
 
     @property
-    def has_one_class(self) -> bool:
-        """Whether the target is a class, and no column holds weights."""
-        return self.are_classes and self.table.weight is None
+    def settings(self) -> Set[str]:
+        """Classes can be weighted if no column holds weights."""
+        return {"class_weights"} if self.are_classes and self.table.weight is None else set()
 
     def can_validate(self, split: str) -> bool:
         """Return whether a split exists and, if the target is a class, has a labelled example."""
@@ -182,7 +165,6 @@ class TableTrainer(TaskTrainer):
 
     def models(self) -> Models:
         """Build the network; training shifts, turns and zooms images at random."""
-        self.check_model()
         numbers, _ = self._moments
         inputs: dict[str, Any] = {}
         parts = []
@@ -320,18 +302,10 @@ class TableTrainer(TaskTrainer):
             return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
         return [keras.metrics.RootMeanSquaredError(name=RMSE)]
 
-    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
-        """``examples`` → ``labels`` and ``scores``, best first; ``predictions`` if numbers.
-
-        Examples are serialised, as usual for tables in TFX; they need no target.
-        """
-
-        @tf.function(input_signature=[EXAMPLES], autograph=False)
-        def serve(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-            answers = self.scores(model, examples)
-            return self.best(answers) if self.are_classes else {"predictions": answers[:, 0]}
-
-        return serve
+    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
+        """``examples`` → ``labels`` and ``scores``, best first; ``predictions`` if numbers."""
+        answers = self.scores(model, request[0])
+        return self.best(answers) if self.are_classes else {"predictions": answers[:, 0]}
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each class, float32 [batch, classes], or the number, [batch, 1]."""

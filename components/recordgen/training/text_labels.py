@@ -17,13 +17,13 @@ class TextLabels(LabelTrainer):
     """The base of both trainers of texts."""
 
     feature = features.CLASS_TEXT
+    request = (TEXT,)
 
     def models(self) -> Models:
         """Build a classifier with the vocabulary of the training split.
 
         string [batch] → float32 [batch, classes], the probabilities of the labels.
         """
-        self.check_model()
         words = text_vectorization(
             self.root, max_tokens=MOST_TOKENS, split=self.split, ngrams=NGRAMS
         )
@@ -33,14 +33,9 @@ class TextLabels(LabelTrainer):
         model = keras.Model(inputs, outputs, name="words")
         return Models(model, model)
 
-    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
+    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``text`` → ``labels`` and ``scores``, best first."""
-
-        @tf.function(input_signature=[TEXT], autograph=False)
-        def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
-            return self.best(model(text, training=False))
-
-        return serve
+        return self.best(model(request[0], training=False))
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each label, float32 [batch, classes]."""

@@ -128,13 +128,10 @@ class CountAnswers(beam.CombineFn):
         self, accumulators: Iterable[EvalAccumulator | None]
     ) -> EvalAccumulator | None:
         """Add accumulators up."""
-        merged = None
-        for accumulator in accumulators:
-            if merged is None:
-                merged = accumulator
-            elif accumulator is not None:
-                merged.merge(accumulator)
-        return merged
+        counted = [each for each in accumulators if each is not None]
+        for each in counted[1:]:
+            counted[0].merge(each)
+        return counted[0] if counted else None
 
     def compact(self, accumulator: EvalAccumulator | None) -> EvalAccumulator | None:
         """Make an accumulator smaller before it is sent."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import keras
@@ -23,16 +22,7 @@ from recordgen.training.labels import OneLabel
 from recordgen.training.learner import Models, Root
 from recordgen.training.model import answer, augmentation, convolved
 
-# TensorFlow Serving takes inputs named …_bytes as base64 in JSON.
-_REQUEST = [
-    tf.TensorSpec([None], tf.string, name="video_bytes"),
-    tf.TensorSpec([None], tf.float32, name="start"),
-    tf.TensorSpec([None], tf.float32, name="end"),
-]
 _SEGMENT = (features.VIDEO_URI, features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
-
-# Suffixes of other containers than GIF.
-_OTHER = re.compile(r"\.(mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv|flv|3gp|ogv)$", re.IGNORECASE)
 
 _SEGMENTS_AT_ONCE = 4096
 _VIDEOS_AT_ONCE = 16
@@ -47,6 +37,12 @@ class VideoTrainer(OneLabel):
     """One label per segment of a video; videos are animated GIFs."""
 
     feature = features.VIDEO_CLASS_TEXT
+    # TensorFlow Serving takes inputs named …_bytes as base64 in JSON.
+    request = (
+        tf.TensorSpec([None], tf.string, name="video_bytes"),
+        tf.TensorSpec([None], tf.float32, name="start"),
+        tf.TensorSpec([None], tf.float32, name="end"),
+    )
 
     def check(self) -> None:
         """Check that there is something to learn, and that TensorFlow decodes it."""
@@ -81,22 +77,18 @@ class VideoTrainer(OneLabel):
 
     def models(self) -> Models:
         """Build a classifier; training shifts, turns and zooms clips at random."""
-        self.check_model()
         model = build_classifier(self.config, len(self.dataset.labels), self.activation)
         return Models(_augmented(model, self.config), model)
 
-    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
+    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``video_bytes``, ``start`` and ``end`` → ``labels`` and ``scores``, best first."""
 
-        def frames(request: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
-            return self._frames(*request, "in video_bytes")
+        def frames(segment: Sequence[tf.Tensor]) -> tf.Tensor:
+            video, start, end = segment
+            return self._frames(video, start, end, "in video_bytes")
 
-        @tf.function(input_signature=_REQUEST, autograph=False)
-        def serve(video_bytes: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> dict[str, tf.Tensor]:
-            clips = tf.map_fn(frames, (video_bytes, start, end), fn_output_signature=self._clip)
-            return self.best(model(clips, training=False))
-
-        return serve
+        clips = tf.map_fn(frames, request, fn_output_signature=self._clip)
+        return self.best(model(clips, training=False))
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each label, float32 [batch, classes]; reads the videos."""
@@ -150,21 +142,14 @@ def _check_videos(root: Root, split: str, label_mode: Literal["int", "multi_hot"
     found = data if label_mode is None else data.map(lambda segments, _: segments)
     videos = sorted({uri for segments in found for uri in segments["uri"].numpy().tolist()})
     names = [os.fsdecode(video) for video in videos]
-    for name in names:
-        if _OTHER.search(name):
-            raise _not_decoded(root, split, name, "does not have the name of one")
     heads = map_in_order(_first_bytes, names, threads=_VIDEOS_AT_ONCE)
     for name, head in zip(names, heads, strict=True):
         if not head.startswith(MAGIC):
-            raise _not_decoded(root, split, name, f"is {kind_of(head)}")
-
-
-def _not_decoded(root: Root, split: str, video: str, what: str) -> DataError:
-    return DataError(
-        f"{root}: TensorFlow decodes only animated GIFs, and {video} in split {split!r} {what}; "
-        f"convert the videos to GIF, or train your own model with recordgen.input_fn, whose "
-        f"map_example can decode with another library"
-    )
+            raise DataError(
+                f"{root}: TensorFlow decodes only animated GIFs, and {name} in split {split!r} is "
+                f"{kind_of(head)}; convert the videos to GIF, or train your own model with "
+                f"recordgen.input_fn, whose map_example can decode with another library"
+            )
 
 
 def _first_bytes(name: str) -> bytes:

@@ -38,30 +38,16 @@ def warm_start(model: keras.Model, trainer: TaskTrainer, earlier: EarlierModel) 
         UsageError: the earlier model has other layers, no weights, or no list of the words that
             its vectors belong to.
     """
-    base, labels = earlier.path, trainer.dataset.labels
+    labels = trainer.dataset.labels
     vectors, words = word_vectors(model), earlier.inputs.get("words", [])
     parts = tf.train.TrackableView(model).descendants()
     if len(vectors) != sum(isinstance(part, _LOOKUPS) for part in parts):
-        raise UsageError(
-            f"base_model needs models whose vocabularies belong to {WordVectors.__name__} layers, "
-            f"but {model.name} has other lookups, which number words differently; train without it"
-        )
+        raise _refused(earlier, f"{model.name} has vocabularies without {WordVectors.__name__}")
     if len(vectors) != len(words):
-        raise UsageError(
-            f"base_model {base} names the words of {len(words)} vocabularies, but this model has "
-            f"{len(vectors)}; if an earlier version saved it, train without it once"
-        )
-    saved = getattr(tf.saved_model.load(base), "weights", None)
-    if saved is None:
-        raise UsageError(
-            f"base_model {base} has no weights to begin with: an earlier version, or another "
-            f"program, saved it; train without it once"
-        )
+        raise _refused(earlier, f"it names {len(words)} vocabularies instead of {len(vectors)}")
+    saved = getattr(tf.saved_model.load(earlier.path), "weights", ())
     if len(saved) != len(model.weights):
-        raise UsageError(
-            f"base_model {base} has {len(saved)} weights, but this model has {len(model.weights)}; "
-            f"use the settings that it was trained with, or train without it"
-        )
+        raise _refused(earlier, f"it has {len(saved)} weights instead of {len(model.weights)}")
     last = next(layer for layer in reversed(model.layers) if layer.weights)
     outputs = {id(weight) for weight in last.weights}
     names, known = trainer.outputs_of(labels), trainer.outputs_of(earlier.labels)
@@ -84,11 +70,14 @@ def warm_start(model: keras.Model, trainer: TaskTrainer, earlier: EarlierModel) 
         elif values.shape == before.shape and (not is_output or names == known):
             values = before
         elif not is_output:
-            raise UsageError(
-                f"base_model {base} has a weight of shape {before.shape} where this model's "
-                f"{weight.path} has {values.shape}; use the settings that it was trained with, or "
-                f"train without it"
-            )
+            raise _refused(earlier, f"{weight.path} has shape {values.shape}, not {before.shape}")
         weight.assign(values)
     both = set(labels) & set(earlier.labels)
-    _log.info("begins with %s, which knows %d of %d labels", base, len(both), len(labels))
+    _log.info("begins with %s, which knows %d of %d labels", earlier.path, len(both), len(labels))
+
+
+def _refused(earlier: EarlierModel, why: str) -> UsageError:
+    return UsageError(
+        f"base_model {earlier.path} does not fit this model: {why}; use a model that this version "
+        f"has saved, and the settings that it was trained with, or train without it once"
+    )

@@ -25,6 +25,8 @@ PAIRS = parsed_kind(TextSimilarity.features, to_batch)
 class SimilarityTrainer(TaskTrainer):
     """The cosine of two texts as vectors of their words, with learnt weights."""
 
+    request = tuple(tf.TensorSpec([None], tf.string, name) for name in TEXTS)
+
     def check(self):
         pass  # a score is a number: there are no labels to check
 
@@ -46,14 +48,8 @@ class SimilarityTrainer(TaskTrainer):
     def metrics(self):
         return [keras.metrics.RootMeanSquaredError(name="rmse")]
 
-    def serving(self, model):
-        text = tf.TensorSpec([None], tf.string)
-
-        @tf.function(input_signature=[text, text])
-        def serve(first, second):
-            return {"score": model({"first": first, "second": second})[:, 0]}
-
-        return serve
+    def respond(self, model, first, second):
+        return {"score": model({"first": first, "second": second})[:, 0]}
 
     def scores(self, model, records):
         texts, _ = to_batch(self.parsed(records))
