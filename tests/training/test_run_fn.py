@@ -210,15 +210,14 @@ def test_backbone_that_is_too_large_for_the_image():
 
 
 @pytest.mark.parametrize(
-    "task",
-    ["object_detection", "tabular", "text_multi_label", "text_entities", "video_classification"],
+    "task", ["object_detection", "text_multi_label", "text_entities", "video_classification"]
 )
 def test_models_of_images_are_for_whole_images(task):
-    """A network of keras.applications is refused for boxes, tables, texts and videos."""
+    """A network of keras.applications is refused for boxes, texts and videos."""
     config, dataset = TrainingConfig(model="MobileNetV2"), SimpleNamespace(task=task)
     made = TASKS[task].declared("trainer")("out", "train", dataset, config)
-    with pytest.raises(UsageError, match=f"model must be small_cnn for {task}"):
-        made.models()
+    with pytest.raises(UsageError, match=rf"model='MobileNetV2' does not suit .* \({task}\)"):
+        made.check_settings()
 
 
 @pytest.mark.slow
@@ -246,7 +245,7 @@ def test_a_warm_start(trained, fn_args, examples, tmp_path):
     assert is_red.any()
     assert (new[is_red].argmax(axis=1) == 1).mean() > 0.9
     for settings, message in (
-        ({"image_size": [32, 32]}, r"has \d+ weights, but this model has \d+"),
+        ({"image_size": [32, 32]}, r"has \d+ weights instead of \d+"),
         ({"image_size": [8, 8], "model": "MobileNetV2"}, "must be at least|has .* weights"),
     ):
         changed = fn_args("other", custom_config=settings, base_model=str(trained / "model"))

@@ -250,7 +250,7 @@ class TaskTrainer(ABC):
 
         def count(root: Root, split: str, most: int) -> EvalAccumulator:
             found = self.accumulator()
-            for batch in record_batches(shard_files(root, split), most=most or None):
+            for batch in record_batches(shard_files(root, split), most or None):
                 scores, truth = answer(tf.constant(batch))
                 found.add_answers(scores.numpy(), {name: it.numpy() for name, it in truth.items()})
             return found

@@ -29,6 +29,7 @@ UNKNOWN_LABELS = "unknown_labels"
 
 #: Consoles chart the scores of each label, and metadata stores limit the size of an artifact.
 MOST_LABELS = 100
+_BATCH = 64  # records
 _SMALLEST = 1e-7  # probability, as in Keras
 
 
@@ -40,16 +41,14 @@ class TfmaMetric(NamedTuple):
     module: str = "recordgen.training.tfma_metrics"
 
 
-def record_batches(
-    paths: Iterable[str], size: int = 64, most: int | None = None
-) -> Iterator[list[bytes]]:
+def record_batches(paths: Iterable[str], most: int | None = None) -> Iterator[list[bytes]]:
     """Yield the records of TFRecord files in batches: at most ``most`` of them, or all.
 
     Raises:
         RecordError: a record is damaged.
     """
     records = islice(chain.from_iterable(map(read_records, paths)), most)
-    while batch := list(islice(records, size)):
+    while batch := list(islice(records, _BATCH)):
         yield batch
 
 
