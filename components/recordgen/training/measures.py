@@ -241,6 +241,7 @@ class TableAccumulator(EvalAccumulator):
                 [batch, 1].
             weight: not used.
         """
+        y_true = y_true.reshape(len(y_pred))  # TFMA adds a dimension
         if self.classes:
             classes = y_true.astype(np.int64)
             self.right += int((y_pred.argmax(axis=1) == classes).sum())
