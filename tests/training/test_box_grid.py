@@ -19,6 +19,12 @@ SHARES = st.floats(0.0625, 0.9375, width=32)
 BOXES = st.dictionaries(PLACES, st.tuples(SHARES, SHARES, SHARES, SHARES, st.integers(0, 2)))
 
 
+def decoded(cells, classes, size, most):
+    """Decode targets as if a model had answered them."""
+    labels = tf.one_hot(tf.cast(cells[..., 1], tf.int64), classes)
+    return decode(cells[..., 0], labels, cells[..., 2:], size, most)
+
+
 def laid(boxes):
     """Return boxes (left, top, right, bottom, in shares) of all sizes, two or more cells apart."""
     height, width = SIZE
@@ -45,12 +51,12 @@ def test_boxes_come_back(images):
     for image, boxes in zip(padded, rows, strict=True):
         image[: len(boxes)] = np.reshape(boxes, (-1, 5))
     cells = encode(tf.constant(padded[..., :4]), tf.constant(padded[..., 4], tf.int64), SIZE)
-    found = decode(cells.scores, tf.one_hot(cells.labels, CLASSES), cells.boxes, SIZE, most)
+    found_boxes, found_labels, found_scores = decoded(cells, CLASSES, SIZE, most)
     for number, boxes in enumerate(rows):
-        scores = found.scores[number].numpy()
+        scores = found_scores[number].numpy()
         # Scores fall off around a centre, so that each box has one peak.
         assert scores.tolist() == [1.0] * len(boxes) + [0.0] * (most - len(boxes))
-        back = np.column_stack([found.boxes[number], found.labels[number]])[: len(boxes)]
+        back = np.column_stack([found_boxes[number], found_labels[number]])[: len(boxes)]
         back = back[np.lexsort(back.T[::-1])]
         np.testing.assert_allclose(back, np.reshape(boxes, (-1, 5)), atol=1e-5)
 
@@ -72,16 +78,16 @@ def test_a_small_box_within_a_large_one():
     """Each cell belongs to the box with the nearest centre, relative to the boxes' sizes."""
     boxes = tf.constant([[[0.0, 0.0, 1.0, 1.0], [0.6, 0.6, 0.7, 0.7]]])
     cells = encode(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
-    labels = cells.labels[0].numpy()
+    labels = cells[0, ..., 1].numpy()
     assert labels[8, 8] == 0
     assert labels[10, 10] == 1
     assert labels[10, 3] == 0
-    assert (cells.scores[0].numpy() == 1).sum() == 2
+    assert (cells[0, ..., 0].numpy() == 1).sum() == 2
 
 
 def test_of_two_boxes_in_one_cell_one_is_left():
     """A cell has only one box."""
     boxes = tf.constant([[[0.1, 0.1, 0.3, 0.3], [0.11, 0.11, 0.3, 0.3]]])
     cells = encode(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
-    found = decode(cells.scores, tf.one_hot(cells.labels, 2), cells.boxes, (64, 64), 2)
-    assert found.scores.numpy().tolist() == [[1.0, 0.0]]
+    _, _, scores = decoded(cells, 2, (64, 64), 2)
+    assert scores.numpy().tolist() == [[1.0, 0.0]]

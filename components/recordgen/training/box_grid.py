@@ -11,8 +11,6 @@ boxes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import tensorflow as tf
 
 #: Height and width of a cell, in pixels.
@@ -27,48 +25,23 @@ _DEVIATIONS = 6.0
 _LEAST_DEVIATION = 0.5
 
 
-class Found(NamedTuple):
-    """The boxes that a model finds, best first.
-
-    Attributes:
-        boxes: float32 [batch, k, 4]: left, top, right, bottom, in shares of the image, 0..1.
-        labels: int64 [batch, k], their classes.
-        scores: float32 [batch, k], 0..1; padded with 0 if an image has fewer peaks.
-    """
-
-    boxes: tf.Tensor
-    labels: tf.Tensor
-    scores: tf.Tensor
-
-
-class Cells(NamedTuple):
-    """The targets of each cell.
-
-    Attributes:
-        scores: float32 [batch, rows, columns], 1 at centres, less around them.
-        labels: int64 [batch, rows, columns], the class of the box with the highest score here; -1
-            without boxes.
-        boxes: float32 [batch, rows, columns, 4], the offset and size of that box.
-    """
-
-    scores: tf.Tensor
-    labels: tf.Tensor
-    boxes: tf.Tensor
-
-
 def grid_size(image_size: tuple[int, int]) -> tuple[int, int]:
     """Return rows and columns for images of a height and width in pixels: (64, 30) → (16, 8)."""
     height, width = image_size
     return -(-height // CELL), -(-width // CELL)
 
 
-def encode(boxes: tf.Tensor, labels: tf.Tensor, image_size: tuple[int, int]) -> Cells:
+def encode(boxes: tf.Tensor, labels: tf.Tensor, image_size: tuple[int, int]) -> tf.Tensor:
     """Encode boxes as targets of the grid's cells.
 
     Args:
         boxes: float32 [batch, n, 4]: left, top, right, bottom, in shares of the image.
         labels: int64 [batch, n], their classes; -1 for padding.
         image_size: height and width in pixels.
+
+    Returns:
+        float32 [batch, rows, columns, 6]: the score, 1 at centres and less around them; the class
+        of the box with the highest score here, -1 without boxes; the offset and size of that box.
     """
     rows, columns = grid_size(image_size)
     is_box = labels >= 0
@@ -85,16 +58,15 @@ def encode(boxes: tf.Tensor, labels: tf.Tensor, image_size: tuple[int, int]) -> 
     nearest = tf.argmax(each, 1)
     described = tf.concat([centres, tf.math.log(sizes)], -1)
     described = tf.gather(described, nearest, axis=1, batch_dims=1)
-    return Cells(
-        tf.reduce_max(each, 1),
-        tf.gather(labels, nearest, axis=1, batch_dims=1),
-        tf.concat([described[..., :2] - _centres(rows, columns), described[..., 2:]], -1),
-    )
+    label = tf.gather(tf.cast(labels, tf.float32), nearest, axis=1, batch_dims=1)
+    offset = described[..., :2] - _centres(rows, columns)
+    first = tf.stack([tf.reduce_max(each, 1), label], -1)
+    return tf.concat([first, offset, described[..., 2:]], -1)
 
 
 def decode(
     scores: tf.Tensor, classes: tf.Tensor, boxes: tf.Tensor, image_size: tuple[int, int], most: int
-) -> Found:
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Return the boxes of up to ``most`` peaks per image.
 
     A peak is a cell whose score is no lower than the scores of the eight cells around it.
@@ -105,6 +77,11 @@ def decode(
         boxes: float32 [batch, rows, columns, 4].
         image_size: height and width in pixels.
         most: the maximum number of boxes.
+
+    Returns:
+        Best first: the boxes (float32 [batch, k, 4]: left, top, right, bottom, in shares of the
+        image, 0..1), their classes (int64 [batch, k]), and scores (float32 [batch, k], 0..1, padded
+        with 0 if an image has fewer peaks).
     """
     rows, columns = grid_size(image_size)
     is_peak = scores == tf.nn.max_pool2d(scores[..., None], 3, 1, "SAME")[..., 0]
@@ -114,7 +91,7 @@ def decode(
     centres = described[..., :2] + tf.gather(tf.reshape(_centres(rows, columns), (-1, 2)), cells)
     half = tf.exp(described[..., 2:]) / 2
     corners = tf.concat([centres - half, centres + half], -1) / tf.tile(_scale(image_size), [2])
-    return Found(
+    return (
         tf.clip_by_value(corners, 0.0, 1.0),
         tf.gather(_flat(tf.argmax(classes, -1)), cells, batch_dims=1),
         best,

@@ -16,10 +16,10 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.reading import Augmentation, decode_images
 from recordgen.training.average_precision import MOST_BOXES
-from recordgen.training.box_grid import BOX, CELL, Found, decode, encode
+from recordgen.training.box_grid import BOX, CELL, decode, encode
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
 from recordgen.training.images import IMAGE_BYTES, stored_images
-from recordgen.training.learner import Models, Root, TaskTrainer
+from recordgen.training.learner import Models, TaskTrainer
 from recordgen.training.model import convolved
 
 # Almost no cell is a centre, so start with low scores.
@@ -44,7 +44,8 @@ class ObjectDetector(TaskTrainer):
     @property
     def reading(self) -> Mapping[str, Any]:
         """The arguments of :func:`recordgen.eval_dataset`; it also reads images without boxes."""
-        return {**super().reading, "image_size": self.config.image_size}
+        size = self.config.image_size
+        return {**super().reading, "image_size": size, "map_batch": self._targets}
 
     @property
     def training(self) -> Mapping[str, Any]:
@@ -55,14 +56,6 @@ class ObjectDetector(TaskTrainer):
         crop = 0.0 if config.augment == "none" else config.augmentation
         changes = Augmentation(crop=crop, flip=config.augments_photos, **colour)
         return {**super().training, "augment": None if changes == Augmentation() else changes}
-
-    def train_data(self, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """Return batches of images and the targets of each cell."""
-        return self._with_targets(super().train_data(worker, workers))
-
-    def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
-        """Return batches of images and the targets of each cell."""
-        return self._with_targets(super().eval_data(root, split))
 
     def models(self) -> Models:
         """Build the network; the trained model is also the saved one."""
@@ -115,19 +108,14 @@ class ObjectDetector(TaskTrainer):
             UNKNOWN: self.unknown(texts),
         }
 
-    def _with_targets(self, data: tf.data.Dataset) -> tf.data.Dataset:
-        return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-
     @tf.autograph.experimental.do_not_convert
     def _targets(
         self, images: tf.Tensor, found: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Return images, and the score, class and box of each cell, for :func:`cells_loss`."""
-        cells = encode(found["boxes"], found["labels"], self.config.image_size)
-        first = tf.stack([cells.scores, tf.cast(cells.labels, tf.float32)], -1)
-        return images, tf.concat([first, cells.boxes], -1)
+        return images, encode(found["boxes"], found["labels"], self.config.image_size)
 
-    def _found(self, model: keras.Model, images: tf.Tensor, most: int) -> Found:
+    def _found(self, model: keras.Model, images: tf.Tensor, most: int) -> tuple[tf.Tensor, ...]:
         scores, boxes, classes = tf.split(model(images, training=False), _parts(model), -1)
         return decode(
             tf.sigmoid(scores[..., 0]), tf.nn.softmax(classes), boxes, self.config.image_size, most
