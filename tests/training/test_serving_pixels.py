@@ -12,7 +12,7 @@ from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
 from recordgen.training.config import TrainingConfig
 from recordgen.training.image_labels import OneImageLabel
-from recordgen.training.run import save_for_serving
+from recordgen.training.saving import save_for_serving
 from tests.conftest import encoded
 from tests.cpp_loader import CppModel
 

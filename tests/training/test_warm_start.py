@@ -22,7 +22,7 @@ from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.earlier import EarlierModel, write_inputs
 from recordgen.training.learner import TaskTrainer
 from recordgen.training.moments import Scale, rescale
-from recordgen.training.run import save_for_serving
+from recordgen.training.saving import save_for_serving
 from recordgen.training.warm_start import warm_start
 from recordgen.training.words import WordVectors, word_vectors
 

@@ -18,7 +18,7 @@ FLOAT32 = "float32"
 BALANCED = "balanced"
 # Settings that do not change the trained model.
 CHECKPOINT_SETTINGS = ("checkpoint_dir", "checkpoint_minutes")
-# The saved model's signatures and outputs for TFMA; see recordgen.training.run.
+# The saved model's signatures and outputs for TFMA; see recordgen.training.saving.
 EVALUATE = "evaluate"
 SCORES = "scores"
 TRUTH = "truth"

@@ -1,19 +1,4 @@
-"""``run``: train on a dataset's ``train`` split and save the model.
-
-The saved model has three signatures:
-
-``serving_default``: a client's request, such as ``image_bytes`` (string [batch]) → the answer, such
-as ``labels`` (string [batch, k]) and ``scores`` (float32 [batch, k]), best first; see the task's
-trainer.
-
-``evaluate``: ``examples`` (string [batch], serialised records) → ``scores`` for TFMA; for labels
-float32 [batch, classes], in the order of ``labels.txt``.
-
-``truth``: ``examples`` → ``label``, which TFMA compares with the scores, and ``weight`` (float32
-[batch]), 0 for an example without a label, on which TFMA would fail. Labels are compared by their
-texts: ``unknown`` (string [batch, k], padded with "") holds the labels that the model does not
-know, and ``known`` (string [batch]) some that it knows.
-"""
+"""``run``: train on a dataset's ``train`` split and save the model."""
 
 from __future__ import annotations
 
@@ -33,28 +18,23 @@ import tensorflow as tf
 from recordgen import storage
 from recordgen.dataset.joining import join_datasets
 from recordgen.dataset.manifest import Dataset, read_dataset
-from recordgen.dataset.vocabulary import shown_labels
 from recordgen.errors import UsageError
 from recordgen.reading import eval_dataset
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
 from recordgen.standards.lineage import DatasetLineage, ModelLineage, write_lineage
-from recordgen.standards.model_labels import write_model_labels
 from recordgen.tasks import TASKS
 from recordgen.training.config import (
     CHECKPOINT_SETTINGS,
-    EVALUATE,
     FLOAT32,
-    KNOWN,
-    SCORES,
-    TRUTH,
     TrainingConfig,
     check_task,
 )
 from recordgen.training.confusion import Confusion
-from recordgen.training.earlier import EarlierModel, write_inputs
+from recordgen.training.earlier import EarlierModel
 from recordgen.training.fitting import Fitting
-from recordgen.training.learner import EXAMPLES, Root, TaskTrainer
+from recordgen.training.learner import Root, TaskTrainer
 from recordgen.training.replicas import Replicas, find_replicas
+from recordgen.training.saving import save_for_serving
 from recordgen.training.search import tuned_settings
 from recordgen.training.warm_start import warm_start
 
@@ -277,36 +257,3 @@ def validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | Non
         return None
     data = trainer.eval_data(root, split)
     return data.take(fn_args.eval_steps) if fn_args.eval_steps else data
-
-
-def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
-    """Save a model with the three signatures, for TensorFlow's C++ loader, which servers use.
-
-    The model's labels, and facts about its inputs for a later training, are saved with it.
-    """
-
-    @tf.function(input_signature=[EXAMPLES], autograph=False)
-    def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {SCORES: trainer.scores(model, examples)}
-
-    @tf.function(input_signature=[EXAMPLES], autograph=False)
-    def truth(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        known = shown_labels(trainer.dataset.labels)
-        return {**trainer.truth(examples), KNOWN: tf.fill(tf.shape(examples), known)}
-
-    signatures = {"serving_default": trainer.serving(model), EVALUATE: evaluate, TRUTH: truth}
-    # Do not save the Keras model itself: the C++ loader does not find the variables that Keras 3
-    # wraps. Variables of the optimizer, which no signature uses, are not saved.
-    saved = tf.Module()
-    functions = [signature.get_concrete_function() for signature in signatures.values()]
-    found = [variable for function in functions for variable in function.graph.variables]
-    saved.all_variables = list({id(variable): variable for variable in found}.values())
-    saved.weights = [weight.value for weight in model.weights]  # for a warm start
-    resource = tf.saved_model.experimental.TrackableResource
-    parts = tf.train.TrackableView(model).descendants()
-    saved.tables = [part for part in parts if isinstance(part, resource)]
-    if trainer.dataset.labels:
-        saved.label_table = trainer.label_table
-    tf.saved_model.save(saved, path, signatures=signatures)
-    write_model_labels(path, trainer.dataset.labels)
-    write_inputs(path, trainer.known_inputs(model))
