@@ -105,7 +105,6 @@ def test_the_threshold_is_for_the_measure_of_the_task(task):
     assert found(**settings).name == settings["name"]
 
 
-@pytest.mark.parametrize(
 def steps_of(options):
     """Return the components of a pipeline by name."""
     pipeline = create_local_pipeline(replace(SETTINGS, options=options), "work")
