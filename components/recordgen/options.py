@@ -150,8 +150,9 @@ class ConvertOptions:
     )
     input_format: str = option(
         AUTO,
-        "format of the source: `csv`, `jsonl`, `folder` of images by label, `coco`, `yolo`, "
-        "`pascal_voc`, `iob` for sentences and their tags, or an installed one; `auto`: detected",
+        "format of the source: `csv`, `jsonl`, `folder` of images by label, `iob` for sentences "
+        "and their tags, `coco`, `yolo`, `pascal_voc`, `hugging_face`, `cvat`, `labelme`, "
+        "`create_ml`, or an installed one; `auto`: detected",
         choices=FORMAT_CHOICES,
         metavar="NAME",
     )

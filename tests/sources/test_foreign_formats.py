@@ -57,32 +57,8 @@ def in_tar(file: io.BytesIO, mode: str) -> None:
         archive.addfile(tarfile.TarInfo("photos/a.jpg"))
 
 
-CVAT = (
-    b'<?xml version="1.0" encoding="utf-8"?>\n<annotations>\n  <version>1.1</version>\n  <image '
-    b'id="0" name="a.jpg" width="640" height="480">\n    <box label="cat" xtl="1.0" ytl="2.0" '
-    b'xbr="9.0" ybr="9.5"/>\n  </image>\n</annotations>\n'
-)
 COCO_RESULTS = [{"image_id": 42, "category_id": 18, "bbox": [10, 20, 30, 40], "score": 0.9}]
 # In some datasets, thousands of categories precede the images, on one line of many megabytes.
-CREATE_ML = [
-    {
-        "image": "a.jpg",
-        "annotations": [
-            {"label": "cat", "coordinates": {"x": 120, "y": 164, "width": 230, "height": 119}}
-        ],
-    }
-]
-LABEL_ME = {
-    "version": "5.0.1",
-    "flags": {},
-    "shapes": [
-        {"label": "cat", "points": [[1.5, 2], [9, 9.5]], "shape_type": "rectangle", "flags": {}}
-    ],
-    "imagePath": "a.jpg",
-    "imageData": "/9j/4AAQ" * 20_000,
-    "imageHeight": 480,
-    "imageWidth": 640,
-}
 RECTANGLE = {"x": 1.5, "y": 2.5, "width": 30, "height": 40, "rotation": 0}
 LABEL_STUDIO = [
     {
@@ -170,17 +146,11 @@ OPEN_IMAGES_LABELS = (
     b"ImageID,Source,LabelName,Confidence\n000026e7ee790996,verification,/m/04hgtk,0\n"
     b"000026e7ee790996,verification,/m/07j7r,1\n"
 )
-HUGGING_FACE = {"file_name": "0001.png", "label": "cat"}
-HUGGING_FACE_BOXES = {
-    "file_name": "0001.png",
-    "objects": {"bbox": [[302.0, 109.0, 73.0, 52.0]], "categories": [0]},
-}
 RECORDS = b"".join(b"".join(frame([b"an example"])) for _ in range(3))
 
 # file, content, name of the format, words of the remedy
 FILES: list[tuple[str, bytes, str, str]] = [
     ("a.txt", b"0 0.5 0.5 .25 1\n1 0.4 0.4 0.1 0.1\n", "YOLO labels", "pass its folder"),
-    ("a.xml", CVAT, "CVAT annotations", BOXES),
     ("a.xml", b"<?xml version='1.0'?><catalog/>", "XML", "write a CSV or JSONL file"),
     (
         "results.json",
@@ -188,8 +158,6 @@ FILES: list[tuple[str, bytes, str, str]] = [
         "results of a model in COCO's format",
         "pass the document",
     ),
-    ("a.json", as_json(CREATE_ML), "Create ML annotations", "are the center"),
-    ("a.json", as_json(LABEL_ME, indent=2), "LabelMe annotations", "imageWidth and imageHeight"),
     ("a.json", as_json(LABEL_STUDIO), "a Label Studio export", "percent"),
     ("a.json", as_json(LABEL_STUDIO_MIN, indent=1), "a Label Studio export", "percent"),
     ("a.csv", LABEL_STUDIO_CSV, "a Label Studio export", "image_uri,label"),
@@ -201,8 +169,6 @@ FILES: list[tuple[str, bytes, str, str]] = [
     ("via.csv", VIA_CSV, "a VGG Image Annotator project", BOXES),
     ("boxes.csv", OPEN_IMAGES, "Open Images annotations", "ImageID and .jpg"),
     ("labels.csv", OPEN_IMAGES_LABELS, "Open Images annotations", "class-descriptions"),
-    ("metadata.jsonl", as_json(HUGGING_FACE), "a Hugging Face imagefolder", "path=file_name"),
-    ("metadata.jsonl", as_json(HUGGING_FACE_BOXES), "imagefolder with boxes", BOXES),
     ("a-00000-of-00001", RECORDS, "a TFRecord file", "recordgen.train_dataset"),
     ("a.tfrecord.gz", gzip.compress(RECORDS), "a TFRecord file", "recordgen.read"),
     ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip", "unpack it"),
@@ -271,18 +237,6 @@ FOLDERS: list[tuple[dict[str, bytes], str, str]] = [
         "YOLO labels",
         "train/labels/a.txt",
     ),
-    (
-        {"0001.png": b"", "metadata.jsonl": as_json(HUGGING_FACE)},
-        "a Hugging Face imagefolder",
-        "metadata.jsonl",
-    ),
-    (
-        {"train/0001.png": b"", "train/metadata.csv": b"file_name,text\n0001.png,a cat\n"},
-        "a Hugging Face imagefolder",
-        "train/metadata.csv",
-    ),
-    ({"a.jpg": b"", "a.json": as_json(LABEL_ME)}, "LabelMe annotations", "a.json"),
-    ({"a.jpg": b"", "createml.json": as_json(CREATE_ML)}, "Create ML annotations", "createml.json"),
     (
         {"data/train-00000-of-00001.parquet": b"PAR1"},
         "a Parquet file",

@@ -40,17 +40,27 @@ def top_items(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
         if window.peek() != "[":
             yield key, window.value()
         else:
-            window.take("[")
-            while window.peek() != "]":
-                yield key, window.value()
-                if window.peek() == ",":
-                    window.take(",")
-                elif window.peek() != "]":
-                    raise ValueError(f"a comma is missing in {key}")
-            window.take("]")
+            yield from ((key, item) for item in _items(window, key))
         if window.peek() == "}":
             return
         window.take(",")
+
+
+def list_items(file: IO[bytes]) -> Iterator[Any]:
+    """Yield each item of a JSON list. Raises: as :func:`top_items`."""
+    yield from _items(_Window(file), "the list")
+
+
+def _items(window: _Window, where: str) -> Iterator[Any]:
+    """Yield the items of the list that comes next."""
+    window.take("[")
+    while window.peek() != "]":
+        yield window.value()
+        if window.peek() == ",":
+            window.take(",")
+        elif window.peek() != "]":
+            raise ValueError(f"a comma is missing in {where}")
+    window.take("]")
 
 
 class _Window:

@@ -67,6 +67,8 @@ def _format_of(path: str, options: ConvertOptions) -> tuple[Format, Evidence]:
             check_task(format_, options.task)
         return format_, format_.detect(listing) or _without_evidence(format_, path)
     formats: list[Format] = [found() for found in FORMATS.values()]
+    if options.columns and listing.only:  # whoever names columns wants a format that has some
+        formats = [item for item in formats if item.has_columns]
     all_found = [(item, found) for item in formats if (found := item.detect(listing)) is not None]
     certain = [item for item in all_found if not item[1].is_weak]
     all_found = certain or all_found

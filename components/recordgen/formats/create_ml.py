@@ -1,0 +1,102 @@
+"""Create ML: one JSON list of images with boxes around centers, in pixels.
+
+    [{"image": "a.jpg", "annotations":
+      [{"label": "dog", "coordinates": {"x": 25, "y": 40, "width": 30, "height": 40}}]}]
+
+becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog. Rules: Apple's "Building an
+object detector data source".
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from recordgen.errors import SourceError
+from recordgen.formats.json_items import list_items
+from recordgen.rows.picture import Marked, Picture
+from recordgen.sources.foreign_formats import key_paths
+from recordgen.sources.format import Evidence
+from recordgen.sources.listing import Listing
+from recordgen.sources.pictures import (
+    Note,
+    PictureFormat,
+    Problem,
+    image_or_problem,
+    size_in_file,
+)
+from recordgen.sources.split_names import split_in_path
+from recordgen.tasks import ObjectDetection
+
+_SIDES = ("x", "y", "width", "height")
+_NAMES = ("image", "imagefilename")
+
+
+class CreateMl(PictureFormat):
+    """Create ML's ``annotations.json``, or Roboflow's ``_annotations.createml.json``."""
+
+    name = "create_ml"
+    tasks: ClassVar = (ObjectDetection.name,)
+    gives = "boxes"
+    expects = "a JSON list of images with annotations, as Create ML reads it"
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        found = [name for name in listing.candidates(".json") if _is_mine(listing, name)]
+        if not found:
+            return None
+        reason = f"{found[0]} lists images and boxes with coordinates"
+        return Evidence(reason, self.tasks[0], found)
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        split = split_in_path(f"{listing.root}{document}")
+        try:
+            with listing.open(document) as file:
+                for number, item in enumerate(list_items(file), start=1):
+                    yield _picture(listing, posixpath.dirname(document), number, item, split)
+        except ValueError as exc:
+            raise SourceError(
+                f"{listing.root}{document}: this is no whole JSON list: {exc}"
+            ) from exc
+
+
+def _is_mine(listing: Listing, name: str) -> bool:
+    keys = key_paths(listing.head(name).decode("utf-8", "replace"))
+    return "annotations.coordinates" in keys and not keys.isdisjoint(_NAMES)
+
+
+def _picture(
+    listing: Listing, folder: str, number: int, item: Any, split: str | None
+) -> Picture | Problem:
+    found = item if isinstance(item, dict) else {}
+    name = next((found[key] for key in _NAMES if isinstance(found.get(key), str)), "")
+    if not name:
+        return Problem(number, f"item {number} of the list names no image")
+    image = image_or_problem(listing, name, folder, line=number)
+    if isinstance(image, Problem):
+        return image
+    try:
+        objects = [_marked(each) for each in found.get("annotations") or ()]
+    except ValueError as exc:
+        return Problem(number, str(exc), image)
+    size = size_in_file(listing, image)
+    if size is None and objects:
+        return Problem(
+            number, "the size of the image cannot be read, and boxes are in pixels", image
+        )
+    return Picture(number, image, split, size, objects)
+
+
+def _marked(item: Any) -> Marked:
+    """Return an object. Raises: ValueError: it has no label or no box."""
+    label = item.get("label") if isinstance(item, dict) else None
+    box = item.get("coordinates") if isinstance(item, dict) else None
+    values: list[Any] = [box.get(side) for side in _SIDES] if isinstance(box, Mapping) else []
+    if not isinstance(label, str) or not values or not all(map(_is_number, values)):
+        raise ValueError(f"an annotation needs a label and coordinates (got {item!r:.80})")
+    x, y, width, height = values
+    return Marked(label.strip(), (x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,148 @@
+"""CVAT's own XML for images.
+
+    <annotations><image name="a.jpg" width="640" height="480" subset="Train">
+      <box label="dog" xtl="10" ytl="20" xbr="40" ybr="60"/></image></annotations>
+
+becomes the picture ``a.jpg`` of split train with the box (10, 20, 40, 60) of a dog, in pixels.
+Rules: CVAT's "XML annotation format", version 1.1.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from typing import ClassVar
+from xml.etree import ElementTree
+
+from recordgen.dataset.splits import is_ml_use
+from recordgen.errors import SourceError
+from recordgen.rows.picture import Marked, Picture
+from recordgen.sources.format import Evidence
+from recordgen.sources.listing import Listing
+from recordgen.sources.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
+from recordgen.sources.split_names import split_in_path
+from recordgen.tasks import ImageMultiLabel, ObjectDetection
+
+_ROOT = b"<annotations"
+_AREAS = ("box", "polygon", "ellipse", "mask")
+# Shapes without an area, which no task reads.
+_OTHERS = ("points", "polyline", "cuboid", "skeleton")
+
+
+class Cvat(PictureFormat):
+    """CVAT's ``annotations.xml`` for images."""
+
+    name = "cvat"
+    tasks: ClassVar = (ObjectDetection.name, ImageMultiLabel.name)
+    gives = "boxes or tags"
+    expects = "CVAT's annotations.xml for images"
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        found = [name for name in listing.candidates(".xml") if _is_mine(listing.head(name))]
+        if not found:
+            return None
+        head = listing.head(found[0])
+        if b"<track " in head:
+            raise SourceError(
+                f"{listing.root}{found[0]}: these are CVAT's annotations of a video; export them "
+                f"as CVAT for images"
+            )
+        are_boxes = any(f"<{tag} ".encode() in head for tag in _AREAS) or b"<tag " not in head
+        task = self.tasks[0] if are_boxes else self.tasks[1]
+        classes = dict.fromkeys(label for name in found for label in _labels(listing, name))
+        reason = f"{found[0]} is CVAT's XML for images"
+        return Evidence(reason, task, found, tuple(classes))
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        named = split_in_path(f"{listing.root}{document}")
+        folder = posixpath.dirname(document)
+        places = (folder, posixpath.join(folder, "images"), posixpath.dirname(folder))
+        for number, element in enumerate(_elements(listing, document, "image"), start=1):
+            name = element.get("name", "").strip()
+            subset = element.get("subset", "")
+            split = subset if is_ml_use(subset) else named
+            image = image_or_problem(listing, name or "?", *places, line=number)
+            yield (
+                image
+                if isinstance(image, Problem)
+                else _picture(listing, number, element, image, split)
+            )
+            element.clear()  # an element keeps its children otherwise
+
+
+def _is_mine(head: bytes) -> bool:
+    return _ROOT in head and (b"<image " in head or b"<meta>" in head)
+
+
+def _elements(listing: Listing, name: str, tag: str) -> Iterator[ElementTree.Element]:
+    """Yield each element of a tag once it is whole. Raises: SourceError."""
+    where = f"{listing.root}{name}"
+    head = listing.head(name)
+    if b"<!DOCTYPE" in head or b"<!ENTITY" in head:
+        raise SourceError(f"{where}: it declares a DOCTYPE or entities, which CVAT never does")
+    try:
+        with listing.open(name) as file:
+            for _, element in ElementTree.iterparse(file):
+                if element.tag == tag:
+                    yield element
+    except ElementTree.ParseError as exc:
+        raise SourceError(f"{where}: this is no whole XML document: {exc}") from exc
+
+
+def _labels(listing: Listing, name: str) -> Iterator[str]:
+    """Yield the labels that the project declares, in their order."""
+    head = listing.head(name)
+    meta = head[: head.find(b"</meta>") + len(b"</meta>")] if b"</meta>" in head else b""
+    start = meta.find(b"<meta>")
+    if start < 0 or b"<!" in meta:
+        return
+    for label in ElementTree.fromstring(meta[start:]).iter("label"):
+        if text := (label.findtext("name") or "").strip():
+            yield text
+
+
+def _picture(
+    listing: Listing, number: int, element: ElementTree.Element, image: str, split: str | None
+) -> Picture | Problem:
+    try:
+        objects = [_marked(child) for child in element if child.tag in (*_AREAS, *_OTHERS)]
+    except ValueError as exc:
+        return Problem(number, str(exc), image)
+    labels = [child.get("label", "").strip() for child in element if child.tag == "tag"]
+    try:
+        size = int(element.get("width", 0)), int(element.get("height", 0))
+    except ValueError:
+        size = (0, 0)
+    there = size if min(size) > 0 else size_in_file(listing, image)
+    if there is None and objects:
+        return Problem(
+            number, f"{image} needs its width and height, since boxes are in pixels", image
+        )
+    return Picture(number, image, split, there, objects, labels)
+
+
+def _marked(shape: ElementTree.Element) -> Marked:
+    """Return the box of a shape. Raises: ValueError: it has no area, or no numbers."""
+    label = shape.get("label", "").strip()
+    if shape.tag in _OTHERS:
+        raise ValueError(f"the {shape.tag} of {label!r:.40} has no box")
+
+    def number(name: str) -> float:
+        return float(shape.get(name, "?"))
+
+    try:
+        if shape.tag == "box":
+            if number("rotation") if shape.get("rotation") else 0:
+                raise ValueError("a rotated box")
+            return Marked(label, (number("xtl"), number("ytl"), number("xbr"), number("ybr")))
+        if shape.tag == "ellipse":
+            x, y, rx, ry = map(number, ("cx", "cy", "rx", "ry"))
+            return Marked(label, (x - rx, y - ry, x + rx, y + ry))
+        if shape.tag == "mask":
+            left, top = number("left"), number("top")
+            return Marked(label, (left, top, left + number("width"), top + number("height")))
+        pairs = [point.split(",") for point in shape.get("points", "").split(";")]
+        xs, ys = ([float(pair[at]) for pair in pairs] for at in (0, 1))
+    except (ValueError, IndexError) as exc:
+        raise ValueError(f"the {shape.tag} of {label!r:.40} cannot be read: {exc}") from exc
+    return Marked(label, (min(xs), min(ys), max(xs), max(ys)))

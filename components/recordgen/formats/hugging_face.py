@@ -1,0 +1,151 @@
+"""Hugging Face's imagefolder with metadata: a line for each image.
+
+    train/metadata.jsonl  {"file_name": "a.jpg", "label": "dog"}
+    train/metadata.jsonl  {"file_name": "a.jpg", "objects":
+                           {"bbox": [[10, 20, 30, 40]], "categories": ["dog"]}}
+
+become the picture ``train/a.jpg`` with the label, or with the box (10, 20, 40, 60), of a dog.
+Rules: "Create an image dataset" of Hugging Face's datasets; boxes are COCO's, in pixels.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import posixpath
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from recordgen.errors import SourceError
+from recordgen.rows.picture import Marked, Picture
+from recordgen.sources.format import Evidence
+from recordgen.sources.listing import Listing
+from recordgen.sources.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
+from recordgen.sources.split_names import split_in_path
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks.image_classification import LABEL_COLUMNS
+
+_NAMES = ("metadata.jsonl", "metadata.csv")
+_FILE, _OBJECTS = "file_name", "objects"
+_CLASSES = ("categories", "category", "labels", "label")
+_MAX_LINE = 1 << 20
+# Parts of the names of columns that no task of images reads, but that must not be lost.
+_GEOMETRY = ("mask", "bbox", "polygon", "segment", "keypoint", "points", "_file_name")
+
+
+class HuggingFace(PictureFormat):
+    """An imagefolder with ``metadata.jsonl`` or ``metadata.csv``."""
+
+    name = "hugging_face"
+    tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+    gives = "labels or boxes of images"
+    expects = "a folder of images with metadata.jsonl or metadata.csv, which have a file_name"
+    has_lines = True
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        found = [
+            name
+            for name in listing.candidates(*_NAMES)
+            if posixpath.basename(name) in _NAMES and _FILE in _first(listing, name)
+        ]
+        if not found:
+            return None
+        first = _first(listing, found[0])
+        label = _label_of(f"{listing.root}{found[0]}", first)
+        single, several, boxes = self.tasks
+        task = boxes if label == _OBJECTS else several if isinstance(first[label], list) else single
+        return Evidence(f"{found[0]} has {_FILE} and {label}", task, found)
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        where = f"{listing.root}{document}"
+        label = _label_of(where, _first(listing, document))
+        split = split_in_path(where)
+        folder = posixpath.dirname(document)
+        for line, record in _records(listing, document):
+            name = record.get(_FILE) if isinstance(record, Mapping) else None
+            if not isinstance(name, str) or not name.strip():
+                yield Problem(line, f"expected {_FILE} and {label} (got {record!r:.80})")
+                continue
+            image = image_or_problem(listing, name, folder, line=line)
+            if isinstance(image, Problem):
+                yield image
+            else:
+                yield _picture(listing, line, image, split, record.get(label), label)
+
+
+def _records(listing: Listing, name: str) -> Iterator[tuple[int, Any]]:
+    """Yield the line and the record of each image; what is no record as its text."""
+    with listing.open(name) as file:
+        if name.endswith(".csv"):
+            text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
+            reader = csv.DictReader(text)
+            try:
+                for record in reader:
+                    yield reader.line_num, record
+            except csv.Error as exc:
+                yield reader.line_num, f"a line that is no CSV: {exc}"
+            return
+        for number, raw in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), start=1):
+            if text_ := raw.decode("utf-8-sig", "replace").strip():
+                try:
+                    yield number, json.loads(text_)
+                except (ValueError, RecursionError):
+                    yield number, text_
+
+
+def _first(listing: Listing, name: str) -> Mapping[str, Any]:
+    """Return the first record of the metadata, or an empty one."""
+    text = listing.head(name).decode("utf-8-sig", "replace")
+    if name.endswith(".csv"):
+        return next(csv.DictReader(io.StringIO(text, newline="")), {})
+    try:
+        found = json.loads(text.lstrip().partition("\n")[0] or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _label_of(where: str, first: Mapping[str, Any]) -> str:
+    """Return the column of labels or objects. Raises: SourceError: it is unclear which it is."""
+    others = [key for key in first if key and key != _FILE]
+    objects = first.get(_OBJECTS)
+    if isinstance(objects, Mapping) and "bbox" in objects:
+        return _OBJECTS
+    lost = [key for key in others if any(part in key.lower() for part in _GEOMETRY)]
+    labels = [key for key in others if key.strip().lower() in LABEL_COLUMNS]
+    if lost or len(labels) != 1:
+        why = f"{', '.join(lost)} would be lost" if lost else "it is unclear which one has labels"
+        raise SourceError(
+            f"{where}: the columns beside {_FILE} are {', '.join(others) or 'missing'!s:.200}, and "
+            f"{why}; pass this file, and name the column: --columns path={_FILE},label=LABEL"
+        )
+    return labels[0]
+
+
+def _picture(
+    listing: Listing, line: int, image: str, split: str | None, value: Any, label: str
+) -> Picture | Problem:
+    if label != _OBJECTS:
+        values = value if isinstance(value, list) else [value]
+        labels = [str(each).strip() for each in values if each is not None]
+        return Picture(line, image, split, labels=[each for each in labels if each])
+    boxes = value.get("bbox") if isinstance(value, Mapping) else None
+    names = next((value[key] for key in _CLASSES if key in value), None) if boxes else []
+    if not isinstance(boxes, list) or not isinstance(names, list) or len(names) != len(boxes):
+        message = f"objects needs a bbox and a category for each (got {value!r:.80})"
+        return Problem(line, message, image)
+    size = size_in_file(listing, image)
+    if size is None and boxes:
+        return Problem(line, "the size of the image cannot be read, and boxes are in pixels", image)
+    objects = []
+    for name, box in zip(names, boxes, strict=True):
+        if not (isinstance(box, list) and len(box) == 4 and all(map(_is_number, box))):
+            return Problem(line, f"a bbox must be x, y, width and height (got {box!r:.80})", image)
+        x, y, width, height = box
+        objects.append(Marked(str(name).strip(), (x, y, x + width, y + height)))
+    return Picture(line, image, split, size, objects)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,138 @@
+"""LabelMe: a JSON document for each image.
+
+    a.json  {"imagePath": "a.jpg", "imageWidth": 640, "imageHeight": 480,
+             "shapes": [{"label": "dog", "shape_type": "rectangle",
+                         "points": [[10, 20], [40, 60]]}]}
+
+becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog, in pixels.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import posixpath
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from recordgen.rows.picture import Corners, Marked, Picture
+from recordgen.sources.foreign_formats import key_paths
+from recordgen.sources.format import Evidence
+from recordgen.sources.listing import Listing
+from recordgen.sources.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
+from recordgen.sources.split_names import split_in_path
+from recordgen.tasks import ObjectDetection
+
+# The whole image may be inside, as base64.
+_MAX_DOCUMENT = 128 << 20
+_PROBED = 3
+_SHOWN = 5
+_AREAS = ("rectangle", "polygon", "circle", "mask")
+
+
+class LabelMe(PictureFormat):
+    """A folder of images with LabelMe's JSON beside each."""
+
+    name = "labelme"
+    tasks: ClassVar = (ObjectDetection.name,)
+    gives = "boxes"
+    expects = "a folder of images with LabelMe's JSON beside each"
+    names_files = True
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        documents = listing.candidates(".json")
+        found = [name for name in documents[:_PROBED] if _is_mine(listing.head(name))]
+        if not found:
+            return None
+        reason = f"{found[0]} has the shapes in an image"
+        return Evidence(reason, self.tasks[0], found if listing.only else ("",))
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        used = set()
+        for line, name in enumerate(listing.candidates(".json"), start=1):
+            if not _is_mine(listing.head(name)):
+                yield Note(line, f"{name} has no shapes; it was skipped")
+                continue
+            item = _picture(listing, line, name)
+            used.add(item.uri)
+            yield item
+        others = [] if listing.only else [name for name in listing.images if name not in used]
+        if others:
+            shown = ", ".join(others[:_SHOWN])
+            yield Note(0, f"{len(others):,} images have no JSON, and were skipped: {shown}")
+
+
+def _is_mine(head: bytes) -> bool:
+    keys = key_paths(head.decode("utf-8", "replace"))
+    return "shapes.points" in keys or {"shapes", "imagePath"} <= keys
+
+
+def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
+    with listing.open(name) as file:
+        data = file.read(_MAX_DOCUMENT + 1)
+    stem = posixpath.splitext(name)[0]
+    beside = next(iter(listing.by_stem.get(stem, ())), "")
+    try:
+        if len(data) > _MAX_DOCUMENT:
+            raise ValueError(f"it has more than {_MAX_DOCUMENT >> 20} MiB")
+        found = json.loads(data)
+        if not isinstance(found, dict) or not isinstance(found.get("shapes"), list):
+            raise ValueError("it has no list of shapes")
+        objects = [_marked(shape) for shape in found["shapes"]]
+    except (ValueError, RecursionError) as exc:
+        return Problem(line, f"{name}: {exc}", beside)
+    image: str | Problem = beside
+    if not beside:
+        said = str(found.get("imagePath") or "")
+        image = image_or_problem(listing, said or f"{stem}.jpg", posixpath.dirname(name), line=line)
+    if isinstance(image, Problem):
+        return image._replace(message=f"{name}: {image.message}")
+    size = _size(found) or size_in_file(listing, image)
+    if size is None and objects:
+        return Problem(line, f"{name}: imageWidth and imageHeight are missing", image)
+    return Picture(line, image, split_in_path(f"{listing.root}{name}"), size, objects)
+
+
+def _size(found: Mapping[str, Any]) -> tuple[int, int] | None:
+    width, height = found.get("imageWidth"), found.get("imageHeight")
+    if isinstance(width, int) and isinstance(height, int) and min(width, height) > 0:
+        return width, height
+    return None
+
+
+def _marked(shape: Any) -> Marked:
+    """Return the box of a shape. Raises: ValueError: it has no area, no label or no points."""
+    shape = shape if isinstance(shape, dict) else {}
+    kind, label, points = (
+        shape.get("shape_type") or "polygon",
+        shape.get("label"),
+        shape.get("points"),
+    )
+    if kind not in _AREAS:
+        raise ValueError(
+            f"a shape is a {kind!r:.40}, which has no box; expected {', '.join(_AREAS)}"
+        )
+    if not isinstance(label, str) or not label.strip():
+        raise ValueError("a shape has no label")
+    if not isinstance(points, list) or len(points) < 2 or not all(map(_is_point, points)):
+        raise ValueError(
+            f"the points of {label!r:.40} must be pairs of numbers (got {points!r:.60})"
+        )
+    return Marked(label.strip(), _box(kind, points))
+
+
+def _box(kind: str, points: list[list[float]]) -> Corners:
+    if kind == "circle":  # its center, and a point on it
+        (x, y), edge = points[:2]
+        radius = math.dist((x, y), edge)
+        return x - radius, y - radius, x + radius, y + radius
+    xs, ys = zip(*points, strict=True)
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def _is_point(point: Any) -> bool:
+    return (
+        isinstance(point, list)
+        and len(point) == 2
+        and all(isinstance(value, int | float) and math.isfinite(value) for value in point)
+    )

@@ -1,0 +1,121 @@
+"""Hugging Face's imagefolder: labels, several labels, boxes, and columns that would be lost."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordgen
+from recordgen.errors import SourceError
+from tests.conftest import stored_examples
+from tests.formats.boxes import boxes_of
+from tests.formats.conftest import MakeImages
+
+
+def write(path: Path, *records: dict[str, Any]) -> Path:
+    """Write lines of JSON, and return the folder ``in``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def labels_of(output: Path) -> dict[str, tuple[str, list[str]]]:
+    """Return the split and the labels of each image."""
+    return {
+        example["image/source_id"][0].decode(): (
+            split,
+            [text.decode() for text in example.get("image/class/text", ())],
+        )
+        for split, example in stored_examples(output)
+    }
+
+
+def test_labels_of_two_splits(tmp_path: Path, make_images: MakeImages) -> None:
+    """Names of folders are splits; numbers stay numbers."""
+    make_images("train/a.png", "train/b.png", "test/c.png")
+    for split, names in (("train", "ab"), ("test", "c")):
+        write(
+            tmp_path / f"in/{split}/metadata.jsonl",
+            *({"file_name": f"{name}.png", "label": "abc".index(name)} for name in names),
+        )
+    dataset = recordgen.convert(str(tmp_path / "in"), tmp_path / "out").dataset
+    assert (dataset.task, dataset.options["input_format"]) == (
+        "image_classification",
+        "hugging_face",
+    )
+    assert labels_of(tmp_path / "out") == {
+        "train/a.png": ("train", ["0"]),
+        "train/b.png": ("train", ["1"]),
+        "test/c.png": ("test", ["2"]),
+    }
+
+
+def test_csv_and_lists(tmp_path: Path, make_images: MakeImages) -> None:
+    """A CSV has one label; a list of JSON has several."""
+    make_images("a.png", "b.png")
+    (tmp_path / "in/metadata.csv").write_text("file_name,label\na.png,cat\nb.png,\n")
+    recordgen.convert(str(tmp_path / "in"), tmp_path / "one")
+    found = labels_of(tmp_path / "one")
+    assert (found["a.png"][1], found["b.png"][1]) == (["cat"], [])
+    (tmp_path / "in/metadata.csv").unlink()
+    write(tmp_path / "in/metadata.jsonl", {"file_name": "a.png", "labels": ["dog", "cat"]})
+    recordgen.convert(str(tmp_path / "in"), tmp_path / "two")
+    assert labels_of(tmp_path / "two")["a.png"][1] == ["cat", "dog"]
+
+
+def test_boxes(tmp_path: Path, make_images: MakeImages) -> None:
+    """Objects are COCO's boxes in pixels, of the size that the image has."""
+    make_images("train/a.png", size=(80, 40))
+    objects = {"bbox": [[8, 4, 8, 4], [0, 0, 80, 40]], "categories": [1, 0]}
+    write(tmp_path / "in/train/metadata.jsonl", {"file_name": "a.png", "objects": objects})
+    recordgen.convert(str(tmp_path / "in"), tmp_path / "out")
+    assert boxes_of(tmp_path / "out")["train/a.png"][1] == [
+        ("0", 0, [0, 0, 1, 1]),
+        ("1", 1, [0.1, 0.1, 0.2, 0.2]),
+    ]
+
+
+# the first record, part of the message
+UNCLEAR = [
+    ({"text": "a cat"}, "columns beside file_name are text"),
+    ({"label": "cat", "category": "pet"}, "unclear"),
+    ({"label": "cat", "mask_file_name": "b.png"}, "mask_file_name would be lost"),
+    ({"label": "cat", "bbox": [1, 2, 3, 4]}, "bbox would be lost"),
+]
+
+
+@pytest.mark.parametrize(("record", "words"), UNCLEAR)
+def test_columns_that_are_unclear_stop(
+    record: dict[str, Any], words: str, tmp_path: Path, make_images: MakeImages
+) -> None:
+    """Nothing is guessed, and the remedy works."""
+    make_images("a.png")
+    path = write(tmp_path / "in/metadata.jsonl", {"file_name": "a.png", **record})
+    with pytest.raises(SourceError, match=words) as caught:
+        recordgen.plan(str(tmp_path / "in"))
+    assert "path=file_name,label=" in str(caught.value)
+    [label] = [*record][:1]
+    plan = recordgen.plan(
+        str(path), task="image_classification", columns=f"path=file_name,label={label}"
+    )
+    assert plan.rows == 1
+
+
+def test_bad_lines_are_rejects(tmp_path: Path, make_images: MakeImages) -> None:
+    """Each names its line."""
+    make_images("a.png", "b.png")
+    path = write(
+        tmp_path / "in/metadata.jsonl",
+        {"file_name": "a.png", "label": "cat"},
+        {"file_name": "none.png", "label": "cat"},
+        {"label": "cat"},
+    )
+    with path.open("a") as file:
+        file.write('{"file_name": "b.png"\n')
+    result = recordgen.convert(str(tmp_path / "in"), tmp_path / "out", max_reject_fraction=1)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (2, "missing_file"),
+        (3, "bad_annotation"),
+        (4, "bad_annotation"),
+    ]
