@@ -12,8 +12,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from recordgen import storage
-from recordgen.errors import StorageError
-from recordgen.records.tfrecord import count_frames, is_gzip, read_records
+from recordgen.errors import RecordError, StorageError
+from recordgen.ordered import map_in_order
+from recordgen.records.tfrecord import count_frames, is_gzip, lengths_fit, read_records
+
+# On a cold disk, looking for the next record is a wait.
+_THREADS = 16
 
 
 def count_records(path: str) -> int:
@@ -31,6 +35,41 @@ def count_records(path: str) -> int:
     return remembered([path], "records", lambda: sum(1 for _ in read_records(path)))
 
 
+def damages(paths: Sequence[str]) -> dict[str, str]:
+    """Return the error messages of files whose records have wrong lengths, by path.
+
+    TensorFlow allocates whatever a length says, and dies if that is more than there is. So all
+    lengths are checked before it reads a file, once for each version of the files. Compressed files
+    are not checked, because TensorFlow's memory grows with what it unpacks, and neither are files
+    in object stores, where each record would take a request.
+    """
+    cheap = [path for path in paths if is_cheap(path)]
+    if not cheap:
+        return {}
+
+    def check_all() -> int:
+        return len(list(map_in_order(_check_lengths, cheap, threads=_THREADS)))
+
+    try:
+        remembered(cheap, "lengths", check_all)
+    except RecordError:
+        return {path: message for path in cheap if (message := _damage(path))}
+    return {}
+
+
+def _damage(path: str) -> str:
+    try:
+        _check_lengths(path)
+    except RecordError as exc:
+        return str(exc)
+    return ""
+
+
+def _check_lengths(path: str) -> None:
+    if not lengths_fit(path):
+        count_frames(path)  # raises an error that names the file and the offset
+
+
 def is_cheap(path: str) -> bool:
     """Return whether a file's records can be counted without reading all of it."""
     return storage.is_local(path) and not is_gzip(path)
@@ -39,9 +78,9 @@ def is_cheap(path: str) -> bool:
 def remembered(paths: Sequence[str], what: str, count: Callable[[], int]) -> int:
     """Return the remembered count, or call ``count`` and remember its result.
 
-    The key consists of the files' ``paths`` and versions, and of ``what`` is counted.
+    The key consists of the files' ``paths`` and states, and of ``what`` is counted.
     """
-    lines = [what, *(f"{_absolute(path)} {storage.version(path)}" for path in paths)]
+    lines = [what, *map(_state, paths)]
     key = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     kept = os.path.join(root, "recordgen", "counts", key)
@@ -53,5 +92,10 @@ def remembered(paths: Sequence[str], what: str, count: Callable[[], int]) -> int
     return found
 
 
-def _absolute(path: str) -> str:
-    return os.path.abspath(storage.local_path(path)) if storage.is_local(path) else path
+def _state(path: str) -> str:
+    """Return a text that changes when a file does, also if it keeps its size and its time."""
+    if not storage.is_local(path):
+        return f"{path} {storage.version(path)}"
+    local = os.path.abspath(storage.local_path(path))
+    # Whoever unpacks an archive gets its times of modification, but not of change.
+    return f"{local} {storage.version(path)} {os.stat(local).st_ctime_ns}"

@@ -24,6 +24,7 @@ from recordgen.reading.classes import (
     plan_task,
     shown_names,
 )
+from recordgen.reading.counting import damages
 from recordgen.reading.decoding import check_formats
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.shards import ShardFile, ShardSet
@@ -74,6 +75,7 @@ class ReadPlan:
             can fail.
         counts: records by file; None if not counted.
         packed: the files that are compressed although their names do not end with ``.gz``.
+        damaged: the files that TensorFlow may not read, because their lengths are wrong.
         parts: if the decoded images of only some examples are kept: the plan of these examples, and
             the plan of the others, in the order of the shards.
     """
@@ -92,6 +94,7 @@ class ReadPlan:
     is_checked: bool
     counts: Mapping[str, int | None] = field(default_factory=dict)
     packed: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
     parts: tuple[ReadPlan, ...] = ()
 
     def __str__(self) -> str:
@@ -168,8 +171,7 @@ def _plan(
     task: str = "",
     classes: ClassPlan | None = None,
 ) -> ReadPlan:
-    if not options.skips and (damage := next((it.damage for it in files if it.damage), "")):
-        raise RecordError(damage)
+    _check_sound(files, options)
     by_label = all(file.label is not None for file in files)
     filters = options.predicate is not None or (classes is not None and classes.filters)
     counts = [file.examples for file in files if file.examples is not None]
@@ -191,6 +193,8 @@ def _plan(
         raise UsageError(
             f"shard={options.shard}: nothing is left for this worker; use fewer workers"
         )
+    mine = _with_lengths_checked(mine, is_counted=shards.dataset is None)
+    _check_sound(mine, options)
     record_bytes = _record_bytes(mine)
     is_mixed = shards.dataset is not None and not by_label
     cache, others = plan_cache(
@@ -216,6 +220,7 @@ def _plan(
         is_checked=is_checked and shards.dataset is not None,
         counts={file.path: file.examples for file in mine},
         packed=tuple(file.path for file in mine if file.is_gzip),
+        damaged=tuple(file.path for file in mine if file.damage),
     )
     if others is None:
         return plan
@@ -230,6 +235,20 @@ def _plan(
         for part, kept in zip(_divided(plan, others[0]), (cache, others[1]), strict=True)
     ]
     return replace(plan, parts=tuple(parts))
+
+
+def _with_lengths_checked(files: list[ShardFile], *, is_counted: bool) -> list[ShardFile]:
+    """Return a worker's files with their damages; ``is_counted``: these are known already."""
+    if is_counted:
+        return files
+    found = damages([file.path for file in files if not file.damage])
+    return [replace(file, damage=found.get(file.path, file.damage)) for file in files]
+
+
+def _check_sound(files: Sequence[ShardFile], options: RecordOptions) -> None:
+    """Check that no file is damaged, unless damaged records are skipped. Raises: RecordError."""
+    if not options.skips and (damage := next((it.damage for it in files if it.damage), "")):
+        raise RecordError(damage)
 
 
 def _divided(plan: ReadPlan, count: int) -> Iterator[ReadPlan]:

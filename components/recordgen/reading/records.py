@@ -101,7 +101,7 @@ def read_records(
 
 def skipping_of(plan: ReadPlan, options: RecordOptions) -> Skipping | None:
     """Return the :class:`Skipping` of a planned reading; None if bad records end it."""
-    return Skipping(options.on_error, plan.counts) if options.skips else None
+    return Skipping(options.on_error, plan.counts, plan.damaged) if options.skips else None
 
 
 def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:

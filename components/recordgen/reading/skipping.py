@@ -1,7 +1,8 @@
 """``on_error``: skip and report records that cannot be read, and read the rest.
 
 A damaged file: TensorFlow stops at the first damage. If fewer records came than the file has, it is
-read once more in Python, which continues behind the damage where it can.
+read once more in Python, which continues behind the damage where it can. A file with wrong lengths
+is read in Python alone: TensorFlow would die of the first one.
 
 A record of another tool: graphs cannot catch an error, but a dataset can skip an element. So each
 batch is made in a dataset of its own; only if that fails, each of its records is tried in Python.
@@ -14,7 +15,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -50,13 +51,18 @@ class Skipping:
     Args:
         on_error: ``skip``: log a warning with a running count; or the user's function of a text.
         counts: the number of records by file; None if not counted.
+        damaged: the files that TensorFlow may not read.
     """
 
     def __init__(
-        self, on_error: str | Callable[[str], None], counts: Mapping[str, int | None]
+        self,
+        on_error: str | Callable[[str], None],
+        counts: Mapping[str, int | None],
+        damaged: Collection[str] = (),
     ) -> None:
         self._on_error = None if isinstance(on_error, str) else on_error
         self._counts = counts
+        self._damaged = frozenset(damaged)
         self._skipped = 0
         self._reported: set[int | str] = set()
         self._undamaged: set[str] = set()
@@ -69,7 +75,7 @@ class Skipping:
     def readable(self, read: Callable[..., tf.data.Dataset], path: tf.Tensor) -> tf.data.Dataset:
         """Return the records of the file at ``path`` (string []), without damaged ones.
 
-        ``read`` reads a file's records up to the first damage.
+        ``read`` reads a file's records up to the first damage; it is not used for damaged files.
         """
         # -1: take all. The second reading starts only if fewer records came than the file has.
         known = {file: -1 if count is None else count for file, count in self._counts.items()}
@@ -77,7 +83,9 @@ class Skipping:
         rest = tf.data.Dataset.from_generator(
             self._behind_damage, args=(path,), output_signature=tf.TensorSpec((), tf.string)
         )
-        return read(path).ignore_errors().concatenate(rest).take(counts.lookup(path))
+        allowed = lookup_table({it: -(it not in self._damaged) for it in self._counts}, default=-1)
+        first = read(path).take(allowed.lookup(path)).ignore_errors()
+        return first.concatenate(rest).take(counts.lookup(path))
 
     def selected(
         self, keep: Callable[[tf.Tensor], tf.Tensor], records: tf.data.Dataset
@@ -150,7 +158,7 @@ class Skipping:
         return self._places.get(key, "a record")
 
     def _behind_damage(self, path: bytes) -> Iterator[bytes]:
-        """Yield the sound records behind the first damage of a file; report the lost records."""
+        """Yield the sound records that TensorFlow did not read; report the lost records."""
         name = path.decode()
         if name in self._undamaged:
             return
@@ -159,7 +167,7 @@ class Skipping:
             for number, found in enumerate(read_around(name)):
                 if not isinstance(found, RecordError):
                     sound += 1
-                    if damage:
+                    if damage or name in self._damaged:
                         yield found
                 elif not damage:
                     damage = f"record {number}: {str(found).removeprefix(f'{name}: ')}"

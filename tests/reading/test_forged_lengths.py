@@ -1,0 +1,140 @@
+"""Records whose length is more than there is memory: TensorFlow would end the process."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from recordgen import convert, read, write
+from recordgen.errors import RecordError
+from recordgen.reading import counting
+from recordgen.records.tfrecord import frame_head, lengths_fit
+from tests.conftest import encoded, noise, run_python
+
+HUGE = 1 << 40
+SIGNALS = (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
+
+
+def forge(output: Path, length: int = HUGE) -> str:
+    """Make the second of three records huge; ``dataset.json`` agrees with the size of the shard.
+
+    Return a pattern of the message: the shard, and the offset of the record.
+    """
+    manifest = json.loads((output / "dataset.json").read_text())
+    [shard] = manifest["splits"]["train"]["shards"]
+    path = output / shard["file"]
+    is_packed = path.suffix == ".gz"
+    data = gzip.decompress(path.read_bytes()) if is_packed else path.read_bytes()
+    offset = 16 + int.from_bytes(data[:8], "little")
+    data = data[:offset] + frame_head(length) + data[offset + 12 :]
+    path.write_bytes(gzip.compress(data) if is_packed else data)
+    shard["bytes"] = path.stat().st_size
+    (output / "dataset.json").write_text(json.dumps(manifest))
+    return f"RecordError.*{shard['file']}: .* at offset {offset}"
+
+
+@pytest.fixture
+def pets(tmp_path: Path) -> Path:
+    """Three converted images in one shard."""
+    for number in range(3):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
+    lines = [f"TRAIN,{tmp_path}/{number}.png,cat\n" for number in range(3)]
+    (tmp_path / "labels.csv").write_text("".join(lines))
+    convert(str(tmp_path / "labels.csv"), str(tmp_path / "out"))
+    return tmp_path / "out"
+
+
+def written(output: Path, compression: str = "none") -> Path:
+    """Three examples of recordgen.write in one shard."""
+    examples = [{"n": number} for number in range(3)]
+    write(examples, str(output), shards=1, compression=compression)
+    return output
+
+
+def run(*calls: str) -> tuple[int, list[str]]:
+    """Return the exit code of a process that makes the calls, and their results or errors."""
+    lines = ["from recordgen import *", "from recordgen.errors import RecordgenError", "found = []"]
+    for call in calls:
+        lines += ["try:", f"    print({call}, found)", "except RecordgenError as exc:"]
+        lines += ["    print(type(exc).__name__, exc)"]
+    done = run_python("-W", "ignore", "-c", "\n".join(lines))
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_tensorflow_dies_of_such_a_length(tmp_path):
+    """The reason for the checks: if this fails, TensorFlow has learnt to do without them."""
+    rows = written(tmp_path / "rows")
+    forge(rows, 1 << 62)
+    [shard] = map(str, rows.glob("Split-train/*"))
+    returned, _ = run(f"len(list(__import__('tensorflow').data.TFRecordDataset({shard!r})))")
+    assert returned in SIGNALS
+
+
+def test_every_door_refuses_it(tmp_path, pets):
+    """The error names the shard and the record's offset, before TensorFlow opens the file."""
+    rows = written(tmp_path / "rows")
+    of_rows, of_pets = forge(rows), forge(pets)
+    expected = {
+        f"read({str(rows)!r}, split='train')": of_rows,
+        f"read({str(rows)!r}, split='train', predicate=lambda row: row['n'] > 0)": of_rows,
+        f"load({str(rows)!r})": of_rows,
+        f"load({str(pets)!r}, image_size=8)": of_pets,
+        f"train_dataset({str(pets)!r}, image_size=8)": of_pets,
+        f"train_dataset({str(pets)!r}, image_size=8, shard=(0, 2))": of_pets,
+        f"train_dataset({str(pets / 'Split-train' / '*')!r}, image_size=8)": of_pets,
+        f"steps_per_epoch({str(pets)!r}, 1)": of_pets,
+    }
+    returned, found = run(*expected)
+    assert returned == 0
+    for pattern, said in zip(expected.values(), found, strict=True):
+        assert re.match(pattern, said), said
+
+
+@pytest.mark.parametrize("is_foreign", [False, True], ids=["ours", "foreign"])
+def test_it_can_be_skipped(pets, is_foreign):
+    """With on_error, the records before and behind it are read, and it is reported."""
+    message = forge(pets).removeprefix("RecordError.*")
+    if is_foreign:
+        (pets / "dataset.json").unlink()
+    call = f"train_dataset({str(pets / 'Split-train' / '*')!r}, image_size=8, label_mode=None"
+    returned, [said] = run(f"sum(map(len, {call}, on_error=found.append)))")
+    assert returned == 0
+    where, _, place = message.partition(": ")
+    assert re.match(rf"2 \[.*{where}: .* lost: record 1: {place}", said), said
+
+
+def test_a_compressed_shard(tmp_path):
+    """TensorFlow's memory grows with what it unpacks: an error, no signal."""
+    rows = written(tmp_path / "rows", "gzip")
+    message = forge(rows)
+    returned, [said] = run(f"len(list(read({str(rows)!r}, split='train')))")
+    assert returned == 0
+    assert re.match(message.replace(": .* at", r": record 1: .* at"), said), said
+
+
+def test_each_version_is_checked_once(tmp_path, counts_cache, monkeypatch):
+    """Lengths are checked again only if a file changed, whatever its time of modification says."""
+    rows = written(tmp_path / "rows")
+    checked = []
+
+    def check(path: str) -> bool:
+        checked.append(path)
+        return lengths_fit(path)
+
+    monkeypatch.setattr(counting, "lengths_fit", check)
+    for _ in range(2):
+        read(str(rows), split="train")
+    assert len(checked) == 1
+    [shard] = rows.glob("Split-train/*")
+    before = shard.stat()
+    message = forge(rows)
+    os.utime(shard, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert shard.stat().st_size == before.st_size
+    with pytest.raises(RecordError, match=message.removeprefix("RecordError.*")):
+        read(str(rows), split="train")
