@@ -123,6 +123,30 @@ def test_close_hashes_are_not_compared_all_with_all() -> None:
     assert asked < 16 * 32 * len(values)
 
 
+def test_keys_find_pairs_in_crowded_buckets() -> None:
+    """Of 2,000 equal hashes of 1,000 kinds, those of things that share a key are compared."""
+    count = 2000
+    values = np.zeros(count, np.uint64)
+    kinds = np.random.default_rng(0).permutation(np.arange(count) % (count // 2))
+    asked = 0
+
+    def alike(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        nonlocal asked
+        asked += len(first)
+        found: np.ndarray = kinds[first] == kinds[second]
+        return found
+
+    def keys_of(things: np.ndarray) -> list[np.ndarray]:
+        return [kinds[things].astype(np.uint32) // 4]
+
+    without = find_neighbours(values, alike=alike)
+    assert len(np.unique(without)) > count // 2
+    asked = 0
+    found = find_neighbours(values, alike=alike, keys_of=keys_of)
+    assert len(np.unique(found)) == count // 2
+    assert asked < (16 * 32 + 16 + 32) * count
+
+
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=20))
 def test_bits_are_counted(values: list[int]) -> None:
     assert count_bits(np.array(values, np.uint64)).tolist() == [v.bit_count() for v in values]

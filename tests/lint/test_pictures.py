@@ -169,6 +169,22 @@ def test_copies_and_mirror_images_are_one_group() -> None:
     assert find_alike(facts).tolist() == [0, 1, 2, 1, 1, 5]
 
 
+@pytest.mark.parametrize("bits", [0, 4], ids=["equal hashes", "close hashes"])
+def test_near_duplicates_among_forms(original: PictureFacts, bits: int) -> None:
+    """Each of 300 forms with nearly one hash is in a group with its copy only."""
+    random = np.random.default_rng(0)
+    forms = random.uniform(60, 200, (8, 8)) + random.normal(0, 25, (300, 8, 8))
+    copies = forms * random.uniform(0.9, 1.1, (300, 1, 1)) + random.normal(0, 2, forms.shape)
+    both = np.concatenate([forms, copies]).clip(0, 255).astype(np.uint8)
+    flips = [random.choice(64, bits, replace=False).astype(np.uint64) for _ in forms]
+    spread = np.array([np.bitwise_or.reduce(np.uint64(1) << flip, initial=0) for flip in flips])
+    hashes = original.perceptual_hash[0] ^ np.concatenate([spread, spread]).astype(np.uint64)
+    facts = PictureFacts(*(np.repeat(each, len(both), axis=0) for each in original))
+    facts = facts._replace(signature=both, perceptual_hash=hashes)
+    assert are_alike(both[:300], both[300:]).all()
+    assert find_alike(facts).tolist() == [*range(300)] * 2
+
+
 def test_equal_hashes_of_other_pictures_are_no_group(original: PictureFacts) -> None:
     both = [np.concatenate([each, each]) for each in original]
     facts = PictureFacts(*both)

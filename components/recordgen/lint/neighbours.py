@@ -9,13 +9,14 @@ Two hashes that differ in at most three bits are equal in one of four bands of 1
 of four bands of 12 bits of the rest (Manku, Jain and Sarma, "Detecting near-duplicates for web
 crawling", 2007). So hashes are sorted by each of the 16 pairs of bands, and only hashes with equal
 bands are compared. Hashes of real pictures are not distributed evenly: 28 bits keep buckets small
-where 16 would not.
+where 16 would not. Things in buckets that are crowded nevertheless are sorted once more, by keys
+of the things themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,10 @@ _CHUNK = 1 << 15
 Indices: TypeAlias = "npt.NDArray[np.int32]"
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 
+#: Keys (uint32) of the things with these indices of hashes, several times: things that are alike
+#: probably have one of their keys in common.
+KeysOf: TypeAlias = "Callable[[Indices], Iterable[npt.NDArray[np.uint32]]]"
+
 #: ``(first, second) -> bool`` for each pair of hashes: whether the hashed things are really alike.
 Alike: TypeAlias = "Callable[[Indices, Indices], npt.NDArray[np.bool_]]"
 
@@ -48,6 +53,7 @@ def find_neighbours(
     count: int | None = None,
     usable: npt.NDArray[np.bool_] | None = None,
     alike: Alike | None = None,
+    keys_of: KeysOf | None = None,
 ) -> Indices:
     """Group things whose hashes differ in at most three bits.
 
@@ -60,6 +66,7 @@ def find_neighbours(
         usable: bool for each hash; False if it is meaningless, such as the hash of a picture of one
             colour. None if all are usable.
         alike: compares the things themselves, for pairs with close hashes.
+        keys_of: returns keys for things in crowded buckets, of which only some pairs are compared.
 
     Returns:
         int32 [n]: the lowest index of the group of each thing; its own if it has none.
@@ -68,9 +75,15 @@ def find_neighbours(
     # Sorted by hash, then by index: the first index of each hash represents all that share it.
     order = np.argsort(hashes, kind="stable").astype(np.int32)
     kept = order if usable is None else order[usable[order]]
-    leaders = np.concatenate(list(_join_equal(hashes, kept, forest, alike)))
-    for first, second in _close_pairs(hashes[leaders]):
+    leaders, left = _join_equal(hashes, kept, forest, alike)
+    is_crowded = np.isin(hashes[leaders], hashes[left])
+    for first, second in _close_pairs(hashes[leaders], is_crowded):
         forest.join_alike(leaders[first], leaders[second], alike)
+    if keys_of is not None:
+        crowd = np.sort(np.concatenate([leaders[is_crowded], left]))
+        for first, second in _pairs_by_keys(keys_of(crowd)):
+            close = _are_close(hashes[crowd[first]], hashes[crowd[second]])
+            forest.join_alike(crowd[first[close]], crowd[second[close]], alike)
     return forest.groups()
 
 
@@ -86,26 +99,32 @@ def group_by_keys(keys: Iterable[npt.NDArray[np.uint32]], count: int, alike: Ali
         int32 [n]: the lowest index of the group of each thing; its own if it has none.
     """
     forest = _Forest(count)
+    for first, second in _pairs_by_keys(keys):
+        forest.join_alike(first, second, alike)
+    return forest.groups()
+
+
+def _pairs_by_keys(keys: Iterable[npt.NDArray[np.uint32]]) -> Iterator[tuple[Indices, Indices]]:
+    """Yield pairs of things that share a key; a pair may occur more than once."""
     for each in keys:
         order = np.argsort(each, kind="stable").astype(np.int32)
-        for first, second in _pairs_in_buckets(each[order], order):
-            forest.join_alike(first, second, alike)
-    return forest.groups()
+        yield from _pairs_in_buckets(each[order], order)
 
 
 def _join_equal(
     hashes: Hashes, kept: Indices, forest: _Forest, alike: Alike | None
-) -> Iterator[Indices]:
-    """Join things to the first one with the same hash, their leader; yield all leaders.
+) -> tuple[Indices, Indices]:
+    """Join things to the first one with the same hash, their leader.
 
-    Things that share a hash with a leader but are not like it get another leader.
+    Things that share a hash with a leader but are not like it get another leader. Return all
+    leaders, and the things that are like none of the leaders with their hash.
     """
-    left = kept
+    leaders, left = list[Indices](), kept
     for _ in range(_LEADERS):
         starts = _starts(hashes[left])
-        yield left[starts]
+        leaders.append(left[starts])
         if starts.all():
-            return
+            return np.concatenate(leaders), left[:0]
         positions = np.flatnonzero(starts).astype(np.int32)
         lead = left[np.repeat(positions, np.diff(positions, append=len(left)))]
         done = starts
@@ -113,6 +132,7 @@ def _join_equal(
             pairs = np.flatnonzero(~starts[at]) + at.start
             done[pairs] = forest.join_alike(lead[pairs], left[pairs], alike)
         left = left[~done]
+    return np.concatenate(leaders), left
 
 
 def _chunks(size: int) -> Iterator[slice]:
@@ -120,16 +140,28 @@ def _chunks(size: int) -> Iterator[slice]:
         yield slice(start, min(start + _CHUNK, size))
 
 
-def _close_pairs(hashes: Hashes) -> Iterator[tuple[Indices, Indices]]:
-    """Yield pairs of positions with close hashes; a pair may occur more than once."""
+def _close_pairs(
+    hashes: Hashes, is_crowded: npt.NDArray[np.bool_]
+) -> Iterator[tuple[Indices, Indices]]:
+    """Yield pairs of positions with close hashes; a pair may occur more than once.
+
+    Set ``is_crowded`` for positions in buckets of which only some pairs are compared.
+    """
     for band in range(_BANDS):
         for rest in range(_BANDS):
             keys = _keys(hashes, band, rest)
             order = np.argsort(keys, kind="stable").astype(np.int32)
-            for first, second in _pairs_in_buckets(keys[order], order):
-                close = count_bits(hashes[first] ^ hashes[second]) <= MAX_DISTANCE
+            keys = keys[order]
+            sizes = np.diff(np.flatnonzero(_starts(keys)), append=len(keys))
+            is_crowded[order[np.repeat(sizes > _WINDOW + 1, sizes)]] = True
+            for first, second in _pairs_in_buckets(keys, order):
+                close = _are_close(hashes[first], hashes[second])
                 if close.any():
                     yield first[close], second[close]
+
+
+def _are_close(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
+    return count_bits(hashes ^ others) <= MAX_DISTANCE
 
 
 def _keys(hashes: Hashes, band: int, rest: int) -> npt.NDArray[np.uint32]:
@@ -164,7 +196,7 @@ def _pairs_in_buckets(
             yield order[at], order[at + step]
 
 
-def _starts(values: Hashes) -> npt.NDArray[np.bool_]:
+def _starts(values: npt.NDArray[np.unsignedinteger[Any]]) -> npt.NDArray[np.bool_]:
     """Return True for each value that differs from its predecessor."""
     starts = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=starts[1:])

@@ -7,7 +7,9 @@ The hash of given pixels is the same on every machine: it is computed with whole
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
@@ -33,6 +35,17 @@ LEAST_CORRELATION = 0.97
 
 #: The least contrast of a picture with a meaningful hash.
 LEAST_HASH_CONTRAST = 3.0
+
+
+# Divisions of the signatures in crowded buckets: two of a class of about this size are compared.
+# Pairs that correlate by 0.97 are in one class in about every third division.
+_DIVISIONS, _CLASS_SIZE = 12, 32
+
+# Enough for 2**29 signatures.
+_MAX_STEPS = 24
+
+# Signatures that are handled together.
+_SAMPLE = 1 << 14
 
 
 class PictureFacts(NamedTuple):
@@ -171,7 +184,52 @@ def find_alike(facts: PictureFacts, *, least: float = LEAST_CORRELATION) -> Indi
         stack[turned] = stack[turned, :, ::-1]
         return stack
 
-    return find_neighbours(hashes, count=count, usable=usable, alike=alike)
+    def keys_of(views: Indices) -> Iterator[npt.NDArray[np.uint32]]:
+        return _signature_keys(views, signatures_of)
+
+    return find_neighbours(hashes, count=count, usable=usable, alike=alike, keys_of=keys_of)
+
+
+def _signature_keys(
+    views: Indices, signatures_of: Callable[[Indices], Pixels]
+) -> Iterator[npt.NDArray[np.uint32]]:
+    """Yield twelve divisions of signatures into small classes of similar ones, each at random.
+
+    Each step halves the classes: in the middle of their signatures along a direction. So it divides
+    signatures that have much in common, too, such as those of forms.
+    """
+    count = len(views)
+    depth = max(0, count // _CLASS_SIZE).bit_length()
+    for directions in _directions()[:, :depth]:
+        along = np.empty((depth, count), np.float32)
+        for start in range(0, count, _SAMPLE):
+            at = slice(start, start + _SAMPLE)
+            along[:, at] = _positions(signatures_of(views[at]), directions).T
+        classes = np.zeros(count, np.uint32)
+        for step, positions in enumerate(along, start=1):
+            classes[np.lexsort((positions, classes))] = (np.arange(count) << step) // count
+        yield classes
+
+
+@lru_cache(maxsize=1)
+def _directions() -> npt.NDArray[np.float64]:
+    """Return directions of 1 and -1, the same everywhere: [divisions, steps, pixels]."""
+    shape = (_DIVISIONS, _MAX_STEPS, SIGNATURE_SIDE**2)
+    drawn = hashlib.shake_128(b"recordgen").digest(math.prod(shape) // 8)
+    return np.unpackbits(np.frombuffer(drawn, np.uint8)).reshape(shape) * 2.0 - 1.0
+
+
+def _positions(signatures: Pixels, directions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the positions of signatures along directions: [n, directions].
+
+    Brightness and contrast do not matter.
+    """
+    levels = signatures.reshape(len(signatures), -1).astype(np.float64)
+    size = levels.shape[1]
+    centred = size * levels - levels.sum(axis=1, keepdims=True)
+    # Whole numbers below 2**53 until they are divided, so that all machines agree.
+    length = np.sqrt((centred * centred).sum(axis=1, keepdims=True))
+    return (centred @ directions.T) / np.maximum(length, 1)
 
 
 def mirrored_hashes(hashes: Hashes) -> Hashes:
@@ -188,21 +246,28 @@ def are_alike(
     Brightness and contrast do not matter.
 
     Args:
-        signatures: uint8 [n, h, w].
-        others: uint8 [n, h, w]: the other picture of each pair.
+        signatures: uint8 [n, 8, 8].
+        others: uint8 [n, 8, 8]: the other picture of each pair.
         least: the least correlation of two pictures that are alike, 0 to 1.
 
     Returns:
         bool [n]
     """
-    one, other = (stack.reshape(len(stack), -1).astype(np.int64) for stack in (signatures, others))
-    size = signatures.shape[1] * signatures.shape[2]
-    ones, others_sum = one.sum(axis=1), other.sum(axis=1)
-    shared = size * (one * other).sum(axis=1) - ones * others_sum
-    spread = size * (one * one).sum(axis=1) - ones * ones
-    other_spread = size * (other * other).sum(axis=1) - others_sum * others_sum
+    one, other = (
+        stack.reshape(len(stack), -1).astype(np.float32) for stack in (signatures, others)
+    )
+    size = one.shape[1]
+    ones, others_sum = one.sum(axis=1).astype(np.int64), other.sum(axis=1).astype(np.int64)
+    shared = size * _products(one, other) - ones * others_sum
+    spread = size * _products(one, one) - ones * ones
+    other_spread = size * _products(other, other) - others_sum * others_sum
     both = np.sqrt(spread.astype(np.float64) * other_spread)
     return shared >= least * both
+
+
+def _products(one: _Floats, other: _Floats) -> npt.NDArray[np.int64]:
+    """Return the sum of products of each pair of signatures: whole numbers below 2**24."""
+    return np.einsum("ij,ij->i", one, other).astype(np.int64)
 
 
 def has_hash(facts: PictureFacts) -> npt.NDArray[np.bool_]:
