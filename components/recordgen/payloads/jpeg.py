@@ -10,12 +10,14 @@ libjpeg does, and refuses all frames except those that TensorFlow decodes.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import simplejpeg
+from PIL import Image
 
 from recordgen.errors import PayloadError
 from recordgen.payloads.exif import UPRIGHT, exif_orientation
@@ -45,6 +47,10 @@ _OTHER_FRAMES = frozenset(range(0xC3, 0xD0)) - {0xC4, 0xCC} | {0xDE}
 
 # Pillow reads these segments in front of the scan; no decoder needs them.
 _METADATA = frozenset((*range(_APP0 + 1, 0xF0), _COMMENT)) - {_APP2, _APP14}
+
+# Pillow's modes by simplejpeg's names of what is decoded, and the other way for what is stored.
+_MODES = {"GRAY": "L", "RGB": "RGB", "CMYK": "CMYK"}
+_COLOUR_SPACES = {"L": "Gray", "RGB": "YCbCr", "CMYK": "CMYK"}
 
 #: Start of an APP2 segment with a part of an ICC profile (ICC.1:2022, B.4).
 PROFILE = b"ICC_PROFILE\0"
@@ -97,11 +103,14 @@ class Jpeg(NamedTuple):
         data: the file.
         header: its header.
         colorspace: the decoder's name of the colour space: ``Gray``, ``YCbCr``, ``CMYK``, …
+        is_odd: simplejpeg does not know the sampling of its components, but TensorFlow and Pillow
+            decode it.
     """
 
     data: bytes
     header: JpegHeader
     colorspace: str
+    is_odd: bool = False
 
 
 def jpeg_header(data: bytes) -> JpegHeader:
@@ -271,12 +280,26 @@ def read_jpeg(data: bytes) -> Jpeg:
         ValueError: the decoder refuses the header.
     """
     header = jpeg_header(data)
-    height, width, colorspace, _ = _tolerant(simplejpeg.decode_jpeg_header, data)
+    is_odd = False
+    try:
+        height, width, colorspace, _ = _tolerant(simplejpeg.decode_jpeg_header, data)
+    except (KeyError, ValueError) as exc:
+        is_odd = isinstance(exc, KeyError) or "subsampling" in str(exc)
+        if not is_odd:
+            raise
+        with _opened(data) as image:
+            width, height = image.size
+            colorspace = _COLOUR_SPACES[image.mode]
     if (height, width) != (header.height, header.width):
         raise _corrupt(
             f"has two sizes: {header.width}×{header.height}, and {width}×{height} for its decoder"
         )
-    return Jpeg(data, header, str(colorspace))
+    return Jpeg(data, header, str(colorspace), is_odd)
+
+
+def _opened(data: bytes) -> Image.Image:
+    """Open a JPEG whose frame was checked with Pillow, which decodes any sampling."""
+    return Image.open(io.BytesIO(without_metadata(data)), formats=("JPEG",))
 
 
 def decoded_jpeg(
@@ -297,6 +320,8 @@ def decoded_jpeg(
     Raises:
         ValueError: the file is damaged.
     """
+    if jpeg.is_odd:
+        return _decoded_by_pillow(jpeg, colorspace, (width, height), factor)
     decode = partial(
         simplejpeg.decode_jpeg,
         colorspace=colorspace,
@@ -306,6 +331,19 @@ def decoded_jpeg(
         strict=True,
     )
     return _tolerant(decode, jpeg.data)
+
+
+def _decoded_by_pillow(
+    jpeg: Jpeg, colorspace: str, least: tuple[int, int], factor: int
+) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Decode as :func:`decoded_jpeg`, but without the decoder's warnings: Pillow hides them."""
+    with _opened(jpeg.data) as image:
+        image.draft(None, least)
+        decoded = image.convert(_MODES[colorspace])
+    if factor > 1 and decoded.size != least:
+        decoded = decoded.resize(least, Image.Resampling.BOX)
+    pixels = np.asarray(decoded)
+    return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
 
 def _tolerant(decode: Callable[[bytes], _Decoded], data: bytes) -> _Decoded:
