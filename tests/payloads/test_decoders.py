@@ -41,6 +41,7 @@ pytestmark = pytest.mark.once
 # Modules of the package that call a decoder, and why.
 CALLERS = {
     "Image.open": {
+        "payloads/jpeg.py": "reads the header first, by jpeg_header",
         "payloads/opening.py": "reads the header first",
         "payloads/resizing.py": "opens what it encoded",
         "training/pictures.py": "opens what payloads/thumbnail.py and payloads/drawing.py encoded",
