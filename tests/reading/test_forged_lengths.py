@@ -13,7 +13,7 @@ import pytest
 
 from recordgen import convert, read, write
 from recordgen.errors import RecordError
-from recordgen.reading import counting
+from recordgen.reading import lengths
 from recordgen.records.tfrecord import frame_head, lengths_fit
 from tests.conftest import encoded, noise, run_python
 
@@ -127,7 +127,7 @@ def test_each_version_is_checked_once(tmp_path, counts_cache, monkeypatch):
         checked.append(path)
         return lengths_fit(path)
 
-    monkeypatch.setattr(counting, "lengths_fit", check)
+    monkeypatch.setattr(lengths, "lengths_fit", check)
     for _ in range(2):
         read(str(rows), split="train")
     assert len(checked) == 1

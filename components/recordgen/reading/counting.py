@@ -12,12 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from recordgen import storage
-from recordgen.errors import RecordError, StorageError
-from recordgen.ordered import map_in_order
-from recordgen.records.tfrecord import count_frames, is_gzip, lengths_fit, read_records
-
-# On a cold disk, looking for the next record is a wait.
-_THREADS = 16
+from recordgen.errors import StorageError
+from recordgen.records.tfrecord import count_frames, is_gzip, read_records
 
 
 def count_records(path: str) -> int:
@@ -33,41 +29,6 @@ def count_records(path: str) -> int:
     if is_cheap(path):
         return remembered([path], "records", lambda: count_frames(path))
     return remembered([path], "records", lambda: sum(1 for _ in read_records(path)))
-
-
-def damages(paths: Sequence[str]) -> dict[str, str]:
-    """Return the error messages of files whose records have wrong lengths, by path.
-
-    TensorFlow allocates whatever a length says, and dies if that is more than there is. So all
-    lengths are checked before it reads a file, once for each version of the files. Compressed files
-    are not checked, because TensorFlow's memory grows with what it unpacks, and neither are files
-    in object stores, where each record would take a request.
-    """
-    cheap = [path for path in paths if is_cheap(path)]
-    if not cheap:
-        return {}
-
-    def check_all() -> int:
-        return len(list(map_in_order(_check_lengths, cheap, threads=_THREADS)))
-
-    try:
-        remembered(cheap, "lengths", check_all)
-    except RecordError:
-        return {path: message for path in cheap if (message := _damage(path))}
-    return {}
-
-
-def _damage(path: str) -> str:
-    try:
-        _check_lengths(path)
-    except RecordError as exc:
-        return str(exc)
-    return ""
-
-
-def _check_lengths(path: str) -> None:
-    if not lengths_fit(path):
-        count_frames(path)  # raises an error that names the file and the offset
 
 
 def is_cheap(path: str) -> bool:

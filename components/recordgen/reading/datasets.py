@@ -18,6 +18,7 @@ from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read_features
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_of
+from recordgen.reading.lengths import with_lengths_checked
 from recordgen.reading.naming import Search, naming_records
 from recordgen.reading.options import (
     EntityOptions,
@@ -365,7 +366,7 @@ def _planned(
     kind = kind_of(shards, given)
     defaults = {"shuffle": True, **kind.training} if trains else {}
     decoded: RecordOptions = decode_options(kind.options, {**defaults, **given})
-    return kind, decoded, kind.plan(shards, decoded)
+    return kind, decoded, with_lengths_checked(kind.plan(shards, decoded), decoded)
 
 
 def _trains(split: str) -> bool:

@@ -15,6 +15,7 @@ from recordgen.quoting import listed
 from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import check_first, first_record
 from recordgen.reading.keywords import RecordKeywords
+from recordgen.reading.lengths import with_lengths_checked
 from recordgen.reading.naming import Search, naming_records
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, with_gaps
@@ -90,7 +91,7 @@ def read_features(
     decoded: RecordOptions = decode_options(RecordOptions, given)
     if single and (decoded.map_batch is not None or decoded.drop_remainder):
         raise UsageError("map_batch and drop_remainder need a batch_size")
-    plan = plan_records(shards, decoded)
+    plan = with_lengths_checked(plan_records(shards, decoded), decoded)
     specs = _specs(shards, feature_spec)
     floats = _with_gaps(shards) if feature_spec is None else ()
     empty = {name: spec for name, spec in specs.items() if _is_empty(spec)}

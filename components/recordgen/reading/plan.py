@@ -24,7 +24,6 @@ from recordgen.reading.classes import (
     plan_task,
     shown_names,
 )
-from recordgen.reading.counting import damages
 from recordgen.reading.decoding import check_formats
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.shards import ShardFile, ShardSet
@@ -171,7 +170,8 @@ def _plan(
     task: str = "",
     classes: ClassPlan | None = None,
 ) -> ReadPlan:
-    _check_sound(files, options)
+    if not options.skips and (damage := next((it.damage for it in files if it.damage), "")):
+        raise RecordError(damage)
     by_label = all(file.label is not None for file in files)
     filters = options.predicate is not None or (classes is not None and classes.filters)
     counts = [file.examples for file in files if file.examples is not None]
@@ -193,8 +193,6 @@ def _plan(
         raise UsageError(
             f"shard={options.shard}: nothing is left for this worker; use fewer workers"
         )
-    mine = _with_lengths_checked(mine, is_counted=shards.dataset is None)
-    _check_sound(mine, options)
     record_bytes = _record_bytes(mine)
     is_mixed = shards.dataset is not None and not by_label
     cache, others = plan_cache(
@@ -235,20 +233,6 @@ def _plan(
         for part, kept in zip(_divided(plan, others[0]), (cache, others[1]), strict=True)
     ]
     return replace(plan, parts=tuple(parts))
-
-
-def _with_lengths_checked(files: list[ShardFile], *, is_counted: bool) -> list[ShardFile]:
-    """Return a worker's files with their damages; ``is_counted``: these are known already."""
-    if is_counted:
-        return files
-    found = damages([file.path for file in files if not file.damage])
-    return [replace(file, damage=found.get(file.path, file.damage)) for file in files]
-
-
-def _check_sound(files: Sequence[ShardFile], options: RecordOptions) -> None:
-    """Check that no file is damaged, unless damaged records are skipped. Raises: RecordError."""
-    if not options.skips and (damage := next((it.damage for it in files if it.damage), "")):
-        raise RecordError(damage)
 
 
 def _divided(plan: ReadPlan, count: int) -> Iterator[ReadPlan]:
