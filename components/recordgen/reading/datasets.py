@@ -366,7 +366,8 @@ def _planned(
     kind = kind_of(shards, given)
     defaults = {"shuffle": True, **kind.training} if trains else {}
     decoded: RecordOptions = decode_options(kind.options, {**defaults, **given})
-    return kind, decoded, with_lengths_checked(kind.plan(shards, decoded), decoded)
+    plan = kind.plan(shards, decoded)
+    return kind, decoded, with_lengths_checked(plan, shards, decoded)
 
 
 def _trains(split: str) -> bool:

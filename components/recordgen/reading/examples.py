@@ -91,7 +91,7 @@ def read_features(
     decoded: RecordOptions = decode_options(RecordOptions, given)
     if single and (decoded.map_batch is not None or decoded.drop_remainder):
         raise UsageError("map_batch and drop_remainder need a batch_size")
-    plan = with_lengths_checked(plan_records(shards, decoded), decoded)
+    plan = with_lengths_checked(plan_records(shards, decoded), shards, decoded)
     specs = _specs(shards, feature_spec)
     floats = _with_gaps(shards) if feature_spec is None else ()
     empty = {name: spec for name, spec in specs.items() if _is_empty(spec)}

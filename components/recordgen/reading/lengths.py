@@ -16,18 +16,21 @@ from recordgen.ordered import map_in_order
 from recordgen.reading.counting import is_cheap, remembered
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.plan import ReadPlan
+from recordgen.reading.shards import ShardSet
 from recordgen.records.tfrecord import count_frames, lengths_fit
 
 # On a cold disk, looking for the next record is a wait.
 _THREADS = 16
 
 
-def with_lengths_checked(plan: ReadPlan, options: RecordOptions) -> ReadPlan:
+def with_lengths_checked(plan: ReadPlan, shards: ShardSet, options: RecordOptions) -> ReadPlan:
     """Return a plan that names all files whose records have wrong lengths.
 
     Raises:
         RecordError: there is such a file, and damaged records are not skipped.
     """
+    if shards.dataset is None:
+        return plan  # other tools' files were counted, or are not checked
     found = _damages([file for file in plan.files if file not in plan.damaged])
     if found and not options.skips:
         raise RecordError(next(iter(found.values())))
