@@ -497,7 +497,7 @@ def _train(setting: Setting, rounds: int) -> dict[str, float]:
 def prepare(data: Path, work: Path, args: argparse.Namespace) -> Setting:
     """Link the images into one folder per class, and convert them."""
     from recordgen import convert
-    from recordgen.report.inspection import inspect
+    from recordgen.inspection.records import inspect
 
     if (data / "dataset.json").exists():
         found = work / "extracted"

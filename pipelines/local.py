@@ -22,9 +22,8 @@ from recordgen.errors import RunnerError
 from recordgen.options import AUTO
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import find_import_files
-from recordgen.standards.lineage import TFX_FOLDER
-from recordgen.standards.model_labels import read_model_labels
 from recordgen.tasks import TASKS
+from recordgen.training.model_labels import read_model_labels
 
 # The placeholders of span, version and date in a pattern.
 _SPAN = re.compile(r"\{[A-Z][^}]*\}")

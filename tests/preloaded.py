@@ -100,7 +100,7 @@ class Preloaded:
 BEAM_MODULES = (
     "recordgen.conversion.api",
     "recordgen.writing.api",
-    "recordgen.report",
+    "recordgen.exports.report",
     "apache_beam.runners.portability.fn_api_runner",
 )
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from recordgen.dataset.manifest import read_dataset as read_dataset
     from recordgen.errors import RecordgenError as RecordgenError
     from recordgen.errors import RecordgenWarning as RecordgenWarning
+    from recordgen.exports.report.render import render_report as render_report
     from recordgen.options import ConvertOptions as ConvertOptions
     from recordgen.reading import Augmentation as Augmentation
     from recordgen.reading import Tuning as Tuning
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from recordgen.reading import text_vectorization as text_vectorization
     from recordgen.reading import token_lookup as token_lookup
     from recordgen.reading import train_dataset as train_dataset
-    from recordgen.report.render import render_report as render_report
     from recordgen.runs import progress as progress
     from recordgen.runs.results import CheckResult as CheckResult
     from recordgen.runs.results import ConversionResult as ConversionResult
@@ -69,7 +69,7 @@ _EXPORTS = {
     "read": "reading",
     "read_dataset": "dataset.manifest",
     "reading_plan": "reading",
-    "render_report": "report.render",
+    "render_report": "exports.report.render",
     "steps_per_epoch": "reading",
     "text_vectorization": "reading",
     "token_lookup": "reading",

@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,6 +25,7 @@ from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RecordgenError, RecordgenWarning, UsageError
+from recordgen.exports import EXPORTS
 from recordgen.masking import masked, masked_json
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
 from recordgen.runs.counters import total_counts
@@ -227,12 +229,13 @@ def _exit_code(usable: int, rejects: int, read: int, options: Mapping[str, Any])
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    if args.where is not None:
-        return _inspect_where(args)
-    from recordgen.report import inspection
+    filters = {name: getattr(args, name) for name in ("label", "code", "source")}
+    if any(filters.values()):
+        return _inspect_matching(args, filters)
+    from recordgen.inspection.records import inspect
 
     num = args.num or _RECORDS_SHOWN
-    found = inspection.inspect(args.output, split=args.split, num=num, to=args.to)
+    found = inspect(args.output, split=args.split, num=num, to=args.to)
     if args.json:
         _print_json([record.to_json() for record in found])
     else:
@@ -240,27 +243,51 @@ def _inspect(args: argparse.Namespace) -> int:
     return 0
 
 
-def _inspect_where(args: argparse.Namespace) -> int:
-    from recordgen.report.examples import find_examples
-    from recordgen.report.extraction import extract
+def _inspect_matching(args: argparse.Namespace, filters: Mapping[str, str | None]) -> int:
+    from recordgen.inspection.examples import find_examples
 
-    found = find_examples(args.output, args.where, split=args.split)
-    written = [] if args.to is None else extract(found, args.to)
+    found = find_examples(args.output, split=args.split, **filters)
+    num = args.num or (None if args.json else _EXAMPLES_SHOWN)
+    examples = list(found.first(num))
+    written = [] if args.to is None else found.extract(num, args.to)
     if args.json:
-        examples = [example.to_json() for example in found.first(args.num)]
-        _print_json({"count": len(found), "examples": examples, "written": written})
+        shown = [example.to_json() for example in examples]
+        _print_json({"count": len(found), "examples": shown, "written": written})
     else:
-        shown = list(found.first(args.num or _EXAMPLES_SHOWN))
-        terminal.show(summaries.examples_table(shown, len(found)))
-        if written:
-            terminal.show(f"wrote {len(written) - 1:,} files and {written[-1]}")
+        terminal.show(summaries.examples_table(examples, len(found)))
+        _show_written(written)
     return 0
 
 
 def _report(args: argparse.Namespace) -> int:
-    from recordgen.report.render import write_report
+    return _exported(args, "report", args.dataset)
 
-    return _print_written(args, "report", write_report(args.dataset, args.output))
+
+def _export(args: argparse.Namespace) -> int:
+    return _exported(args, args.name, args.place)
+
+
+def _exported(args: argparse.Namespace, name: str, place: str) -> int:
+    from recordgen.exports import ExportOptions
+
+    export = EXPORTS[name]()
+    given = {it.name: value for it in fields(ExportOptions) if (value := vars(args).get(it.name))}
+    for option in given:
+        if option not in export.takes:
+            raise UsageError(f"export {name} takes no --{option.replace('_', '-')}")
+    done = export.export(place, ExportOptions(**given))
+    if args.json:
+        _print_json({"written": list(done.files)} if done.values is None else done.values)
+        return 0
+    for line in done.text.splitlines():
+        terminal.show(line)
+    _show_written(done.files)
+    return 0
+
+
+def _show_written(files: Iterable[str]) -> None:
+    for file in files:
+        terminal.show(f"wrote {file}")
 
 
 def _diff(args: argparse.Namespace) -> int:
@@ -275,39 +302,6 @@ def _diff(args: argparse.Namespace) -> int:
         terminal.show(difference_summary(found))
     reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}
     return 1 if any(reasons.get(name) for name in args.fail_on) else 0
-
-
-def _card(args: argparse.Namespace) -> int:
-    from recordgen.standards.card import write_card
-
-    written = write_card(args.dataset, args.output, overwrite=args.overwrite)
-    return _print_written(args, "card", written)
-
-
-def _croissant(args: argparse.Namespace) -> int:
-    from recordgen.standards.example_index import write_index
-
-    return _print_written(args, "index", write_index(args.dataset))
-
-
-def _lineage(args: argparse.Namespace) -> int:
-    from recordgen.standards.lineage import find_lineage, lineage_lines
-
-    found = find_lineage(args.place, allow_scheme=args.allow_scheme, allow_root=args.allow_root)
-    if args.json:
-        _print_json(found.to_json())
-    else:
-        for line in lineage_lines(found):
-            terminal.show(line)
-    return 0
-
-
-def _print_written(args: argparse.Namespace, what: str, path: str) -> int:
-    if args.json:
-        _print_json({what: path})
-    else:
-        terminal.show(f"wrote {path}")
-    return 0
 
 
 def _print_json(value: object) -> None:
@@ -330,7 +324,25 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
+#: Commands and options of earlier versions, and what replaces them.
+RENAMED: Mapping[str, str] = {
+    "card": "recordgen export card DATASET",
+    "croissant": "recordgen export croissant DATASET",
+    "lineage": "recordgen export lineage MODEL",
+    "--where": "recordgen inspect OUTPUT --split NAME --label LABEL --code CODE --source FILE",
+}
+
+
+def _check_names(arguments: Sequence[str]) -> None:
+    """Refuse commands and options of earlier versions. Raises: UsageError, has the new ones."""
+    options = [text.partition("=")[0] for text in arguments if text.startswith("--")]
+    for name in (*arguments[:1], *options):
+        if name in RENAMED:
+            raise UsageError(f"{name} is now spelled: {RENAMED[name]}")
+
+
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    _check_names(arguments)
     args, unknown = build_parser().parse_known_args(arguments)
     if unknown:
         command: argparse.ArgumentParser = args.parser
@@ -395,25 +407,26 @@ def build_parser() -> argparse.ArgumentParser:
     inspect.add_argument(
         "output", metavar="OUTPUT", help="a converted output, TFX Examples uri, or TFRecord files"
     )
-    inspect.add_argument("--split", help="the split to read (default: train, or the first)")
-    inspect.add_argument(
-        "--where",
-        metavar="CONDITION",
-        help="list the matching examples with their findings, such as 'label=cat and "
-        "code=DUPLICATE'; join conditions with and, or, not and parentheses",
-    )
+    inspect.add_argument("--split", help="only this split (default: train, or the first)")
+    for name, what, text in (
+        ("label", "LABEL", "with this label"),
+        ("code", "CODE", "with a finding of this code, such as LEAK"),
+        ("source", "FILE", "of this import file"),
+    ):
+        inspect.add_argument(
+            f"--{name}", metavar=what, help=f"list the examples {text}, with their findings"
+        )
     inspect.add_argument(
         "--num",
         type=_natural,
         metavar="N",
-        help="records to show (default: 5; with --where 20, with --json all of them)",
+        help="records to show (default: 5; examples in a list: 20, with --json all of them)",
     )
     inspect.add_argument(
         "--to",
         metavar="DIR",
-        help="write their images to this folder, byte for byte; images with boxes are re-encoded "
-        "with the boxes drawn on them; with --where, write the payloads of all matching examples, "
-        "byte for byte, and an import file for them, examples.csv",
+        help="write the shown images to this folder, byte for byte; images with boxes are "
+        "re-encoded with the boxes drawn on them",
     )
     report = _command(
         commands, "report", _report, "write the page about a finished dataset, report.html"
@@ -437,32 +450,29 @@ def build_parser() -> argparse.ArgumentParser:
         help="exit with 1 on changes (of rows, splits or numbers of labels), on leaks, on both, "
         "separated by a comma, or on none (default: changes,leaks)",
     )
-    card = _command(commands, "card", _card, "write a dataset card with open questions, README.md")
-    _add_dataset(card)
-    card.add_argument(
-        "--output", metavar="FILE", help="path or URL to write (default: README.md in DATASET)"
+    export = _command(
+        commands, "export", _export, "describe a dataset to people or to another tool"
     )
-    card.add_argument("--overwrite", action="store_true", help="replace an existing card")
-    croissant = _command(
-        commands,
-        "croissant",
-        _croissant,
-        "write an index of all examples, and name it in croissant.json",
+    export.add_argument(
+        "name", metavar="NAME", choices=EXPORTS, help="what to export: one of %(choices)s"
     )
-    _add_dataset(croissant)
-    lineage = _command(commands, "lineage", _lineage, "trace a model back to its import files")
-    lineage.add_argument(
+    export.add_argument(
         "place",
-        metavar="MODEL",
-        help="a SavedModel, a folder of its versions, a TFX Model uri, or a converted output",
+        metavar="DATASET",
+        help="a converted or written output, or a TFX Examples uri; lineage also takes a "
+        "SavedModel, a folder of its versions, or a TFX Model uri",
     )
+    export.add_argument(
+        "--output", metavar="FILE", help="path or URL to write (default: a file in DATASET)"
+    )
+    export.add_argument("--overwrite", action="store_true", help="card: replace an existing card")
     for name, what in (("scheme", "SCHEME"), ("root", "PREFIX")):
-        lineage.add_argument(
+        export.add_argument(
             f"--allow-{name}",
             metavar=what,
             action="append",
             default=[],
-            help="open the dataset also there, if lineage.json names it; as in convert",
+            help="lineage: open the dataset also there, if lineage.json names it; as in convert",
         )
     return parser
 

@@ -1,4 +1,4 @@
-"""Quote input in messages: a few items, each shortened.
+"""Quote input in messages, a few items, each shortened; and show sizes.
 
 Labels, columns, boxes and files come from the input, so neither their number nor their length may
 decide the length of a message: ten thousand rejects of one image that each quote all of its labels
@@ -37,3 +37,12 @@ def listed(
     """Return the first ten items for a message: ``'a', 'b', … (12 in all)``."""
     first = between.join(shortened(shown(item), _ITEM_CHARACTERS) for item in islice(items, _ITEMS))
     return f"{first}{between}… ({len(items):,} in all)" if len(items) > _ITEMS else first
+
+
+def megabytes(size: float) -> str:
+    """Return a size in bytes as text (1 MB = 10^6 bytes)."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from recordgen import write
+from recordgen.cli import RENAMED
 from recordgen.options import OPTIONS
 from tests.conftest import interrupt_convert, run_python, tree_bytes
 from tests.preloaded import WITH_BEAM
@@ -122,6 +123,16 @@ WRONG = [
     (["convert", "{source}", "{source}"], 1, "Not a directory"),
     (["inspect", "{output}", "--to={source}"], 1, "no Split-* folders"),
     (["nonsense"], 2, "invalid choice: 'nonsense'"),
+    (["export", "nonsense", "{output}"], 2, "invalid choice: 'nonsense'"),
+    (["export", "card", "{output}"], 1, "no dataset.json"),
+    (["export", "tfdv", "{output}", "--overwrite"], 2, "takes no --overwrite"),
+    (["export", "lineage", "{output}", "--output=a"], 2, "takes no --output"),
+    *(([name, "{output}"], 2, shown) for name, shown in RENAMED.items() if name[0] != "-"),
+    *(
+        (["inspect", "{output}", f"{name}=a"], 2, shown)
+        for name, shown in RENAMED.items()
+        if name[0] == "-"
+    ),
 ]
 
 

@@ -80,7 +80,7 @@ def test_what_commands_print(
         ["check", str(source), *reject],
         ["inspect", out],
         ["diff", out, other],
-        ["lineage", out],
+        ["export", "lineage", out],
     ]
     escaping = ("convert", "check", "diff")
     for call in calls:

@@ -33,7 +33,7 @@ from recordgen.errors import (
     TooManyRejectsError,
     UsageError,
 )
-from recordgen.report.inspection import find_shards, inspect
+from recordgen.inspection.records import find_shards, inspect
 from tests.conftest import encoded, noise, tree_bytes
 
 MakeImages = Callable[[int], list[Path]]

@@ -70,10 +70,10 @@ def output(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 DOORS: list[Callable[[str, str], list[str]]] = [
     lambda place, _: ["report", place],
-    lambda place, _: ["inspect", place, "--where", "line>=1"],
-    lambda place, _: ["card", place, "--overwrite"],
-    lambda place, _: ["croissant", place],
-    lambda place, _: ["lineage", place],
+    lambda place, _: ["inspect", place, "--source", "a.csv"],
+    lambda place, _: ["export", "card", place, "--overwrite"],
+    lambda place, _: ["export", "croissant", place],
+    lambda place, _: ["export", "lineage", place],
     lambda place, other: ["diff", place, other],
     lambda place, _: ["inspect", place],
 ]

@@ -16,8 +16,8 @@ from pipelines.pipeline import eval_config
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.examplegen import AutoMLExampleGen
+from recordgen.exports.lineage import find_lineage
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.standards.lineage import find_lineage
 from recordgen.training.tfma_metrics import LabelAccuracy
 from tests.trainer import write_texts
 

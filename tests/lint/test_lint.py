@@ -20,13 +20,13 @@ from recordgen.console.summaries import check_summary
 from recordgen.dataset.manifest import Split
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import LintError, UsageError
+from recordgen.exports.report.render import render_report
 from recordgen.lint.codes import CHECKS, LIKENESS
 from recordgen.lint.contents import find_repeated
 from recordgen.lint.labels import find_odd_classes
 from recordgen.options import ConvertOptions, make_options
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
-from recordgen.report.render import render_report
 from tests.conftest import encoded, noise, tree_bytes
 from tests.lint.facts import Noun, facts_of, findings
 

@@ -156,7 +156,7 @@ def test_twice_the_input(
 # Commands that read a finished dataset, for boxes and for columns.
 DOORS: list[tuple[str, Callable[[int], str], list[str]]] = [
     ("object_detection", _boxes_of_one_image, ["report"]),
-    ("object_detection", _boxes_of_one_image, ["inspect", "--where", "line>=1"]),
+    ("object_detection", _boxes_of_one_image, ["inspect", "--source", "rows.csv"]),
     ("object_detection", _boxes_of_one_image, ["convert", "--append", "--task=object_detection"]),
     ("tabular", _wide_table, ["report"]),
 ]

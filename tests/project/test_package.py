@@ -29,7 +29,7 @@ LIGHT = [
     ("recordgen.kubeflow.__main__", HEAVY),
     ("recordgen.training", (*HEAVY, "keras")),
     ("recordgen.comparing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
-    ("recordgen.report.inspection", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.inspection.records", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.shards.write", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.conversion.api", ("tensorflow", "apache_beam", "grpc", "tfx", "kfp")),
@@ -93,7 +93,7 @@ def test_the_base_needs_no_extra(make_images: Callable[[int], list[Path]], tmp_p
     (tmp_path / "labels.csv").write_text("".join(rows))
     commands = (
         *("convert labels.csv out", "check labels.csv", "inspect out", "report out"),
-        *("diff out out", "card out", "croissant out"),
+        *("diff out out", "export card out", "export croissant out"),
     )
     remote = ("convert gs://bucket/a.csv b", "convert s3://bucket/a.csv b")
     done = run_python(

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import pytest
 
-from recordgen.report.conditions import _TOKEN
 from recordgen.sources.iob import _SENTENCES
 from recordgen.sources.layout import _ADDRESS
 from tests.conftest import COMPONENTS
@@ -32,7 +31,6 @@ BOUNDED = {
     ("tasks/suiting.py", r"--([a-z-]+) ([\w:=,]+)"): "remedies of this package",
     ("tasks/task.py", r"/(?:\.?/)+"): "fits with at most one letter less",
     ("reading/naming.py", r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?"): "a few thousand letters",
-    ("report/conditions.py", _TOKEN.pattern): "the condition is the user's own",
     ("sources/foreign_formats.py", r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]'): (
         "where the first alternative fails, the second one takes all"
     ),

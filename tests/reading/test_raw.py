@@ -5,7 +5,6 @@ A TensorFlow that cannot decode WEBPs is an error before anything is read.
 
 from __future__ import annotations
 
-import csv
 import io
 import shutil
 from collections.abc import Callable
@@ -19,13 +18,12 @@ from PIL import Image
 
 import recordgen
 from recordgen.errors import SourceError, UsageError
+from recordgen.inspection.examples import find_examples
+from recordgen.inspection.records import find_shards, inspect
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import Tuning
 from recordgen.records.example import parse_example, serialize_example
 from recordgen.records.tfrecord import frame, read_records
-from recordgen.report.examples import find_examples
-from recordgen.report.extraction import extract
-from recordgen.report.inspection import find_shards, inspect
 from recordgen.training.images import stored_images
 from tests.conftest import encoded, exif_of, noise
 
@@ -280,11 +278,10 @@ def test_people_see_a_picture(outputs: dict[str, str], tmp_path: Path) -> None:
     assert shown.image_file is not None
     sizes = {(30, 24), (20, 16)}  # the second is the small picture, which is not enlarged
     assert size_of(shown.image_file) in sizes
-    matches = find_examples(outputs["boxes one size raw"], "split=train")
-    *files, table = extract(matches, str(tmp_path / "all"))
+    matches = find_examples(outputs["boxes one size raw"], split="train")
+    files = matches.extract(None, str(tmp_path / "all"))
     assert set(map(size_of, files)) == sizes
-    with open(table, encoding="utf-8") as file:
-        assert all(row[1].endswith(".png") for row in csv.reader(file))
+    assert all(file.endswith(".png") for file in files)
     page = recordgen.render_report(outputs["boxes one size raw"])
     assert page.count("data:image/png;base64") >= len(PICTURES)
 
@@ -292,7 +289,7 @@ def test_people_see_a_picture(outputs: dict[str, str], tmp_path: Path) -> None:
 def test_people_see_webps(outputs: dict[str, str], tmp_path: Path) -> None:
     """Files keep suffix and bytes; boxes are drawn on a PNG; the report shows pictures."""
     shown = inspect(outputs["webp"], to=str(tmp_path / "seen"))
-    files = extract(find_examples(outputs["webp"], "split=train"), str(tmp_path / "all"))[:-1]
+    files = find_examples(outputs["webp"], split="train").extract(None, str(tmp_path / "all"))
     stored = sorted(record["image/encoded"][0] for record in records(outputs["webp"]))
     assert stored == sorted(
         path.read_bytes() for path in Path(outputs["webp"]).parent.glob("*.webp")

@@ -55,7 +55,7 @@ import sys
 from recordgen.cli import main
 
 [source, output] = sys.argv[1:]
-print(main(["inspect", output, "--where", "line>=1"]))
+print(main(["inspect", output, "--code", "LEAK"]))
 print(main(["report", output]))
 print(main(["diff", output, output]))
 print(main(["convert", source, output, "--append"]))

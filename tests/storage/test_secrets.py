@@ -25,6 +25,7 @@ import recordgen
 from recordgen.cli import main
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordgenError
+from recordgen.exports.openlineage import dataset_id
 from recordgen.kubeflow import convert as step
 from recordgen.kubeflow.__main__ import main as run_step
 from recordgen.kubeflow.execution import Artifact, StepInput
@@ -33,7 +34,6 @@ from recordgen.options import make_options
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from recordgen.rows.planned import PlannedRow
-from recordgen.standards.openlineage_events import dataset_id
 from recordgen.storage.failures import shown_cause
 from recordgen.storage.hosts import host_of
 from tests.conftest import encoded, noise
@@ -213,10 +213,11 @@ def by_command(server: str, folder: Path) -> None:
     (folder / "rows.csv").write_text(rows_of(server))
     for out in (str(folder / "out"), f"memory://{USER}:{PASSWORD}@box/out"):
         assert main(["convert", rows, out, *flags, "--card", "--json"]) == 0
-        for shows in (["card", "--overwrite"], ["croissant"], ["report"], ["lineage"], ["inspect"]):
-            assert main([shows[0], out, *shows[1:], "--json"]) == 0
-        assert main(["inspect", out, "--where", "label=a", "--json"]) == 0
-        assert main(["inspect", out, "--where", "label=a", "--to", mkdtemp(dir=folder)]) == 0
+        for command in ("export card", "export croissant", "export lineage", "report", "inspect"):
+            more = ["--overwrite"] if command == "export card" else []
+            assert main([*command.split(), out, *more, "--json"]) == 0
+        assert main(["inspect", out, "--label", "a", "--json"]) == 0
+        assert main(["inspect", out, "--label", "a", "--to", mkdtemp(dir=folder)]) == 0
         assert main(["diff", out, out, "--json"]) == 0
         assert main(["convert", rows, out, *flags]) == 2
         assert main(["convert", rows, out, *flags, "--resume"]) == 0

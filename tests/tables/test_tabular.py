@@ -29,6 +29,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.features import FeatureSpec
+from recordgen.inspection import records as inspection
 from recordgen.options import ConvertOptions
 from recordgen.planning.bucket_files import cut, encode_bucket, planned_rows
 from recordgen.planning.plan import GroupPlan, Plan, SplitPlan
@@ -36,7 +37,6 @@ from recordgen.records.example import parse_example, serialize_example
 from recordgen.records.float32 import as_float32
 from recordgen.records.tfrecord import frame
 from recordgen.rejects import Reject
-from recordgen.report import inspection
 from recordgen.rows.columns import Columns, by_bucket, placed, rows_of, shares_of
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import PlacedRow, PlannedRow

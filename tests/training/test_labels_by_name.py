@@ -10,10 +10,10 @@ from recordgen import convert
 from recordgen.dataset.manifest import LABELS_FILE, read_dataset
 from recordgen.dataset.vocabulary import labels_digest
 from recordgen.errors import DataError, SourceError
+from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.kubeflow.evaluate import evaluate, run
 from recordgen.kubeflow.execution import Artifact, StepInput
-from recordgen.standards.lineage import find_lineage, lineage_lines
-from recordgen.standards.model_labels import MODEL_LABELS_FILE, read_model_labels
+from recordgen.training.model_labels import MODEL_LABELS_FILE, read_model_labels
 from tests import trainer
 
 COUNT = 16

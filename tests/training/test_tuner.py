@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from recordgen import convert, read_dataset
 from recordgen.errors import DataError, UsageError
+from recordgen.exports.lineage import find_lineage
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.standards.lineage import find_lineage
 from recordgen.training import SearchConfig, run_fn, tuner_fn
 from recordgen.training.replicas import Replicas
 

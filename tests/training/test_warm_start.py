@@ -16,11 +16,11 @@ from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
 from recordgen.records.tfrecord import read_records
-from recordgen.standards.model_labels import write_model_labels
 from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.earlier import EarlierModel, write_inputs
 from recordgen.training.learner import TaskTrainer
+from recordgen.training.model_labels import write_model_labels
 from recordgen.training.moments import Scale, rescale
 from recordgen.training.saving import save_for_serving
 from recordgen.training.warm_start import warm_start

@@ -31,9 +31,9 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.features import RAW_DTYPES, FeatureSpec
+from recordgen.inspection.records import inspect
 from recordgen.records.example import parse_example, serialize_example
 from recordgen.records.tfrecord import read_records
-from recordgen.report.inspection import inspect
 from recordgen.runs.staging import Staging
 from recordgen.writing.shard_writer import ShardedWriter
 from tests.conftest import COMPONENTS, run_python, tree_bytes

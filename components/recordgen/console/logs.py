@@ -28,7 +28,7 @@ from recordgen.console.summaries import format_of
 from recordgen.console.terminal import escaped
 from recordgen.errors import DataError
 from recordgen.masking import masked, masked_json
-from recordgen.report.units import megabytes
+from recordgen.quoting import megabytes
 from recordgen.runs import counters
 from recordgen.version import __version__
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from recordgen.report.units import megabytes
+from recordgen.quoting import megabytes
 
 if TYPE_CHECKING:
     from recordgen.runs.progress import Snapshot

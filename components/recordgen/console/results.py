@@ -20,7 +20,7 @@ from recordgen.console.summaries import (
 )
 from recordgen.console.terminal import escaped
 from recordgen.masking import masked
-from recordgen.report.units import megabytes
+from recordgen.quoting import megabytes
 
 if TYPE_CHECKING:
     from recordgen.dataset.manifest import Dataset

@@ -11,10 +11,9 @@ from recordgen import features
 from recordgen.console.terminal import one_line
 from recordgen.lint.codes import ERROR, WARNING, only_level
 from recordgen.options import AUTO
-from recordgen.quoting import shortened
+from recordgen.quoting import megabytes, shortened
 from recordgen.registry import FORMATS
 from recordgen.rejects import place_of
-from recordgen.report.units import megabytes
 from recordgen.rows.row import is_content_uri
 from recordgen.runs import counters
 from recordgen.sources.missing_files import missing_hint
@@ -24,11 +23,11 @@ from recordgen.tasks.suiting import remedies_of
 
 if TYPE_CHECKING:
     from recordgen.dataset.manifest import Dataset
+    from recordgen.inspection.examples import ListedExample
+    from recordgen.inspection.records import Record
     from recordgen.lint.findings import LintFinding
     from recordgen.lint.run import Lint
     from recordgen.rejects import Finding, Reject
-    from recordgen.report.examples import ListedExample
-    from recordgen.report.inspection import Record
     from recordgen.runs.results import CheckResult, ConversionResult
     from recordgen.runs.staging import StagedPlan
     from recordgen.sources.detect import Detection

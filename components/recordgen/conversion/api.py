@@ -27,19 +27,20 @@ from recordgen.conversion.finalize import (
     stop_unless_usable,
     to_dataset,
 )
+from recordgen.conversion.side_files import UncommittedOutput, side_files
 from recordgen.dataset.manifest import (
     DATASET_FILE,
-    EXAMPLES_FILE,
-    FINDINGS_FILE,
-    LINT_FILE,
     Dataset,
     read_dataset,
 )
 from recordgen.errors import DataError, OutputExistsError, UsageError
+from recordgen.exports.beside import described_names, file_export
+from recordgen.exports.export import ExportOptions
+from recordgen.exports.openlineage import run_events
 from recordgen.flow import graph
 from recordgen.flow.carrier import Carrier
 from recordgen.flow.running import NewCarrier, running
-from recordgen.lint.facts import Facts, to_parquet
+from recordgen.lint.facts import Facts
 from recordgen.lint.run import need_packages
 from recordgen.masking import masked
 from recordgen.options import ConvertOptions, OptionValues, make_options, takes_options
@@ -51,10 +52,8 @@ from recordgen.planning.appending import (
     read_facts,
     task_there,
 )
-from recordgen.rejects import Reject, to_lines
-from recordgen.report.page import FINDINGS_SHOWN
-from recordgen.report.render import render_dataset
-from recordgen.runs.commit import Run, check_appendable, commit, open_run, texts_beside, ways_on
+from recordgen.rejects import Reject
+from recordgen.runs.commit import Run, check_appendable, commit, open_run, ways_on
 from recordgen.runs.counters import total_counts
 from recordgen.runs.progress import Progress
 from recordgen.runs.results import CheckResult, ConversionResult
@@ -62,8 +61,6 @@ from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.shards.task import ShardResult
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.source import AnySource, Source, open_files, open_source
-from recordgen.standards.card import CARD_FILE, check_no_card, write_card
-from recordgen.standards.openlineage_events import run_events
 from recordgen.tasks import TASKS, task_for
 from recordgen.version import __version__
 
@@ -287,10 +284,11 @@ def _convert_source(
         need_packages(task_for(options), options.lint)
         is_there = storage.exists(storage.join(output, DATASET_FILE))
         confirms = resume and is_there and not (overwrite or append)
-        card = storage.join(output, CARD_FILE)
-        writes_card = options.card and not (confirms and storage.exists(card))
+        card = file_export("card")
+        card_path = storage.join(output, card.file)
+        writes_card = options.card and not (confirms and storage.exists(card_path))
         if writes_card and not overwrite:
-            check_no_card(card)
+            card.check_free(card_path)
         carrier = new_carrier()
         if confirms:
             result = _confirm(source, output, options, carrier, progress)
@@ -298,7 +296,13 @@ def _convert_source(
             if append:
                 _need_names(options)
                 check_appendable(output)
-            with open_run(output, overwrite=overwrite, append=append, resume=resume) as run:
+            with open_run(
+                output,
+                overwrite=overwrite,
+                append=append,
+                resume=resume,
+                described=described_names(),
+            ) as run:
                 existing = find_existing(output, options) if append else None
                 if run.leftovers:
                     _log.info("%s: resuming an interrupted run", masked(output))
@@ -307,7 +311,7 @@ def _convert_source(
                     graph.write_shards(shards, options, run)
                 result = _committed(run, source, output, options, existing)
         if writes_card:
-            write_card(output, overwrite=overwrite)
+            card.export(output, ExportOptions(overwrite=overwrite))
         events.emit("COMPLETE", result.dataset)
     return replace(result, seconds=time.monotonic() - started)
 
@@ -339,16 +343,10 @@ def _committed(
     def path_of(file: str) -> str:
         return storage.join(output, file) if file in kept else run.staging.path(file)
 
-    shown = list(lint.first(FINDINGS_SHOWN))
-    report = render_dataset(dataset, rejects, path_of, shown, facts.columns)
-    texts = texts_beside(dataset, rejects, report)
-    streams = {
-        FINDINGS_FILE: (line.encode() for line in to_lines(found)),
-        LINT_FILE: (line.encode() for line in lint.lines()),
-        EXAMPLES_FILE: [to_parquet(facts)],
-    }
+    described = UncommittedOutput(output, dataset, path_of, rejects, lint, facts)
+    files = side_files(described, found)
     check_stopped()
-    commit(run.staging, output, dataset, texts=texts, streams=streams, kept=kept)
+    commit(run.staging, output, dataset, files=files, kept=kept)
     resumed = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(
         output=output,

@@ -7,8 +7,7 @@ OUT/rejects.jsonl                              one line per rejected row
 OUT/findings.jsonl                             one line per change in another row
 OUT/lint.jsonl                                 one line per finding of the checks
 OUT/examples.parquet                           one row per example: its source and its record
-OUT/report.html                                a report for people, see :mod:`recordgen.report`
-OUT/croissant.json, schema.pbtxt               for other tools, see :mod:`recordgen.standards`
+OUT/report.html, croissant.json, schema.pbtxt  for people and other tools: :mod:`recordgen.exports`
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.dataset.splits import EVAL
 from recordgen.dataset.vocabulary import shown_labels
 from recordgen.errors import DataError
+from recordgen.exports.features import is_image, stored_features
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
-from recordgen.standards.model_labels import read_model_labels
-from recordgen.standards.stored_features import is_image, stored_features
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
 from recordgen.training.measures import (
@@ -25,6 +24,7 @@ from recordgen.training.measures import (
     EvalAccumulator,
     record_batches,
 )
+from recordgen.training.model_labels import read_model_labels
 
 _SHOWN = 10
 

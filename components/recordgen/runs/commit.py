@@ -9,22 +9,18 @@ it or start over (:func:`open_run`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
-from types import MappingProxyType
 from uuid import uuid4
 
 from recordgen import storage
 from recordgen.dataset.manifest import (
     DATASET_FILE,
-    EXAMPLES_FILE,
-    FINDINGS_FILE,
     LABELS_FILE,
     LINT_FILE,
     REJECTS_FILE,
-    REPORT_FILE,
     SPLIT_PREFIX,
     Dataset,
     is_shard,
@@ -42,19 +38,12 @@ from recordgen.errors import (
 )
 from recordgen.masking import masked
 from recordgen.ordered import map_in_order
-from recordgen.registry import OWN
-from recordgen.rejects import Reject, to_lines
 from recordgen.runs import lease
 from recordgen.runs.staging import STAGING, STORAGE_THREADS, Staging
-from recordgen.standards.croissant import CROISSANT_FILE, INDEX_FILE, croissant_text
-from recordgen.standards.stored_features import label_files
-from recordgen.standards.tfdv_schema import SCHEMA_FILE, schema_text
 from recordgen.tasks import TASKS
 
 # Prefix of the files that explain a failed run, if the output holds an older dataset.
 _FAILED = "failed-"
-
-_STREAMED = (FINDINGS_FILE, LINT_FILE, EXAMPLES_FILE)
 
 _log = logging.getLogger(__name__)
 
@@ -93,6 +82,7 @@ def open_run(
     overwrite: bool,
     append: bool = False,
     resume: bool = False,
+    described: Collection[str] = (LABELS_FILE,),
     no_use: tuple[type[BaseException], ...] = (UsageError, DataError),
 ) -> Iterator[Run]:
     """Open a run with an empty staging folder.
@@ -102,6 +92,8 @@ def open_run(
         overwrite: replace an existing dataset.
         append: add to an existing dataset.
         resume: keep the finished shards of interrupted runs; otherwise they are removed.
+        described: names of files that only a finished dataset has; they are not replaced if they
+            are there without one.
         no_use: errors that make the staged files useless, so that they are removed.
 
     Raises:
@@ -110,14 +102,18 @@ def open_run(
         OutputBusyError: another run writes to the output.
         StorageError: the output cannot be written.
     """
-    _check_output(output, overwrite=overwrite, append=append)
+    if not (overwrite or (append and _has_dataset(output))):
+        _check_output(output, described)
     # The finished shards of a resumed run stay useful after a DataError, too.
     with _begun(output, (UsageError,) if resume else no_use) as (staging, dead):
         finished = _has_dataset(output)
         if finished and not (overwrite or append):
             raise OutputExistsError(f"{output}: another run has just finished here")
-        leftovers = _keep if resume else _start_anew
-        yield Run(staging, tuple(leftovers(output, dead, finished=finished)))
+        if resume:
+            yield Run(staging, tuple(_keep(output, dead, finished=finished)))
+        else:
+            _start_anew(output, dead, described if not finished else ())
+            yield Run(staging)
 
 
 def _keep(output: str, dead: Iterable[Staging], *, finished: bool) -> Iterator[Leftover]:
@@ -131,8 +127,14 @@ def _keep(output: str, dead: Iterable[Staging], *, finished: bool) -> Iterator[L
         yield Leftover(left, (left.root, *moved))
 
 
-def _start_anew(output: str, dead: Collection[Staging], *, finished: bool) -> Sequence[Leftover]:
-    """Remove the files of interrupted runs."""
+def _start_anew(output: str, dead: Collection[Staging], described: Collection[str]) -> None:
+    """Remove the files of interrupted runs, and what they moved to an output without a dataset.
+
+    Args:
+        output: the output.
+        dead: the interrupted runs.
+        described: see :func:`open_run`; empty if the output has a dataset.
+    """
     shards = sum(left.count_results() for left in dead)
     if shards:
         _log.warning(
@@ -141,13 +143,12 @@ def _start_anew(output: str, dead: Collection[Staging], *, finished: bool) -> Se
             masked(output),
             shards,
         )
-    if not finished and any(left.moving for left in dead):
-        for name in (LABELS_FILE, REPORT_FILE):
+    if described and any(left.moving for left in dead):
+        for name in described:
             storage.remove(storage.join(output, name))
         _clear_shards(output)
     for left in dead:
         storage.remove(left.root)
-    return ()
 
 
 def commit(
@@ -155,8 +156,7 @@ def commit(
     output: str,
     dataset: Dataset,
     *,
-    texts: Mapping[str, str],
-    streams: Mapping[str, Iterable[bytes]] = MappingProxyType({}),
+    files: Mapping[str, Iterable[bytes]],
     kept: Collection[str] = (),
     staged: Mapping[str, str] | None = None,
     meanwhile: Dataset | None = None,
@@ -171,8 +171,8 @@ def commit(
         staging: holds the new shards.
         output: folder or URL prefix to write.
         dataset: the whole dataset.
-        texts: contents of further files by name, see :func:`texts_beside`.
-        streams: contents of files that are not held in memory, by name; no file if empty.
+        files: all files that may lie beside the shards, by name, as pieces of their contents; a
+            file without pieces is not written, and removed if the replaced dataset has it.
         kept: existing shard files that stay: the old ``dataset.json``, which names them, also stays
             until the new one replaces it.
         staged: path of each new shard; by default, its file in the staging folder.
@@ -183,9 +183,7 @@ def commit(
         StorageError: storage failed.
     """
     lease.check_held(staging.lease)
-    contents: dict[str, Iterable[bytes]] = {name: [it.encode()] for name, it in texts.items()}
-    contents.update({name: streams.get(name, ()) for name in _STREAMED})
-    written = [name for name, parts in contents.items() if _wrote(staging.path(name), parts)]
+    written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
     write_dataset(staging.root, dataset)
     lease.check_held(staging.lease)
     if meanwhile is not None:
@@ -206,32 +204,14 @@ def commit(
         source = staging.path(file) if staged is None else staged[file]
         storage.move(source, storage.join(output, file))
 
-    files = (shard.file for split in dataset.splits.values() for shard in split.shards)
-    new = (file for file in files if file not in kept)
+    shards = (shard.file for split in dataset.splits.values() for shard in split.shards)
+    new = (file for file in shards if file not in kept)
     list(map_in_order(move, new, threads=STORAGE_THREADS))
-    for name in sorted({*_texts_of_all_tasks(), *_STREAMED} - set(written)):
+    for name in sorted(files.keys() - set(written)):
         storage.remove(storage.join(output, name))  # left by the replaced dataset
     for name in written:
         storage.move(staging.path(name), storage.join(output, name))
     show_dataset(staging, output)
-
-
-def texts_beside(dataset: Dataset, rejects: Iterable[Reject], report: str) -> dict[str, str]:
-    """Return the contents of the text files of a converted dataset, in the order of writing."""
-    labels = label_files(dataset)
-    return {
-        **labels,
-        REJECTS_FILE: "".join(to_lines(rejects)),
-        REPORT_FILE: report,
-        CROISSANT_FILE: croissant_text(dataset, labels),
-        SCHEMA_FILE: schema_text(dataset),
-    }
-
-
-def _texts_of_all_tasks() -> set[str]:
-    own = {name for task in OWN for name in TASKS[task].files(())}
-    described = {CROISSANT_FILE, INDEX_FILE, SCHEMA_FILE}
-    return {LABELS_FILE, REJECTS_FILE, REPORT_FILE, *described, *own}
 
 
 def show_dataset(staging: Staging, output: str) -> None:
@@ -277,9 +257,8 @@ def check_appendable(output: str) -> None:
         )
 
 
-def _check_output(output: str, *, overwrite: bool, append: bool) -> None:
-    if overwrite or (append and _has_dataset(output)):
-        return
+def _check_output(output: str, described: Collection[str]) -> None:
+    """Check that nothing in the output is in the way. Raises: OutputExistsError."""
     dead = _runs(output)
     if _has_dataset(output):
         raise OutputExistsError(
@@ -289,7 +268,7 @@ def _check_output(output: str, *, overwrite: bool, append: bool) -> None:
     # Without a dataset.json, files with our names are ours only if a run died while it moved them.
     if any(run.moving or run.replacing for run in dead):
         return
-    for name in (LABELS_FILE, REPORT_FILE, *_split_dirs(output)):
+    for name in (*described, *_split_dirs(output)):
         if storage.exists(storage.join(output, name)):
             raise OutputExistsError(
                 f"{output}: there is a {name} already; choose another output or --overwrite"
@@ -375,14 +354,14 @@ def _remove(output: str, runs: Iterable[Staging]) -> None:
 
 
 def _wrote(path: str, content: Iterable[bytes]) -> bool:
-    """Write a file part by part, unless there are no parts; return whether it was written."""
-    parts = iter(content)
-    first = next(parts, None)
+    """Write a file piece by piece, unless there are none; return whether it was written."""
+    pieces = iter(content)
+    first = next(pieces, None)
     if first is None:
         return False
     with storage.replacing(path) as file:
-        for part in chain([first], parts):
-            file.write(part)
+        for piece in chain([first], pieces):
+            file.write(piece)
     return True
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.errors import SourceError
-from recordgen.standards.model_labels import read_model_labels
+from recordgen.training.model_labels import read_model_labels
 
 INPUTS_FILE = "assets.extra/inputs.json"
 

@@ -17,11 +17,11 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.dataset.joining import join_datasets
+from recordgen.dataset.lineage import DatasetLineage, ModelLineage, write_lineage
 from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import UsageError
 from recordgen.reading import eval_dataset
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
-from recordgen.standards.lineage import DatasetLineage, ModelLineage, write_lineage
 from recordgen.tasks import TASKS
 from recordgen.training.config import (
     CHECKPOINT_SETTINGS,

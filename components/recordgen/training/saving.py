@@ -21,7 +21,7 @@ import keras
 import tensorflow as tf
 
 from recordgen.dataset.vocabulary import shown_labels
-from recordgen.standards.model_labels import write_model_labels
+from recordgen.training.model_labels import write_model_labels
 from recordgen.training.config import EVALUATE, KNOWN, SCORES, TRUTH
 from recordgen.training.earlier import write_inputs
 from recordgen.training.learner import EXAMPLES, TaskTrainer

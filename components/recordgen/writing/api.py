@@ -35,13 +35,14 @@ from recordgen.dataset.manifest import (
 )
 from recordgen.dataset.splits import SPLITS, TRAIN
 from recordgen.errors import NothingToConvertError, OutputExistsError, UsageError
+from recordgen.exports.beside import WRITTEN, described_names, exported, no_files
+from recordgen.exports.output import Output
 from recordgen.features import FeatureSpec
 from recordgen.options import COMPRESSIONS, default_threads
 from recordgen.records.example import serialize_example
 from recordgen.runs.commit import commit, open_run
 from recordgen.runs.staging import STAGING, Staging
 from recordgen.shown import Shown
-from recordgen.standards.croissant import CROISSANT_FILE, croissant_text
 from recordgen.version import __version__
 from recordgen.writing.example_schema import ExampleSchema
 from recordgen.writing.shard_writer import ShardedWriter, WrittenShard, staged_file
@@ -247,11 +248,21 @@ def _staging(
             f"overwrite=True"
         )
     with open_run(
-        target, overwrite=overwrite or others is not None, no_use=(BaseException,)
+        target,
+        overwrite=overwrite or others is not None,
+        described=described_names(),
+        no_use=(BaseException,),
     ) as run:
         if stale:
             storage.remove(folder)
         yield run.staging
+
+
+class _WrittenOutput(Output):
+    """The output before its commit. A replaced dataset may still have an ``examples.parquet``."""
+
+    def has_examples(self) -> bool:
+        return False
 
 
 def _put(
@@ -263,6 +274,6 @@ def _put(
     kept: frozenset[str] = frozenset()
     if others is not None:
         kept = frozenset(shard.file for item in others.splits.values() for shard in item.shards)
-    texts = {CROISSANT_FILE: croissant_text(dataset, {}, has_rows=False)}
+    files = no_files() | exported(_WrittenOutput(target, dataset), WRITTEN)
     # While shards are moved, dataset.json lacks the split.
-    commit(staging, target, dataset, texts=texts, kept=kept, staged=staged, meanwhile=others)
+    commit(staging, target, dataset, files=files, kept=kept, staged=staged, meanwhile=others)

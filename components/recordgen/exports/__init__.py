@@ -1,0 +1,41 @@
+"""Exports: each describes a finished dataset to people or to another tool.
+
+    report.html       a page for people                        :mod:`recordgen.exports.report`
+    croissant.json    Croissant, which dataset catalogues read :mod:`recordgen.exports.croissant`
+    schema.pbtxt      TensorFlow Data Validation               :mod:`recordgen.exports.tfdv`
+    README.md         Hugging Face's dataset card              :mod:`recordgen.exports.card`
+
+An export is a subclass of :class:`Export` in a module of its own. Other packages install theirs
+with an entry point, whose name is the name in ``recordgen export NAME``::
+
+    [project.entry-points."recordgen.exports"]
+    label_counts = "label_counts:LabelCounts"
+
+The same dataset gives the same bytes. No export needs the tool that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recordgen.exports.export import Export as Export
+from recordgen.exports.export import Exported as Exported
+from recordgen.exports.export import ExportOptions as ExportOptions
+from recordgen.exports.export import FileExport as FileExport
+from recordgen.exports.output import Output as Output
+from recordgen.registry import Registry
+
+#: The import paths of Recordgen's own exports, in the order in which they are listed.
+OWN: Mapping[str, str] = {
+    "report": "recordgen.exports.report.render:Report",
+    "croissant": "recordgen.exports.croissant.index:Croissant",
+    "tfdv": "recordgen.exports.tfdv:Tfdv",
+    "card": "recordgen.exports.card:Card",
+    "lineage": "recordgen.exports.lineage:Lineage",
+    "openlineage": "recordgen.exports.openlineage:OpenLineage",
+}
+
+#: The classes of all exports by name.
+EXPORTS: Registry[type[Export]] = Registry(
+    "recordgen.exports", OWN, "export", check="recordgen.exports.export:check_declaration"
+)

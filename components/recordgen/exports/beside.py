@@ -1,0 +1,40 @@
+"""The files beside the shards of a dataset: names of all of them, and contents of the exports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
+
+from recordgen.dataset.manifest import EXAMPLES_FILE, FINDINGS_FILE, LINT_FILE, REJECTS_FILE
+from recordgen.exports import EXPORTS, FileExport, Output
+from recordgen.tasks.label_files import label_file_names
+
+#: The exports that every conversion writes, and the one of each dataset from Python.
+CONVERTED: Sequence[str] = ("report", "croissant", "tfdv")
+WRITTEN: Sequence[str] = ("croissant",)
+
+
+def file_export(name: str) -> FileExport:
+    """Return one of Recordgen's own exports that write a file."""
+    return cast(FileExport, EXPORTS[name]())
+
+
+def exported(output: Output, names: Iterable[str]) -> dict[str, Iterable[bytes]]:
+    """Return the files of exports by name."""
+    return {each.file: [each.text(output).encode()] for each in map(file_export, names)}
+
+
+def described_names() -> Sequence[str]:
+    """Return the names of the files that only a finished dataset has."""
+    return (*sorted(label_file_names()), *_names_of_exports())
+
+
+def no_files() -> dict[str, Iterable[bytes]]:
+    """Return all files that may lie beside shards, without content, in the order of writing."""
+    found = (FINDINGS_FILE, LINT_FILE, EXAMPLES_FILE)
+    return dict.fromkeys((*described_names(), REJECTS_FILE, *found), ())
+
+
+def _names_of_exports() -> Iterator[str]:
+    for each in map(file_export, CONVERTED):
+        yield from (each.file, *each.outdated)

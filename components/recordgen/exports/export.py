@@ -1,0 +1,120 @@
+"""What an export is: it reads a finished dataset, and gives a file or text."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from recordgen import storage
+from recordgen.errors import OutputExistsError
+from recordgen.exports.output import Output
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """The options of ``recordgen export``.
+
+    Attributes:
+        output: path or URL of the file to write; None: the export's own name, beside the dataset.
+        overwrite: replace an existing file, and with it the answers that people added.
+        allow_scheme: schemes of URLs that may be opened, in addition to the default ones.
+        allow_root: folders and URL prefixes that may be opened; empty: no restriction.
+    """
+
+    output: str | None = None
+    overwrite: bool = False
+    allow_scheme: Sequence[str] = ()
+    allow_root: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The result of an export.
+
+    Attributes:
+        files: paths of the files that it wrote.
+        text: the text to print; empty: the paths.
+        values: the result as JSON; None: the paths.
+    """
+
+    files: Sequence[str] = ()
+    text: str = ""
+    values: Any = None
+
+
+class Export(ABC):
+    """An export, which is made without arguments.
+
+    Attributes:
+        takes: the options that it uses; any other option is an error.
+    """
+
+    takes: ClassVar[Collection[str]] = ()
+
+    @abstractmethod
+    def export(self, place: str, options: ExportOptions) -> Exported:
+        """Export what is at a place, usually a finished dataset.
+
+        Args:
+            place: path or URL, as it was given; see :meth:`recordgen.exports.Output.open`.
+            options: the options; those that the export does not take have their defaults.
+
+        Raises:
+            RecordgenError: it failed.
+        """
+
+
+class FileExport(Export):
+    """An export of a dataset as one text file.
+
+    Attributes:
+        file: name of the file, which is written beside the dataset by default.
+        has_answers: whether people edit the file; then only ``overwrite`` replaces it.
+        outdated: names of further files that describe one state of the dataset: the next
+            conversion into the same output removes them.
+    """
+
+    file: ClassVar[str]
+    has_answers: ClassVar[bool] = False
+    outdated: ClassVar[Sequence[str]] = ()
+    takes: ClassVar[Collection[str]] = ("output",)
+
+    @abstractmethod
+    def text(self, output: Output) -> str:
+        """Return the content of the file."""
+
+    def export(self, place: str, options: ExportOptions) -> Exported:
+        """Write the file.
+
+        Raises:
+            SourceError: there is no finished dataset.
+            OutputExistsError: the file exists, and people may have edited it.
+            StorageError: storage failed.
+        """
+        output = Output.open(place)
+        path = options.output or output.path_of(self.file)
+        if not options.overwrite:
+            self.check_free(path)
+        storage.write_text(path, self.text(output))
+        return Exported(files=(path,))
+
+    def check_free(self, path: str) -> None:
+        """Check that no file with answers is at ``path``. Raises: OutputExistsError."""
+        if self.has_answers and storage.exists(path):
+            raise OutputExistsError(
+                f"{path}: this file exists, perhaps with answers that people added; use --output "
+                f"FILE to write another one, or --overwrite to replace it"
+            )
+
+
+def check_declaration(name: str, export: Any) -> None:
+    """Check the object of an entry point. Raises: TypeError: it is no complete export."""
+    if not (isinstance(export, type) and issubclass(export, Export)):
+        raise TypeError(f"an export is a subclass of recordgen.exports.Export (got {export!r})")
+    missing = sorted(getattr(export, "__abstractmethods__", ()))
+    if issubclass(export, FileExport) and not hasattr(export, "file"):
+        missing.append("file")
+    if missing:
+        raise TypeError(f"the class {export.__name__} does not define {', '.join(missing)}")

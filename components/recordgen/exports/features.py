@@ -1,0 +1,72 @@
+"""The features and the name of a dataset, for all exports."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+
+from recordgen.dataset.manifest import Dataset
+from recordgen.features import IMAGE_CHANNELS, IMAGE_ENCODED, FeatureSpec
+from recordgen.tables.columns import Table
+from recordgen.tables.schema import Schema
+from recordgen.tasks import TASKS, Declared, Tabular
+
+# Suffix of image features, after ``image`` or the name of a column.
+_IMAGE_BYTES = "/encoded"
+
+
+def stored_features(dataset: Dataset) -> Mapping[str, FeatureSpec]:
+    """Return the specs of all features by name, from the dataset or else from its task."""
+    if dataset.features or dataset.task not in TASKS:
+        return dataset.features
+    known = TASKS[dataset.task].features
+    if IMAGE_ENCODED in known and dataset.options.get("pixels", "encoded") != "encoded":
+        return {**known, IMAGE_CHANNELS: FeatureSpec("int64", 0)}
+    return known
+
+
+def label_features(dataset: Dataset) -> tuple[str | None, str | None]:
+    """Return the features with the text and the number of labels, each None if it is missing.
+
+    ``("image/class/text", "image/class/label")``; for a table, the target if it is text.
+    """
+    if (table := table_of(dataset)) is not None:
+        if dataset.task == Declared.name:
+            return table.label_features if table.label else (None, None)
+        is_text = table.has_labels and dataset.features[str(table.target)].dtype == "bytes"
+        return (table.target, None) if is_text else (None, None)
+    if dataset.task not in TASKS:  # written from Python: any feature may have any name
+        return None, None
+    names = stored_features(dataset)
+    text = next((name for name in names if name.endswith("class/text")), None)
+    number = next((name for name in names if name.endswith("class/label")), None)
+    return text, number
+
+
+def table_of(dataset: Dataset) -> Table | None:
+    """Return the columns of a table; None for other tasks."""
+    if dataset.task == Tabular.name:
+        return Table.from_json(dataset.options["table"])
+    if dataset.task == Declared.name:
+        return Schema.from_json(dataset.options["schema"]).table
+    return None
+
+
+def is_image(feature: str) -> bool:
+    """Return whether a feature holds the bytes of an image: ``image/encoded``, ``day/encoded``."""
+    return feature.endswith(_IMAGE_BYTES)
+
+
+def dataset_name(dataset: Dataset) -> str:
+    """Return a name for a dataset: the name of its first import file, or its task."""
+    return source_name(dataset.source) or dataset.task
+
+
+def source_name(source: Sequence[str]) -> str:
+    """Return the name of the first import file; empty if there is none.
+
+    ``["gs://b/pets/labels.csv"]`` → ``labels``; ``["gs://b/pets/"]`` → ``pets``
+    """
+    first = next(iter(source), "").rstrip("/")
+    stem = posixpath.basename(first).partition(".")[0]
+    return stem if stem.strip("*?[]") else ""

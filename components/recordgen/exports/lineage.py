@@ -1,0 +1,188 @@
+"""The way back from a model or a dataset to its import files, as text and as JSON.
+
+    model serving/17  ─▶  dataset work/digits  ─▶  1,797 rows of digits.csv
+
+Each model has its lineage inside, see :mod:`recordgen.dataset.lineage`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from recordgen import storage
+from recordgen.dataset.joining import join_datasets
+from recordgen.dataset.lineage import FORMAT, LINEAGE_FILE, DatasetLineage, ModelLineage
+from recordgen.dataset.manifest import DATASET_FILE, read_dataset
+from recordgen.errors import DataError, SourceError
+from recordgen.exports.export import Export, Exported, ExportOptions
+from recordgen.options import make_options
+from recordgen.storage.access import Access, RowUrlPolicy
+
+#: Where TFX's Trainer puts the model inside its artifact.
+TFX_FOLDER = "Format-Serving"
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The lineage of a model or a dataset.
+
+    Attributes:
+        place: the folder of the model or the dataset.
+        dataset: the origin of the dataset.
+        model: training of the model; None if the place is a dataset.
+        state: whether the dataset at its uri is still the ``same`` or is ``changed`` or
+            ``missing``; ``same`` if the place is a dataset; ``unchecked`` if its uri was not
+            followed.
+        refusal: why the dataset's uri was not followed; empty if it was.
+    """
+
+    place: str
+    dataset: DatasetLineage
+    model: ModelLineage | None
+    state: str
+    refusal: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the lineage for ``--json``."""
+        model = None
+        if self.model is not None:
+            model = asdict(self.model)
+            del model["dataset"]
+        return {
+            "place": self.place,
+            "model": model,
+            "dataset": asdict(self.dataset),
+            "dataset_state": self.state,
+            "refusal": self.refusal,
+        }
+
+
+class Lineage(Export):
+    """Shows the lineage of a model or a dataset."""
+
+    takes = ("allow_scheme", "allow_root")
+
+    def export(self, place: str, options: ExportOptions) -> Exported:
+        """Show the lineage. Raises: as :func:`find_lineage`."""
+        found = find_lineage(
+            place, allow_scheme=options.allow_scheme, allow_root=options.allow_root
+        )
+        return Exported(text="\n".join(lineage_lines(found)), values=found.to_json())
+
+
+def find_lineage(
+    place: str | os.PathLike[str],
+    *,
+    allow_scheme: str | Sequence[str] = (),
+    allow_root: str | Sequence[str] = (),
+) -> Traced:
+    """Find the lineage of a model or a dataset.
+
+    A model may come from anyone, so its ``lineage.json`` may reach what the rows of an import file
+    at this place may reach: from a local model no web server, unless an option allows it.
+
+    Args:
+        place: a SavedModel, a folder of its versions (the newest is used), a TFX Model uri, or the
+            output of a conversion.
+        allow_scheme: schemes of datasets that may be opened, in addition to the default ones.
+        allow_root: folders and URL prefixes of datasets that may be opened; empty: no restriction.
+
+    Raises:
+        SourceError: there is neither, or its description is damaged.
+        StorageError: storage failed.
+        UsageError: ``allow_scheme`` or ``allow_root`` is invalid.
+    """
+    access = make_options({"allow_scheme": allow_scheme, "allow_root": allow_root}).access
+    root = storage.normal(os.fspath(place)).rstrip("/")
+    if storage.exists(storage.join(root, DATASET_FILE)):
+        dataset = DatasetLineage.of(root, read_dataset(root))
+        return Traced(root, dataset, None, "same")
+    for folder in _models(root):
+        path = storage.join(folder, LINEAGE_FILE)
+        if storage.exists(path):
+            model = _read_model(path)
+            return Traced(folder, model.dataset, model, *_state(model.dataset, path, access))
+    raise SourceError(
+        f"{root}: no {DATASET_FILE} and no {LINEAGE_FILE} here; give a dataset, or a SavedModel "
+        f"that recordgen.training has saved"
+    )
+
+
+def lineage_lines(found: Traced) -> Iterator[str]:
+    """Yield the lineage as text, from the model to the import files."""
+    indent = ""
+    if found.model is not None:
+        yield f"model {found.place}"
+        yield f"  trained on split {found.model.split}, recordgen {found.model.recordgen_version}"
+        settings = ", ".join(f"{name}={value}" for name, value in found.model.settings.items())
+        if settings:
+            yield f"  with {settings}"
+        yield "  from"
+        indent = "    "
+    yield from (f"{indent}{line}" for line in _dataset_lines(found))
+
+
+def _dataset_lines(found: Traced) -> Iterator[str]:
+    dataset = found.dataset
+    states = {
+        "same": "",
+        "changed": " (replaced by another dataset)",
+        "missing": " (no longer there)",
+        "unchecked": f" (not looked up: {found.refusal})",
+    }
+    splits = ", ".join(f"{name} {count:,}" for name, count in dataset.splits.items())
+    examples = sum(dataset.splits.values())
+    version, task, seed = dataset.recordgen_version, dataset.task, dataset.seed
+    yield f"dataset {', '.join(_places(dataset))}{states[found.state]}"
+    yield f"  digest {dataset.digest}"
+    yield f"  {examples:,} examples ({splits}), {dataset.label_count:,} labels"
+    yield f"  made by recordgen {version}, task {task}, seed {seed}"
+    if not dataset.source:
+        yield "  written from Python"
+        return
+    options = ", ".join(f"{name}={value}" for name, value in dataset.options.items() if value)
+    yield f"  with {options}"
+    yield f"  from {dataset.rows:,} rows, {dataset.rejects:,} rejected"
+    for source in dataset.source:
+        yield f"    {source}"
+
+
+def _models(root: str) -> Iterator[str]:
+    """Yield the folders of ``root`` that may hold a model, the newest version first."""
+    yield root
+    yield storage.join(root, TFX_FOLDER)
+    versions = [name for name in storage.list_folders(root, "") if name.isdecimal()]
+    for name in sorted(versions, key=int, reverse=True):
+        yield storage.join(root, name)
+
+
+def _read_model(path: str) -> ModelLineage:
+    try:
+        return ModelLineage.from_json(storage.read_text(path))
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
+    except (KeyError, TypeError, ValueError) as exc:
+        raise SourceError(f"{path}: not a {FORMAT} lineage: {exc}; retrain the model") from exc
+
+
+def _places(dataset: DatasetLineage) -> tuple[str, ...]:
+    return (dataset.uri,) if isinstance(dataset.uri, str) else dataset.uri
+
+
+def _state(dataset: DatasetLineage, named_by: str, access: Access) -> tuple[str, str]:
+    """Return the state of a dataset, and why it is unknown; see :class:`Traced`."""
+    roots = [storage.normal(root) for root in _places(dataset)]
+    for root in roots:
+        if (refusal := access.refusal(root, named_by)) is not None:
+            return "unchecked", f"{LINEAGE_FILE} may reach what an import file may: {refusal}"
+    context = storage.RequestContext(RowUrlPolicy(access, named_by))
+    try:
+        there = join_datasets([(root, read_dataset(root, context)) for root in roots])
+        return ("same" if there.digest == dataset.digest else "changed"), ""
+    except SourceError:
+        return "missing", ""
+    except DataError:
+        return "changed", ""

@@ -1,0 +1,108 @@
+"""A dataset with the files beside it, as exports read it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+from recordgen import storage
+from recordgen.dataset.manifest import (
+    EXAMPLES_FILE,
+    LINT_FILE,
+    REJECTS_FILE,
+    Dataset,
+    read_dataset,
+)
+from recordgen.errors import SourceError
+from recordgen.lint.findings import LintFinding, first_of_each
+from recordgen.rejects import Reject
+
+# A line has a uri and a message, and is shorter.
+_MAX_LINE_BYTES = 1 << 16
+
+# Errors come first: finding the first warnings after more of them would take too long.
+_FINDINGS_READ = 100_000
+
+_Line = TypeVar("_Line", Reject, LintFinding)
+
+
+class Output:
+    """A dataset and the files beside it.
+
+    Attributes:
+        root: folder or URL prefix of the files.
+        dataset: the content of ``dataset.json``.
+    """
+
+    def __init__(self, root: str, dataset: Dataset) -> None:
+        self.root = root
+        self.dataset = dataset
+
+    @classmethod
+    def open(cls, place: str | os.PathLike[str]) -> Output:
+        """Return the dataset at a place: a converted or written output, or a TFX Examples uri.
+
+        Raises:
+            SourceError: there is no finished dataset.
+            StorageError: storage failed.
+        """
+        root = storage.normal(os.fspath(place))
+        return cls(root, read_dataset(root))
+
+    def path_of(self, file: str) -> str:
+        """Return the path of a file, such as a shard, given its name in ``dataset.json``."""
+        return storage.join(self.root, file)
+
+    def has_examples(self) -> bool:
+        """Return whether there is an ``examples.parquet``: conversions write it."""
+        return storage.exists(self.path_of(EXAMPLES_FILE))
+
+    def examples(self, columns: Collection[str]) -> Any:
+        """Return columns of ``examples.parquet`` (pa.Table), or None if there is no such file.
+
+        Raises:
+            SourceError: the file is damaged.
+        """
+        from recordgen.lint.facts import read_examples
+
+        path = self.path_of(EXAMPLES_FILE)
+        try:
+            with storage.open_read(path) as raw:
+                return read_examples(raw, columns)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as exc:
+            raise SourceError(f"{path}: cannot be read: {exc}") from exc
+
+    def rejects(self, most: int) -> Sequence[Reject]:
+        """Return the first rejects. Raises: SourceError: their file is damaged."""
+        return list(islice(read_lines(self.path_of(REJECTS_FILE), Reject), most))
+
+    def findings(self, most: int) -> Sequence[LintFinding]:
+        """Return the first findings of each code. Raises: SourceError: their file is damaged."""
+        lines = read_lines(self.path_of(LINT_FILE), LintFinding)
+        return list(first_of_each(islice(lines, _FINDINGS_READ), most))
+
+
+def read_lines(path: str, kind: type[_Line]) -> Iterator[_Line]:
+    """Yield the lines of a file of rejects or findings; none if there is no such file.
+
+    Raises:
+        SourceError: the file is damaged.
+    """
+    number = 0
+    try:
+        with storage.open_read(path) as file:
+            while line := file.readline(_MAX_LINE_BYTES):
+                number += 1
+                yield kind(**json.loads(line))
+    except FileNotFoundError:
+        pass  # datasets written from Python have neither
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
+    except (TypeError, ValueError) as exc:
+        what = "a rejected row" if kind is Reject else "a finding"
+        raise SourceError(f"{path}:{number}: not {what}: {exc}") from exc

@@ -1,0 +1,273 @@
+"""The HTML of the page. Everything that comes from the data is escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.util import cache_from_source
+from typing import Any
+
+from jinja2 import (
+    Environment,
+    FileSystemBytecodeCache,
+    PackageLoader,
+    StrictUndefined,
+    Template,
+)
+from jinja2.bccache import Bucket
+from markupsafe import Markup
+
+from recordgen.dataset.manifest import Dataset
+from recordgen.exports.report.balance import class_balance
+from recordgen.exports.report.contents import Contents
+from recordgen.exports.report.distributions import HEAT_SIDE
+from recordgen.exports.report.finding_groups import CodeGroup
+from recordgen.exports.report.record_views import RecordView
+from recordgen.lint.codes import ERROR, WARNING, count_level
+from recordgen.options import recorded_defaults
+from recordgen.payloads.drawing import label_colour
+from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.quoting import INVISIBLE, megabytes, shortened
+from recordgen.records.boxes import StoredBox
+from recordgen.rejects import Reject
+from recordgen.tasks import TASKS
+from recordgen.tasks.object_detection import (
+    BOXES_CLIPPED,
+    BOXES_CUT,
+    BOXES_DROPPED,
+    BOXES_OUTSIDE,
+    BOXES_REPEATED,
+    BOXES_SWAPPED,
+    FILES_IN_PIXELS,
+    ObjectDetection,
+)
+
+REJECTS_SHOWN = 50
+FINDINGS_SHOWN = 12  # of each code
+
+# More boxes would only cover the small picture.
+_BOXES_DRAWN = 100
+
+_SOURCES_SHOWN = 20
+_CLASSES_LISTED = 1000
+_LABELS_SHOWN = 20  # under one picture
+_LABELS_CHOSEN = 300  # to filter findings by
+_TEXT_SHOWN = 300  # characters of a label, uri or message
+
+# The page has a line for each of these options, with its final value, given or detected.
+_ALWAYS_SHOWN = ("seed", "task", "input_format")
+
+# Invisible characters and changes of the text direction: they make one name look like another.
+_UNSEEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200c\u200d{INVISIBLE}]")
+
+# The kinds of ``rows.adjusted``.
+_WORDS = {
+    FILES_IN_PIXELS: "files with boxes in pixels: divided by the width and height in their rows",
+    BOXES_CLIPPED: "boxes clipped: they extended beyond the image",
+    BOXES_SWAPPED: "boxes swapped: their corners were inverted",
+    BOXES_CUT: "boxes cut: a part of them is outside of what resize=center_crop stores",
+    BOXES_OUTSIDE: "boxes dropped: outside of what resize=center_crop stores",
+    BOXES_REPEATED: "boxes dropped: their line has them twice",
+    BOXES_DROPPED: "boxes dropped: they were empty, or bad_boxes=drop",
+}
+
+
+def to_html(
+    dataset: Dataset,
+    rejects: Sequence[Reject],
+    *,
+    examples: Mapping[str, Sequence[RecordView]] | None = None,
+    groups: Sequence[CodeGroup] = (),
+    contents: Contents | None = None,
+) -> str:
+    """Return the page as text.
+
+    Args:
+        dataset: the content of ``dataset.json``.
+        rejects: the rows to list.
+        examples: some of each split.
+        groups: the first findings of each code.
+        contents: the charts.
+    """
+    shown = {item.finding.message for group in groups for item in group.items}
+    labels = {text for group in groups for item in group.items for text in item.labels}
+    script = _file(__package__, "page.js").strip("\n")
+    return page_template().render(
+        dataset=dataset,
+        balance=class_balance(dataset),
+        options=_changed_options(dataset.options),
+        rejects=rejects,
+        notes=[text for text in dataset.warnings if text not in shown],
+        groups=groups,
+        labels=sorted(labels)[:_LABELS_CHOSEN],
+        error=ERROR,
+        errors=count_level(dataset.lint, ERROR),
+        warned=count_level(dataset.lint, WARNING),
+        examples={name: items for name, items in (examples or {}).items() if items},
+        contents=contents or Contents(),
+        heat_side=HEAT_SIDE,
+        script=Markup(script),
+        script_hash=_digest(script),
+        sources_shown=_SOURCES_SHOWN,
+        classes_listed=_CLASSES_LISTED,
+        labels_shown=_LABELS_SHOWN,
+        counted=_counted(dataset.task),
+    )
+
+
+def _changed_options(options: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return name, value and default of options that differ, except those always shown."""
+    defaults = recorded_defaults()
+    return [
+        (name, _shown(value), _shown(defaults.get(name)))
+        for name, value in options.items()
+        if name not in _ALWAYS_SHOWN and value != defaults.get(name)
+    ]
+
+
+def _counted(task: str) -> str | None:
+    """Return how classes are counted if an example may have several, or None."""
+    if task == ObjectDetection.name:
+        return "Images are counted, not boxes: an image once for each label in it."
+    if task in TASKS and TASKS[task].labelling == "several":
+        return "An example counts for each of its labels."
+    return None
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+@cache
+def page_template() -> Template:
+    """Return the template of the page, compiled."""
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_visible,
+        loader=PackageLoader(__package__, ""),
+        bytecode_cache=_CompiledTemplates(os.path.dirname(cache_from_source(__file__))),
+        keep_trailing_newline=True,
+        optimized=False,  # a page is rendered once: optimizing costs more than it saves
+    )
+    environment.filters.update(
+        basename=lambda path: path.rstrip("/").rsplit("/", 1)[-1],  # a folder ends with a slash
+        count=lambda number: f"{number:,}",
+        data_uri=_data_uri,
+        in_words=lambda kind: _WORDS.get(kind, kind),
+        megabytes=megabytes,
+        outlines=outlines,
+        percent=_percent,
+        places=_places,
+        short=lambda text, most=_TEXT_SHOWN: shortened(text, most),
+        steps=_steps,
+    )
+    environment.globals["style"] = Markup(_file(__package__, "style.css").rstrip("\n"))
+    return environment.get_template("page.html")
+
+
+class _CompiledTemplates(FileSystemBytecodeCache):
+    """Compiled templates, in the folder where Python keeps compiled modules.
+
+    Compiling them anew would be a large part of the time of a small conversion.
+    """
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().load_bytecode(bucket)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):  # the folder is missing, read-only or full
+                super().dump_bytecode(bucket)
+
+
+def _file(package: str, name: str) -> str:
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    """Return the hash by which a content security policy allows a script."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _visible(value: Any) -> Any:
+    """Make invisible characters visible: U+202E, which reverses text, becomes ``⟨202E⟩``."""
+    if type(value) is not str or (value.isascii() and value.isprintable()):
+        return value
+    return _UNSEEN.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", value)
+
+
+def _places(names: Sequence[str], among: Iterable[str]) -> str:
+    """Return the indices of names for the script: unlike names, they cannot break its lists."""
+    places = {name: place for place, name in enumerate(among)}
+    return " ".join(str(places[name]) for name in names if name in places)
+
+
+def _steps(heights: Sequence[float]) -> str:
+    """Return bars as the SVG path of their outline, 100 wide and up to 48 of 50 high."""
+    width = 100 / len(heights)
+    tops = (f"V{50 - 48 * each:.1f}H{width * at:.2f}" for at, each in enumerate(heights, start=1))
+    return f"M0 50{''.join(tops)}V50z"
+
+
+def _percent(part: float, whole: float = 1.0) -> str:
+    """Return a share as text, also for CSS: ``12.5%``."""
+    return f"{100 * part / whole:.1f}".removesuffix(".0") + "%" if whole else "0%"
+
+
+def _data_uri(thumbnail: Thumbnail) -> str:
+    text = base64.b64encode(thumbnail.data).decode("ascii")
+    return f"data:image/{thumbnail.format};base64,{text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The boxes of one label.
+
+    Attributes:
+        text: the label.
+        count: number of boxes.
+        colour: colour of the lines, as ``#rrggbb``.
+        path: the lines as SVG path data, in shares of the image's width and height; empty if none
+            is drawn.
+    """
+
+    text: str
+    count: int
+    colour: str
+    path: str
+
+
+def outlines(boxes: Sequence[StoredBox]) -> list[Outline]:
+    """Return the boxes of an image by label, in the order of their numbers.
+
+    A box of "cat", 0, from (0.1, 0.2) to (0.5, 0.5) →
+    ``Outline("cat", 1, "#ff2626", "M0.1 0.2H0.5V0.5H0.1z")``
+    """
+    counts: dict[tuple[int, str], int] = defaultdict(int)
+    paths: dict[tuple[int, str], str] = defaultdict(str)
+    for place, box in enumerate(boxes):
+        label = (box.number, box.label)
+        counts[label] += 1
+        if place < _BOXES_DRAWN:
+            left, top, right, bottom = (f"{value:.3g}" for value in box[2:])
+            paths[label] += f"M{left} {top}H{right}V{bottom}H{left}z"
+    return [
+        Outline(text, count, "#" + bytes(label_colour(number)).hex(), paths[number, text])
+        for (number, text), count in sorted(counts.items())
+    ]

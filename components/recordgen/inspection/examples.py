@@ -1,0 +1,224 @@
+"""The examples of a split, a label, a finding or an import file, with their findings.
+
+    label="cat", code="DUPLICATE"  ─▶  a.jpg of photos.csv:3, split train, labels cat, DUPLICATE
+
+Only ``examples.parquet`` and ``lint.jsonl`` of an output are read, not its shards.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen.dataset.manifest import EXAMPLES_FILE, LINT_FILE
+from recordgen.errors import SourceError, UsageError, did_you_mean
+from recordgen.exports.output import Output, read_lines
+from recordgen.inspection.records import extract_images
+from recordgen.lint.codes import CHECKS
+from recordgen.lint.findings import LintFinding
+from recordgen.options import ConvertOptions
+from recordgen.quoting import listed
+from recordgen.rows.row import is_content_uri
+from recordgen.tasks import TASKS, task_for
+
+_PLACE = ("split", "shard", "record", "source", "line", "uri")
+_TEXTS = ("split", "shard", "source", "uri")
+
+_LISTED_AT_ONCE = 10_000
+
+# An import file has fewer than 2^40 lines.
+_LINE_BITS = 40
+
+_Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedExample:
+    """An example and its findings.
+
+    Attributes:
+        split: its split.
+        shard: its shard, as ``dataset.json`` names it.
+        record: its index in the shard, from 0.
+        source: the import file of its first row.
+        line: the line of that row, from 1.
+        uri: the payload's uri as the line gives it; empty if the payload is in the row itself.
+        labels: its labels, each once.
+        findings: findings about it.
+    """
+
+    split: str
+    shard: str
+    record: int
+    source: str
+    line: int
+    uri: str
+    labels: tuple[str, ...]
+    findings: tuple[LintFinding, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the example as JSON; its findings do not repeat its own fields."""
+        found = [
+            {"code": item.code, "level": item.level, "message": item.message}
+            for item in self.findings
+        ]
+        return {**asdict(self), "labels": list(self.labels), "findings": found}
+
+
+class Matches:
+    """The examples that match, by import file and line."""
+
+    def __init__(
+        self, output: Output, table: Any, findings: Mapping[int, Sequence[LintFinding]]
+    ) -> None:
+        """Take the matching rows of :func:`_read`'s table, and findings by row number."""
+        self._output = output
+        self._table = table
+        self._findings = findings
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def first(self, count: int | None = None) -> Iterator[ListedExample]:
+        """Yield the first ``count`` examples, or all."""
+        for batch in self._table.slice(0, count).to_batches(max_chunksize=_LISTED_AT_ONCE):
+            for row in batch.to_pylist():
+                row["findings"] = tuple(self._findings.get(row.pop("row"), ()))
+                row["labels"] = tuple(row["labels"] or ())
+                row["uri"] = "" if is_content_uri(row["uri"]) else row["uri"]
+                yield ListedExample(**row)
+
+    def extract(self, count: int | None, to: str) -> list[str]:
+        """Write the images of the first examples to a folder, and return their paths.
+
+        Raises: as :func:`recordgen.inspection.records.extract_images`.
+        """
+        by_shard: dict[str, dict[int, int]] = defaultdict(dict)
+        for number, item in enumerate(self.first(count)):
+            by_shard[item.shard][item.record] = number
+        written = (
+            extract_images(self._output.path_of(shard), numbers, to)
+            for shard, numbers in by_shard.items()
+        )
+        return sorted(chain.from_iterable(written))
+
+
+def find_examples(
+    place: str,
+    *,
+    split: str | None = None,
+    label: str | None = None,
+    code: str | None = None,
+    source: str | None = None,
+) -> Matches:
+    """Return the examples that match all given filters.
+
+    Args:
+        place: a converted output.
+        split: the split of the examples.
+        label: one of their labels.
+        code: the code of a finding about them.
+        source: path or name of their import file.
+
+    Raises:
+        UsageError: there is no such split, label, code or import file, or the dataset was written
+            from Python and has no ``examples.parquet``.
+        SourceError: there is no finished dataset, or its files are damaged.
+        StorageError: storage failed.
+    """
+    output = Output.open(place)
+    table = _read(output)
+    findings = list(read_lines(output.path_of(LINT_FILE), LintFinding))
+    by_row: dict[int, list[LintFinding]] = defaultdict(list)
+    for row, item in zip(_rows_of(findings, table).tolist(), findings, strict=True):
+        if row >= 0:
+            by_row[row].append(item)
+    fits: _Mask = np.ones(len(table), np.bool_)
+    if split is not None:
+        _need_known("split", split, output.dataset.splits)
+        fits &= pc.equal(table["split"], split).to_numpy()
+    if label is not None:
+        _need_known("label", label, output.dataset.labels)
+        fits &= _has_label(table, label)
+    if code is not None:
+        _need_known("code", code, CHECKS)
+        found = [row for row, items in by_row.items() if any(item.code == code for item in items)]
+        fits &= np.isin(np.arange(len(table)), found)
+    if source is not None:
+        fits &= _is_from(table, source)
+    return Matches(output, table.filter(pa.array(fits)), by_row)
+
+
+def _need_known(kind: str, name: str, known: Collection[str]) -> None:
+    if name not in known:
+        hint = did_you_mean(name, known, f"; there are {listed(known, str)}" if known else "")
+        raise UsageError(f"no {kind} is {name!r}{hint}")
+
+
+def _has_label(table: Any, label: str) -> _Mask:
+    labels = table["labels"].combine_chunks()
+    fits: _Mask = np.zeros(len(table), np.bool_)
+    rows = pc.list_parent_indices(labels).to_numpy()
+    fits[rows[pc.equal(pc.list_flatten(labels), label).to_numpy(zero_copy_only=False)]] = True
+    return fits
+
+
+def _is_from(table: Any, source: str) -> _Mask:
+    """Return the rows of an import file, which ``source`` may name without its folder."""
+    sources = pc.unique(table["source"]).to_pylist()
+    meant = [each for each in sources if each == source or each.endswith(f"/{source}")]
+    if not meant:
+        _need_known("source", source, sources)
+    return np.asarray(pc.is_in(table["source"], value_set=pa.array(meant, pa.string())))
+
+
+def _read(output: Output) -> Any:
+    """Return places, row numbers and labels of all examples as a table.
+
+    Labels are lists of strings; null if the task has none or the row gives none.
+    """
+    path = output.path_of(EXAMPLES_FILE)
+    found = output.examples((*_PLACE, "annotation"))
+    if found is None:
+        raise UsageError(
+            f"{path}: no such file; --label, --code and --source need it, and only `recordgen "
+            f"convert` writes it"
+        )
+    try:
+        columns = {name: found[name] for name in _PLACE}
+        annotations = found["annotation"].combine_chunks().dictionary_encode()
+    except KeyError as exc:
+        raise SourceError(f"{path}: not written by this version: {exc}") from exc
+    texts = {name: columns[name].cast(pa.string()) for name in _TEXTS}
+    labels: list[Any] = [None] * len(annotations.dictionary)
+    dataset = output.dataset
+    if dataset.task in TASKS and TASKS[dataset.task].names_payloads:
+        schema = dataset.options.get("schema", "")
+        task: Any = task_for(ConvertOptions(task=dataset.task, schema=schema))
+        labels = [task.labels(text) for text in annotations.dictionary.to_pylist()]
+    of_rows = pa.array(labels, pa.list_(pa.string())).take(annotations.indices)
+    return pa.table({**columns, **texts, "labels": of_rows, "row": np.arange(len(found))})
+
+
+def _rows_of(findings: Sequence[LintFinding], table: Any) -> npt.NDArray[np.int64]:
+    """Return the row number of each finding's example, int [n]; -1 if it concerns the dataset."""
+    rows: npt.NDArray[np.int64] = np.full(len(findings), -1)
+    sources = table["source"].combine_chunks().dictionary_encode()
+    keys = sources.indices.to_numpy().astype(np.int64) << _LINE_BITS
+    keys = keys | table["line"].to_numpy()
+    order = np.argsort(keys, kind="stable")
+    code_of = {name: code for code, name in enumerate(sources.dictionary.to_pylist())}
+    wanted = [(code_of.get(item.source, -1) << _LINE_BITS) | item.line for item in findings]
+    if len(keys) and wanted:
+        places = np.searchsorted(keys[order], wanted)
+        near = order[np.minimum(places, len(keys) - 1)]
+        rows = np.where(keys[near] == wanted, near, -1)
+    return rows

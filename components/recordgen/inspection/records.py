@@ -1,0 +1,195 @@
+"""Records as plain Python values; their images as files, byte for byte or with boxes."""
+
+from __future__ import annotations
+
+import math
+import os
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from recordgen import features, storage
+from recordgen.dataset.manifest import SPLIT_PREFIX, read_dataset, split_dir
+from recordgen.dataset.splits import TRAIN
+from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
+from recordgen.features import FeatureSpec
+from recordgen.masking import without_secrets
+from recordgen.payloads.drawing import draw_boxes
+from recordgen.payloads.stored import stored_image
+from recordgen.quoting import listed
+from recordgen.records.boxes import OBJECT_FEATURES, stored_boxes
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_chosen, read_records
+from recordgen.tasks import TASKS
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record.
+
+    Attributes:
+        file: its shard.
+        index: its position among the shown records, from 0.
+        features: plain values by feature name. A list of one becomes its element, except for
+            features that may have several values in the task's examples.
+        image_file: path of the extracted image, or None.
+    """
+
+    file: str
+    index: int
+    features: dict[str, Any]
+    image_file: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record with text for bytes, and the image's size instead of its bytes."""
+        shown = {name: _shown(value) for name, value in self.features.items()}
+        return {"file": self.file, "index": self.index, "image_file": self.image_file, **shown}
+
+
+def inspect(
+    output: str, *, split: str | None = None, num: int = 5, to: str | None = None
+) -> list[Record]:
+    """Read the first records of a split and extract their images.
+
+    Args:
+        output: a converted output, a TFX Examples uri, or a path or glob of TFRecord files.
+        split: the split to read; None: ``train``, or the first split.
+        num: number of records.
+        to: folder for the images. A file has the bytes of ``image/encoded``; raw pixels become a
+            PNG, and an image with boxes is re-encoded with the boxes and their labels drawn on it.
+
+    Raises:
+        SourceError: there are no records to read.
+        UsageError: there is no such split.
+        RecordError: a shard is damaged or holds other data, or an image with boxes does not decode.
+    """
+    files = find_shards(output, split)
+    lists = _list_features(files)
+    found = []
+    records = ((file, record) for file in files for record in read_records(file))
+    for index, (file, record) in enumerate(islice(records, num)):
+        values = _parsed(file, index, record)
+        plain = {
+            name: value[0] if len(value) == 1 and name not in lists else value
+            for name, value in values.items()
+        }
+        image = None if to is None else _extract(values, f"{file}: record {index}", index, to)
+        found.append(Record(file, index, plain, image))
+    return found
+
+
+def find_shards(output: str, split: str | None = None) -> list[str]:
+    """Return the shards of one split of an output, or the files that match a pattern.
+
+    Raises:
+        SourceError: there are none.
+        UsageError: there is no such split.
+    """
+    folders = storage.list_folders(output, SPLIT_PREFIX)
+    if not folders:
+        if files := storage.list_files(output):
+            return files
+        raise SourceError(f"{output}: no {SPLIT_PREFIX}* folders and no TFRecord files here")
+    names = [name.removeprefix(SPLIT_PREFIX) for name in folders]
+    chosen = split or (TRAIN if TRAIN in names else names[0])
+    if chosen not in names:
+        raise UsageError(f"{output}: no split {chosen!r}; there are {listed(names, str)}")
+    folder = storage.join(output, split_dir(chosen))
+    return [
+        storage.join(folder, name) for name, is_folder in storage.list_dir(folder) if not is_folder
+    ]
+
+
+def extract_images(file: str, numbers: Mapping[int, int], to: str) -> list[str]:
+    """Write the images of some records of a shard, as :func:`inspect` does.
+
+    Args:
+        file: the shard.
+        numbers: for each record, by its index in the shard, the number that its file name begins
+            with.
+        to: folder for the images.
+
+    Returns:
+        The files.
+
+    Raises: as :func:`inspect`; RecordError also if the shard lacks a record.
+    """
+    written = {
+        index: _extract(_parsed(file, index, record), f"{file}: record {index}", numbers[index], to)
+        for index, record in read_chosen(file, numbers)
+    }
+    if missing := numbers.keys() - written:
+        raise RecordError(f"{file}: no record {min(missing)}, but examples.parquet names it")
+    return list(written.values())
+
+
+def _parsed(file: str, index: int, record: bytes) -> Mapping[str, Sequence[Any]]:
+    try:
+        return parse_example(record)
+    except ValueError as exc:
+        raise RecordError(f"{file}: record {index}: {exc}") from exc
+
+
+def _list_features(files: Sequence[str]) -> frozenset[str]:
+    """Return the features that stay lists even if a record has one value."""
+    folder = posixpath.dirname(next(iter(files), ""))
+    specs: Mapping[str, FeatureSpec] = {}
+    if posixpath.basename(folder).startswith(SPLIT_PREFIX):
+        with suppress(SourceError):  # other tools' records have no dataset.json
+            dataset = read_dataset(posixpath.dirname(folder))
+            specs = TASKS[dataset.task].features if dataset.task in TASKS else {}
+            specs = {**specs, **dataset.features}
+    several = (name for name, spec in specs.items() if spec.shape is None)
+    return frozenset((*OBJECT_FEATURES, *several))
+
+
+def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: str) -> str:
+    """Write the image as ``00003-name.jpg``, with its boxes on it, and return the path."""
+    if (image := stored_image(values)) is None:
+        raise RecordError(f"{where}: there is no {features.IMAGE_ENCODED} to extract")
+    data, suffix = image[0], _as_name(image[1]) or "bin"
+    try:
+        if boxes := stored_boxes(values):
+            data, suffix = draw_boxes(data, boxes)
+    except (PayloadError, ValueError) as exc:
+        raise RecordError(
+            f"{where}: cannot draw its boxes: {exc}; omit --to to see its features"
+        ) from exc
+    ids = values.get(features.IMAGE_SOURCE_ID, ())  # any type, in other tools' records
+    uri = next((value for value in ids if isinstance(value, bytes)), b"")
+    stem = posixpath.splitext(_as_name(uri.decode("utf-8", "replace")))[0]
+    name = f"{index:05d}-{stem[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
+    path = os.path.join(to, name)
+    try:
+        os.makedirs(to, exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError as exc:
+        raise UsageError(f"{path}: cannot write: {exc.strerror}") from exc
+    return path
+
+
+def _as_name(text: str) -> str:
+    """Return the last component of a uri, made safe for a file name."""
+    return _UNSAFE.sub("_", without_secrets(text).rsplit("/", 1)[-1])
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no NaN and no infinity
+    if not isinstance(value, bytes):
+        return value
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"{len(value)} bytes"
+    is_text = all(map(str.isprintable, text.split()))  # line breaks are allowed
+    return text if is_text else f"{len(value)} bytes"

@@ -1,0 +1,22 @@
+"""The files of an output that name its labels: ``labels.txt``, and the files of the task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recordgen.dataset.manifest import LABELS_FILE, Dataset
+from recordgen.dataset.vocabulary import labels_text
+from recordgen.registry import OWN
+from recordgen.tasks import TASKS
+
+
+def label_files(dataset: Dataset) -> Mapping[str, str]:
+    """Return the contents of the files that name the labels, by file name."""
+    if dataset.task not in TASKS:  # written from Python, or by a package that is not installed
+        return {}
+    return {LABELS_FILE: labels_text(dataset.labels), **TASKS[dataset.task].files(dataset.labels)}
+
+
+def label_file_names() -> set[str]:
+    """Return the names of the files that name labels in any of Recordgen's own tasks."""
+    return {LABELS_FILE, *(name for task in OWN for name in TASKS[task].files(()))}

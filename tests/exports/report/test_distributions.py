@@ -1,0 +1,87 @@
+"""Histograms, top values and heat maps of the report."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recordgen.exports.report.distributions import HEAT_SIDE, heat_map, histogram, top_values
+
+pytestmark = pytest.mark.once
+
+NAN = float("nan")
+
+# numbers of train → the texts of the ticks, whether the scale is logarithmic
+SCALES: list[tuple[list[float], list[str], bool]] = [
+    ([3], ["3"], False),
+    ([0, 1, 1, 3], ["0", "1", "2", "3"], False),
+    ([0.5, 0.5], ["0.5"], False),
+    ([0, 100], ["0", "25", "50", "75", "100"], False),
+    ([1, 10, 10_000], ["1", "10", "100", "1,000", "10,000"], True),
+    ([*range(0, 400), 100_000], ["≤ 2", "101", "200", "299", "≥ 398"], False),
+    ([*np.linspace(-1, 1, 401), -1e6], ["≤ -0.995", "-0.499", "-0.0025", "0.494", "≥ 0.99"], False),
+]
+
+
+@pytest.mark.parametrize(("numbers", "ticks", "is_log"), SCALES, ids=range(len(SCALES)))
+def test_the_scale_follows_the_numbers(
+    numbers: list[float], ticks: list[str], is_log: bool
+) -> None:
+    """Few whole numbers have a bar each, wide ranges are logarithmic, outliers are clipped."""
+    found = histogram("n", {"train": np.array(numbers, float)})
+    assert found is not None
+    texts = [text for _, text in found.ticks]
+    assert texts == ticks
+    assert found.is_log == is_log
+    assert max(found.series[0].heights) == 1
+
+
+def test_splits_are_shares_of_themselves() -> None:
+    """Bars are shares of their split; unknown numbers are counted separately."""
+    found = histogram(
+        "n", {"train": np.array([1.0, 2, 2, 2] * 50), "eval": np.array([2.0, NAN]), "test": _none()}
+    )
+    assert found is not None
+    assert [(item.split, item.count, item.missing, item.heights) for item in found.series] == [
+        ("train", 200, 0, [0.25, 0.75]),
+        ("eval", 1, 1, [0, 1]),
+        ("test", 0, 0, [0, 0]),
+    ]
+    assert [item.quantiles for item in found.series] == [["1", "2", "2"], ["2", "2", "2"], []]
+    assert found.has_missing
+
+
+def _none() -> np.ndarray:
+    return np.zeros(0)
+
+
+def test_nothing_known_is_nothing_drawn() -> None:
+    """Without known numbers, values or boxes there is no chart."""
+    assert histogram("n", {"train": np.array([NAN]), "eval": _none()}) is None
+    assert top_values("v", {"train": []}) is None
+    assert heat_map(np.zeros((0, 4))) is None
+
+
+def test_frequent_values_come_first() -> None:
+    """The most frequent values of all splits come first, with their share of each split."""
+    values = {"train": ["b", "a", "b", "c"], "eval": [*"bcdefghij"]}
+    found = top_values("v", values)
+    assert found is not None
+    assert [(item.value, item.shares) for item in found.values][:3] == [
+        ("b", [0.5, 1 / 9]),
+        ("c", [0.25, 1 / 9]),
+        ("a", [0.25, 0]),
+    ]
+    assert (len(found.values), found.others, found.most) == (8, 2, 0.5)
+
+
+def test_heat_is_where_boxes_are() -> None:
+    """Each cell counts the boxes that touch it; the smallest box touches one cell."""
+    half, dot = (0, 0, 0.5, 1), (0.999, 0.999, 0.9995, 0.9995)
+    found = heat_map(np.array([half, half, dot]))
+    assert found is not None
+    assert (found.boxes, found.most) == (3, 2)
+    last = HEAT_SIDE - 1
+    column = "".join(f"M0 {y}h{HEAT_SIDE // 2}v1h-{HEAT_SIDE // 2}z" for y in range(HEAT_SIDE))
+    assert [path for path in found.paths if path] == [f"M{last} {last}h1v1h-1z", column]
+    assert found.centre == pytest.approx(2 * 8 * 4 / (2 * 24 * 12 + 1))

@@ -1,0 +1,376 @@
+"""report.html: findings with their examples, pages of all tasks, behaviour in a browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from PIL import Image
+
+import recordgen
+from recordgen.dataset.manifest import REPORT_FILE, read_dataset
+from recordgen.errors import SourceError
+from recordgen.exports.report.finding_groups import groups_of, places_of
+from recordgen.exports.report.record_views import RecordView
+from recordgen.exports.report.render import render_report
+from recordgen.exports.report.sampling import Place
+from recordgen.lint.codes import CHECKS
+from recordgen.lint.findings import LintFinding
+from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.records.tfrecord import frame, read_records
+from tests.conftest import encoded, noise
+from tests.exports.outputs import rendered
+from tests.exports.report.test_report import Page, converted_page, dataset_of, self_contained
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Boxes on nine images: 3 copies 0 but is in test, 4 copies 1 with another label, 5 is dark."""
+    folder = tmp_path_factory.mktemp("boxes")
+    for number in range(9):
+        image = noise(96, 64, number) if number != 5 else Image.new("RGB", (96, 64), (9, 9, 9))
+        if number == 5:
+            image.putpixel((3, 3), (30, 30, 30))
+        name = {3: 0, 4: 1}.get(number, number)
+        source = folder / f"{name}.png"
+        data = source.read_bytes() if source.exists() else encoded(image, "PNG")
+        (folder / f"{number}.png").write_bytes(data)
+    splits = {3: "TEST", 6: "VALIDATION"}
+    lines = [
+        f"{splits.get(n, 'TRAIN')},{n}.png,{'dog' if n in (4, 7) else 'cat'},.1,.{n},,,.5,1,,"
+        for n in range(9)
+    ]
+    lines[3] = lines[0].replace("TRAIN,0", "TEST,3")
+    (folder / "labels.csv").write_text("".join(f"{line}\n" for line in lines))
+    recordgen.convert(folder / "labels.csv", folder / "out", shard_mb=0.05)
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def page(output: Path) -> Page:
+    """The page about these images."""
+    return self_contained((output / REPORT_FILE).read_text(encoding="utf-8"))
+
+
+def findings_of(page: Page, code: str) -> list[Page]:
+    """Return the findings with this code on a page."""
+    group = page.html.partition(f'data-code="{code}"')[2].partition("</details>")[0]
+    return [Page(f"<li {item.partition('</li>')[0]}</li>") for item in group.split("<li ")[1:]]
+
+
+def test_pairs_are_side_by_side(page: Page) -> None:
+    """A finding shows both examples: picture and boxes, file and line, split and labels."""
+    [leak] = findings_of(page, "LEAK")
+    assert leak.values("img", "alt") == ["example of cat"] * 2
+    pictures = leak.images
+    assert pictures[0].tobytes() == pictures[1].tobytes()
+    assert [text for text in leak.texts if text in ("train", "test", ":4", ":1")] == [
+        *(":4", "test"),  # the message
+        *(":4", "test"),
+        *(":1", "train"),
+    ]
+    assert leak.values("svg", "viewbox").count("0 0 96 64") == 2
+    [conflict] = findings_of(page, "CONFLICT")
+    assert conflict.values("img", "alt") == ["example of dog", "example of cat"]
+    [plain] = findings_of(page, "ONE_COLOUR")
+    assert len(plain.images) == 1
+
+
+def test_findings_can_be_filtered(page: Page) -> None:
+    """Each finding has its splits and classes as data for the script."""
+    assert page.values("option", "value") == ["", "", "0", "1", "2", "", "0", "1"]
+    lists = [
+        (item.values("li", "data-splits"), item.values("li", "data-labels"))
+        for code in ("LEAK", "CONFLICT", "ONE_COLOUR")
+        for item in findings_of(page, code)
+    ]
+    # train, eval, test; cat, dog
+    assert lists == [(["2 0"], ["0"]), (["0"], ["1 0"]), (["0"], ["0"])]
+    assert [name for tag, name, _ in page.attributes if tag == "form"] == ["id", "hidden"]
+
+
+def test_what_is_drawn(page: Page) -> None:
+    """The page has charts of sizes, brightness and positions of boxes, by split."""
+    assert drawn(page) == OF_IMAGES | {"Boxes in an image", "Area of a box, % of the image"}
+    assert page.table("median")[1:] == [[name, "96", "96", "96"] for name in SPLITS]
+    assert {"7 boxes", "1 boxes"} <= set(page.part("boxes").texts)
+
+
+SPLITS = ("train", "eval", "test")
+
+
+OF_IMAGES = {
+    *("Width, pixels", "Height, pixels", "Aspect ratio, width / height"),
+    *("Brightness, 0 to 255", "Contrast, 0 to 127.5", "Sharpness, 1 is sharp"),
+}
+
+
+def drawn(page: Page) -> set[str]:
+    """Return the titles of the charts."""
+    charts = page.html.split('<figure class="chart">')[1:]
+    return {chart.partition("<bdi>")[2].partition("</bdi>")[0] for chart in charts}
+
+
+# task, file, lines, parts of its examples, titles of its charts
+TASKS: list[tuple[str, str, list[str], set[str], set[str]]] = [
+    (
+        "text_classification",
+        "a.csv",
+        ['TRAIN,"good <b>day</b>",nice', "TRAIN,bad night,sad", "TEST,good day,nice"],
+        {"good <b>day</b>", "nice", "bad night"},
+        {"Length of the text, characters"},
+    ),
+    (
+        "text_entities",
+        "a.jsonl",
+        [
+            '{"textContent": "to Oslo now", "textSegmentAnnotations": '
+            '[{"startOffset": 3, "endOffset": 7, "displayName": "city"}]}'
+        ],
+        {"to", "Oslo", "city", "now"},
+        {"Length of the text, characters", "Tokens in a text"},
+    ),
+    (
+        "tabular",
+        "a.csv",
+        ["age,job,paid", *(f"{n},{'cook' if n % 2 else 'smith'},{n % 3}" for n in range(20, 44))],
+        {"age", "job", "cook"},
+        {"age", "job", "paid"},
+    ),
+    ("declared", "a.csv", ["photo,size,use", "a.png,2.5,tea"], {"size", "2.5", "tea"}, {"size"}),
+    (
+        "video_classification",
+        "a.csv",
+        ["TRAIN,gs://b/v.mp4,run,0,2.5", "TRAIN,gs://b/v.mp4,jump,3,inf"],
+        {"v.mp4", "run", "jump", "segment/start", "2.5", "inf"},
+        {"video/segment/start", "video/segment/end"},
+    ),
+]
+
+
+# Options for tasks of the table above.
+OPTIONS: dict[str, Any] = {
+    "declared": {"schema": {"photo": "image", "size": "float", "use": "label"}},
+    "tabular": {"target_column": "job"},
+}
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "lines", "words", "titles"), TASKS, ids=[item[0] for item in TASKS]
+)
+def test_every_task_shows_examples(
+    task: str, name: str, lines: list[str], words: set[str], titles: set[str], tmp_path: Path
+) -> None:
+    """Texts, entities, rows and segments are shown as such, and their values have charts."""
+    (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    (tmp_path / "a.png").write_bytes(encoded(noise(), "PNG"))
+    page = converted_page(tmp_path / name, tmp_path / "out", task=task, **OPTIONS.get(task, {}))
+    assert words <= set(page.part("examples").texts)
+    assert drawn(page) - OF_IMAGES == titles
+
+
+def test_texts_of_a_finding_are_side_by_side(tmp_path: Path) -> None:
+    """A finding about two equal texts shows the beginnings of both."""
+    long = "word-" * 100
+    (tmp_path / "a.csv").write_text(f"TRAIN,{long},x\nTEST,0.txt,x\n")
+    (tmp_path / "0.txt").write_text(long)
+    page = converted_page(tmp_path / "a.csv", tmp_path / "out", task="text_classification")
+    [leak] = findings_of(page, "LEAK")
+    assert [text for text in leak.texts if text.startswith("word")] == [f"{long[:280]}…"] * 2
+
+
+def test_a_page_of_a_million_examples(tmp_path: Path) -> None:
+    """The page stays below 5 MB, whatever the number of findings and examples."""
+    count = 1_000_000
+    numbers = np.arange(count)
+    name = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), ["n" * 200])
+    split = pa.DictionaryArray.from_arrays(
+        pa.array((numbers % 2).astype(np.int32)), ["train", "eval"]
+    )
+    facts = pa.table(
+        {
+            **{"split": split, "shard": name, "record": pa.array(numbers, pa.int32())},
+            **{"source": name, "line": numbers, "uri": name, "annotation": name},
+            **{"width": pa.array(numbers % 5000, pa.int32())},
+            **{"height": pa.array(numbers % 777, pa.int32())},
+            "brightness": pa.array(numbers % 256, pa.float32()),
+        }
+    )
+    findings = [
+        LintFinding(code, "warning", "n" * 200, line, "u" * 999, "train", "m" * 999, "n" * 200, 7)
+        for code in CHECKS
+        for line in range(12)
+    ]
+    labels = {f"label {number}": 1 for number in range(100_000)}
+    dataset = dataset_of({"train": labels, "eval": labels}, lint=dict.fromkeys(CHECKS, 10**6))
+    html = rendered(dataset, lambda file: str(tmp_path / file), findings, facts)
+    page = self_contained(html)
+    assert len(html) < 5_000_000
+    assert page.table("median")[1] == ["train", "0", "2,499", "4,998"]
+    assert "1,000,000, the first 12 are shown" in page.texts
+
+
+def test_pictures_have_an_end() -> None:
+    """Findings have pictures up to 2 MB in total; later ones are shown without."""
+    thumbnail = Thumbnail(b"x" * 700_000, "png", 8, 8)
+    findings = [LintFinding("DARK", "warning", "a.csv", line, "u", "", "m") for line in range(4)]
+    places = {("a.csv", line): Place("train", "s", line) for line in range(4)}
+    shown = {place: RecordView(has_image=True, thumbnail=thumbnail) for place in places.values()}
+    [group] = groups_of(findings, dataset_of({}, lint={"DARK": 9}), places, shown)
+    pictures = [side.view for item in group.items for side in item.sides]
+    assert [bool(item and item.thumbnail) for item in pictures] == [True, True, False, False]
+    assert (group.count, group.items[0].splits) == (9, ["train"])
+
+
+def test_each_code_has_its_turn() -> None:
+    """Many findings of one code do not take all records from the other codes."""
+    lines = {"LEAK": range(300), "DARK": range(300, 303)}
+    findings = [
+        LintFinding(code, "warning", "a.csv", line, "u", "train", "m")
+        for code, numbers in lines.items()
+        for line in numbers
+    ]
+    facts = pa.table(
+        {
+            **{"source": ["a.csv"] * 303, "line": range(303), "split": ["train"] * 303},
+            **{"shard": ["s"] * 303, "record": range(303)},
+        }
+    )
+    found = [line for _, line in places_of(findings, facts)]
+    assert found[:6] == [0, 300, 1, 301, 2, 302]
+    assert len(found) == 240
+
+
+def test_records_far_behind_are_not_looked_for(output: Path, tmp_path: Path) -> None:
+    """A finding about a record that takes long to reach is shown without its picture."""
+    dataset = read_dataset(str(output))
+    [shard] = dataset.splits["test"].shards
+    record = frame(list(read_records(str(output / shard.file))))
+    path = tmp_path / "many"
+    path.write_bytes(b"".join((*record, *(frame([b""]) * 300_000), *record)))
+    facts = pa.table(
+        {
+            **{"split": ["test"] * 2, "shard": [shard.file] * 2, "record": [0, 300_001]},
+            **{"source": ["a.csv"] * 2, "line": [1, 2], "annotation": [None, "[]"]},
+        }
+    )
+    found = [LintFinding("DARK", "warning", "a.csv", line, "u", "test", "m") for line in (2, 1)]
+    html = rendered(dataset, lambda file: str(path), found, facts)
+    first, second = findings_of(self_contained(html), "DARK")
+    assert (len(first.images), len(second.images)) == (0, 1)
+
+
+def test_a_damaged_index_is_an_error(output: Path, tmp_path: Path) -> None:
+    """A damaged Parquet file is an error; without the file, findings have no pictures."""
+    shutil.copytree(output, tmp_path / "out")
+    index = tmp_path / "out" / "examples.parquet"
+    index.write_bytes(b"PAR1 no table")
+    with pytest.raises(SourceError, match=r"examples\.parquet: cannot be read"):
+        render_report(tmp_path / "out")
+    index.unlink()
+    page = self_contained(render_report(tmp_path / "out"))
+    assert findings_of(page, "LEAK")[0].images == []
+    assert page.part("examples").images
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+AXE = find_spec("axe_core_python")
+
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt install chromium")
+needs_axe = pytest.mark.skipif(AXE is None, reason="needs axe-core: pip install axe-core-python")
+
+
+def browse(html: str, folder: Path, *, dark: bool = False) -> str:
+    """Return a page's elements after its scripts have run."""
+    (folder / "page.html").write_text(html, encoding="utf-8")
+    command = [
+        *(str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"),
+        *("--virtual-time-budget=20000", f"--user-data-dir={folder / 'profile'}"),
+        *("--window-size=400,900", f"--blink-settings=preferredColorScheme={0 if dark else 1}"),
+        f"file://{folder / 'page.html'}",
+    ]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def run_script(page: Page, script: str, folder: Path, *, dark: bool = False) -> Any:
+    """Return the result of a script on a page whose policy would forbid it."""
+    html = page.html.replace("Content-Security-Policy", "none")
+    added = f"""<script>window.addEventListener("load", async () => {{
+        const result = await (async () => {{ {script} }})();
+        const out = document.createElement("pre");
+        out.id = "result";
+        out.textContent = btoa(unescape(encodeURIComponent(JSON.stringify(result))));
+        document.body.replaceChildren(out);
+    }})</script>"""
+    found = browse(html.replace("</body>", f"{added}</body>"), folder, dark=dark)
+    return json.loads(base64.b64decode(found.partition('id="result">')[2].partition("</pre>")[0]))
+
+
+FILTER = """
+const form = document.getElementById("filter");
+const shown = () => [...document.querySelectorAll(".finding:not([hidden])")]
+    .filter((item) => item.checkVisibility()).length;
+const choose = (name, text) => {
+    const field = form.elements[name];
+    field.value = [...field.options].find((option) => option.text === text).value;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+    return [shown(), document.getElementById("filtered").textContent];
+};
+const sideways = document.documentElement.scrollWidth > window.innerWidth;
+const found = { sideways, code: choose("code", "LEAK") };
+form.reset();
+await new Promise((done) => setTimeout(done, 50));
+found.reset = document.getElementById("filtered").textContent;
+found.label = choose("label", "dog");
+found.both = choose("split", "test");
+return found;
+"""
+
+
+@needs_browser
+def test_the_script_filters(page: Page, tmp_path: Path) -> None:
+    """The policy allows our script, which shows the form; a choice hides all other findings."""
+    assert '<form id="filter">' in browse(page.html, tmp_path)
+    found = run_script(page, FILTER, tmp_path)
+    every = page.html.count('<li class="finding')
+    dogs = sum("1" in value.split() for value in page.values("li", "data-labels"))
+    assert found == {
+        "sideways": False,  # on a phone
+        "code": [1, f"1 of {every} findings on this page"],
+        "reset": f"{every} of {every} findings on this page",
+        "label": [dogs, f"{dogs} of {every} findings on this page"],
+        "both": [0, f"0 of {every} findings on this page"],
+    }
+
+
+@needs_browser
+@needs_axe
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_serious(page: Page, dark: bool, tmp_path: Path) -> None:
+    """axe finds no serious or critical obstacle, in light and in dark mode."""
+    assert AXE is not None
+    assert AXE.origin is not None
+    axe = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+    opened = Page(page.html.replace("<details", "<details open"))
+    script = f"{axe}; return await axe.run()"
+    found: Mapping[str, Any] = run_script(opened, script, tmp_path, dark=dark)
+    serious = [
+        (item["id"], [node["html"] for node in item["nodes"]])
+        for item in found["violations"]
+        if item["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    assert {"color-contrast", "image-alt", "select-name"} <= {
+        item["id"] for item in found["passes"]
+    }

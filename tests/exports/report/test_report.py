@@ -1,0 +1,747 @@
+"""report.html: correct, self-contained, safe, and reproducible."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import recordgen
+from recordgen import write
+from recordgen.cli import main
+from recordgen.dataset.manifest import REPORT_FILE, Dataset, RowCounts, Shard, Split, read_dataset
+from recordgen.errors import PayloadError, SourceError
+from recordgen.exports import ExportOptions
+from recordgen.exports.report.balance import class_balance
+from recordgen.exports.report.page import REJECTS_SHOWN, to_html
+from recordgen.exports.report.render import Report, render_report
+from recordgen.payloads.drawing import label_colour
+from recordgen.payloads.thumbnail import to_thumbnail
+from recordgen.rejects import Reject
+from tests.conftest import COMPONENTS, encoded, noise, run_python
+from tests.exports.outputs import rendered
+
+pytestmark = pytest.mark.once
+
+MakeCsv = Callable[..., str]
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "</style><svg onload=alert(1)>",
+    "{{ 7 * 7 }}{% raw %}",
+    "&lt;b&gt; &amp; مرحبا ‮",
+]
+
+
+def seen(text: str) -> str:
+    """Return a hostile text as the page shows it, with visible direction marks."""
+    return text.replace("\u202e", "⟨202E⟩")
+
+
+# Elements of the page's own template; all others would come from the data.
+_ELEMENTS = (
+    "html head meta title style body header main section footer p h1 h2 h3 dl dt dd div ul li "
+    "table caption thead tbody tr th td span i bdi br code details summary svg path figure "
+    "figcaption img nav a form label select option button output script blockquote mark b"
+)
+ELEMENTS = set(_ELEMENTS.split())
+EMPTY = {"meta", "br", "img", "path"}
+
+
+class Page(HTMLParser):
+    """The page as a browser would parse it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.html = html
+        self.elements: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.tables: list[list[list[str]]] = []
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in EMPTY:
+            self._open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("th", "td"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in EMPTY:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if {"style", "script"} & set(self._open):
+            return
+        if text := data.strip():
+            self.texts.append(text)
+        if {"th", "td"} & set(self._open):
+            self.tables[-1][-1][-1] += data
+
+    def table(self, column: str) -> list[list[str]]:
+        """Return the rows of the first table that has a column or a first cell with this name."""
+        return next(table for table in self.tables if column in table[0])
+
+    def part(self, name: str) -> Page:
+        """Return one section of the page."""
+        return Page(self.html.partition(f'<section id="{name}">')[2].partition("</section>")[0])
+
+    def values(self, tag: str, name: str) -> list[str]:
+        """Return an attribute of all elements with this tag that have it."""
+        return [value for kind, found, value in self.attributes if (kind, found) == (tag, name)]
+
+    @property
+    def images(self) -> list[Image.Image]:
+        sources = self.values("img", "src")
+        return [
+            Image.open(io.BytesIO(base64.b64decode(source.partition("base64,")[2])))
+            for source in sources
+        ]
+
+
+def self_contained(html: str) -> Page:
+    """Parse a page and check that it loads nothing from outside and runs only our script."""
+    page = Page(html)
+    assert set(page.elements) <= ELEMENTS
+    assert page.elements["script"] == html.count("<script") <= 1
+    script = html.partition("<script>")[2].partition("</script>")[0]
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert {f"#{name}" for tag, kind, name in page.attributes if kind == "id"} >= {
+        value for tag, name, value in page.attributes if name == "href"
+    }
+    for _, name, value in page.attributes:
+        assert not name.startswith("on")
+        assert name not in (
+            "srcset",
+            "xlink:href",
+            "action",
+            "formaction",
+            "http-equiv",
+        ) or ((name, value) == ("http-equiv", "Content-Security-Policy"))
+        assert name != "src" or value.startswith(("data:image/png;", "data:image/jpeg;"))
+        assert name != "style" or re.fullmatch(r"(width|left):[0-9.]+%", value)
+    policy = next(value for _, name, value in page.attributes if name == "content")
+    assert "default-src 'none'" in policy
+    assert (f"script-src 'sha256-{allowed}';" in policy) == page.elements["script"]
+    style = html.partition("<style>")[2].partition("</style>")[0]
+    assert "url(" not in style
+    assert "@import" not in style
+    return page
+
+
+def converted_page(source: Path | str, output: Path, **options: Any) -> Page:
+    """Convert an import file; return the dataset's page."""
+    recordgen.convert(source, output, **options)
+    return self_contained((output / REPORT_FILE).read_text(encoding="utf-8"))
+
+
+def dataset_of(
+    counts: Mapping[str, Mapping[str, int]], *, unlabelled: int = 0, **more: Any
+) -> Dataset:
+    """Return an image dataset with these numbers of examples by split and label, without files."""
+    names = tuple(dict.fromkeys(label for split in counts.values() for label in split))
+    splits = {
+        name: Split(
+            sum(split.values()) + unlabelled,
+            1000,
+            split,
+            (Shard(f"Split-{name}/data_tfrecord-00000-of-00001", 1, 1000, "0" * 64),),
+            unlabelled=unlabelled,
+        )
+        for name, split in counts.items()
+    }
+    base = Dataset(
+        task="image_classification",
+        recordgen_version="1.2.3",
+        source=("/data/labels.csv",),
+        seed=0,
+        options=recordgen.ConvertOptions().recorded(),
+        compression="none",
+        label_kind="text",
+        labels=names,
+        splits=splits,
+        rows=RowCounts(),
+        reencoded={},
+        warnings=(),
+        digest="d" * 64,
+    )
+    return replace(base, **more)
+
+
+@pytest.fixture
+def source(make_images: Callable[[int], list[Path]], make_csv: Callable[..., str]) -> str:
+    """Forty images: cats, dogs and unlabelled ones; one row is bad."""
+    rows = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(make_images(40))]
+    return make_csv([*rows, "TRAIN,<b>nowhere</b>.jpg,cat"])
+
+
+SOME_REJECTS: Mapping[str, Any] = {"max_reject_fraction": 1.0}
+
+
+def test_it_says_what_dataset_json_says(source: str, tmp_path: Path) -> None:
+    """Counts by split and class, rows, reasons, options and digest agree with dataset.json."""
+    output = tmp_path / "out"
+    dataset = recordgen.convert(source, output, seed=7, shard_mb=0.01, **SOME_REJECTS).dataset
+    page = self_contained((output / REPORT_FILE).read_text(encoding="utf-8"))
+    header, *rows = page.table("examples")
+    assert {row[0]: int(row[1]) for row in rows} == {
+        name: split.examples for name, split in dataset.splits.items()
+    }
+    assert {row[0]: row[header.index("formats")] for row in rows} == {
+        name: f"jpeg {split.examples}" for name, split in dataset.splits.items()
+    }
+    assert {(row[header.index("height, px")], row[header.index("width, px")]) for row in rows} == {
+        ("12", "16")
+    }
+    splits = list(dataset.splits)
+    assert page.table("class")[0] == ["#", "class", *splits, "all", "bar"]
+    assert [row[:-1] for row in page.table("class")[1:]] == [
+        [
+            str(number),
+            label,
+            *(str(dataset.splits[name].labels.get(label, 0)) for name in splits),
+            str(sum(split.labels.get(label, 0) for split in dataset.splits.values())),
+        ]
+        for number, label in enumerate(dataset.labels)
+    ]
+    assert dict(page.table("read"))["rejected"] == "1"
+    assert page.table("missing_file") == [["missing_file", "1"]]
+    [reject] = page.table("reason")[1:]
+    assert reject[:3] == ["labels.csv:41", "missing_file", "<b>nowhere</b>.jpg"]
+    text = " ".join(page.texts)
+    for words in (dataset.digest, source, "seed 7", "shard_mb 0.01 instead of 128"):
+        assert words in text
+    assert f"Examples without a label: {40 - sum(map(int, _column(page, 'all')))}." in text
+    images = page.part("examples").images
+    assert len(images) == sum(min(5, split.examples) for split in dataset.splits.values())
+    assert {image.size for image in images} == {(16, 12)}
+
+
+def _column(page: Page, name: str) -> list[str]:
+    header, *rows = page.table(name)
+    return [row[header.index(name)] for row in rows]
+
+
+def test_the_same_data_give_the_same_page(source: str, tmp_path: Path) -> None:
+    """The page does not depend on the folder, the workers or the command that writes it."""
+    pages = set()
+    for name, more in {"a": {}, "b/c": {"threads": 3}, "d": {"resume": True}}.items():
+        output = tmp_path / name
+        recordgen.convert(source, output, shard_mb=0.002, **SOME_REJECTS, **more)
+        page = (output / REPORT_FILE).read_bytes()
+        (output / REPORT_FILE).unlink()
+        done = Report().export(str(output), ExportOptions())
+        assert done.files == (str(output / REPORT_FILE),)
+        assert (output / REPORT_FILE).read_bytes() == page
+        pages.add(page)
+    assert len(pages) == 1
+    assert str(tmp_path / "a") not in pages.pop().decode()
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_data_is_text(
+    hostile: str, make_images: Callable[[int], list[Path]], tmp_path: Path
+) -> None:
+    """Labels, names and messages are escaped, whatever they contain."""
+    [path] = make_images(1)
+    name = f"{hostile.replace('/', ':')}.jpg"
+    named = path.with_name(name)
+    path.rename(named)
+    uri = str(named).replace('"', '""')
+    label = hostile.replace('"', '""')
+    csv = tmp_path / f"{hostile.replace('/', ':')}.csv"
+    csv.write_text(f'TRAIN,"{uri}","{label}"\nTRAIN,"{label}.jpg","{label}"\n', encoding="utf-8")
+    page = converted_page(csv, tmp_path / "out", task="image_classification", **SOME_REJECTS)
+    shown = seen(hostile)
+    assert page.table("class")[1][1] == shown
+    assert page.table("reason")[1][2] == f"{shown}.jpg"
+    names = {seen(name), seen(csv.name), f"{seen(csv.name)}:2"}
+    assert names <= set(page.texts) | {page.table("reason")[1][0]}
+    assert ("img", "alt", f"example of {shown}") in page.attributes
+
+
+def test_all_of_a_dataset_is_escaped() -> None:
+    """All texts of another tool's dataset.json are escaped."""
+    text = "<script>alert(1)</script>\x01\u2066\xad\u2028"
+    html = to_html(
+        dataset_of(
+            {text: {text: 3}, "eval": {text: 1}},
+            recordgen_version=text,
+            task=text,
+            source=(text,),
+            seed=text,
+            compression=text,
+            digest=text,
+            options={text: text, "seed": 0},
+            reencoded={text: 1},
+            warnings=(text,),
+            rows=RowCounts(rejected={text: 1}),
+        ),
+        [Reject(text, 1, text, text, text)],
+    )
+    page = self_contained(html)
+    assert page.texts.count("<script>alert(1)</script>⟨0001⟩⟨2066⟩⟨00AD⟩⟨2028⟩") > 12
+
+
+def test_no_examples() -> None:
+    """A dataset without examples has a page."""
+    page = self_contained(to_html(dataset_of({}, labels=("cat",)), []))
+    assert "No examples." in page.texts
+
+
+SIZES = [1, 2, 24, 25, 300, 1000]
+
+
+@pytest.mark.parametrize("classes", SIZES)
+def test_many_classes_are_folded(classes: int) -> None:
+    """Up to 24 classes have one table; above, the largest and smallest have, the rest is folded."""
+    counts = {f"label-{number:04d}": number + 1 for number in range(classes)}
+    html = to_html(dataset_of({"train": counts, "eval": {"label-0000": 1}}), [])
+    page = self_contained(html)
+    tables = [table for table in page.tables if "class" in table[0]]
+    listed = {row[1]: int(row[4].replace(",", "")) for row in tables[-1][1:]}
+    assert listed == {**counts, "label-0000": 2}
+    if classes <= 24:
+        assert len(tables) == 1
+        assert page.elements["details"] == 0
+    else:
+        largest, smallest = ([row[1] for row in table[1:]] for table in tables[:2])
+        assert largest == [f"label-{number:04d}" for number in range(classes - 1, classes - 11, -1)]
+        assert set(smallest) == {f"label-{number:04d}" for number in range(10)}
+        assert (page.elements["details"], page.elements["svg"]) == (1, 1)
+    assert len(html) < 300_000
+
+
+def test_a_page_has_an_end() -> None:
+    """The page does not grow without limit with the vocabulary."""
+    counts = {str(number): 1 for number in range(100_000)}
+    html = to_html(dataset_of({"train": counts}), [])
+    assert len(html) < 300_000
+    assert "The first 1,000 of all 100,000 classes, by number" in html
+
+
+def test_balance_counts_everything() -> None:
+    """Unlabelled examples and labels without examples are counted separately from classes."""
+    balance = class_balance(
+        dataset_of(
+            {"train": {"a": 5, "c": 1}, "eval": {"a": 2}}, unlabelled=3, labels=("a", "b", "c")
+        )
+    )
+    assert [(item.label, item.number, item.counts) for item in balance.classes] == [
+        ("a", 0, (5, 2)),
+        ("c", 2, (1, 0)),
+    ]
+    assert (balance.unlabelled, balance.empty) == ((3, 3), 1)
+    assert (balance.most, balance.median, balance.least) == (7, 4, 1)
+
+
+def test_pictures_show_many_labels(make_csv: Callable[..., str], tmp_path: Path) -> None:
+    """Each split shows as many labels as possible, whatever its shards contain."""
+    for number in range(120):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
+    source = make_csv(f"TRAIN,{number}.png,c{number % 12}" for number in range(120))
+    for shard_by in ("hash", "label"):
+        output = tmp_path / shard_by
+        page = converted_page(source, output, shard_by=shard_by)
+        alts = page.part("examples").values("img", "alt")
+        assert len(alts) == len(set(alts)) == 5
+
+
+def detection_page(make_csv: MakeCsv, folder: Path, lines: Iterable[str]) -> Page:
+    """Convert lines about images, such as 0.png of 200 by 100 pixels, and return the page."""
+    for number in range(4):
+        image = Image.new("RGB", (200, 100), (90, 90, 90 + number))
+        (folder / f"{number}.png").write_bytes(encoded(image, "PNG"))
+    return converted_page(make_csv(lines), folder / "out", task="object_detection")
+
+
+def test_boxes_are_over_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Boxes are at their places on the picture, grouped by label; the caption counts them."""
+    page = detection_page(
+        make_csv,
+        tmp_path,
+        [
+            "TRAIN,0.png,dog,.5,.5,,,1,1,,",
+            "TRAIN,0.png,cat,.1,.2,,,.5,.6,,",
+            "TRAIN,0.png,dog,0,.75,,,.125,1,,",
+            "TRAIN,1.png,,,,,,,,,",
+        ],
+    )
+    assert "Examples without an object: 1." in page.texts
+    page = page.part("examples")
+    assert page.values("svg", "viewbox") == ["0 0 200 100", "0 0 1 1", "0 0 1 1"]
+    paths = list(zip(page.values("path", "stroke"), page.values("path", "transform"), strict=True))
+    colours = ["#{:02x}{:02x}{:02x}".format(*label_colour(number)) for number in range(2)]
+    assert paths == [(colour, "scale(200 100)") for colour in colours]
+    assert page.values("path", "fill") == colours
+    assert page.values("path", "d")[:2] == [
+        "M0.1 0.2H0.5V0.6H0.1z",
+        "M0 0.75H0.125V1H0zM0.5 0.5H1V1H0.5z",
+    ]
+    assert page.values("img", "alt") == ["example of no object", "example of cat, dog"]
+    start = page.texts.index("1×")
+    assert page.texts[start : start + 4] == ["1×", "cat", "2×", "dog"]
+    assert "no object" in page.texts
+
+
+def test_a_crowd_has_an_end(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Of many boxes the first are drawn and all are counted; of many labels the first are named."""
+    page = detection_page(
+        make_csv,
+        tmp_path,
+        (
+            f"TRAIN,0.png,c{n % 30:02d},0,{n / 3000:f},,,.5,{(n + 9) / 3000:f},,"
+            for n in range(1500)
+        ),
+    )
+    page = page.part("examples")
+    assert sum(path.count("z") for path in page.values("path", "d")) == 100 + 20  # and the swatches
+    assert page.texts.count("50×") == 20
+    assert "and 10 more" in page.texts
+
+
+def test_all_labels_are_beside_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """An image with several labels names them all, and counts for each."""
+    for number in range(3):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
+    page = converted_page(
+        make_csv(["TRAIN,0.png,dog,cat", "TRAIN,1.png,cat", "TRAIN,2.png"]), tmp_path / "out"
+    )
+    assert page.part("examples").values("img", "alt") == [
+        "example of no label",
+        "example of cat",
+        "example of cat, dog",
+    ]
+    assert [row[1:3] for row in page.table("class")[1:]] == [["cat", "2"], ["dog", "1"]]
+    assert {
+        "An example counts for each of its labels.",
+        "Examples without a label: 1.",
+        "image_multi_label",
+    } <= set(page.texts)
+    assert "instead of auto" not in page.texts
+
+
+def test_pictures_of_several_labels_show_many(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Images with labels that no other image has come first."""
+    for number in range(30):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
+    rare = {7: "rare,common", 13: "odd", 29: "common,strange"}
+    source = make_csv(f"TRAIN,{n}.png,{rare.get(n, 'common,usual')}" for n in range(30))
+    page = converted_page(source, tmp_path / "out")
+    alts = page.part("examples").values("img", "alt")
+    assert len(alts) == 5
+    shown = {label for alt in alts for label in alt.removeprefix("example of ").split(", ")}
+    assert shown == {"rare", "odd", "strange", "common", "usual"}
+
+
+@pytest.mark.parametrize("task", ["image_multi_label", "object_detection"])
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_labels_of_other_tasks_are_text(
+    hostile: str, task: str, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Labels of boxes and of images with several labels are escaped."""
+    (tmp_path / "0.png").write_bytes(encoded(noise(), "PNG"))
+    label = hostile.replace('"', '""')
+    behind = {"image_multi_label": "zebra", "object_detection": "0,0,,,1,1,,"}
+    page = converted_page(
+        make_csv([f'TRAIN,0.png,"{label}",{behind[task]}']), tmp_path / "out", task=task
+    )
+    assert seen(hostile) in page.texts
+    assert seen(hostile) in page.values("img", "alt")[0]
+    assert seen(hostile) in page.values("span", "title")
+
+
+def test_rows_that_were_merged_and_adjusted(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """The page explains merged and adjusted rows in words; unknown kinds appear unchanged."""
+    page = detection_page(
+        make_csv,
+        tmp_path,
+        [
+            "TRAIN,0.png,dog,.5,.5,,,1.1,1,,",
+            "TRAIN,0.png,cat,.1,.2,,,.5,.6,,",
+            "TRAIN,0.png,cat,.1,.2,,,.1,.6,,",
+        ],
+    )
+    assert dict(page.table("read"))["add labels or boxes to an example"] == "1"
+    [clipped] = [table for table in page.tables if "boxes clipped" in table[0][0]]
+    assert [row[0].partition(":")[0] for row in clipped] == ["boxes clipped", "boxes dropped"]
+    assert [row[1] for row in clipped] == ["1", "1"]
+    rows = RowCounts(adjusted={"<b>": 3})
+    page = self_contained(to_html(dataset_of({"train": {"cat": 1}}, rows=rows), []))
+    assert page.table("<b>") == [["<b>", "3"]]
+    assert "add labels or boxes to an example" not in page.texts
+
+
+def test_appended_rows_are_on_the_page(
+    make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
+) -> None:
+    """After an append, the page covers all runs, including new labels and pictures."""
+    images = make_images(20)
+    output = tmp_path / "out"
+    first = make_csv((f"TRAIN,{path},old" for path in images[:10]), "first.csv")
+    second = make_csv((f"TRAIN,{path},new" for path in images[10:]), "second.csv")
+    recordgen.convert(first, output)
+    page = converted_page(second, output, append=True)
+    assert [row[1:3] for row in page.table("class")[1:]] == [["old", "10"], ["new", "10"]]
+    alts = Counter(page.part("examples").values("img", "alt"))
+    assert alts == {"example of old": 3, "example of new": 2}
+    assert {"first.csv, second.csv", first, second} <= set(page.texts)
+
+
+def test_rejects_are_bounded(tmp_path: Path) -> None:
+    """The page reads and lists only the first rejects, but counts all."""
+    dataset = dataset_of({"train": {"cat": 1}}, rows=RowCounts(rejected={"missing_file": 10_000}))
+    dataset = replace(dataset, splits={})
+    (tmp_path / "dataset.json").write_text(json.dumps(dataset.to_json()))
+    line = {"source": "a.csv", "line": 1, "uri": "x", "code": "missing_file", "message": "m" * 999}
+    good = f"{json.dumps(line)}\n" * REJECTS_SHOWN
+    (tmp_path / "rejects.jsonl").write_text(good + "no JSON at all\n" * 10_000)
+    html = render_report(tmp_path)
+    page = self_contained(html)
+    (tmp_path / "rejects.jsonl").write_text(f"{json.dumps(line)}\n{{}}\n")
+    with pytest.raises(SourceError, match=r"rejects\.jsonl:2: not a rejected row"):
+        render_report(tmp_path)
+    assert len(page.table("reason")) == REJECTS_SHOWN + 1
+    assert page.table("missing_file") == [["missing_file", "10,000"]]
+    assert len(html) < 60_000
+
+
+def test_written_examples(tmp_path: Path) -> None:
+    """A dataset from Python shows its features; writing another split removes the outdated page."""
+    output = tmp_path / "out"
+    write([{"text": "<b>", "x": [1, 2]}], output)
+    assert not (output / REPORT_FILE).exists()
+    assert main(["report", str(output)]) == 0
+    page = self_contained((output / REPORT_FILE).read_text())
+    assert page.table("shape")[1:] == [["text", "bytes", "scalar"], ["x", "int64", "2"]]
+    assert page.images == []
+    write([{"text": "c", "x": [1, 2]}], output, split="eval")
+    assert not (output / REPORT_FILE).exists()
+
+
+# sources as dataset.json has them → the name on the page
+SOURCES = [
+    (("photos/",), "photos"),
+    (("/data/photos/", "gs://bucket/"), "photos, bucket"),
+    (("/data/labels.csv", "more.jsonl"), "labels.csv, more.jsonl"),
+    (("DataFrame",), "DataFrame"),
+    (("<b>/<i>.csv",), "<i>.csv"),
+    ((), "Examples written from Python"),
+]
+
+
+@pytest.mark.parametrize(("sources", "name"), SOURCES)
+def test_the_page_has_the_name_of_its_source(sources: tuple[str, ...], name: str) -> None:
+    """Title and heading name folders, files, a DataFrame; also beside the lines of rejects."""
+    rejects = [Reject(source, 3, "a.jpg", "missing_file", "no file") for source in sources]
+    page = self_contained(to_html(dataset_of({"train": {"cat": 1}}, source=sources), rejects))
+    assert page.texts[:3] == [f"{name}: dataset report", "Dataset report", name]
+    if rejects:
+        places = [row[0] for row in page.table("reason")[1:]]
+        shown = zip(name.split(", "), sources, strict=True)
+        assert places == ["a.jpg" if path.endswith("/") else f"{each}:3" for each, path in shown]
+
+
+# types of image/encoded, class text, label and source id → what the page shows
+ODD_RECORDS = [
+    ({"image/encoded": 7}, None),
+    ({"image/encoded": [1.5, 2.5]}, None),
+    ({"image/encoded": b"no image"}, "no preview"),
+    ({"image/encoded": b"x", "image/class/text": 3, "image/class/label": "cat"}, "3"),
+    ({"image/encoded": b"x", "image/object/bbox/xmin": [0.5, 0.6]}, "no label"),
+    ({"image/encoded": b"x", "image/class/label": [1, 2]}, "no label"),
+    ({"image/encoded": b"x", "image/class/text": ["a", "b"], "image/class/label": 1}, "b"),
+    ({"image/encoded": b"x", "image/source_id": b"\xff/\xfe.jpg"}, "\ufffd.jpg"),
+]
+
+
+@pytest.mark.parametrize(("example", "shown"), ODD_RECORDS)
+def test_records_that_only_look_like_images(
+    example: dict[str, Any], shown: str | None, tmp_path: Path
+) -> None:
+    """Examples from Python may use our feature names for any type."""
+    write([example], tmp_path / "out")
+    page = self_contained(render_report(tmp_path / "out"))
+    assert page.elements["figure"] == (shown is not None)
+    assert shown is None or shown in page.texts
+
+
+def test_a_page_without_pictures_is_no_failure(
+    source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If a shard cannot be read, the page has no pictures, and a warning is logged."""
+    output = tmp_path / "out"
+    recordgen.convert(source, output, **SOME_REJECTS)
+    dataset = read_dataset(str(output))
+    [shard] = dataset.splits["train"].shards
+    path = output / shard.file
+    damaged = bytearray(path.read_bytes())
+    damaged[40] ^= 1
+    for content in (bytes(damaged), b"", None):
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            page = self_contained(render_report(output))
+        if content != b"":  # an empty file is a TFRecord file without records
+            assert "report.html has no pictures" in caplog.text
+            assert page.images == []
+        assert page.table("class")[1][1] == "cat"
+
+
+def test_an_image_that_does_not_decode_has_no_picture(
+    make_csv: Callable[..., str], tmp_path: Path
+) -> None:
+    """With check=none anything may be stored; the page says so in place of the picture."""
+    (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff no image")
+    page = converted_page(make_csv(["TRAIN,bad.jpg,cat"]), tmp_path / "out", check="none")
+    assert page.images == []
+    assert "no preview" in page.texts
+
+
+# mode, format, size → size and format of the thumbnail
+THUMBNAILS = [
+    ("RGB", "JPEG", (1000, 500), (128, 64), "jpeg"),
+    ("L", "JPEG", (300, 600), (64, 128), "jpeg"),
+    ("CMYK", "JPEG", (300, 300), (128, 128), "jpeg"),
+    ("RGBA", "PNG", (200, 200), (128, 128), "jpeg"),
+    ("P", "PNG", (65, 10), (65, 10), "jpeg"),
+    ("1", "PNG", (64, 64), (64, 64), "png"),
+    ("I;16", "PNG", (20, 30), (20, 30), "png"),
+    ("P", "GIF", (5000, 1), (128, 1), "jpeg"),
+]
+
+
+@pytest.mark.parametrize(("mode", "kind", "size", "small", "small_kind"), THUMBNAILS)
+def test_thumbnails(
+    mode: str, kind: str, size: tuple[int, int], small: tuple[int, int], small_kind: str
+) -> None:
+    """A thumbnail fits 128 pixels, keeps the aspect ratio, and has no metadata."""
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = 6, "secret place"
+    more: dict[str, Any] = {} if kind == "GIF" else {"exif": exif.tobytes()}
+    data = encoded(Image.new(mode, size), kind, **more)
+    thumbnail = to_thumbnail(data, 128)
+    shown = Image.open(io.BytesIO(thumbnail.data))
+    assert (shown.size, thumbnail.format, shown.format) == (small, small_kind, small_kind.upper())
+    assert (thumbnail.width, thumbnail.height) == size
+    assert b"secret" not in thumbnail.data
+    assert not shown.getexif()
+
+
+def test_small_images_keep_their_pixels() -> None:
+    """An image smaller than a thumbnail keeps its pixels."""
+    image = noise(28, 28)
+    shown = Image.open(io.BytesIO(to_thumbnail(encoded(image, "PNG"), 128).data))
+    assert shown.tobytes() == image.tobytes()
+
+
+def test_huge_images_are_not_decoded() -> None:
+    """An image with many pixels in few bytes has no thumbnail."""
+    with pytest.raises(PayloadError, match="too large for a thumbnail: 4000×4000"):
+        to_thumbnail(encoded(Image.new("1", (4000, 4000)), "PNG"), 128)
+
+
+def test_reading_is_bounded(tmp_path: Path) -> None:
+    """Only a few large records are read, and only some of many shards are opened."""
+    opened: list[str] = []
+
+    def path_of(file: str) -> str:
+        opened.append(file)
+        return str(tmp_path / "nowhere")
+
+    def shards(sizes: Iterable[int], label: bool = False) -> tuple[Shard, ...]:
+        return tuple(
+            Shard(f"{number}", 10, size, "", f"c{number}" if label else None)
+            for number, size in enumerate(sizes)
+        )
+
+    def read(found: tuple[Shard, ...]) -> list[str]:
+        opened.clear()
+        size = sum(shard.bytes for shard in found)
+        split = Split(10 * len(found), size, {}, found)
+        rendered(replace(dataset_of({}), splits={"train": split}), path_of)
+        return list(opened)
+
+    assert read(shards([1000] * 500)) == ["0", "499"]
+    assert read(shards([300_000_000] * 500)) == ["0"]
+    assert len(read(shards([1000] * 500, label=True))) == 5
+    assert len(read(shards([10_000_000] * 500, label=True))) == 2
+
+
+RENDERING = """
+import sys
+import jinja2
+from recordgen.exports.report.page import page_template
+
+compiled = []
+compile = jinja2.Environment.compile
+jinja2.Environment.compile = lambda *args, **more: (compiled.append(1), compile(*args, **more))[1]
+sys.dont_write_bytecode, sys.pycache_prefix = eval(sys.argv[1])
+page_template()
+print(len(compiled))
+"""
+
+
+def test_templates_are_compiled_once(tmp_path: Path) -> None:
+    """A process takes compiled templates from another one, unless Python is to write none."""
+
+    def count_compiled(folder: Path, *, writes: bool = True) -> int:
+        done = run_python("-c", RENDERING, repr((not writes, str(folder))))
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout)
+
+    folder = tmp_path / "cache"
+    (folder / str(COMPONENTS / "recordgen" / "exports" / "report").lstrip("/")).mkdir(parents=True)
+    assert count_compiled(folder, writes=False) == 1
+    assert count_compiled(folder) == 1
+    assert count_compiled(folder) == 0
+    (tmp_path / "file").touch()
+    assert count_compiled(tmp_path / "file") == 1
+    assert count_compiled(tmp_path / "missing") == 1
+
+
+def test_a_dry_run_writes_no_page(source: str, tmp_path: Path) -> None:
+    """A dry run writes nothing."""
+    assert main(["convert", source, str(tmp_path / "out"), "--dry-run", "-q"]) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`recordgen report` prints the path of the page, as `recordgen export report` does."""
+    output = str(tmp_path / "out")
+    recordgen.convert(source, output, **SOME_REJECTS)
+    target = str(tmp_path / "pages" / "a.html")
+    assert main(["report", output, "--output", target, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"written": [target]}
+    assert main(["export", "report", output, "--output", target]) == 0
+    assert capsys.readouterr().out == f"wrote {target}\n"
+    assert Path(target).read_bytes() == (tmp_path / "out" / REPORT_FILE).read_bytes()
+    assert main(["report", str(tmp_path)]) == 1
+    assert main(["report", output, "--", "--runner=x"]) == 2
+    with pytest.raises(SourceError, match=r"no dataset\.json here"):
+        recordgen.render_report(tmp_path)

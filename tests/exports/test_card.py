@@ -1,0 +1,152 @@
+"""The dataset card: known facts in the hub's format, questions for the rest."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from recordgen import convert, read_dataset, write
+from recordgen.cli import main
+from recordgen.dataset.manifest import Dataset
+from recordgen.errors import OutputExistsError, UsageError
+from recordgen.exports.card import card_text
+from tests.golden import ROOT, SAMPLES
+
+pytestmark = pytest.mark.once
+
+# The hub's own names (huggingface.co/docs/hub/datasets-cards); it rejects others.
+HUB_KEYS = {"pretty_name", "task_categories", "size_categories", "tags", "dataset_info"}
+
+
+@pytest.fixture(scope="module")
+def boxes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("card") / "out"
+    convert(str(ROOT / "examples" / SAMPLES["object_detection"]), out, seed=7, bad_boxes="drop")
+    return out
+
+
+def parts(card: str) -> tuple[dict[str, Any], str]:
+    """Return the parsed head and the Markdown after it."""
+    _, head, body = card.split("---\n", 2)
+    return yaml.safe_load(head), body
+
+
+def test_the_head_is_what_the_hub_reads(boxes: Path) -> None:
+    dataset = read_dataset(str(boxes))
+    head, _ = parts(card_text(dataset))
+    assert head.keys() == HUB_KEYS
+    assert head["pretty_name"] == "digits"
+    assert head["task_categories"] == ["object-detection"]
+    assert head["size_categories"] == ["n<1K"]
+    assert head["dataset_info"] == {
+        "splits": [
+            {"name": name, "num_bytes": split.bytes, "num_examples": split.examples}
+            for name, split in dataset.splits.items()
+        ],
+        "dataset_size": dataset.bytes,
+    }
+
+
+def test_the_card_tells_what_is_known_and_asks_the_rest(boxes: Path) -> None:
+    dataset = read_dataset(str(boxes))
+    head, body = parts(card_text(dataset))
+    for name, split in dataset.splits.items():
+        assert f"| {name} | {split.examples} | 1 | {split.bytes:,} | {split.assigned} |" in body
+    counts = [split.labels.get("3", 0) for split in dataset.splits.values()]
+    assert f"| 3 | 3 | {' | '.join(map(str, counts))} |" in body
+    assert "| image/encoded | image file | one value |" in body
+    assert "| image/object/bbox/xmin | float32 | list |" in body
+    assert "- Import files: digits.csv\n" in body
+    assert f"Rows: {dataset.rows.read} read" in body
+    assert f"`{dataset.digest}`" in body
+    assert "seed 7\n" in body
+    assert "- Options: bad\\_boxes=drop\n" in body
+    issues = body.partition("## Known issues\n\n")[2].partition("\n\n")[0]
+    few, unused = issues.splitlines()
+    assert (
+        few == "- 9 labels have fewer than 10 images: '0', '1', '2', '4', '5', '6', '7', '8', '9'"
+    )
+    assert unused.startswith("- the 9 labels are whole numbers up to 9,")
+    assert "Under which licence" in body.partition("Open questions")[2]
+    assert not {"license", "language"} & head.keys()
+    assert "languages" not in body  # only texts have languages
+
+
+@pytest.mark.parametrize(
+    ("examples", "category"), [(999, "n<1K"), (1000, "1K<n<10K"), (5 * 10**6, "1M<n<10M")]
+)
+def test_size_categories(boxes: Path, examples: int, category: str) -> None:
+    dataset = read_dataset(str(boxes))
+    splits = {"train": replace(dataset.splits["train"], examples=examples)}
+    head, _ = parts(card_text(replace(dataset, splits=splits)))
+    assert head["size_categories"] == [category]
+
+
+def test_names_cannot_become_markup(boxes: Path) -> None:
+    """Names are escaped: they make no tables, HTML or links, and do not end the head."""
+    dataset = read_dataset(str(boxes))
+    hostile = "a|b <script> [x](http://y) `z` **w**"
+    changed = replace(dataset, labels=(hostile,), source=('"\n---\nlicense: mit\n.csv',))
+    head, body = parts(card_text(changed))
+    assert head.keys() == HUB_KEYS
+    assert not re.search(r"(?<!\\)[<`\[*]", body.partition("## Labels")[2].partition("\n## ")[0])
+    assert r"a\|b" in body
+
+
+def test_a_table_is_named_by_what_is_predicted(tmp_path: Path) -> None:
+    source = str(ROOT / "examples" / SAMPLES["tabular"])
+    convert(source, tmp_path / "class", target_column="cultivar")
+    convert(source, tmp_path / "none")
+    head, _ = parts(card_text(read_dataset(str(tmp_path / "class"))))
+    assert head["task_categories"] == ["tabular-classification"]
+    assert "task_categories" not in parts(card_text(read_dataset(str(tmp_path / "none"))))[0]
+
+
+def test_urls_are_told_and_folders_are_not(boxes: Path) -> None:
+    dataset = replace(read_dataset(str(boxes)), source=("gs://b/a.csv", "/home/me/b.csv"))
+    assert "- Import files: gs://b/a.csv, b.csv\n" in card_text(dataset)
+
+
+def test_texts_have_a_language(boxes: Path) -> None:
+    dataset: Dataset = replace(read_dataset(str(boxes)), task="text_classification")
+    assert "languages" in card_text(dataset)
+
+
+def test_a_conversion_writes_the_card(boxes: Path, tmp_path: Path) -> None:
+    """A card is written only on request, also by a resumed run; answers are never replaced."""
+    assert not (boxes / "README.md").exists()
+    source, out = str(ROOT / "examples" / SAMPLES["object_detection"]), tmp_path / "out"
+    command = ["convert", source, str(out), "--seed=7", "--bad-boxes=drop", "--card", "-q"]
+    assert main(command) == 0
+    assert (out / "README.md").read_text() == card_text(read_dataset(str(boxes)))
+    assert (out / "dataset.json").read_bytes() == (boxes / "dataset.json").read_bytes()
+    (out / "README.md").unlink()  # as if the first run had died earlier
+    assert main([*command, "--resume"]) == 0
+    (out / "README.md").write_text("MIT\n")
+    assert main([*command, "--resume"]) == 0
+    with pytest.raises(OutputExistsError):
+        convert(source, out, append=True, seed=7, bad_boxes="drop", card=True)
+    assert (out / "README.md").read_text() == "MIT\n"
+    with pytest.raises(UsageError, match=r"card must be True or False \(got 'yes'\)"):
+        convert(source, out, card="yes")
+
+
+def test_the_command_keeps_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another card is written elsewhere, or replaces the existing one with --overwrite."""
+    out = tmp_path / "out"
+    write([{"x": 1}], out)
+    assert main(["export", "card", str(out)]) == 0
+    card = out / "README.md"
+    assert capsys.readouterr().out == f"wrote {card}\n"
+    card.write_text(card.read_text() + "MIT\n")
+    assert main(["export", "card", str(out)]) == 2
+    assert card.read_text().endswith("MIT\n")
+    assert main(["export", "card", str(out), "--output", str(tmp_path / "new.md")]) == 0
+    assert main(["export", "card", str(out), "--overwrite"]) == 0
+    assert card.read_text() == (tmp_path / "new.md").read_text()
+    assert "the source is not on record" in card.read_text()

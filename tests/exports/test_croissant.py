@@ -1,0 +1,222 @@
+"""croissant.json is readable by mlcroissant, Croissant's own library."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import mlcroissant
+import numpy as np
+import pytest
+from pyarrow import parquet as pq
+
+from recordgen import convert, read_dataset, write
+from recordgen.cli import main
+from recordgen.exports.croissant.description import croissant_text
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import masked_crc
+from tests.conftest import encoded, noise
+from tests.golden import NEEDED, ROOT, SAMPLES
+
+pytestmark = pytest.mark.once
+
+# All kinds of features: scalars, lists, images, gaps in tables, whole texts, no labels.
+KINDS = (
+    "image_classification",
+    "object_detection",
+    "raw",
+    "text_entities",
+    "tabular",
+    "video_classification",
+    "declared",
+)
+
+UNKNOWN = ("citeAs", "datePublished", "license", "version")
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """An output of each kind, with its index."""
+    root = tmp_path_factory.mktemp("croissant")
+    for name in KINDS:
+        options = {"pixels": "raw"} if name == "raw" else NEEDED.get(name, {})
+        sample = SAMPLES.get(name, SAMPLES["object_detection"])
+        convert(str(ROOT / "examples" / sample), root / name, **options)
+        assert main(["export", "croissant", str(root / name)]) == 0
+    return {name: root / name for name in KINDS}
+
+
+def load(output: Path) -> mlcroissant.Dataset:
+    return mlcroissant.Dataset(output / "croissant.json")
+
+
+def records(output: Path, record_set: str) -> list[dict[str, Any]]:
+    """Return all records, with bytes as text and names without their record set."""
+    return [
+        {
+            name.removeprefix(f"{record_set}/").removeprefix("feature/"): plain(value)
+            for name, value in record.items()
+        }
+        for record in load(output).records(record_set)
+    ]
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, (list, np.ndarray)):
+        return [plain(item) for item in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_is_valid_but_for_what_nobody_told_us(outputs: Mapping[str, Path], name: str) -> None:
+    """Nothing is invented: dates, licence and citation are missing."""
+    issues = load(outputs[name]).metadata.ctx.issues
+    assert not issues.errors
+    properties = [str(issue).split('"')[1].rpartition("/")[2] for issue in issues.warnings]
+    assert sorted(properties) == sorted(UNKNOWN)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_index_has_a_record_for_each_example(outputs: Mapping[str, Path], name: str) -> None:
+    """Each record has its place in a shard, and the values of the example."""
+    found = records(outputs[name], "index")
+    dataset = read_dataset(str(outputs[name]))
+    assert len(found) == dataset.examples
+    for record in found:
+        data = (outputs[name] / record.pop("shard")).read_bytes()
+        start = int(record.pop("offset")) + 12
+        body = data[start : start + int(record.pop("length"))]
+        assert data[start + len(body) :][:4] == masked_crc(body)
+        assert record.pop("split") in dataset.splits
+        stored = parse_example(body)
+        for feature, value in record.items():
+            values = plain(stored.get(feature, []))
+            if not isinstance(value, list) and not values:
+                assert value in ("", None, 0, -1)  # a gap
+            else:
+                listed = value if isinstance(value, list) else [value]
+                assert listed == pytest.approx(values) if listed else not values
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_conversion_can_be_read_row_by_row(outputs: Mapping[str, Path], name: str) -> None:
+    """examples.parquet is readable row by row, also if a column has gaps."""
+    found = records(outputs[name], "rows")
+    rows = pq.read_table(outputs[name] / "examples.parquet").to_pylist()
+    assert len(found) == len(rows) == read_dataset(str(outputs[name])).examples
+    has_images = "brightness" in found[0]
+    assert has_images == (rows[0]["format"] is not None)
+    for record, row in zip(found, rows, strict=True):
+        expected = {column: row[column] for column in record}
+        assert {column: none_of(value) for column, value in record.items()} == expected
+
+
+def none_of(value: Any) -> Any:
+    """Return None for pandas' nulls."""
+    return None if value is None or value != value or value == "nan" else value
+
+
+def test_a_folder_without_measures(tmp_path: Path) -> None:
+    """A dataset without measures of its images, and with some labels missing."""
+    for line in range(2):
+        (tmp_path / f"{line}.png").write_bytes(encoded(noise(seed=line), "PNG"))
+    (tmp_path / "rows.csv").write_text("TRAIN,0.png,a\nTRAIN,1.png\n")
+    convert(tmp_path / "rows.csv", tmp_path / "out", ignore="ALL", check="none")
+    found = records(tmp_path / "out", "rows")
+    assert [none_of(item["annotation"]) for item in found] == ["a", None]
+    assert [none_of(item["brightness"]) for item in found] == [None, None]
+    assert [item["width"] for item in found] == [16, 16]
+    (tmp_path / "1.png").write_bytes((tmp_path / "1.png").read_bytes()[:10])
+    convert(tmp_path / "rows.csv", tmp_path / "out", check="none", overwrite=True)
+    assert "width" not in records(tmp_path / "out", "rows")[0]
+
+
+def test_splits_shards_and_labels_are_records(outputs: Mapping[str, Path]) -> None:
+    output = outputs["image_classification"]
+    dataset = read_dataset(str(output))
+    splits = [(item["name"], item["url"], item["examples"]) for item in records(output, "splits")]
+    assert splits == [
+        ("train", "cr:TrainingSplit", dataset.splits["train"].examples),
+        ("eval", "cr:ValidationSplit", dataset.splits["eval"].examples),
+        ("test", "cr:TestSplit", dataset.splits["test"].examples),
+    ]
+    shards = [shard for split in dataset.splits.values() for shard in split.shards]
+    assert [item["file"] for item in records(output, "shards")] == [item.file for item in shards]
+    assert [item["digest"] for item in records(output, "shards")] == [it.digest for it in shards]
+    labels = [(item["number"], item["name"]) for item in records(output, "labels")]
+    assert labels == list(enumerate(dataset.labels))
+
+
+def test_each_feature_is_a_field_of_its_type(outputs: Mapping[str, Path]) -> None:
+    fields = {
+        field.name: (str(field.data_types[0]).rpartition("/")[2], field.array_shape)
+        for field in load(outputs["object_detection"]).metadata.record_sets[3].fields
+    }
+    assert fields["image/encoded"] == ("ImageObject", None)
+    assert fields["image/height"] == ("Int64", None)
+    assert fields["image/object/bbox/xmin"] == ("Float32", "-1")
+    assert fields["split"] == ("Text", None)
+
+
+def test_pixels_are_no_image_file(outputs: Mapping[str, Path]) -> None:
+    """Raw pixels are not described as image files; their layout is described."""
+    described = [
+        field
+        for field in load(outputs["raw"]).metadata.record_sets[3].fields
+        if field.name == "image/encoded"
+    ]
+    assert [str(field.data_types[0]).rpartition("/")[2] for field in described] == ["Text"]
+    assert "uint8 [height, width, 3]" in described[0].description
+    dataset = read_dataset(str(outputs["raw"]))
+    mixed = replace(dataset, options={**dataset.options, "pixels": "mixed"})
+    assert "where image/format is raw, its pixels" in croissant_text(mixed, {})
+
+
+def test_files_have_their_sha256(outputs: Mapping[str, Path]) -> None:
+    """The label files and the index have their sha256."""
+    output = outputs["object_detection"]
+    described = json.loads((output / "croissant.json").read_text())["distribution"]
+    files = {item["contentUrl"]: item["sha256"] for item in described if "contentUrl" in item}
+    assert set(files) == {"labels.txt", "label_map.pbtxt", "records.parquet"}
+    for name, digest in files.items():
+        assert hashlib.sha256((output / name).read_bytes()).hexdigest() == digest
+
+
+def test_a_new_conversion_drops_the_index(tmp_path: Path) -> None:
+    """A new conversion removes the index, which describes the old examples."""
+    source = str(ROOT / "examples" / SAMPLES["text_classification"])
+    convert(source, tmp_path / "out")
+    before = (tmp_path / "out/croissant.json").read_bytes()
+    assert main(["export", "croissant", str(tmp_path / "out"), "--json"]) == 0
+    assert (tmp_path / "out/croissant.json").read_bytes() != before
+    convert(source, tmp_path / "out", overwrite=True)
+    assert not (tmp_path / "out/records.parquet").exists()
+    assert (tmp_path / "out/croissant.json").read_bytes() == before
+
+
+def test_written_examples_are_described(tmp_path: Path) -> None:
+    """A split with its own name is described; arrays and non-text bytes are not indexed."""
+    examples = [
+        {"name": "a", "raw": b"\xff", "array": np.zeros((2, 3), np.uint8), "ids": [1, 2]},
+        {"name": "b", "raw": b"ok", "array": np.ones((2, 3), np.uint8), "ids": []},
+    ]
+    write(examples, tmp_path, split="holdout", compression="gzip", shards=1)
+    assert main(["export", "croissant", str(tmp_path)]) == 0
+    assert records(tmp_path, "splits")[0].keys() == {"name", "examples", "bytes"}
+    found = [(item["name"], item["raw"], item["ids"]) for item in records(tmp_path, "index")]
+    assert found == [("a", None, [1, 2]), ("b", "ok", [])]
+    assert "array" not in records(tmp_path, "index")[0]
+    fields = {field.name: field for field in load(tmp_path).metadata.record_sets[2].fields}
+    assert fields["array"].array_shape_tuple == (2, 3)
+
+
+def test_a_long_vocabulary_stays_in_its_file(outputs: Mapping[str, Path]) -> None:
+    dataset = read_dataset(str(outputs["image_classification"]))
+    for count, is_there in ((10_000, True), (10_001, False)):
+        many = replace(dataset, labels=tuple(map(str, range(count))))
+        sets = [item["@id"] for item in json.loads(croissant_text(many, {}))["recordSet"]]
+        assert ("labels" in sets) == is_there

@@ -1,0 +1,146 @@
+"""Lineage from a model to its import files, without a metadata store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from recordgen import convert, write
+from recordgen.cli import main
+from recordgen.dataset.lineage import (
+    LINEAGE_FILE,
+    DatasetLineage,
+    ModelLineage,
+    write_lineage,
+)
+from recordgen.dataset.manifest import read_dataset
+from recordgen.errors import SourceError
+from recordgen.exports.lineage import find_lineage, lineage_lines
+from recordgen.kubeflow.push import copy_model
+from tests.golden import ROOT, SAMPLES
+from tests.servers import serving
+
+pytestmark = pytest.mark.once
+
+SOURCE = str(ROOT / "examples" / SAMPLES["text_classification"])
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    convert(SOURCE, tmp_path / "out", seed=3)
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def model(output: Path, tmp_path: Path) -> Path:
+    """A saved model's folder with the lineage that a training writes."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "saved_model.pb").write_bytes(b"x")
+    dataset = DatasetLineage.of(str(output), read_dataset(str(output)))
+    write_lineage(str(folder), ModelLineage(dataset, "train", {"epochs": 3}))
+    return folder
+
+
+def test_a_model_leads_to_its_import_files(
+    model: Path, output: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = read_dataset(str(output))
+    assert main(["export", "lineage", str(model)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"model {model}"
+    assert lines[2:6] == [
+        "  with epochs=3",
+        "  from",
+        f"    dataset {output}",
+        f"      digest {dataset.digest}",
+    ]
+    assert "      100 examples (train 70, eval 20, test 10), 4 labels" in lines
+    assert lines[-2:] == ["      from 100 rows, 0 rejected", f"        {SOURCE}"]
+
+
+def test_json(model: Path, output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "lineage", str(model), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["model"]["split"] == "train"
+    assert found["dataset"]["digest"] == read_dataset(str(output)).digest
+    assert found["dataset"]["options"]["seed"] == found["dataset"]["seed"] == 3
+    assert found["dataset_state"] == "same"
+
+
+def test_a_pushed_model_keeps_it(model: Path, tmp_path: Path) -> None:
+    """Lineage is found in a server's newest version, and in TFX's artifact."""
+    for version in ("99", "100"):
+        copy_model(str(model), str(tmp_path / "serving" / version))
+    (tmp_path / "serving/100" / LINEAGE_FILE).write_text(
+        (model / LINEAGE_FILE).read_text().replace('"epochs": 3', '"epochs": 4')
+    )
+    found = find_lineage(tmp_path / "serving")
+    assert found.place == str(tmp_path / "serving/100")
+    assert found.model is not None
+    assert found.model.settings == {"epochs": 4}
+    copy_model(str(model), str(tmp_path / "artifact/Format-Serving"))
+    assert find_lineage(tmp_path / "artifact").dataset == find_lineage(model).dataset
+
+
+def test_the_dataset_may_have_changed_or_gone(model: Path, output: Path) -> None:
+    """A dataset is compared by its digest."""
+    convert(SOURCE, output, seed=4, overwrite=True)
+    assert find_lineage(model).state == "changed"
+    assert any("another dataset" in line for line in lineage_lines(find_lineage(model)))
+    (output / "dataset.json").unlink()
+    assert find_lineage(model).state == "missing"
+
+
+def test_an_output_leads_to_its_import_files(output: Path, tmp_path: Path) -> None:
+    found = find_lineage(output)
+    assert found.model is None
+    assert list(lineage_lines(found))[-1].strip() == SOURCE
+    write([{"x": 1}], tmp_path / "written")
+    assert list(lineage_lines(find_lineage(tmp_path / "written")))[-1] == "  written from Python"
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"format": "recordgen-lineage/1"}', '{"format": 2}'])
+def test_damaged_lineage(model: Path, text: str) -> None:
+    (model / LINEAGE_FILE).write_text(text)
+    with pytest.raises(SourceError, match=r"lineage\.json: not a recordgen-lineage/1 lineage"):
+        find_lineage(model)
+
+
+def test_neither_a_model_nor_a_dataset(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(SourceError, match=r"no dataset\.json and no assets\.extra/lineage"):
+            find_lineage(place)
+
+
+def test_a_foreign_model_causes_no_requests(
+    model: Path, output: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The server that lineage.json names is asked only if an option allows it."""
+    asked = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(body=(output / "dataset.json").read_bytes())
+
+    with serving(answer) as server:
+        for place in (f"{server}/out", server.replace("http", "HTTP") + "/out"):
+            text = (model / LINEAGE_FILE).read_text()
+            values = json.loads(text)
+            values["dataset"]["uri"] = place
+            (model / LINEAGE_FILE).write_text(json.dumps(values))
+            found = find_lineage(model)
+            assert (found.state, asked) == ("unchecked", [])
+            assert "--allow-scheme http " in found.refusal
+            assert main(["export", "lineage", str(model)]) == 0
+            assert f"{place} (not looked up: {found.refusal})" in capsys.readouterr().out
+            assert find_lineage(model, allow_root=f"{server}/other").state == "unchecked"
+            assert asked == []
+        for root in ((), f"{server}/out"):
+            assert find_lineage(model, allow_scheme="http", allow_root=root).state == "same"
+        assert main(["export", "lineage", str(model), "--allow-scheme", "http", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["dataset_state"] == "same"
+        assert len(asked) >= 3

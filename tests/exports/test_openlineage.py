@@ -1,0 +1,190 @@
+"""OpenLineage events are sent as its own settings say, and never end a run."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from recordgen import convert, read_dataset
+from recordgen.errors import NothingToConvertError
+from recordgen.exports.openlineage import dataset_id, is_configured, run_events
+from tests.golden import ROOT, SAMPLES
+from tests.servers import serving
+
+pytestmark = pytest.mark.once
+
+SOURCE = str(ROOT / "examples" / SAMPLES["text_classification"])
+
+Events = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Remove OpenLineage's settings."""
+    for name in list(os.environ):
+        if name.startswith("OPENLINEAGE"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Events:
+    """Return the events written to a file so far."""
+    path = tmp_path / "events.jsonl"
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "file")
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__LOG_FILE_PATH", str(path))
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__APPEND", "true")
+    return lambda: [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_conversion_starts_and_completes(
+    events: Events, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE_NAMESPACE", "shop")
+    convert(SOURCE, tmp_path / "out")
+    start, complete = events()
+    assert [event["eventType"] for event in (start, complete)] == ["START", "COMPLETE"]
+    assert start["run"]["runId"] == complete["run"]["runId"]
+    assert start["job"]["namespace"] == "shop"
+    assert start["job"]["name"] == "recordgen.convert.reviews"
+    assert [(item["namespace"], item["name"]) for item in start["inputs"]] == [("file", SOURCE)]
+    [output] = complete["outputs"]
+    assert (output["namespace"], output["name"]) == ("file", str(tmp_path / "out"))
+    dataset = read_dataset(str(tmp_path / "out"))
+    facets = output["facets"]
+    assert facets["version"]["datasetVersion"] == dataset.digest
+    fields = {field["name"]: field["type"] for field in facets["schema"]["fields"]}
+    assert fields["class/label"] == "int64"
+    metrics = facets["dataQualityMetrics"]
+    assert (metrics["rowCount"], metrics["bytes"], metrics["fileCount"]) == (100, dataset.bytes, 3)
+    column = metrics["columnMetrics"]["class/text"]
+    assert (column["count"], column["nullCount"], column["distinctCount"]) == (100, 0, 4)
+    assert output["outputFacets"]["outputStatistics"]["rowCount"] == 100
+    assert complete["producer"].startswith("urn:recordgen:")
+
+
+def test_a_failure_is_told(events: Events, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("gone.png,cat\n")
+    with pytest.raises(NothingToConvertError):
+        convert(str(tmp_path / "a.csv"), tmp_path / "out", max_reject_fraction=1.0)
+    start, fail = events()
+    assert (start["eventType"], fail["eventType"]) == ("START", "FAIL")
+    assert "nothing to convert" in fail["run"]["facets"]["errorMessage"]["message"]
+
+
+def test_an_interrupt_is_no_failure(events: Events) -> None:
+    with pytest.raises(KeyboardInterrupt), run_events(["a.csv"], "out"):
+        raise KeyboardInterrupt
+    assert [event["eventType"] for event in events()] == ["START", "ABORT"]
+
+
+def test_events_go_to_a_service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append((request.path, (await request.json())["eventType"]))
+        return web.Response(status=201)
+
+    with serving(answer) as url:
+        monkeypatch.setenv("OPENLINEAGE_URL", url)
+        convert(SOURCE, tmp_path / "out")
+    assert seen == [("/api/v1/lineage", "START"), ("/api/v1/lineage", "COMPLETE")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "warning"),
+    [
+        ({"OPENLINEAGE__TRANSPORT__TYPE": "no.such.Transport"}, "settings cannot be used"),
+        (
+            {
+                "OPENLINEAGE__TRANSPORT__TYPE": "file",
+                "OPENLINEAGE__TRANSPORT__LOG_FILE_PATH": "/proc/none/events",
+                "OPENLINEAGE__TRANSPORT__APPEND": "true",
+            },
+            "the event START was not sent",
+        ),
+    ],
+    ids=["unknown", "unwritable"],
+)
+def test_a_wrong_setting_is_a_warning(
+    settings: dict[str, str],
+    warning: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    with caplog.at_level(logging.WARNING, "recordgen"):
+        convert(SOURCE, tmp_path / "out")
+    assert warning in caplog.text
+    assert read_dataset(str(tmp_path / "out")).examples == 100
+
+
+def test_without_the_client(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is imported unless it is configured; then a missing client causes a warning."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "openlineage"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "openlineage", None)  # importing it raises ImportError
+    with run_events(["a.csv"], "out"):
+        pass
+    assert not caplog.records
+    monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:1")
+    with run_events(["a.csv"], "out"):
+        pass
+    assert "pip install '.[openlineage]'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, False),
+        ({"OPENLINEAGE_NAMESPACE": "shop"}, False),
+        ({"OPENLINEAGE_URL": ""}, False),
+        ({"OPENLINEAGE_URL": "http://a"}, True),
+        ({"OPENLINEAGE_URL": "http://a", "OPENLINEAGE_DISABLED": "True"}, False),
+        ({"OPENLINEAGE_CONFIG": "a.yml"}, True),
+        ({"OPENLINEAGE__TRANSPORT__TYPE": "console"}, True),
+        ({"OPENLINEAGE__TRANSPORT": '{"type": "console"}'}, True),
+    ],
+)
+def test_settings(environ: dict[str, str], expected: bool) -> None:
+    assert is_configured(environ) == expected
+
+
+@pytest.mark.parametrize("folder", [".", ".openlineage"])
+def test_settings_in_a_file(folder: str, tmp_path: Path) -> None:
+    (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / folder / "openlineage.yml").write_text("transport: {type: console}\n")
+    assert is_configured({})
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/data/a.csv", ("file", "/data/a.csv")),
+        ("gs://bucket/a/b.csv", ("gs://bucket", "a/b.csv")),
+        ("s3://bucket/out/", ("s3://bucket", "out")),
+        ("https://host:8000/a.csv", ("https://host:8000", "a.csv")),
+        ("gs://bucket", ("gs://bucket", "/")),
+    ],
+)
+def test_names_of_datasets(path: str, expected: tuple[str, str]) -> None:
+    assert dataset_id(path) == expected
+
+
+def test_a_dataframe_is_no_file(events: Events) -> None:
+    with run_events(["DataFrame"], "out") as run:
+        del run
+    assert events()[0]["inputs"] == []

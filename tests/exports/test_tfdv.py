@@ -1,0 +1,196 @@
+"""schema.pbtxt: its own dataset has no anomaly, a drifted span has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recordgen import convert, read_dataset
+from recordgen.errors import SourceError
+from recordgen.exports.tfdv import schema_text
+from recordgen.features import statistics_features
+from tests.golden import NEEDED, ROOT, SAMPLES
+
+KINDS: Mapping[str, Mapping[str, Any]] = {
+    "image_classification": {},
+    "object_detection": {},
+    "raw": {"pixels": "raw"},
+    "text_entities": {},
+    "tabular": {"target_column": "cultivar"},
+    "video_classification": {},
+    "declared": NEEDED["declared"],
+}
+
+# Old versions of NumPy in TFDV warn about quantiles of infinite times.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    root = tmp_path_factory.mktemp("schema")
+    for name, options in KINDS.items():
+        sample = SAMPLES.get(name, SAMPLES["object_detection"])
+        convert(str(ROOT / "examples" / sample), root / name, **options)
+    return {name: root / name for name in KINDS}
+
+
+@pytest.fixture(scope="module")
+def tfdv() -> Any:
+    return pytest.importorskip("tensorflow_data_validation", reason="needs TFX")
+
+
+@pytest.fixture
+def anomalies(tfdv: Any) -> Callable[..., dict[str, str]]:
+    """Validate a split of an output with another output's schema; return anomalies by feature."""
+
+    def validate(schema_of: Path, output: Path, split: str = "train") -> dict[str, str]:
+        dataset = read_dataset(str(output))
+        allowed = statistics_features(dataset.task, dataset.features)
+        statistics = tfdv.generate_statistics_from_tfrecord(
+            str(output / f"Split-{split}/*"),
+            stats_options=tfdv.StatsOptions(feature_allowlist=allowed),
+        )
+        schema = tfdv.load_schema_text(str(schema_of / "schema.pbtxt"))
+        found = tfdv.validate_statistics(statistics, schema).anomaly_info
+        return {name: info.short_description for name, info in found.items()}
+
+    return validate
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_dataset_fits_its_own_schema(
+    outputs: Mapping[str, Path], anomalies: Callable[..., dict[str, str]], name: str
+) -> None:
+    assert anomalies(outputs[name], outputs[name]) == {}
+
+
+@pytest.mark.parametrize("name", ["object_detection", "raw"])
+def test_payloads_may_have_statistics(outputs: Mapping[str, Path], tfdv: Any, name: str) -> None:
+    """Statistics of all features, including payloads, also give no anomaly."""
+    output = outputs[name]
+    statistics = tfdv.generate_statistics_from_tfrecord(str(output / "Split-train/*"))
+    schema = tfdv.load_schema_text(str(output / "schema.pbtxt"))
+    assert not tfdv.validate_statistics(statistics, schema).anomaly_info
+    assert statistics.ByteSize() < 50_000
+
+
+def test_a_drifted_span_of_images(
+    outputs: Mapping[str, Path], tmp_path: Path, anomalies: Callable[..., dict[str, str]]
+) -> None:
+    """Detect a new label, and missing labels."""
+    images = sorted((ROOT / "examples/image_classification/images").rglob("*.png"))[:4]
+    labels = ("3", "3", "", "77")
+    lines = [f"TRAIN,{path},{label}\n" for path, label in zip(images, labels, strict=True)]
+    (tmp_path / "new.csv").write_text("".join(lines))
+    convert(str(tmp_path / "new.csv"), tmp_path / "new")
+    found = anomalies(outputs["image_classification"], tmp_path / "new")
+    assert found == {
+        "image/class/text": "Multiple errors",  # unexpected, out of range, missing
+        "image/class/label": "Multiple errors",
+    }
+
+
+def test_a_drifted_span_of_tables(tmp_path: Path, anomalies: Callable[..., dict[str, str]]) -> None:
+    """Detect a new class, a missing column, and a column of another type."""
+    (tmp_path / "old.csv").write_text(
+        "ml_use,size,age,kind\n" + "TRAIN,1.5,3,a\nTRAIN,2.5,4,b\n" * 3
+    )
+    (tmp_path / "new.csv").write_text(
+        "ml_use,size,kind,more\n" + "TRAIN,large,a,1.5\nTRAIN,small,c,2.5\n" * 3
+    )
+    for name in ("old", "new"):
+        convert(str(tmp_path / f"{name}.csv"), tmp_path / name, target_column="kind")
+    found = anomalies(tmp_path / "old", tmp_path / "new")
+    assert found == {
+        "kind": "Unexpected string values",
+        "age": "Column dropped",
+        "size": "Unexpected data type",
+        "more": "New column",
+    }
+
+
+def test_a_drifted_span_of_boxes(
+    outputs: Mapping[str, Path], tmp_path: Path, anomalies: Callable[..., dict[str, str]]
+) -> None:
+    """Detect numbers beyond the vocabulary, and images of another format."""
+    output = outputs["object_detection"]
+    dataset = read_dataset(str(output))
+    images = replace(dataset.splits["train"].images, formats={"jpeg": 8})
+    fewer = replace(
+        dataset,
+        labels=dataset.labels[:2],
+        splits={"train": replace(dataset.splits["train"], images=images)},
+    )
+    (tmp_path / "schema.pbtxt").write_text(schema_text(fewer))
+    found = anomalies(tmp_path, output)
+    assert found == {
+        "image/format": "Unexpected string values",
+        "image/object/class/label": "Out-of-range values",
+        "image/object/class/text": "Unexpected string values",
+    }
+
+
+@pytest.mark.once
+def test_what_the_schema_says(outputs: Mapping[str, Path]) -> None:
+    """Types, presence, ranges, domains and features without validation, checked without TFDV."""
+    text = (outputs["image_classification"] / "schema.pbtxt").read_text()
+    assert (
+        'feature {\n  name: "image/class/text"\n  type: BYTES\n  value_count { min: 1 max: 1 }\n'
+        '  presence { min_fraction: 1 min_count: 1 }\n  domain: "labels"\n}\n'
+    ) in text
+    assert 'name: "image/encoded"\n  type: BYTES\n}' in text
+    assert "int_domain { min: 0 max: 9 }" in text
+    assert 'string_domain {\n  name: "formats"\n  value: "png"\n}' in text
+    boxes = (outputs["object_detection"] / "schema.pbtxt").read_text()
+    assert boxes.count("float_domain { min: 0.0 max: 1.0 }") == 4
+    tags = (outputs["text_entities"] / "schema.pbtxt").read_text()
+    assert tags.count('domain: "tags"') == 1
+
+
+@pytest.mark.once
+def test_unlabelled_examples_may_stay_so(outputs: Mapping[str, Path]) -> None:
+    dataset = read_dataset(str(outputs["image_classification"]))
+    train = replace(dataset.splits["train"], unlabelled=1)
+    text = schema_text(replace(dataset, splits={"train": train}))
+    assert 'domain: "labels"' in text
+    before = text.partition('domain: "labels"')[0].rpartition("feature {")[2]
+    assert "presence { min_count: 1 }" in before
+
+
+@pytest.mark.once
+def test_a_long_vocabulary_is_no_domain(outputs: Mapping[str, Path]) -> None:
+    dataset = read_dataset(str(outputs["image_classification"]))
+    for count, is_domain in ((10_000, True), (10_001, False)):
+        text = schema_text(replace(dataset, labels=tuple(map(str, range(count)))))
+        assert ('domain: "labels"' in text) == is_domain
+        assert f"int_domain {{ min: 0 max: {count - 1} }}" in text
+
+
+def test_names_are_quoted(outputs: Mapping[str, Path]) -> None:
+    """Protobuf's text format reads any names back."""
+    metadata = pytest.importorskip("tensorflow_metadata.proto.v0.schema_pb2", reason="needs TFX")
+    from google.protobuf import text_format
+
+    labels = ('"', "\\", "a\tb", "é 猫", "\\n", "it's")
+    dataset = replace(read_dataset(str(outputs["image_classification"])), labels=labels)
+    schema = text_format.Parse(schema_text(dataset), metadata.Schema())
+    assert [tuple(it.value) for it in schema.string_domain if it.name == "labels"] == [labels]
+
+
+def test_a_schema_gives_the_types_of_the_next_table(
+    outputs: Mapping[str, Path], tmp_path: Path
+) -> None:
+    """``--tfmd-schema`` accepts it, and the columns keep their types."""
+    pytest.importorskip("tensorflow_metadata", reason="needs TFX")
+    (tmp_path / "a.csv").write_text("ml_use,size\nTRAIN,1.5\nTRAIN,2.5\n")
+    (tmp_path / "b.csv").write_text("ml_use,size\nTRAIN,1\nTRAIN,2\n")
+    convert(str(tmp_path / "a.csv"), tmp_path / "a")
+    schema = str(tmp_path / "a/schema.pbtxt")
+    convert(str(tmp_path / "b.csv"), tmp_path / "b", tfmd_schema=schema)
+    assert read_dataset(str(tmp_path / "b")).features["size"].dtype == "float32"
+    with pytest.raises(SourceError, match="cannot read"):
+        convert(str(tmp_path / "b.csv"), tmp_path / "c", tfmd_schema=f"{schema}.none")

@@ -1,0 +1,127 @@
+"""`recordgen inspect` with filters: matching examples, their findings, and their images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from recordgen.errors import SourceError, UsageError
+from recordgen.inspection.examples import find_examples
+from tests.conftest import encoded, noise
+
+ROWS = """\
+TRAIN,a.png,cat
+TEST,b/a.png,cat
+TRAIN,c.png,../up
+TRAIN,sub/c.png,../up
+VALIDATION,d.png,
+"""
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An output: b/a.png has the bytes of a.png, and e.png is of another import file."""
+    folder = tmp_path_factory.mktemp("matching")
+    for name, seed in (("a", 1), ("b/a", 1), ("c", 2), ("sub/c", 3), ("d", 4), ("e", 5)):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / f"{name}.png").write_bytes(encoded(noise(40, 30, seed=seed), "PNG"))
+    (folder / "rows.csv").write_text(ROWS)
+    (folder / "more.csv").write_text("TRAIN,e.png,cat\n")
+    recordgen.convert([folder / "rows.csv", folder / "more.csv"], folder / "out")
+    return folder
+
+
+# filters, names of the images
+FILTERS = [
+    ({"label": "cat"}, ["e", "a", "b/a"]),
+    ({"label": "cat", "split": "train"}, ["e", "a"]),
+    ({"label": "cat", "code": "LEAK"}, ["b/a"]),
+    ({"code": "DARK"}, []),
+    ({"source": "more.csv"}, ["e"]),
+    ({"source": "rows.csv", "label": "cat", "split": "train"}, ["a"]),
+    ({"split": "eval"}, ["d"]),
+]
+
+
+@pytest.mark.parametrize(("filters", "names"), FILTERS, ids=range(len(FILTERS)))
+def test_examples_match_all_filters(
+    filters: Mapping[str, str], names: Sequence[str], images: Path
+) -> None:
+    """An example matches if it fits every filter; the order is by import file and line."""
+    found = find_examples(str(images / "out"), **filters)
+    assert [example.uri for example in found.first()] == [f"{name}.png" for name in names]
+    assert len(found) == len(names)
+
+
+def test_a_source_may_be_a_path(images: Path) -> None:
+    found = find_examples(str(images / "out"), source=str(images / "more.csv"))
+    assert len(found) == 1
+
+
+def test_examples_behind_findings(images: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The list has each example with its findings; --json has all, --num limits both."""
+    command = ["inspect", str(images / "out")]
+    assert main([*command, "--code", "LEAK", "--label", "cat"]) == 0
+    header, row, finding, count = capsys.readouterr().out.splitlines()
+    assert header.split() == ["row", "split", "labels", "uri"]
+    assert row.split() == [f"{images}/rows.csv:2", "test", "cat", "b/a.png"]
+    assert finding.split()[:4] == ["LEAK", "the", "same", "image"]
+    assert count == "1 examples"
+    assert main([*command, "--source", "rows.csv", "--num", "2"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "5 examples"
+    assert main([*command, "--split", "test", "--label", "cat", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["count"], found["written"]) == (1, [])
+    assert [item["line"] for item in found["examples"]] == [2]
+    assert found["examples"][0]["labels"] == ["cat"]
+    assert [item["code"] for item in found["examples"][0]["findings"]] == ["LEAK"]
+
+
+def test_images_of_the_listed_examples(
+    images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--to writes the images of the listed examples, of any split, byte for byte."""
+    command = ["inspect", str(images / "out"), "--label", "cat", "--to", str(tmp_path)]
+    assert main([*command, "--num", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["written"] == [str(tmp_path / "00000-e.png")]
+    assert main(command) == 0
+    names = ["00000-e.png", "00001-a.png", "00002-a.png"]
+    assert capsys.readouterr().out.splitlines()[-3:] == [f"wrote {tmp_path / n}" for n in names]
+    for name, source in zip(names, ["e.png", "a.png", "b/a.png"], strict=True):
+        assert (tmp_path / name).read_bytes() == (images / source).read_bytes()
+
+
+# filters, words of the error
+UNKNOWN = [
+    ({"split": "val", "label": "cat"}, "no split is 'val'"),
+    ({"label": "cta"}, "no label is 'cta'; did you mean 'cat'"),
+    ({"code": "LAEK"}, "no code is 'LAEK'; did you mean 'LEAK'"),
+    ({"source": "row.csv"}, "no source is 'row.csv'"),
+]
+
+
+@pytest.mark.parametrize(("filters", "words"), UNKNOWN, ids=range(len(UNKNOWN)))
+def test_unknown_values(filters: Mapping[str, str], words: str, images: Path) -> None:
+    """A value that the dataset cannot have is an error, not an empty list."""
+    with pytest.raises(UsageError, match=words):
+        find_examples(str(images / "out"), **filters)
+
+
+def test_what_cannot_be_listed(tmp_path: Path) -> None:
+    """Rows of tables are found by their import file; datasets from Python have no list."""
+    (tmp_path / "table.csv").write_text("age,kind\n1,a\n2,b\n3,a\n")
+    recordgen.convert(tmp_path / "table.csv", tmp_path / "table", task="tabular")
+    assert len(find_examples(str(tmp_path / "table"), source="table.csv")) == 3
+    with pytest.raises(UsageError, match="no label is 'a'"):
+        find_examples(str(tmp_path / "table"), label="a")
+    recordgen.write([{"name": "a"}], str(tmp_path / "written"))
+    with pytest.raises(UsageError, match=r"examples\.parquet: no such file"):
+        find_examples(str(tmp_path / "written"), code="LEAK")
+    (tmp_path / "table/lint.jsonl").write_text("{}\n")
+    with pytest.raises(SourceError, match=r"lint\.jsonl:1: not a finding"):
+        find_examples(str(tmp_path / "table"), source="table.csv")

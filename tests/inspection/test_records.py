@@ -1,0 +1,167 @@
+"""`recordgen inspect`: several labels and boxes, as text and drawn; bytes that do not change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import recordgen
+from recordgen import write
+from recordgen.cli import main
+from recordgen.errors import RecordError
+from recordgen.inspection.records import inspect
+from recordgen.payloads.drawing import label_colour
+from tests.conftest import encoded, noise
+
+Convert = Callable[..., Path]
+
+
+@pytest.fixture
+def convert(make_csv: Callable[[Iterable[str]], str], tmp_path: Path) -> Convert:
+    """Return a function that converts lines about 0.png and 1.png, of 200 by 100, and 2.gif."""
+    for number in range(2):
+        image = Image.new("RGB", (200, 100), (90, 90, 90 + number))
+        (tmp_path / f"{number}.png").write_bytes(encoded(image, "PNG"))
+    (tmp_path / "2.gif").write_bytes(encoded(noise(20, 10), "GIF"))
+
+    def run(lines: Iterable[str], **options: object) -> Path:
+        recordgen.convert(make_csv(lines), tmp_path / "out", **options)  # type: ignore[arg-type]
+        return tmp_path / "out"
+
+    return run
+
+
+BOXES = [
+    "TRAIN,0.png,cat,.1,.2,,,.5,.6,,",
+    "TRAIN,0.png,dog,.5,.5,,,1,1,,",
+    "TRAIN,0.png,dog,0,.7,,,.1,.9,,",
+    "TRAIN,1.png,,,,,,,,,",
+    "TRAIN,2.gif,cat,0,0,,,1,1,,",
+]
+
+
+def lines_by_name(text: str) -> dict[str, list[str]]:
+    """Return the cells of a table's rows without the number, by source id."""
+    rows = [line.split() for line in text.splitlines() if not line.startswith("wrote")]
+    return {row[1]: row[2:] for row in rows[1:]}
+
+
+def test_boxes_are_counted(convert: Convert, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table has the number of boxes in total and by label, the most frequent first."""
+    output = convert(BOXES)
+    capsys.readouterr()
+    assert main(["inspect", str(output)]) == 0
+    text = capsys.readouterr().out
+    assert text.splitlines()[0].split()[-3:] == ["boxes", "by", "label"]
+    found = lines_by_name(text)
+    assert found["0.png"][3:] == ["3", "2×", "dog,", "1×", "cat"]
+    assert found["1.png"][3:] == ["0"]
+    assert found["2.gif"][3:] == ["1", "1×", "cat"]
+
+
+def test_many_labels_are_cut(convert: Convert, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table row shows the first labels and their number; JSON has all."""
+    output = convert(f"TRAIN,0.png,c{number},0,0,,,1,1,," for number in range(9))
+    capsys.readouterr()
+    assert main(["inspect", str(output)]) == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.endswith("9  1× c0, 1× c1, 1× c2, 1× c3, … 9 values")
+    assert main(["inspect", str(output), "--json"]) == 0
+    [record] = json.loads(capsys.readouterr().out)
+    assert record["image/object/class/text"] == [f"c{number}" for number in range(9)]
+    assert record["image/object/bbox/xmax"] == [1.0] * 9
+
+
+def test_one_box_is_a_list(convert: Convert) -> None:
+    """Values of boxes are lists even for one box; an image without objects has none."""
+    records = {
+        record.features["image/source_id"]: record.features
+        for record in inspect(str(convert(BOXES)))
+    }
+    one = {name: value for name, value in records[b"2.gif"].items() if "object" in name}
+    assert one == {
+        "image/object/bbox/xmin": [0.0],
+        "image/object/bbox/ymin": [0.0],
+        "image/object/bbox/xmax": [1.0],
+        "image/object/bbox/ymax": [1.0],
+        "image/object/class/text": [b"cat"],
+        "image/object/class/label": [0],
+    }
+    assert not any("object" in name for name in records[b"1.png"])
+
+
+def test_several_labels(convert: Convert, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table shows all labels of an image; JSON has a list even for one label."""
+    output = convert(["TRAIN,0.png,dog,cat", "TRAIN,1.png,dog", "TRAIN,2.gif"])
+    capsys.readouterr()
+    assert main(["inspect", str(output)]) == 0
+    found = lines_by_name(capsys.readouterr().out)
+    assert found["0.png"][3:] == ["0,", "1", "cat,", "dog"]
+    assert found["1.png"][3:] == ["1", "dog"]
+    assert found["2.gif"][3:] == []
+    for named in (str(output), f"{output}/Split-train/*"):
+        assert main(["inspect", named, "--json"]) == 0
+        records = json.loads(capsys.readouterr().out)
+        labels = {record["image/source_id"]: record.get("image/class/text") for record in records}
+        assert labels == {"0.png": ["cat", "dog"], "1.png": ["dog"], "2.gif": None}
+
+
+def test_boxes_are_drawn(convert: Convert, tmp_path: Path) -> None:
+    """Each box is drawn in its label's colour; images without objects do not change."""
+    records = inspect(str(convert(BOXES)), to=str(tmp_path / "seen"))
+    files = {
+        record.features["image/source_id"]: Path(record.image_file or "") for record in records
+    }
+    assert {path.suffix for path in files.values()} == {".png"}
+    assert files[b"1.png"].read_bytes() == (tmp_path / "1.png").read_bytes()
+    cat, dog = label_colour(0), label_colour(1)
+    image = Image.open(files[b"0.png"])
+    assert image.size == (200, 100)
+    # The box of the cat covers columns 20 to 99 and rows 20 to 59; a dog's label covers its corner.
+    assert {image.getpixel((x, y)) for x in (20, 99) for y in range(20, 50)} == {cat}
+    assert {image.getpixel((x, 59)) for x in range(40, 99)} == {cat}
+    assert {image.getpixel((x, 99)) for x in range(100, 200)} == {dog}
+    assert {image.getpixel((x, 89)) for x in range(20)} == {dog}
+    assert image.getpixel((60, 40)) == (90, 90, 90)
+    assert Image.open(files[b"2.gif"]).getpixel((19, 9)) == cat
+
+
+def test_labelled_images_stay_byte_for_byte(convert: Convert, tmp_path: Path) -> None:
+    """Without boxes, images keep their bytes."""
+    records = inspect(str(convert(["TRAIN,0.png,dog,cat", "TRAIN,2.gif,cat"])), to=str(tmp_path))
+    for record in records:
+        source = tmp_path / record.features["image/source_id"].decode()
+        assert Path(record.image_file or "").read_bytes() == source.read_bytes()
+
+
+def test_an_image_that_does_not_decode(convert: Convert, tmp_path: Path) -> None:
+    """The error for boxes on a broken image names the record, and how to see it anyway."""
+    (tmp_path / "0.png").write_bytes((tmp_path / "0.png").read_bytes()[:60])
+    output = convert(BOXES[:1], check="none")
+    words = r"-00001: record 0: cannot draw its boxes: the PNG .*; omit --to to see its"
+    with pytest.raises(RecordError, match=words):
+        inspect(str(output), to=str(tmp_path / "seen"))
+    assert main(["inspect", str(output), "--to", str(tmp_path / "seen")]) == 1
+    assert not (tmp_path / "seen").exists()
+    assert main(["inspect", str(output)]) == 0
+
+
+# features of an image that Recordgen did not write; words of the error
+OTHERS = [
+    ({"image/object/bbox/xmin": [0.5]}, "each box needs one value of each feature"),
+    ({"image/encoded": 7}, "there is no image/encoded to extract"),
+]
+
+
+@pytest.mark.parametrize(("more", "words"), OTHERS)
+def test_records_of_others(more: dict[str, object], words: str, tmp_path: Path) -> None:
+    """Inconsistent boxes are shown as features, but cannot be drawn."""
+    output = str(tmp_path / "out")
+    write([{"image/encoded": encoded(noise(), "PNG"), **more}], output)
+    assert len(inspect(output)) == 1
+    with pytest.raises(RecordError, match=f"record 0: .*{words}"):
+        inspect(output, to=str(tmp_path / "seen"))
