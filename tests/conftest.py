@@ -26,6 +26,7 @@ from pyarrow.parquet import read_table
 
 import recordgen
 from recordgen import registry, storage
+from recordgen.exports import EXPORTS
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from tests.containers import engine as engine  # a fixture
@@ -237,6 +238,12 @@ def _installed(tmp_path_factory: pytest.TempPathFactory, example: str) -> Path:
     return folder / "site"
 
 
+@pytest.fixture(scope="session")
+def text_pairs_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the installed package of examples/own_task."""
+    return installed("own_task", tmp_path_factory.mktemp("text_pairs"))
+
+
 @pytest.fixture
 def text_pairs(text_pairs_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Register the task ``text_similarity`` of that package until the test ends."""
@@ -255,6 +262,18 @@ def albums(albums_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     yield
     monkeypatch.undo()
     registry.FORMATS.refresh()
+
+
+@pytest.fixture
+def label_counts(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Install the export ``label_counts`` of examples/own_export until the test ends."""
+    monkeypatch.syspath_prepend(_installed(tmp_path_factory, "own_export"))
+    EXPORTS.refresh()
+    yield
+    monkeypatch.undo()
+    EXPORTS.refresh()
 
 
 def stored_examples(output: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from recordgen import convert, read_dataset
+from recordgen import convert, read_dataset, write
+from recordgen.cli import main
 from recordgen.errors import NothingToConvertError
 from recordgen.exports.openlineage import dataset_id, is_configured, run_events
 from tests.golden import ROOT, SAMPLES
@@ -188,3 +189,14 @@ def test_a_dataframe_is_no_file(events: Events) -> None:
     with run_events(["DataFrame"], "out") as run:
         del run
     assert events()[0]["inputs"] == []
+
+
+def test_a_finished_dataset_is_sent(events: Events, tmp_path: Path) -> None:
+    """`recordgen export openlineage` sends what the conversion would have sent."""
+    write([{"x": 1}], tmp_path / "out")
+    assert main(["export", "openlineage", str(tmp_path / "out")]) == 0
+    start, complete = events()
+    assert [event["eventType"] for event in (start, complete)] == ["START", "COMPLETE"]
+    [output] = complete["outputs"]
+    digest = read_dataset(str(tmp_path / "out")).digest
+    assert output["facets"]["version"]["datasetVersion"] == digest

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recordgen import storage
 from recordgen.dataset.manifest import (
@@ -17,8 +17,10 @@ from recordgen.dataset.manifest import (
     read_dataset,
 )
 from recordgen.errors import SourceError
-from recordgen.lint.findings import LintFinding, first_of_each
 from recordgen.rejects import Reject
+
+if TYPE_CHECKING:
+    from recordgen.lint.findings import LintFinding
 
 # A line has a uri and a message, and is shorter.
 _MAX_LINE_BYTES = 1 << 16
@@ -26,7 +28,7 @@ _MAX_LINE_BYTES = 1 << 16
 # Errors come first: finding the first warnings after more of them would take too long.
 _FINDINGS_READ = 100_000
 
-_Line = TypeVar("_Line", Reject, LintFinding)
+_Line = TypeVar("_Line")
 
 
 class Output:
@@ -83,11 +85,13 @@ class Output:
 
     def findings(self, most: int) -> Sequence[LintFinding]:
         """Return the first findings of each code. Raises: SourceError: their file is damaged."""
+        from recordgen.lint.findings import LintFinding, first_of_each
+
         lines = read_lines(self.path_of(LINT_FILE), LintFinding)
         return list(first_of_each(islice(lines, _FINDINGS_READ), most))
 
 
-def read_lines(path: str, kind: type[_Line]) -> Iterator[_Line]:
+def read_lines(path: str, kind: Callable[..., _Line]) -> Iterator[_Line]:
     """Yield the lines of a file of rejects or findings; none if there is no such file.
 
     Raises:

@@ -1,0 +1,108 @@
+"""The registry of exports: Recordgen's own, and exports that other packages install."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordgen
+from recordgen.cli import build_parser, main
+from recordgen.exports import EXPORTS, OWN, Export, FileExport
+from recordgen.exports.beside import CONVERTED, WRITTEN, no_files
+from recordgen.exports.export import check_declaration
+from tests.conftest import COMPONENTS, ROOT
+
+pytestmark = pytest.mark.once
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_own_exports_are_complete(name: str) -> None:
+    """Each path can be imported, and its class passes the check of installed ones."""
+    check_declaration(name, EXPORTS[name])
+
+
+def test_the_files_of_a_conversion(tmp_path: Path) -> None:
+    """A conversion writes the files of the listed exports, and a dataset from Python one."""
+    files = {name: EXPORTS[name].file for name in CONVERTED}  # type: ignore[attr-defined]
+    recordgen.convert(str(ROOT / "examples/text_classification/reviews.csv"), tmp_path / "out")
+    there = {path.name for path in (tmp_path / "out").iterdir() if path.is_file()}
+    assert set(files.values()) < there <= {*no_files(), "dataset.json"}
+    recordgen.write([{"x": 1}], tmp_path / "written")
+    there = {path.name for path in (tmp_path / "written").iterdir() if path.is_file()}
+    assert there == {"dataset.json", *(files[name] for name in WRITTEN)}
+
+
+def test_no_file_of_somebody_else_is_replaced(tmp_path: Path) -> None:
+    """Without a dataset.json, a file that an export would write is not Recordgen's."""
+    for name in CONVERTED:
+        path = tmp_path / name / EXPORTS[name].file  # type: ignore[attr-defined]
+        path.parent.mkdir()
+        path.write_text("mine")
+        source = str(ROOT / "examples/text_classification/reviews.csv")
+        assert main(["convert", source, str(path.parent), "-q"]) == 2
+        assert path.read_text() == "mine"
+
+
+def test_modules_outside_of_the_room_name_no_file_of_an_export() -> None:
+    """The core names neither the export nor its file; the report's name is public."""
+    names = {EXPORTS[name].file for name in CONVERTED if name != "report"}  # type: ignore[attr-defined]
+    for room in ("runs", "flow", "planning", "shards", "conversion", "writing", "rows", "records"):
+        for path in (COMPONENTS / "recordgen" / room).rglob("*.py"):
+            code = re.sub(r'"""[\s\S]*?"""', "", path.read_text(encoding="utf-8"))
+            assert not [name for name in names if f'"{name}"' in code], path
+
+
+def test_an_installed_export(
+    label_counts: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An export of another package is run by its name, and listed in --help."""
+    out = tmp_path / "out"
+    recordgen.convert(str(ROOT / "examples/text_classification/reviews.csv"), out)
+    capsys.readouterr()
+    assert main(["export", "label_counts", str(out)]) == 0
+    assert capsys.readouterr().out == f"wrote {out}/label_counts.csv\n"
+    head, *rows = (out / "label_counts.csv").read_text().splitlines()
+    dataset = recordgen.read_dataset(str(out))
+    assert head == ",".join(("label", *dataset.splits))
+    assert len(rows) == len(dataset.labels)
+    assert sum(int(row.split(",")[1]) for row in rows) == dataset.splits["train"].examples
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["export", "--help"])
+    assert "label_counts" in capsys.readouterr().out
+
+
+class NoFile(FileExport):
+    def text(self, output: Any) -> str:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (3, "is a subclass of recordgen.exports.Export"),
+        (Path, "is a subclass of recordgen.exports.Export"),
+        (Export, "does not define export"),
+        (FileExport, "does not define text, file"),
+        (NoFile, "does not define file"),
+    ],
+)
+def test_what_is_no_export(found: Any, words: str) -> None:
+    """An entry point that points to something else is an error that says what is missing."""
+    with pytest.raises(TypeError, match=words):
+        check_declaration("mine", found)
+
+
+def test_openlineage_needs_a_destination(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without settings there is nowhere to send events; a wrong one is an error, too."""
+    monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
+    recordgen.write([{"x": 1}], tmp_path / "out")
+    assert main(["export", "openlineage", str(tmp_path / "out")]) == 2
+    monkeypatch.delenv("OPENLINEAGE_DISABLED")
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "no.such.Transport")
+    assert main(["export", "openlineage", str(tmp_path / "out")]) == 1
+    assert "sent" not in capsys.readouterr().out
