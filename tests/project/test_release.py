@@ -76,7 +76,7 @@ def test_a_wheel_is_the_package(script: ModuleType, tmp_path: Path) -> None:
     """The error names files that package-data lacks, and files that do not belong."""
     files = [path for path in (ROOT / "components/recordgen").rglob("*") if path.suffix != ".pyc"]
     names = [str(path.relative_to(ROOT / "components")) for path in files if path.is_file()]
-    left_out = "recordgen/report/style.css"
+    left_out = "recordgen/exports/report/style.css"
 
     def wheel_of(*names: str) -> Path:
         with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
