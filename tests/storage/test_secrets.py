@@ -229,7 +229,7 @@ def by_command(server: str, folder: Path) -> None:
     assert main(["convert", rows, out, *flags, "--overwrite", "--log-format", "json"]) == 0
     assert main(["convert", rows, str(folder / "never"), *flags, "--dry-run"]) == 0
     assert main(["inspect", out]) == 0
-    assert main(["lineage", out]) == 0
+    assert main(["export", "lineage", out]) == 0
     source = signed(server, "/rows.csv")
     assert main(["convert", source, str(folder / "far"), *flags]) == 0
     assert main(["convert", signed(server, "/none.csv"), str(folder / "none")]) == 1

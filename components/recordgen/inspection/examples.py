@@ -34,9 +34,6 @@ _TEXTS = ("split", "shard", "source", "uri")
 
 _LISTED_AT_ONCE = 10_000
 
-# An import file has fewer than 2^40 lines.
-_LINE_BITS = 40
-
 _Mask = npt.NDArray[np.bool_]
 
 
@@ -137,10 +134,7 @@ def find_examples(
     output = Output.open(place)
     table = _read(output)
     findings = list(read_lines(output.path_of(LINT_FILE), LintFinding))
-    by_row: dict[int, list[LintFinding]] = defaultdict(list)
-    for row, item in zip(_rows_of(findings, table).tolist(), findings, strict=True):
-        if row >= 0:
-            by_row[row].append(item)
+    by_row = _by_row(findings, table)
     fits: _Mask = np.ones(len(table), np.bool_)
     if split is not None:
         _need_known("split", split, output.dataset.splits)
@@ -208,17 +202,20 @@ def _read(output: Output) -> Any:
     return pa.table({**columns, **texts, "labels": of_rows, "row": np.arange(len(found))})
 
 
-def _rows_of(findings: Sequence[LintFinding], table: Any) -> npt.NDArray[np.int64]:
-    """Return the row number of each finding's example, int [n]; -1 if it concerns the dataset."""
-    rows: npt.NDArray[np.int64] = np.full(len(findings), -1)
-    sources = table["source"].combine_chunks().dictionary_encode()
-    keys = sources.indices.to_numpy().astype(np.int64) << _LINE_BITS
-    keys = keys | table["line"].to_numpy()
-    order = np.argsort(keys, kind="stable")
-    code_of = {name: code for code, name in enumerate(sources.dictionary.to_pylist())}
-    wanted = [(code_of.get(item.source, -1) << _LINE_BITS) | item.line for item in findings]
-    if len(keys) and wanted:
-        places = np.searchsorted(keys[order], wanted)
-        near = order[np.minimum(places, len(keys) - 1)]
-        rows = np.where(keys[near] == wanted, near, -1)
-    return rows
+def _by_row(findings: Sequence[LintFinding], table: Any) -> Mapping[int, list[LintFinding]]:
+    """Return the findings about each row of the table, by row number."""
+    keys = ["source", "line"]
+    about = pa.table(
+        {
+            "source": pa.array([item.source for item in findings], pa.string()),
+            "line": pa.array([item.line for item in findings], pa.int64()),
+            "finding": pa.array(range(len(findings)), pa.int64()),
+        }
+    )
+    joined = about.join(table.select([*keys, "row"]), keys, join_type="inner")
+    found: dict[int, list[LintFinding]] = defaultdict(list)
+    for row, number in sorted(
+        zip(*(joined[it].to_pylist() for it in ("row", "finding")), strict=True)
+    ):
+        found[row].append(findings[number])
+    return found
