@@ -26,7 +26,6 @@ from pyarrow.parquet import read_table
 
 import recordgen
 from recordgen import registry, storage
-from recordgen.exports import EXPORTS
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from tests.containers import engine as engine  # a fixture
@@ -238,12 +237,6 @@ def _installed(tmp_path_factory: pytest.TempPathFactory, example: str) -> Path:
     return folder / "site"
 
 
-@pytest.fixture(scope="session")
-def text_pairs_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the installed package of examples/own_task."""
-    return installed("own_task", tmp_path_factory.mktemp("text_pairs"))
-
-
 @pytest.fixture
 def text_pairs(text_pairs_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Register the task ``text_similarity`` of that package until the test ends."""
@@ -270,10 +263,10 @@ def label_counts(
 ) -> Iterator[None]:
     """Install the export ``label_counts`` of examples/own_export until the test ends."""
     monkeypatch.syspath_prepend(_installed(tmp_path_factory, "own_export"))
-    EXPORTS.refresh()
+    registry.EXPORTS.refresh()
     yield
     monkeypatch.undo()
-    EXPORTS.refresh()
+    registry.EXPORTS.refresh()
 
 
 def stored_examples(output: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:

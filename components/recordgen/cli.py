@@ -25,9 +25,9 @@ from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RecordgenError, RecordgenWarning, UsageError
-from recordgen.exports import EXPORTS
 from recordgen.masking import masked, masked_json
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
+from recordgen.registry import EXPORTS
 from recordgen.runs.counters import total_counts
 from recordgen.version import __version__
 

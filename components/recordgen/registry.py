@@ -49,6 +49,16 @@ OWN_FORMATS: Mapping[str, str] = {
     "folder": "recordgen.formats.image_folder:ImageFolder",
 }
 
+#: The import paths of Recordgen's own exports, in the order in which they are listed.
+OWN_EXPORTS: Mapping[str, str] = {
+    "report": "recordgen.exports.report.render:Report",
+    "croissant": "recordgen.exports.croissant.index:Croissant",
+    "tfdv": "recordgen.exports.tfdv:Tfdv",
+    "card": "recordgen.exports.card:Card",
+    "lineage": "recordgen.exports.lineage:Lineage",
+    "openlineage": "recordgen.exports.openlineage:OpenLineage",
+}
+
 _Plugin = TypeVar("_Plugin")
 
 
@@ -162,6 +172,12 @@ TASKS: Registry[Any] = Registry(
 #: The classes of all input formats: subclasses of :class:`recordgen.sources.format.Format`.
 FORMATS: Registry[Any] = Registry(
     "recordgen.formats", OWN_FORMATS, "format", check="recordgen.sources.format:check_declaration"
+)
+
+
+#: The classes of all exports: subclasses of :class:`recordgen.exports.Export`.
+EXPORTS: Registry[Any] = Registry(
+    "recordgen.exports", OWN_EXPORTS, "export", check="recordgen.exports.export:check_declaration"
 )
 
 

@@ -10,15 +10,16 @@ import pytest
 
 import recordgen
 from recordgen.cli import build_parser, main
-from recordgen.exports import EXPORTS, OWN, Export, FileExport
+from recordgen.exports import Export, FileExport
 from recordgen.exports.beside import CONVERTED, WRITTEN, no_files
 from recordgen.exports.export import check_declaration
+from recordgen.registry import EXPORTS, OWN_EXPORTS
 from tests.conftest import COMPONENTS, ROOT
 
 pytestmark = pytest.mark.once
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", OWN_EXPORTS)
 def test_own_exports_are_complete(name: str) -> None:
     """Each path can be imported, and its class passes the check of installed ones."""
     check_declaration(name, EXPORTS[name])
@@ -26,7 +27,7 @@ def test_own_exports_are_complete(name: str) -> None:
 
 def test_the_files_of_a_conversion(tmp_path: Path) -> None:
     """A conversion writes the files of the listed exports, and a dataset from Python one."""
-    files = {name: EXPORTS[name].file for name in CONVERTED}  # type: ignore[attr-defined]
+    files = {name: EXPORTS[name].file for name in CONVERTED}
     recordgen.convert(str(ROOT / "examples/text_classification/reviews.csv"), tmp_path / "out")
     there = {path.name for path in (tmp_path / "out").iterdir() if path.is_file()}
     assert set(files.values()) < there <= {*no_files(), "dataset.json"}
@@ -38,7 +39,7 @@ def test_the_files_of_a_conversion(tmp_path: Path) -> None:
 def test_no_file_of_somebody_else_is_replaced(tmp_path: Path) -> None:
     """Without a dataset.json, a file that an export would write is not Recordgen's."""
     for name in CONVERTED:
-        path = tmp_path / name / EXPORTS[name].file  # type: ignore[attr-defined]
+        path = tmp_path / name / EXPORTS[name].file
         path.parent.mkdir()
         path.write_text("mine")
         source = str(ROOT / "examples/text_classification/reviews.csv")
@@ -48,7 +49,7 @@ def test_no_file_of_somebody_else_is_replaced(tmp_path: Path) -> None:
 
 def test_modules_outside_of_the_room_name_no_file_of_an_export() -> None:
     """The core names neither the export nor its file; the report's name is public."""
-    names = {EXPORTS[name].file for name in CONVERTED if name != "report"}  # type: ignore[attr-defined]
+    names = {EXPORTS[name].file for name in CONVERTED if name != "report"}
     for room in ("runs", "flow", "planning", "shards", "conversion", "writing", "rows", "records"):
         for path in (COMPONENTS / "recordgen" / room).rglob("*.py"):
             code = re.sub(r'"""[\s\S]*?"""', "", path.read_text(encoding="utf-8"))

@@ -16,26 +16,8 @@ The same dataset gives the same bytes. No export needs the tool that reads it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from recordgen.exports.export import Export as Export
 from recordgen.exports.export import Exported as Exported
 from recordgen.exports.export import ExportOptions as ExportOptions
 from recordgen.exports.export import FileExport as FileExport
 from recordgen.exports.output import Output as Output
-from recordgen.registry import Registry
-
-#: The import paths of Recordgen's own exports, in the order in which they are listed.
-OWN: Mapping[str, str] = {
-    "report": "recordgen.exports.report.render:Report",
-    "croissant": "recordgen.exports.croissant.index:Croissant",
-    "tfdv": "recordgen.exports.tfdv:Tfdv",
-    "card": "recordgen.exports.card:Card",
-    "lineage": "recordgen.exports.lineage:Lineage",
-    "openlineage": "recordgen.exports.openlineage:OpenLineage",
-}
-
-#: The classes of all exports by name.
-EXPORTS: Registry[type[Export]] = Registry(
-    "recordgen.exports", OWN, "export", check="recordgen.exports.export:check_declaration"
-)

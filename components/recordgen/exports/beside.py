@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import cast
 
 from recordgen.dataset.manifest import EXAMPLES_FILE, FINDINGS_FILE, LINT_FILE, REJECTS_FILE
-from recordgen.exports import EXPORTS, FileExport, Output
+from recordgen.exports.export import FileExport
+from recordgen.exports.output import Output
+from recordgen.registry import EXPORTS
 from recordgen.tasks.label_files import label_file_names
 
 #: The exports that every conversion writes, and the one of each dataset from Python.
@@ -16,7 +17,8 @@ WRITTEN: Sequence[str] = ("croissant",)
 
 def file_export(name: str) -> FileExport:
     """Return one of Recordgen's own exports that write a file."""
-    return cast(FileExport, EXPORTS[name]())
+    found: FileExport = EXPORTS[name]()
+    return found
 
 
 def exported(output: Output, names: Iterable[str]) -> dict[str, Iterable[bytes]]:
