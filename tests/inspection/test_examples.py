@@ -41,6 +41,7 @@ FILTERS = [
     ({"label": "cat"}, ["e", "a", "b/a"]),
     ({"label": "cat", "split": "train"}, ["e", "a"]),
     ({"label": "cat", "code": "LEAK"}, ["b/a"]),
+    ({"code": "leak", "split": "test"}, ["b/a"]),
     ({"code": "DARK"}, []),
     ({"source": "more.csv"}, ["e"]),
     ({"source": "rows.csv", "label": "cat", "split": "train"}, ["a"]),

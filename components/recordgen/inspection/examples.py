@@ -143,7 +143,8 @@ def find_examples(
         _need_known("label", label, output.dataset.labels)
         fits &= _has_label(table, label)
     if code is not None:
-        _need_known("code", code, CHECKS)
+        code = code.upper()
+        _need_known("code", code, {*CHECKS, *output.dataset.lint})
         found = [row for row, items in by_row.items() if any(item.code == code for item in items)]
         fits &= np.isin(np.arange(len(table)), found)
     if source is not None:
