@@ -19,6 +19,7 @@ from recordgen import storage
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
 from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import RunnerError
+from recordgen.exports.lineage import TFX_FOLDER
 from recordgen.options import AUTO
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import find_import_files
