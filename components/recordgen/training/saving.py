@@ -21,10 +21,10 @@ import keras
 import tensorflow as tf
 
 from recordgen.dataset.vocabulary import shown_labels
-from recordgen.training.model_labels import write_model_labels
 from recordgen.training.config import EVALUATE, KNOWN, SCORES, TRUTH
 from recordgen.training.earlier import write_inputs
 from recordgen.training.learner import EXAMPLES, TaskTrainer
+from recordgen.training.model_labels import write_model_labels
 
 
 def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
