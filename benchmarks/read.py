@@ -20,7 +20,7 @@ converted once; then these contenders run in turn, in one process:
     recordgen_max_side  with --max-side PX: recordgen on records converted with that option
     recordgen_short_side  with --stored: recordgen on records of --short-side 256
     recordgen_raw     with --stored: recordgen on raw pixels of the image size
-    recordgen_uint8, recordgen_raw_uint8  recordgen and recordgen_raw with dtype="uint8"
+    recordgen_uint8, recordgen_raw_uint8  recordgen and recordgen_raw with scale="uint8"
     recordgen_memory  the second pass with cache="memory"
     recordgen_file    the second pass with a cache in a file
     recordgen_skip    with on_error="skip"
@@ -30,7 +30,7 @@ converted once; then these contenders run in turn, in one process:
     recordgen_photo   with augment="photo": the same crops, mirrored, with different light
     recordgen_colour  the same with different colours
     recordgen_RandAugment, …_RandomErasing, …_MixUp, …_CutMix  the crops of recordgen_crops, changed
-                      in map_batch by the layer of Keras (3.8 or later) that the name ends with
+                      by the layer of Keras (3.8 or later) that the name ends with
 
 The output has images per second over a whole pass and, per image, the CPU time and the number of
 times that a thread waited. Compare figures of one run only, because machines drift. Run it under
@@ -219,7 +219,7 @@ def keras(setting: Setting) -> list[Any]:
 
 
 def keras_layer(setting: Setting, layer: str) -> list[Any]:
-    """Return Recordgen's dataset with a layer of Keras in ``map_batch``."""
+    """Return Recordgen's dataset with a layer of Keras mapped over it."""
     from keras import layers
 
     change = getattr(layers, layer)(**KERAS_LAYERS[layer])
@@ -229,7 +229,7 @@ def keras_layer(setting: Setting, layer: str) -> list[Any]:
         return after["images"], after["labels"]
 
     options: dict[str, Any] = {"resize": "random_crop", "label_mode": "categorical"}
-    return recordgen(setting, map_batch=changed, **options)
+    return [data.map(changed, -1).prefetch(-1) for data in recordgen(setting, **options)]
 
 
 CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
@@ -244,8 +244,8 @@ CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     "keras": keras,
     "recordgen_autotune": recordgen_autotune,
     **{name: partial(recordgen, stored=name) for name in STORED},
-    "recordgen_uint8": partial(recordgen, dtype="uint8"),
-    "recordgen_raw_uint8": partial(recordgen, stored="recordgen_raw", dtype="uint8"),
+    "recordgen_uint8": partial(recordgen, scale="uint8"),
+    "recordgen_raw_uint8": partial(recordgen, stored="recordgen_raw", scale="uint8"),
     "recordgen_memory": partial(recordgen, again=True, cache="memory"),
     "recordgen_file": recordgen_file,
     "recordgen_skip": partial(recordgen, on_error="skip"),
@@ -271,10 +271,8 @@ def _ours(setting: Setting, records: str, **options: Any) -> Any:
 
 
 def _colour() -> dict[str, Any]:
-    from recordgen import Augmentation
-
-    colour = Augmentation(flip=True, brightness=0.1, contrast=0.1, saturation=0.1, hue=0.1)
-    return {"augment": colour, "resize": "random_crop"}
+    shares = dict.fromkeys(("brightness", "contrast", "saturation", "hue"), 0.1)
+    return {"augment": {"flip": True, **shares}, "resize": "random_crop"}
 
 
 def _parsed(setting: Setting) -> Callable[[Any], Any]:

@@ -92,7 +92,14 @@ def alternatives(hint: Any) -> set[Any]:
 
 @pytest.mark.parametrize(
     "name",
-    ["component.yaml", *(f"docs/{page}.md" for page in ("convert", "kubeflow", "pipeline", "tfx"))],
+    [
+        "component.yaml",
+        "components/recordgen/reading/keywords.py",
+        *(
+            f"docs/{page}.md"
+            for page in ("convert", "kubeflow", "pipeline", "reading-options", "tfx")
+        ),
+    ],
 )
 def test_files_list_the_options_as_they_are_declared(script: ModuleType, name: str) -> None:
     """Files list the current options: run `make options` after a change."""

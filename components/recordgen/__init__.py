@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from recordgen.errors import RecordgenWarning as RecordgenWarning
     from recordgen.exports.report.render import render_report as render_report
     from recordgen.options import ConvertOptions as ConvertOptions
-    from recordgen.reading import Augmentation as Augmentation
     from recordgen.reading import Tuning as Tuning
     from recordgen.reading import eval_dataset as eval_dataset
     from recordgen.reading import input_fn as input_fn
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
 _EXPORTS = {
-    "Augmentation": "reading",
     "CheckResult": "runs.results",
     "ConversionResult": "runs.results",
     "ConvertOptions": "options",

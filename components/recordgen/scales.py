@@ -124,7 +124,7 @@ def scale_for(name: str, dtype: str) -> PixelScale:
     """
     if dtype == "uint8" and name != AUTO and scale_of(name) != _LEVELS:
         raise UsageError(
-            f"scale={name!r} needs a dtype of floats (got 'uint8'); choose dtype='float32', or "
-            f"remove scale, and scale in the model"
+            f"scale={name!r} needs floats (got 'uint8'); write scale={name!r} alone, or read "
+            f"scale='uint8' and scale in the model"
         )
     return _LEVELS if dtype == "uint8" else scale_of(name)

@@ -41,7 +41,7 @@ def takes(keywords: Any, *configs: type[Any], **defaults: Any) -> Callable[[_Fun
         **defaults: defaults of this function that differ from those of the fields.
     """
     declared = {item.name: item for config in reversed(configs) for item in fields(config)}
-    texts = {name: text for config in reversed(configs) for name, text in _attributes(config)}
+    texts = {name: text for config in reversed(configs) for name, text in attributes(config)}
     options = [
         inspect.Parameter(
             name,
@@ -72,6 +72,7 @@ def _default(option: Field[Any]) -> Any:
     return option.default_factory() if option.default_factory is not MISSING else option.default
 
 
-def _attributes(config: type[Any]) -> Iterator[tuple[str, str]]:
+def attributes(config: type[Any]) -> Iterator[tuple[str, str]]:
+    """Yield the names and descriptions of a dataclass's attributes, from its docstring."""
     for found in _ATTRIBUTE.finditer(inspect.cleandoc(config.__doc__ or "")):
         yield found[1], found[2]

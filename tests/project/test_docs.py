@@ -76,11 +76,6 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "python -m pipelines.lineage": "needs a pipeline that has run; see tests/pipelines",
         "import tensorflow as tf": "needs a pushed model; tests/training/test_run_fn.py calls one",
     },
-    "docs/reading.md": {
-        "strategy = tf.distribute.MultiWorkerMirroredStrategy()": (
-            "must be the first that a program does with TensorFlow; see test_distribution"
-        ),
-    },
     "docs/runners.md": {
         "pip install": _INSTALLS,
         "dask ": _CLUSTER,

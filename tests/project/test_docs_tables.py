@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import json
 import re
@@ -18,15 +17,6 @@ from pipelines.samples.travels import sentences, write_travels
 from recordgen import cli
 from recordgen.console.summaries import detection_lines
 from recordgen.options import ConvertOptions
-from recordgen.reading import options
-from recordgen.reading.options import (
-    Augmentation,
-    LabelOptions,
-    ReadOptions,
-    RecordOptions,
-    TextOptions,
-)
-from recordgen.reading.tuning import Tuning
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row
 from recordgen.scales import BACKBONES
@@ -61,7 +51,7 @@ def section(page: str, title: str) -> str:
 
 
 FORMATS, TEXTS = "docs/formats.md", "docs/tasks/text_classification.md"
-ENTITIES, READING = "docs/tasks/text_entities.md", "docs/reading.md"
+ENTITIES = "docs/tasks/text_entities.md"
 
 
 # --- tables of every page ------------------------------------------------------------------------
@@ -306,46 +296,6 @@ def test_the_sample_of_entities_is_what_the_script_writes(tmp_path: Path) -> Non
 
 
 # --- options ----------------------------------------------------------------------------------
-
-
-def tables(head: str) -> dict[str, list[str]]:
-    """Return the rows of all tables with this head on the reading page: name → other cells."""
-    found: dict[str, list[str]] = {}
-    for table in re.findall(rf"^\| {head} \|.*\n(?:\|.*\n)+", text_of(READING), re.MULTILINE):
-        for name, rest in re.findall(r"^\| `(\w+)` \|(.*)\|$", table, re.MULTILINE):
-            assert name not in found, name
-            found[name] = [cell.strip() for cell in rest.split(" | ")]
-    return found
-
-
-@pytest.mark.parametrize(
-    ("head", "kind", "known"),
-    [
-        # first cell of the head, described class, class whose fields another table describes
-        ("option", ReadOptions, None),
-        ("text option", TextOptions, LabelOptions),
-        ("change", Augmentation, None),
-        ("tuning", Tuning, None),
-    ],
-)
-def test_tables_name_every_field_with_its_default(
-    head: str, kind: type, known: type | None
-) -> None:
-    """The tables have exactly the fields; a default given for all is the default of the field."""
-    rows = tables(head)
-    elsewhere = {field.name for field in dataclasses.fields(known)} if known else set()
-    names = [field.name for field in dataclasses.fields(kind) if field.name not in elsewhere]
-    defaults = {name: getattr(kind(), name) for name in names}
-    assert set(rows) == set(defaults)
-    for name, (default, *_) in rows.items():
-        if default.count("`") == 2:  # two values: training and evaluation differ
-            assert eval(default.strip("`"), vars(options)) == defaults[name], name
-
-
-def test_tables_mark_what_read_takes() -> None:
-    """A tick marks exactly the fields for all records; fields for images only have none."""
-    ticked = {name for name, cells in tables("option").items() if cells[1] == "✓"}
-    assert ticked == {field.name for field in dataclasses.fields(RecordOptions)}
 
 
 def test_tables_name_every_option_of_every_command() -> None:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import Augmentation, eval_dataset, train_dataset
+from recordgen import eval_dataset, train_dataset
 from recordgen.errors import UsageError
 from recordgen.reading.augmentation import changed, draw_changes, light_of, shown_views
+from recordgen.reading.options import Augmentation
 
 SEED = (3, 4)
 
@@ -206,15 +207,15 @@ def test_light_is_linear_and_clipped(contrast, brightness):
 
 
 def test_nothing_is_changed_unless_asked(pets):
-    """Training and evaluation see the same images, also with an empty ``Augmentation()``."""
-    options = dict(batch_size=40, image_size=(8, 8), seed=1, extras=["image/source_id"])
+    """Training and evaluation see the same images, also with no change in ``augment``."""
+    options = dict(batch_size=40, image_size=(8, 8), seed=1, columns=["image/source_id"])
 
     def by_id(dataset):
         [(images, _, extras)] = dataset
         return dict(zip(extras["image/source_id"].numpy(), images.numpy(), strict=True))
 
     expected = by_id(eval_dataset(pets, split="train", **options))
-    for how in ({}, {"augment": None}, {"augment": Augmentation()}):
+    for how in ({}, {"augment": None}, {"augment": {}}):
         found = by_id(train_dataset(pets, **options, **how))
         for name, image in expected.items():
             np.testing.assert_array_equal(found[name], image)
@@ -223,7 +224,7 @@ def test_nothing_is_changed_unless_asked(pets):
 def test_photo_is_a_word_for_what_is_usual(pets):
     """``photo`` means a random window, mirrored or not, with slightly different light."""
     options = dict(batch_size=40, image_size=(8, 8), seed=1)
-    by_hand = Augmentation(flip=True, brightness=0.1, contrast=0.1)
+    by_hand = dict(flip=True, brightness=0.1, contrast=0.1)
     expected = list(train_dataset(pets, resize="random_crop", augment=by_hand, **options))
     plain = list(train_dataset(pets, **options))
     for given in ({}, {"resize": "fit"}):
@@ -241,7 +242,7 @@ def test_every_epoch_is_changed_anew(pets):
         epochs=2,
         seed=1,
         augment="photo",
-        extras=["image/source_id"],
+        columns=["image/source_id"],
     )
     first, second = (
         dict(zip(extras["image/source_id"].numpy(), pixels.numpy(), strict=True))
@@ -254,9 +255,9 @@ def test_every_epoch_is_changed_anew(pets):
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_augmented_pixels_stay_in_range(pets, dtype):
     """Extreme changes are clipped, also in uint8, where they could wrap around."""
-    strong = Augmentation(flip=True, brightness=1, contrast=1, saturation=1, hue=0.5, crop=0.5)
+    strong = dict(flip=True, brightness=1, contrast=1, saturation=1, hue=0.5, crop=0.5)
     dataset = train_dataset(
-        pets, batch_size=40, image_size=(8, 8), seed=1, augment=strong, dtype=dtype
+        pets, batch_size=40, image_size=(8, 8), seed=1, augment=strong, scale=dtype
     )
     pixels = next(iter(dataset))[0]
     assert pixels.dtype == dtype

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from PIL import Image
 
 from recordgen import Tuning, convert, eval_dataset, read, reading_plan, train_dataset
 from recordgen.errors import RecordError, UsageError
-from recordgen.reading import Augmentation
+from recordgen.reading import named_errors
 from recordgen.storage.memory import free_memory, memory_limit
 from tests.conftest import encoded, noise, run_python
 from tests.reading.conftest import ids, pet, write_records
@@ -21,13 +22,18 @@ from tests.reading.conftest import ids, pet, write_records
 SMALL = dict(batch_size=5, image_size=(4, 6))  # images are smaller than the records
 LARGE = dict(batch_size=5, image_size=(40, 60))  # records are smaller than the images
 ORDERED = Tuning(deterministic=True)
+SMALL_ROOM, ROOM = (dict(tuning=replace(ORDERED, cache_bytes=n)) for n in (55_000, 150_000))
 # The stages of caching for the 40 images of split train.
 STAGES = pytest.mark.parametrize(
     ("size", "stages"),
     [
         pytest.param(LARGE, ["images"], id="images"),
-        pytest.param(LARGE | dict(cache_bytes=55_000), ["records"], id="records"),
-        pytest.param(LARGE | dict(cache_bytes=150_000), ["images", "records"], id="parts"),
+        pytest.param(LARGE | SMALL_ROOM, ["records"], id="records"),
+        pytest.param(
+            LARGE | ROOM,
+            ["images", "records"],
+            id="parts",
+        ),
     ],
 )
 
@@ -68,10 +74,9 @@ def test_the_second_epoch_comes_from_the_cache(copy, tmp_path, size, stages, whe
             copy,
             cache=cache,
             epochs=2,
-            augment=Augmentation(brightness=0.1, contrast=0.1),
-            tuning=ORDERED,
-            extras=["image/source_id"],
-            **size,
+            augment=dict(brightness=0.1, contrast=0.1),
+            columns=["image/source_id"],
+            **{"tuning": ORDERED, **size},
         )
     )
     first = by_id(next(dataset) for _ in range(8))
@@ -106,10 +111,15 @@ def test_cached_is_what_is_read(pets, tmp_path, size, stages):
 def test_each_example_comes_once_an_epoch(pets, shuffle):
     """An epoch has each example once, also if only some images or records are cached."""
     # Without a fixed order, a batch of the second epoch may overtake the last of the first.
-    options = dict(extras=["image/source_id"], cache="memory", tuning=ORDERED, **LARGE)
+    options = dict(columns=["image/source_id"], cache="memory", **LARGE)
     for room in (60_000, 150_000, 10_000):
         dataset = eval_dataset(
-            pets, split="train", cache_bytes=room, shuffle=shuffle, epochs=2, **options
+            pets,
+            split="train",
+            tuning=replace(ORDERED, cache_bytes=room),
+            shuffle=shuffle,
+            epochs=2,
+            **options,
         )
         names = ids(dataset)
         assert len(set(names[:40])) == 40
@@ -118,7 +128,13 @@ def test_each_example_comes_once_an_epoch(pets, shuffle):
 
 
 def test_seeded_parts_are_the_same_each_time(pets):
-    options = dict(extras=["image/source_id"], cache="memory", cache_bytes=150_000, seed=3, **LARGE)
+    options = dict(
+        columns=["image/source_id"],
+        cache="memory",
+        tuning=Tuning(cache_bytes=150_000),
+        seed=3,
+        **LARGE,
+    )
     first, second = (ids(train_dataset(pets, epochs=2, **options)) for _ in range(2))
     assert first == second
     assert first[:40] != first[40:]
@@ -126,7 +142,7 @@ def test_seeded_parts_are_the_same_each_time(pets):
 
 def test_what_does_not_fit_is_not_kept(copy, caplog):
     """If nothing fits, the log says so, and each epoch reads the files."""
-    dataset = eval_dataset(copy, cache="memory", cache_bytes=5_000, **LARGE)
+    dataset = eval_dataset(copy, cache="memory", tuning=Tuning(cache_bytes=5_000), **LARGE)
     assert "cache: nothing: the records need" in caplog.text
     assert len(list(dataset)) == 4
     remove_shards(copy)
@@ -154,11 +170,12 @@ def test_a_disk_with_less_room_than_the_cache_needs(pets, tmp_path, monkeypatch)
 @pytest.mark.parametrize("how", [dict(cache="memory"), dict(cache="file")], ids=str)
 def test_crops_of_kept_pictures(pets, tmp_path, how):
     """Crops of cached pictures that are not reduced equal the crops without a cache."""
-    crops = dict(resize="random_crop", seed=1, tuning=Tuning(decoder="exact"), **LARGE)
-    plain = [images.numpy() for images, _ in eval_dataset(pets, epochs=2, **crops)]
+    crops = dict(resize="random_crop", seed=1, **LARGE)
+    exact, large = (Tuning(decoder="exact", cache_bytes=n) for n in (None, 1_000_000))
+    plain = [images.numpy() for images, _ in eval_dataset(pets, epochs=2, tuning=exact, **crops)]
     if how["cache"] == "file":
         how = dict(cache=str(tmp_path / "kept"))
-    kept = eval_dataset(pets, epochs=2, **crops, cache_bytes=1_000_000, **how)
+    kept = eval_dataset(pets, epochs=2, tuning=large, **crops, **how)
     found = [images.numpy() for images, _ in kept]
     assert all(np.abs(a - b).max() < 0.5 / 255 for a, b in zip(plain, found, strict=True))
 
@@ -174,16 +191,15 @@ def test_kept_pictures_are_reduced(tmp_path):
     plain = [images.numpy() for images, _ in eval_dataset(tmp_path / "out", **crops)]
     for margin, side, difference in ((1, 20, 0.05), (3, 60, 0.02)):
         room = 3 * side * math.ceil(side * 160 / 120)
-        options = dict(cache="memory", crop_margin=margin, **crops)
-        plan = reading_plan(tmp_path / "out", cache_bytes=room, **options)
+        options = dict(cache="memory", **crops)
+        tuning, less = (Tuning(crop_margin=margin, cache_bytes=room - n) for n in range(2))
+        plan = reading_plan(tmp_path / "out", tuning=tuning, **options)
         assert (plan.cache.stage, plan.cache.bytes) == ("pictures", room)
-        kept = eval_dataset(tmp_path / "out", cache_bytes=room, **options)
+        kept = eval_dataset(tmp_path / "out", tuning=tuning, **options)
         differences = [np.abs(a - b[0]).mean() for a, b in zip(plain, kept, strict=True)]
         assert np.mean(differences) < difference
-        assert (
-            reading_plan(tmp_path / "out", cache_bytes=room - 1, **options).cache.stage
-            != "pictures"
-        )
+        smaller = reading_plan(tmp_path / "out", tuning=less, **options)
+        assert smaller.cache.stage != "pictures"
 
 
 def test_without_cache_bytes_a_seed_decides_what_is_cropped(pets):
@@ -216,7 +232,7 @@ def test_random_crops_are_drawn_after_the_cache(pets):
         augment=None,
         resize="random_crop",
         seed=1,
-        extras=["image/source_id"],
+        columns=["image/source_id"],
         **SMALL,
     )
     batches = list(dataset)
@@ -228,7 +244,7 @@ def test_random_crops_are_drawn_after_the_cache(pets):
 def test_a_file_is_used_by_the_same_reading(copy, tmp_path):
     """A second dataset reads the file of the first, and needs no shards."""
     cache = str(tmp_path / "kept")
-    options = dict(cache=cache, extras=["image/source_id"], **SMALL)
+    options = dict(cache=cache, columns=["image/source_id"], **SMALL)
     first = ids(eval_dataset(copy, **options))
     waiting = eval_dataset(copy, **options)
     remove_shards(copy)
@@ -239,7 +255,7 @@ OTHERS = [
     dict(image_size=(5, 6)),
     dict(resize="fit"),
     dict(tuning=Tuning(decoder="exact")),
-    dict(labels=["cat"]),
+    dict(only=["cat"]),
     dict(vocabulary=["owl", "dog", "cat", "ant"]),
     dict(label_mode="categorical"),
     dict(split="train"),
@@ -251,7 +267,7 @@ def test_a_file_is_not_used_by_another_reading(pets, tmp_path):
     """Each reading has the same results with and without a cache, whatever was cached before."""
     cache = str(tmp_path / "kept")
     for other in [{}, *OTHERS]:
-        options = {**SMALL, "dtype": "uint8", **other}
+        options = {**SMALL, "scale": "uint8", **other}
         plain = list(eval_dataset(pets, **options))
         through = list(eval_dataset(pets, cache=cache, **options))
         assert len(plain) == len(through), other
@@ -262,7 +278,7 @@ def test_a_file_is_not_used_by_another_reading(pets, tmp_path):
 
 def test_a_file_cannot_tell_predicates_apart(pets):
     """Two predicates may have the same name, such as two lambdas, so a file cannot be shared."""
-    options = dict(predicate=lambda record: record["image/class/label"] > 1, **SMALL)
+    options = dict(only=lambda record: record["image/class/label"] > 1, **SMALL)
     with pytest.raises(UsageError, match=r"does not depend on the predicate.*; use cache='memory'"):
         eval_dataset(pets, cache="kept", **options)
     dataset = eval_dataset(pets, cache="memory", **options)
@@ -301,7 +317,7 @@ READ = """
 import json, sys
 from recordgen import eval_dataset
 source, cache = json.loads(sys.argv[1])
-list(eval_dataset(source, labels={"cat", "dog", "owl"}, cache=cache, image_size=(4, 6)))
+list(eval_dataset(source, only={"cat", "dog", "owl"}, cache=cache, image_size=(4, 6)))
 """
 
 IN_ORDER = "print(*{'cat', 'dog', 'owl'})"
@@ -317,7 +333,7 @@ def test_a_file_is_found_by_another_process(pets, tmp_path, monkeypatch):
             break
     else:
         pytest.fail("all processes have one order")
-    list(eval_dataset(pets, labels=wanted, cache=str(kept / "x"), image_size=(4, 6)))
+    list(eval_dataset(pets, only=wanted, cache=str(kept / "x"), image_size=(4, 6)))
     names = sorted(path.name for path in kept.iterdir())
     shutil.rmtree(kept)
     done = run_python("-c", READ, json.dumps([pets, str(kept / "x")]))
@@ -327,7 +343,7 @@ def test_a_file_is_found_by_another_process(pets, tmp_path, monkeypatch):
 
 def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
     """An incomplete file is removed with its reader, and the next reader makes a new one."""
-    options = dict(cache=str(tmp_path / "kept"), extras=["image/source_id"], **SMALL)
+    options = dict(cache=str(tmp_path / "kept"), columns=["image/source_id"], **SMALL)
     dataset = eval_dataset(pets, **options)
     assert len(ids(dataset, 1)) == 5
     assert ids(eval_dataset(pets, **options)) == ids(
@@ -340,14 +356,15 @@ def test_what_was_skipped_is_not_forgotten(tmp_path):
     source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/encoded": [b"junk"]})])
     options = dict(**SMALL, cache=str(tmp_path / "cache"))
     assert len(by_label_counts(eval_dataset(source, on_error="skip", **options))) == 1
-    with pytest.raises(RecordError, match=r"record 1 .*does not decode"):
-        list(eval_dataset(source, **options))
+    data = eval_dataset(source, **options)
+    with pytest.raises(RecordError, match="record 1 "), named_errors(data):
+        list(data)
 
 
 def test_order_of_a_file_cache(pets, tmp_path):
     """Evaluation keeps the order of the shards, even if a shuffled reading filled a cache."""
     options = dict(**SMALL, split="train", cache=str(tmp_path / "cache"))
-    extras = dict(extras=["image/source_id"])
+    extras = dict(columns=["image/source_id"])
     in_order = ids(eval_dataset(pets, **SMALL, split="train", **extras))
     shuffled = ids(train_dataset(pets, **options, **extras))
     assert sorted(shuffled) == sorted(in_order)

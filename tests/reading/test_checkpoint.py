@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import Augmentation, eval_dataset, train_dataset
+from recordgen import eval_dataset, train_dataset
 from tests.preloaded import WITH_TENSORFLOW
 from tests.reading.conftest import case_name, ids, pet, write_records
 
 SIZE = dict(batch_size=6, image_size=(4, 6))
-SEEDED = dict(seed=1, epochs="endless", augment=Augmentation(flip=True, crop=0.3))
+SEEDED = dict(seed=1, epochs="endless", augment=dict(flip=True, crop=0.3))
 
 
 def values(iterator, batches):
@@ -32,8 +32,7 @@ def values(iterator, batches):
         (train_dataset, SEEDED),
         (train_dataset, dict(**SEEDED, cache="memory")),
         (train_dataset, dict(**SEEDED, resize="random_crop")),
-        (train_dataset, dict(**SEEDED, map_example=lambda image, label: (image * 2, label))),
-        (train_dataset, dict(**SEEDED, labels=["cat", "dog"], label_mode="categorical")),
+        (train_dataset, dict(**SEEDED, only=["cat", "dog"], label_mode="categorical")),
     ],
     ids=case_name,
 )
@@ -56,7 +55,7 @@ def test_a_restored_iterator_goes_on(pets, tmp_path, read, options):
 def test_foreign_records(tmp_path, on_error):
     """Other tools' records continue, too, also if each image is tried."""
     source = write_records(tmp_path / "a.rec", map(pet, range(40)))
-    options = dict(**SIZE, seed=1, epochs="endless", on_error=on_error, extras=["image/source_id"])
+    options = dict(**SIZE, seed=1, epochs="endless", on_error=on_error, columns=["image/source_id"])
     iterator = iter(train_dataset(source, **options))
     ids(iterator, 2)
     path = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved"))
@@ -69,12 +68,12 @@ def test_foreign_records(tmp_path, on_error):
 GO_ON = textwrap.dedent("""
     import json, sys
     import tensorflow as tf
-    from recordgen import Augmentation, train_dataset
+    from recordgen import train_dataset
     source, path = json.loads(sys.argv[1])
     new, restored = (
         iter(train_dataset(
             source, batch_size=6, image_size=(4, 6), seed=1, epochs="endless",
-            extras=["image/source_id"], augment=Augmentation(flip=True, crop=0.3),
+            columns=["image/source_id"], augment=dict(flip=True, crop=0.3),
         ))
         for _ in range(2)
     )
@@ -95,7 +94,7 @@ GO_ON = textwrap.dedent("""
 @pytest.mark.slow
 def test_a_new_process_goes_on(pets, tmp_path):
     """Order and changes are equal in every process with the same seed or checkpoint."""
-    options = dict(**SIZE, **SEEDED, extras=["image/source_id"])
+    options = dict(**SIZE, **SEEDED, columns=["image/source_id"])
     tf.random.set_seed(5)  # has no effect: the other process does not set it
     iterator = iter(train_dataset(pets, **options))
 

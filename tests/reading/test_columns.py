@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import recordgen
 from recordgen.errors import RecordError, UsageError
+from recordgen.reading import named_errors
 from recordgen.tables import columns
 from tests.conftest import encoded, noise
 
@@ -92,8 +93,8 @@ def test_options(several: str) -> None:
         several,
         columns=["age", "marks", "back"],
         image_size=(4, 4),
-        dtype="uint8",
-        vectors="ragged",
+        scale="uint8",
+        padding="ragged",
         label_mode="categorical",
         weights="balanced",
     )
@@ -105,16 +106,8 @@ def test_options(several: str) -> None:
     assert weights.numpy() == pytest.approx([5 / 6, 5 / 4, 5 / 6, 5 / 6, 5 / 4])
     all_rows = in_order(several, columns=["age"], label_mode=None)
     assert all_rows["age"].numpy().tolist() == list(range(6))
-    only, _ = in_order(several, columns=["age"], labels=["dog"], predicate=lambda x: x["age"] > 1)
-    assert only["age"].numpy().tolist() == [5]
-    single = recordgen.eval_dataset(
-        several,
-        split="train",
-        columns=["front", "age"],
-        image_size=(2, 2),
-        map_example=lambda columns, label: (columns["age"] * 2, label),
-    )
-    assert sorted(next(iter(single))[0].numpy()) == [0, 2, 4, 8, 10]
+    only, _ = in_order(several, columns=["age"], only=lambda x: x["age"] > 1)
+    assert sorted(only["age"].numpy().tolist()) == [2, 4, 5]
 
 
 def test_keras_learns_from_the_batches(several: str) -> None:
@@ -157,14 +150,10 @@ def test_predicates_beside_one_image(frame: pd.DataFrame, tmp_path: Path) -> Non
         split="train",
         batch_size=8,
         image_size=(4, 4),
-        extras=["age"],
-        predicate=lambda row: (
-            (row["age"] > 1) & (tf.size(row["marks"]) == 2) & (row["place"][1] == 1)
-        ),
+        only=lambda row: (row["age"] > 1) & (tf.size(row["marks"]) == 2) & (row["place"][1] == 1),
     )
-    [(images, labels, extras)] = data
-    found = sorted(zip(extras["age"].numpy(), labels.numpy(), strict=True))
-    assert (images.shape, found) == ((2, 4, 4, 3), [(2, 0), (5, 1)])
+    [(images, labels)] = data
+    assert (images.shape, sorted(labels.numpy())) == ((2, 4, 4, 3), [0, 1])
 
 
 def test_no_image_and_no_label(tmp_path: Path) -> None:
@@ -182,7 +171,7 @@ def test_no_image_and_no_label(tmp_path: Path) -> None:
             {"label_mode": "int"},
             "label_mode is for a target of classes, and this table has none",
         ),
-        ({"labels": ["a"]}, "labels is for a target of classes"),
+        ({"only": ["a"]}, "only is for a target of classes"),
         ({"weights": "balanced"}, "weights is for a target of classes"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -204,14 +193,12 @@ def test_files_without_a_description(tmp_path: Path) -> None:
             r"columns: there is no column 'size'; there are 'front', 'back', 'age'",
         ),
         ({"columns": ["breed"]}, "columns: there is no column 'breed'; there are"),
-        ({"columns": []}, "columns must be a list of names"),
-        ({"extras": ["age"]}, r"extras .* have all columns, or the columns that columns="),
+        ({"columns": []}, "columns must name at least one"),
         ({"resize": "random_crop"}, "resize must be one of stretch, fit, center_crop"),
-        ({"vectors": "dense"}, "vectors must be one of padded, ragged"),
-        ({"dtype": "int8"}, "dtype must be one of float32, float16"),
+        ({"padding": "dense"}, "padding must be one of auto, ragged"),
+        ({"scale": "0..1:int8"}, "type of scale must be one of float32, float16"),
         ({"image_size": 0}, "image_size must be height and width"),
         ({"augment": None}, r"augment does not apply to these examples \(declared\); remove"),
-        ({"map_example": lambda *x: x}, "vectors of 'marks' may have any length"),
     ],
 )
 def test_wrong_options(several: str, options: dict[str, Any], message: str) -> None:
@@ -230,8 +217,9 @@ def test_a_damaged_image_that_was_not_checked(tmp_path: Path) -> None:
     recordgen.convert(rows, tmp_path / "out", schema=schema, check="none")
     good = recordgen.input_fn(tmp_path / "out", columns=["a"], batch_size=1, image_size=(4, 4))
     assert next(iter(good))["a"].shape == (1, 4, 4, 3)
-    with pytest.raises(RecordError, match="record 0: "):
-        next(iter(recordgen.input_fn(tmp_path / "out", batch_size=1, image_size=(4, 4))))
+    bad = recordgen.input_fn(tmp_path / "out", batch_size=1, image_size=(4, 4))
+    with pytest.raises(RecordError, match="record 0: "), named_errors(bad):
+        next(iter(bad))
 
 
 # the name of a column of images, whether it is a mask's

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen import Augmentation, Tuning, features, input_fn, load, reading_plan, write
+from recordgen import Tuning, features, input_fn, load, reading_plan, write
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading import (
@@ -126,7 +126,7 @@ def test_steps_per_epoch(output, partly_labelled):
     """Steps are the number of batches of labelled examples."""
     assert steps_per_epoch(output, 32) == 5
     assert steps_per_epoch(output, 33) == 5
-    assert steps_per_epoch(output, 33, drop_remainder=True) == 4
+    assert steps_per_epoch(output, 33, tuning=Tuning(drop_remainder=True)) == 4
     assert steps_per_epoch(output, 40, split="eval") == 1
     assert steps_per_epoch(partly_labelled, 7) == 1
 
@@ -182,9 +182,9 @@ def test_errors(output, read, arguments, error, message):
 def test_batch_larger_than_the_data(output):
     """If an epoch cannot fill one batch, the error has the largest possible size."""
     with pytest.raises(UsageError, match=r"not be above .* 160 \(got 161\)"):
-        train_dataset(output, batch_size=161, image_size=SIZE, drop_remainder=True)
+        train_dataset(output, batch_size=161, image_size=SIZE, tuning=Tuning(drop_remainder=True))
     with pytest.raises(UsageError, match=r"not be above .* 160 \(got 161\)"):
-        steps_per_epoch(output, 161, drop_remainder=True)
+        steps_per_epoch(output, 161, tuning=Tuning(drop_remainder=True))
     assert steps_per_epoch(output, 161) == 1
 
 
@@ -364,7 +364,7 @@ def test_steps_are_those_of_the_dataset(pets):
     assert eval_dataset(pets, batch_size=16, image_size=SIZE).cardinality() == 2
     assert steps_per_epoch(pets, 64, split="eval") == 1
     for drop, steps in ((False, 3), (True, 2)):
-        options = dict(image_size=SIZE, drop_remainder=drop)
+        options = dict(image_size=SIZE, tuning=Tuning(drop_remainder=drop))
         assert steps_per_epoch(pets, 16, **options) == steps
         assert len(list(train_dataset(pets, batch_size=16, **options))) == steps
 
@@ -402,8 +402,7 @@ def test_half_precision(pets, augment):
     """float16 pixels are float32 pixels, rounded."""
     options = dict(batch_size=40, image_size=7, seed=1, augment=augment)
     full, half = (
-        next(iter(train_dataset(pets, dtype=dtype, **options)))[0]
-        for dtype in ("float32", tf.float16)
+        next(iter(train_dataset(pets, scale=scale, **options)))[0] for scale in ("auto", "float16")
     )
     assert (half.dtype, half.shape) == (tf.float16, (40, 7, 7, 3))
     np.testing.assert_allclose(half, full, atol=1e-3)
@@ -417,7 +416,7 @@ def test_uint8_agrees_with_float32(pets, resize, augment):
     """uint8 pixels are float32 pixels, rounded."""
     options = dict(batch_size=40, image_size=(7, 9), resize=resize, augment=augment, seed=1)
     floats, whole = (
-        next(iter(train_dataset(pets, dtype=dtype, **options)))[0] for dtype in ("float32", "uint8")
+        next(iter(train_dataset(pets, scale=scale, **options)))[0] for scale in ("auto", "uint8")
     )
     assert (floats.dtype, whole.dtype) == (tf.float32, tf.uint8)
     assert floats.numpy().max() <= 1 + 1e-6
@@ -441,7 +440,7 @@ def test_uint8_agrees_with_float32(pets, resize, augment):
 )
 def test_knobs_change_speed_only(pets, read, knobs):
     """Whatever the tuning, an epoch has every example once."""
-    options = dict(batch_size=8, image_size=SIZE, split="train", extras=["image/source_id"])
+    options = dict(batch_size=8, image_size=SIZE, split="train", columns=["image/source_id"])
     dataset = read(pets, **knobs, **options)
     assert sorted(ids(dataset)) == sorted(ids(eval_dataset(pets, **options)))
 
@@ -465,7 +464,7 @@ def test_seed_decides_order_and_augmentation(pets):
     for seed, of_tensorflow in ((1, None), (1, 5), (1, 6), (2, 5)):
         tf.random.set_seed(of_tensorflow)
         dataset = train_dataset(
-            pets, batch_size=40, image_size=SIZE, seed=seed, augment=Augmentation(crop=0.5)
+            pets, batch_size=40, image_size=SIZE, seed=seed, augment=dict(crop=0.5)
         )
         # Orders differ between epochs, but not between runs.
         epochs = [images.numpy() for _ in range(2) for images, _ in dataset]
@@ -476,28 +475,8 @@ def test_seed_decides_order_and_augmentation(pets):
     assert not np.array_equal(found[1], found[3])
 
 
-def test_map_functions(pets):
-    """map_example changes single examples before batching, map_batch batches; shapes stay known."""
-
-    def larger(image, label):
-        return tf.image.resize(image, (2, 2)), label + 100
-
-    dataset = train_dataset(
-        pets,
-        batch_size=8,
-        image_size=SIZE,
-        map_example=larger,
-        map_batch=lambda images, labels: (images, {"label": labels, "mean": labels * 0}),
-    )
-    images, targets = dataset.element_spec
-    assert images == tf.TensorSpec((None, 2, 2, 3), tf.float32)
-    assert targets["label"] == tf.TensorSpec((None,), tf.int64)
-    labels = next(iter(dataset))[1]["label"].numpy()
-    assert set(labels) <= {100, 101, 102, 103}
-
-
-def test_functions_of_the_user_may_branch_on_tensors(pets):
-    """AutoGraph rewrites the user's functions, though not Recordgen's."""
+def test_a_function_of_the_user_may_branch_on_tensors(pets):
+    """AutoGraph rewrites the user's function, though not Recordgen's."""
 
     def is_cat(record):
         wanted = False
@@ -505,25 +484,12 @@ def test_functions_of_the_user_may_branch_on_tensors(pets):
             wanted = True
         return wanted
 
-    def with_more(image, label):
-        if tf.reduce_max(image) > 0:
-            label += 100
-        return image, label
-
-    options = dict(image_size=SIZE, predicate=is_cat, map_example=with_more)
-    assert set(labels_of(train_dataset(pets, **options))) == {101}
-
-    def with_most(images, labels):
-        if tf.reduce_max(labels) > 2:
-            labels *= 0
-        return images, labels
-
-    assert set(labels_of(eval_dataset(pets, image_size=SIZE, map_batch=with_most))) == {0}
+    assert set(labels_of(train_dataset(pets, image_size=SIZE, only=is_cat))) == {1}
 
 
 def test_a_condition_that_nothing_meets(pets):
     """A predicate that rejects everything gives an empty dataset, even with endless epochs."""
-    none = dict(predicate=lambda _: tf.constant(False), image_size=SIZE)
+    none = dict(only=lambda _: tf.constant(False), image_size=SIZE)
     assert list(train_dataset(pets, epochs="endless", seed=1, **none)) == []
 
 

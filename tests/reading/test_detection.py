@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 
 from recordgen import (
-    Augmentation,
     Tuning,
     eval_dataset,
     load,
@@ -22,6 +21,7 @@ from recordgen import (
 )
 from recordgen import read as read_examples
 from recordgen.errors import DataError, RecordError, UsageError
+from recordgen.reading import named_errors
 from tests.reading.conftest import example, write_records
 from tests.reading.scenes import Scene, shown, write_scenes, write_split
 
@@ -83,7 +83,9 @@ def check(dataset):
     assert found.mean() < 0.35
 
 
-OPTIONS = dict(batch_size=8, image_size=SIZE, split="train", box_format="xyxy", min_visible=0)
+OPTIONS = dict(
+    batch_size=8, image_size=SIZE, split="train", boxes={"format": "xyxy", "min_visible": 0}
+)
 
 
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
@@ -97,7 +99,12 @@ def test_boxes_of_kept_pictures(mixed):
     """Boxes move with crops of pictures from a cache."""
     check(
         eval_dataset(
-            mixed, resize="random_crop", cache="memory", cache_bytes=10_000_000, seed=3, **OPTIONS
+            mixed,
+            resize="random_crop",
+            cache="memory",
+            tuning=Tuning(cache_bytes=10_000_000),
+            seed=3,
+            **OPTIONS,
         )
     )
 
@@ -119,7 +126,7 @@ def test_boxes_of_unchecked_images(unchecked, resize):
 )
 def test_augmentation_moves_boxes(mixed, how, resize):
     """Boxes are mirrored and cropped like their images."""
-    augment = Augmentation(**how)
+    augment = dict(**how)
     check(eval_dataset(mixed, resize=resize, augment=augment, seed=3, **OPTIONS))
 
 
@@ -148,7 +155,7 @@ def plain(tmp_path_factory):
 
 
 READ = dict(batch_size=4, image_size=SIZE, split="train")
-IDS = dict(**READ, extras=["image/source_id"])
+IDS = dict(**READ, columns=["image/source_id"])
 
 
 def read(dataset):
@@ -218,28 +225,26 @@ def test_a_batch_without_objects(tmp_path):
     assert boxes["boxes"].numpy().tolist() == [[[-1] * 4]] * 4
     assert boxes["labels"].numpy().tolist() == [[-1]] * 4
     assert boxes["count"].numpy().tolist() == [0] * 4
-    [(_, boxes)] = eval_dataset(root, boxes="ragged", **READ)
+    [(_, boxes)] = eval_dataset(root, padding="ragged", **READ)
     assert boxes["boxes"].shape == (4, None, 4)
     assert boxes["labels"].to_list() == [[]] * 4
 
 
 def test_ragged(plain):
     """Ragged boxes are the same without padding."""
-    dataset = eval_dataset(plain, boxes="ragged", **IDS)
+    dataset = eval_dataset(plain, padding="ragged", **IDS)
     spec = dataset.element_spec[1]
     assert spec["boxes"] == tf.RaggedTensorSpec((None, None, 4), tf.float32, 1)
     assert spec["labels"] == tf.RaggedTensorSpec((None, None), tf.int64, 1)
     same(read(dataset), expected())
 
 
-@pytest.mark.parametrize("boxes", ["padded", "ragged"])
-def test_max_boxes(plain, boxes):
-    """The largest boxes are kept, in their order; with padding, the shape is known."""
-    dataset = eval_dataset(plain, max_boxes=2, boxes=boxes, drop_remainder=True, **IDS)
-    if boxes == "padded":
-        assert dataset.element_spec[1]["boxes"] == tf.TensorSpec((4, 2, 4), tf.float32)
-        assert dataset.element_spec[1]["labels"] == tf.TensorSpec((4, 2), tf.int64)
-        assert dataset.element_spec[1]["count"] == tf.TensorSpec((4,), tf.int64)
+def test_padding_to_a_number(plain):
+    """The largest boxes are kept, in their order, and the shape is known."""
+    dataset = eval_dataset(plain, padding=2, tuning=Tuning(drop_remainder=True), **IDS)
+    assert dataset.element_spec[1]["boxes"] == tf.TensorSpec((4, 2, 4), tf.float32)
+    assert dataset.element_spec[1]["labels"] == tf.TensorSpec((4, 2), tf.int64)
+    assert dataset.element_spec[1]["count"] == tf.TensorSpec((4,), tf.int64)
     wanted = {}
     for n, found in expected().items():
         by_size = sorted(
@@ -249,7 +254,7 @@ def test_max_boxes(plain, boxes):
     found = read(dataset)
     same(found, wanted)
     assert all(list(boxes) == sorted(boxes) for boxes in found.values())
-    padded = eval_dataset(plain, max_boxes=7, **READ)
+    padded = eval_dataset(plain, padding=7, **READ)
     assert {boxes["labels"].shape[1] for _, boxes in padded} == {7}
 
 
@@ -258,7 +263,7 @@ def test_formats(plain):
     height, width = SIZE
     box_format = "center_xywh"
     for (_, given), (_, default) in zip(
-        eval_dataset(plain, box_format=box_format, **READ), eval_dataset(plain, **READ), strict=True
+        eval_dataset(plain, boxes=box_format, **READ), eval_dataset(plain, **READ), strict=True
     ):
         is_box = (given["labels"] >= 0).numpy()
         boxes = given["boxes"].numpy()[is_box]
@@ -278,7 +283,7 @@ def test_min_visible(tmp_path):
     options = dict(image_size=(20, 20), resize="center_crop", split="train", batch_size=1)
 
     def labels(least):
-        [(_, boxes)] = eval_dataset(root, min_visible=least, box_format="xyxy", **options)
+        [(_, boxes)] = eval_dataset(root, boxes={"format": "xyxy", "min_visible": least}, **options)
         return dict(
             zip(
                 boxes["labels"][0].numpy().tolist(), boxes["boxes"][0].numpy().tolist(), strict=True
@@ -295,9 +300,9 @@ def test_min_visible(tmp_path):
     ("options", "classes", "numbers"),
     [
         # options, the classes that are read, their numbers
-        (dict(labels=["green", "blue"]), [1, 2], [1, 2]),
+        (dict(only=["green", "blue"]), [1, 2], [1, 2]),
         (dict(vocabulary=["blue", "green", "red"]), [0, 1, 2], [2, 1, 0]),
-        (dict(vocabulary=["x", "blue"], labels=["blue"]), [2], [1]),
+        (dict(vocabulary=["x", "blue"], only=["blue"]), [2], [1]),
     ],
     ids=str,
 )
@@ -320,27 +325,27 @@ def test_classes(plain, options, classes, numbers, is_ours, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("stage", "place", "boxes"),
+    ("stage", "place", "padding"),
     [
         # each stage with each place and each form
         ("images", "memory", "ragged"),
-        ("images", "file", "padded"),
-        ("records", "memory", "padded"),
+        ("images", "file", "auto"),
+        ("records", "memory", "auto"),
         ("records", "file", "ragged"),
     ],
 )
-def test_cached(plain, tmp_path, stage, place, boxes):
+def test_cached(plain, tmp_path, stage, place, padding):
     """Cached boxes are unchanged, and are augmented anew in each epoch."""
     size = (8, 12) if stage == "images" else (80, 120)
     cache = "memory" if place == "memory" else str(tmp_path / "cache")
-    options = dict(batch_size=4, image_size=size, cache=cache, boxes=boxes, split="train")
-    options["extras"] = ["image/source_id"]
-    options["cache_bytes"] = 20_000  # 12 images of 80×120 take 345,600
+    options = dict(batch_size=4, image_size=size, cache=cache, padding=padding, split="train")
+    options["columns"] = ["image/source_id"]
+    options["tuning"] = Tuning(cache_bytes=20_000)  # 12 images of 80×120 take 345,600
     assert reading_plan(plain, **options).cache.stage == stage
     dataset = eval_dataset(plain, **options)
     for _ in range(2):
         same(read(dataset), expected())
-    flips = Augmentation(flip=True)
+    flips = dict(flip=True)
     training = train_dataset(plain, augment=flips, seed=1, epochs=2, **options)
     first, second = (read(training.skip(3 * n).take(3)) for n in range(2))
     assert first.keys() == second.keys()
@@ -366,7 +371,7 @@ def test_workers_share_the_examples(plain):
 
 def test_a_seed_decides_all(plain):
     """Batches, crops and flips depend only on the seed."""
-    how = Augmentation(flip=True, crop=0.3)
+    how = dict(flip=True, crop=0.3)
 
     def batches(seed):
         options = dict(resize="random_crop", augment=how, seed=seed, **READ)
@@ -382,7 +387,7 @@ def test_a_seed_decides_all(plain):
 
 def test_going_on_where_it_stopped(plain, tmp_path):
     """A restored iterator continues with the same images and boxes."""
-    options = dict(augment=Augmentation(flip=True, crop=0.3), seed=7, **READ)
+    options = dict(augment=dict(flip=True, crop=0.3), seed=7, **READ)
     batches = iter(train_dataset(plain, **options))
     next(batches)
     saved = tf.train.Checkpoint(iterator=batches).save(str(tmp_path / "data"))
@@ -397,55 +402,33 @@ def test_going_on_where_it_stopped(plain, tmp_path):
 def test_predicate(plain):
     """A predicate sees all boxes of a record."""
     dataset = eval_dataset(
-        plain, predicate=lambda record: tf.size(record["image/object/class/label"]) == 2, **IDS
+        plain, only=lambda record: tf.size(record["image/object/class/label"]) == 2, **IDS
     )
     same(read(dataset), expected([2, 6, 10]))
 
 
-def test_map_batch(plain):
-    """map_batch gets a batch's parts; here it returns what Keras's layers expect."""
+def test_layers_of_keras_take_the_boxes(plain):
+    """Mirroring by a layer of Keras moves the boxes with the colours."""
     flip = keras.layers.RandomFlip("horizontal", bounding_box_format="xyxy", seed=1)
-    dataset = eval_dataset(
-        plain,
-        box_format="xyxy",
-        max_boxes=3,
-        map_batch=lambda images, boxes: flip({"images": images, "bounding_boxes": boxes}),
-        **READ,
+    dataset = eval_dataset(plain, boxes="xyxy", padding=3, **READ).map(
+        lambda images, boxes: flip({"images": images, "bounding_boxes": boxes})
     )
-    found = [(batch["images"], batch["bounding_boxes"]) for batch in dataset]
     edges = []
-    for images, boxes in found:
-        for image, corners, labels in zip(images, boxes["boxes"], boxes["labels"], strict=True):
+    for batch in dataset:
+        boxes = batch["bounding_boxes"]
+        for image, corners, labels in zip(
+            batch["images"], boxes["boxes"], boxes["labels"], strict=True
+        ):
             for label, corner in zip(labels.numpy(), corners.numpy(), strict=True):
                 if label >= 0:
                     edges.extend(np.abs(np.array(shown(image, int(label))) - corner))
     assert max(edges) <= 1.1
 
 
-@pytest.mark.parametrize(
-    "options", [dict(boxes="ragged"), dict(max_boxes=3)], ids=["ragged", "max_boxes"]
-)
-@pytest.mark.parametrize("is_training", [True, False])
-def test_map_example(plain, options, is_training):
-    """map_example gets one example's parts; the results are batched in the same form."""
-
-    def scaled(images, boxes, extras):
-        return images, {**boxes, "boxes": boxes["boxes"] * 2}, extras
-
-    make = train_dataset if is_training else eval_dataset
-    more = dict(augment=None) if is_training else {}
-    dataset = make(plain, map_example=scaled, **options, **more, **IDS)
-    doubled = {
-        n: {channel: [2 * value for value in box] for channel, box in boxes.items()}
-        for n, boxes in expected().items()
-    }
-    same(read(dataset), doubled)
-
-
 def test_load_and_steps(plain):
     """load returns all splits, also one without any box; steps count every image."""
     assert steps_per_epoch(plain, 5) == 3
-    assert steps_per_epoch(plain, 5, labels=["blue"]) == 3
+    assert steps_per_epoch(plain, 5, only=["blue"]) == 3
     assert steps_per_epoch(plain, 5, shard=(1, 2)) == 2
     data = load(plain, batch_size=4, image_size=SIZE)
     assert sum(len(images) for images, _ in data["train"]) == 12
@@ -460,7 +443,7 @@ def test_load_takes_splits_without_objects(tmp_path):
 
 def test_uint8(plain):
     """Pixels as whole numbers do not change the boxes."""
-    dataset = eval_dataset(plain, dtype="uint8", **IDS)
+    dataset = eval_dataset(plain, scale="uint8", **IDS)
     assert dataset.element_spec[0].dtype == tf.uint8
     same(read(dataset), expected())
 
@@ -491,7 +474,7 @@ def test_files_of_others(tmp_path):
     by_predicate = eval_dataset(
         source,
         task="object_detection",
-        predicate=lambda record: tf.size(record["image/object/bbox/xmin"]) > 1,
+        only=lambda record: tf.size(record["image/object/bbox/xmin"]) > 1,
         **IDS,
     )
     same(read(by_predicate), expected([2, 3, 6, 7]))
@@ -513,7 +496,8 @@ def reread(tmp_path_factory):
 
     def read_again(examples):
         as_others(folder, examples)
-        return list(dataset)
+        with named_errors(dataset):
+            return list(dataset)
 
     return read_again
 
@@ -543,7 +527,7 @@ def test_wrong_boxes_end_the_reading(reread, change, message):
         # a missing feature, options, message
         ("bbox/ymax", {}, "record 0 has no feature 'image/object/bbox/ymax', only .* need all of"),
         ("class/label", {}, r"no feature 'image/object/class/label', .*vocabulary=\[…\] numbers"),
-        ("class/text", dict(labels=["red"]), "record 0 has no feature 'image/object/class/text'"),
+        ("class/text", dict(only=["red"]), "record 0 has no feature 'image/object/class/text'"),
     ],
 )
 def test_missing_features(tmp_path, missing, options, message):
@@ -571,9 +555,8 @@ def test_boxes_that_nobody_asked_for(tmp_path):
         (dict(label_mode=None), "label_mode=None is for labels of whole images"),
         (dict(weights="balanced"), "weights need one label per example: not boxes"),
         (dict(task="image_classification"), "dataset.json says 'object_detection'; remove task"),
-        (dict(map_example=print), "map_example needs examples of one shape: give max_boxes"),
-        (dict(labels=["rde"]), "labels: no class 'rde'; did you mean 'red'"),
-        (dict(extras=["image/object/class/text"]), "has a value for each box, .*recordgen.read"),
+        (dict(only=["rde"]), "only: no class 'rde'; did you mean 'red'"),
+        (dict(columns=["image/object/class/text"]), "has a value for each box, .*recordgen.read"),
     ],
     ids=str,
 )

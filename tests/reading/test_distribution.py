@@ -26,7 +26,7 @@ from tests.preloaded import WITH_TENSORFLOW
 from tests.reading.conftest import ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))
-WITH_IDS = dict(**SIZE, extras=["image/source_id"])
+WITH_IDS = dict(**SIZE, columns=["image/source_id"])
 
 # One pass of a shuffled worker over each source; prints the ids of the records.
 WORKER = textwrap.dedent("""
@@ -37,7 +37,7 @@ WORKER = textwrap.dedent("""
     for source in sources:
         dataset = train_dataset(
             source, batch_size=4, image_size=(4, 6),
-            extras=["image/source_id"], shard=(index, count),
+            columns=["image/source_id"], shard=(index, count),
         )
         found.append([i.decode() for *_, e in dataset for i in e["image/source_id"].numpy()])
     print(json.dumps(found))
@@ -102,7 +102,7 @@ def shares_of(source, count, **options):
         # shares are pieces of files; if records are filtered, workers take turns
         dict(shuffle=True),
         dict(shuffle=True, seed=1, cache="memory", tuning=Tuning(cycle_length=2)),
-        dict(shuffle=True, predicate=lambda record: record["image/class/label"] != 2),
+        dict(shuffle=True, only=lambda record: record["image/class/label"] != 2),
     ],
     ids=["shuffled", "cached", "filtered"],
 )
@@ -176,8 +176,8 @@ def test_what_a_worker_reads_is_not_shared_again(pets):
 @pytest.mark.parametrize("count", [2, 3])
 def test_subset_of_classes_for_several_workers(pets_by_label, count):
     """Workers share the files of the requested classes, and each gets a part of each class."""
-    options = dict(labels=["cat", "dog"], **WITH_IDS)
-    whole = ids(eval_dataset(pets_by_label, split="train", labels=["cat", "dog"], **WITH_IDS))
+    options = dict(only=["cat", "dog"], **WITH_IDS)
+    whole = ids(eval_dataset(pets_by_label, split="train", only=["cat", "dog"], **WITH_IDS))
     found = [
         ids(train_dataset(pets_by_label, shard=(index, count), **options)) for index in range(count)
     ]
@@ -209,7 +209,7 @@ def test_workers_mix_classes(tmp_path):
         assert sorted(itertools.chain(*epoch)) == everything
 
 
-@pytest.mark.parametrize("options", [{}, dict(labels=["cat", "owl"])], ids=str)
+@pytest.mark.parametrize("options", [{}, dict(only=["cat", "owl"])], ids=str)
 def test_counts_of_workers(pets, options):
     """Counts and steps of a worker match the examples that it reads."""
     for index in range(3):
@@ -217,8 +217,12 @@ def test_counts_of_workers(pets, options):
         examples = len(ids(train_dataset(pets, **options, **WITH_IDS)))
         assert reading_plan(pets, **options).examples == examples
         for drop, steps in ((False, -(-examples // 4)), (True, examples // 4)):
-            found = train_dataset(pets, **options, drop_remainder=drop, **WITH_IDS)
-            assert len(found) == steps_per_epoch(pets, 4, drop_remainder=drop, **options) == steps
+            found = train_dataset(pets, **options, tuning=Tuning(drop_remainder=drop), **WITH_IDS)
+            assert (
+                len(found)
+                == steps_per_epoch(pets, 4, tuning=Tuning(drop_remainder=drop), **options)
+                == steps
+            )
         options.pop("shard")
 
 
@@ -235,7 +239,7 @@ def test_input_context(pets):
             batch_size=8,
             image_size=(4, 6),
             input_context=context,
-            extras=["image/source_id"],
+            columns=["image/source_id"],
         )
         assert max(len(images) for images, *_ in dataset) == 2
         found += ids(dataset)
@@ -254,7 +258,7 @@ MIRRORED = textwrap.dedent("""
     from recordgen import convert, eval_dataset, input_fn, train_dataset
     [source] = json.loads(sys.argv[1])
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    options = dict(image_size=(4, 6), extras=["image/source_id"])
+    options = dict(image_size=(4, 6), columns=["image/source_id"])
     from_function = strategy.distribute_datasets_from_function(
         lambda context: input_fn(
             source, split="eval", batch_size=8, input_context=context, **options

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import recordgen
 from recordgen.errors import DataError, UsageError
+from recordgen.reading import Tuning
 
 LENGTHS = {"train": 103, "eval": 11}
 
@@ -51,7 +52,7 @@ def all_texts(data: tf.data.Dataset) -> list[tuple[bytes, ...]]:
 
 def test_evaluation_keeps_the_order(out: str) -> None:
     """One pass in the order of the shards; each batch is as long as its longest text."""
-    data = recordgen.eval_dataset(out, batch_size=4, extras=["text", "entity/start"])
+    data = recordgen.eval_dataset(out, batch_size=4, columns=["text", "entity/start"])
     batches = list(data)
     assert [len(batch[1]) for batch in batches] == [4, 4, 3]
     found = all_texts(data)
@@ -62,16 +63,21 @@ def test_evaluation_keeps_the_order(out: str) -> None:
         assert extras["entity/start"].row_lengths().numpy().min() >= 1
 
 
-# buckets, drop_remainder, examples in one pass
-PASSES = [("auto", False, 103), ("auto", True, 100), (None, True, 100), ((8, 16, 32), False, 103)]
+# padding, drop_remainder, examples in one pass
+PASSES = [
+    ("auto", False, 103),
+    ("auto", True, 100),
+    ("longest", True, 100),
+    ((8, 16, 32), False, 103),
+]
 
 
-@pytest.mark.parametrize(("buckets", "drop_remainder", "examples"), PASSES)
+@pytest.mark.parametrize(("padding", "drop_remainder", "examples"), PASSES)
 def test_a_pass_has_as_many_batches_as_is_said(
-    out: str, buckets: Any, drop_remainder: bool, examples: int
+    out: str, padding: Any, drop_remainder: bool, examples: int
 ) -> None:
     """A pass has every text once; all batches but the last are full, as steps_per_epoch says."""
-    options = {"buckets": buckets, "drop_remainder": drop_remainder, "seed": 1}
+    options = {"padding": padding, "tuning": Tuning(drop_remainder=drop_remainder), "seed": 1}
     data = recordgen.train_dataset(out, batch_size=4, **options)
     batches = list(data)
     steps = recordgen.steps_per_epoch(out, 4, **options)
@@ -79,20 +85,20 @@ def test_a_pass_has_as_many_batches_as_is_said(
     assert all(len(tags) == 4 for _, tags in batches[:-1])
     found = Counter(text for batch in batches for text in texts(batch))
     assert len(found) == found.total() == examples
-    if buckets == (8, 16, 32):
+    if padding == (8, 16, 32):
         for batch in batches:
             longest = max(map(len, texts(batch)))
-            assert batch[1].shape[1] == next((b for b in buckets if b >= longest), longest)
+            assert batch[1].shape[1] == next((b for b in padding if b >= longest), longest)
 
 
 def test_texts_of_like_length_come_together(out: str) -> None:
-    """With buckets there is less padding; order and batches differ between passes."""
+    """Without regard to lengths there is more padding; order and batches differ between passes."""
 
     def padding(**options: Any) -> int:
         data = recordgen.train_dataset(out, batch_size=8, seed=2, **options)
         return sum(int(tf.reduce_sum(tf.cast(~inputs["mask"], tf.int32))) for inputs, _ in data)
 
-    assert padding() * 4 < padding(buckets=None)
+    assert padding() * 4 < padding(padding="longest")
     data = recordgen.train_dataset(out, batch_size=8, seed=2)
     first, second = all_texts(data), all_texts(data)
     assert sorted(first) != first != second
@@ -107,41 +113,45 @@ def test_training_does_not_leave_out_the_longest(out: str) -> None:
     longest = max(map(len, all_texts(recordgen.train_dataset(out, batch_size=1))))
     missing = 0
     for seed in range(6):
-        data = recordgen.train_dataset(out, batch_size=50, seed=seed, drop_remainder=True)
+        data = recordgen.train_dataset(
+            out, batch_size=50, seed=seed, tuning=Tuning(drop_remainder=True)
+        )
         missing += longest not in map(len, all_texts(data))
     assert missing < 3
 
 
-def test_numbers_in_place_of_tokens(out: str) -> None:
+def test_numbers_of_tokens(out: str) -> None:
     """A lookup adapted to train numbers tokens; 0 is padding, 1 an unknown token."""
     lookup = recordgen.token_lookup(out)
     names = np.array(lookup.get_vocabulary(), object)
-    train = recordgen.load(out, batch_size=16, tokenizer=lookup, seed=0)["train"]
+    train = recordgen.load(out, batch_size=16, seed=0)["train"]
     for inputs, tags in train:
-        ids = inputs["tokens"].numpy()
+        ids = lookup(inputs["tokens"]).numpy()
         np.testing.assert_array_equal(ids > 1, inputs["mask"])
         np.testing.assert_array_equal(tags.numpy() >= 0, inputs["mask"])
         assert {name.split(".")[1] for name in names[ids[:, 0]]} == {"0"}
-    for inputs, _ in recordgen.eval_dataset(out, batch_size=16, tokenizer=lookup):
-        np.testing.assert_array_equal(inputs["tokens"] == 1, inputs["mask"])
+    for inputs, _ in recordgen.eval_dataset(out, batch_size=16):
+        np.testing.assert_array_equal(lookup(inputs["tokens"]) == 1, inputs["mask"])
     assert len(recordgen.token_lookup(out, max_tokens=50).get_vocabulary()) == 50
 
 
 def test_fixed_shapes(out: str) -> None:
-    """With a sequence length, every shape is known, and single examples can be mapped."""
+    """With a sequence length, every shape is known."""
     data = recordgen.train_dataset(
         out,
         batch_size=4,
-        sequence_length=12,
-        map_example=lambda inputs, tags: (inputs, tags),
-        predicate=lambda values: tf.size(values["tokens"]) > 20,
-        drop_remainder=True,
+        padding=12,
+        only=lambda values: tf.size(values["tokens"]) > 20,
+        tuning=Tuning(drop_remainder=True),
     )
     assert [spec.shape for spec in tf.nest.flatten(data.element_spec)] == [(4, 12)] * 3
     found = all_texts(data)
     assert {len(text) for text in found} == {12}
     assert len(found) == 4 * recordgen.steps_per_epoch(
-        out, 4, predicate=lambda values: tf.size(values["tokens"]) > 20, drop_remainder=True
+        out,
+        4,
+        only=lambda values: tf.size(values["tokens"]) > 20,
+        tuning=Tuning(drop_remainder=True),
     )
 
 
@@ -169,13 +179,11 @@ def test_records_of_others(out: str, tmp_path: Path) -> None:
 
 # options, message
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"buckets": "many"}, "buckets must be one of auto"),
-    ({"buckets": (8, 4)}, r"buckets must be increasing lengths \(got \(8, 4\)\)"),
-    ({"buckets": ()}, "buckets must be increasing lengths"),
-    ({"sequence_length": 0}, "sequence_length must be at least 1"),
-    ({"tokenizer": "words"}, "tokenizer must be a function"),
-    ({"extras": ["image/height"]}, "extras must be one of text, source_id"),
-    ({"map_example": print}, "give sequence_length"),
+    ({"padding": "many"}, "padding must be one of auto, longest"),
+    ({"padding": (8, 4)}, r"padding must be increasing lengths \(got \(8, 4\)\)"),
+    ({"padding": ()}, "padding must be increasing lengths"),
+    ({"padding": 0}, "padding must be at least 1"),
+    ({"columns": ["image/height"]}, "columns must be one of text, source_id"),
     ({"task": "image_multi_label"}, "but dataset.json says 'text_entities'; remove task"),
     (
         {"image_size": (8, 8)},

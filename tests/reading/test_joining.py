@@ -100,7 +100,7 @@ def test_labels_by_name(
     found = outputs(task)
     more: dict[str, Any] = {}
     if task == "object_detection":
-        more = {"extras": ["image/source_id"], "image_size": 4}
+        more = {"columns": ["image/source_id"], "image_size": 4}
     # Patterns as in TFX's Trainer, then folders.
     patterns = [f"{found[span]}/Split-train/*" for span in spans]
     data = train_dataset(patterns, batch_size=4, **more)

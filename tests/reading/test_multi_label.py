@@ -19,7 +19,7 @@ from tests.reading.scenes import COLOURS, Scene, write_split
 LABELS = [[0], [0, 1], [1, 2], [0, 1, 2], [2], []]
 HOT = [[1, 0, 0], [1, 1, 0], [0, 1, 1], [1, 1, 1], [0, 0, 1]]
 READ = dict(batch_size=2, image_size=(4, 6), split="train")
-IDS = dict(**READ, extras=["image/source_id"])
+IDS = dict(**READ, columns=["image/source_id"])
 
 
 def examples():
@@ -82,14 +82,12 @@ def test_files_of_others(others):
         # options, the examples that are read
         ({}, [0, 1, 2, 3, 4]),
         (dict(label_mode=None), [0, 1, 2, 3, 4, 5]),
-        (dict(labels=["blue"]), [2, 3, 4]),
-        (dict(labels=["red", "green"]), [0, 1, 2, 3]),
-        (dict(labels=["red", "green"], label_mode=None), [0, 1, 2, 3]),
-        (dict(predicate=lambda record: tf.size(record["image/class/label"]) == 2), [1, 2]),
+        (dict(only=["blue"]), [2, 3, 4]),
+        (dict(only=["red", "green"]), [0, 1, 2, 3]),
+        (dict(only=["red", "green"], label_mode=None), [0, 1, 2, 3]),
+        (dict(only=lambda record: tf.size(record["image/class/label"]) == 2), [1, 2]),
         (
-            dict(
-                predicate=lambda record: tf.size(record["image/class/text"]) == 0, label_mode=None
-            ),
+            dict(only=lambda record: tf.size(record["image/class/text"]) == 0, label_mode=None),
             [5],
         ),
     ],
@@ -115,8 +113,8 @@ def test_what_the_plan_knows(output):
 
     assert examples_of() == 5
     assert examples_of(label_mode=None) == 6
-    assert examples_of(labels=["blue"]) == 3
-    assert examples_of(labels=["red", "blue"]) is None
+    assert examples_of(only=["blue"]) == 3
+    assert examples_of(only=["red", "blue"]) is None
 
 
 def test_all_labelled_need_no_look(tmp_path):
@@ -137,7 +135,7 @@ def test_other_modes(output):
 def test_labels_as_extras(output, label_mode):
     """Extras that are lists are ragged tensors, also the features of labels."""
     names = ["image/class/text", "image/class/label"]
-    dataset = eval_dataset(output, extras=names, label_mode=label_mode, **READ)
+    dataset = eval_dataset(output, columns=names, label_mode=label_mode, **READ)
     texts, labels = (
         [row for *_, extras in dataset for row in extras[name].to_list()] for name in names
     )

@@ -173,9 +173,9 @@ CACHES = [
     (4_300_000, {}, [("records", 4_000_000, 400)]),  # 15 images are not worth it
     (3_999_999, {}, [("images", 133 * 30_000, 133), ("nothing", 2_670_000, 267)]),
     (500_000, {}, [("nothing", 4_000_000, 400)]),
-    (8_000_000, dict(predicate=bool), [("records", None, None)]),
-    (12_000_000, dict(labels=["cat", "dog"]), [("images", 12_000_000, 400)]),
-    (8_000_000, dict(labels=["cat"]), [("records", 3_000_000, 300)]),
+    (8_000_000, dict(only=bool), [("records", None, None)]),
+    (12_000_000, dict(only=["cat", "dog"]), [("images", 12_000_000, 400)]),
+    (8_000_000, dict(only=["cat"]), [("records", 3_000_000, 300)]),
     (12_000_000, dict(shard=(0, 2)), [("images", 6_000_000, 200)]),
     (3_000_000, dict(shard=(0, 2)), [("images", 50 * 30_000, 50), ("records", 1_500_000, 150)]),
     # Pictures of unknown size count as 3:2 photos.
@@ -188,7 +188,9 @@ CACHES = [
 @pytest.mark.parametrize("path", ["", "a/file"])
 def test_what_is_kept(path, room, options, expected):
     """As many images as fit are cached, and the records of the others."""
-    options = dict(image_size=(100, 100), cache=path or "memory", cache_bytes=room, **options)
+    options = dict(
+        image_size=(100, 100), cache=path or "memory", tuning=Tuning(cache_bytes=room), **options
+    )
     plan = plan_reading(ours(), ReadOptions(**options))
     parts = plan.parts or (plan,)
     assert [(part.cache.stage, part.cache.bytes, part.examples) for part in parts] == expected
@@ -208,7 +210,9 @@ def test_unchecked_images_are_kept_if_they_are_not_cropped():
 
 def test_the_size_of_pictures():
     """The size is exact for pictures of one size, else that of 3:2 photos; at most their own."""
-    options = ReadOptions(image_size=(100, 100), resize="random_crop", crop_margin=1.2)
+    options = ReadOptions(
+        image_size=(100, 100), resize="random_crop", tuning=Tuning(crop_margin=1.2)
+    )
     sizes = {(200, 400): 120 * 240, (50, 60): 50 * 60, (480, 360): 160 * 120}
     for (height, width), pixels in sizes.items():
         same = ImageStats({"jpeg": 1}, (height, height), (width, width))
@@ -236,7 +240,7 @@ def test_plan_says_what_it_is():
 def test_a_subset_of_classes_is_a_subset_of_files():
     """With shards by label, only files of the requested classes are opened, without a filter."""
     shards = by_label("ant", "cat", "dog", "")
-    plan = plan_reading(shards, ReadOptions(labels={"dog", "ant"}))
+    plan = plan_reading(shards, ReadOptions(only={"dog", "ant"}))
     assert plan.files == ("ant.rec", "dog.rec")
     assert plan.examples == 20
     assert not plan.classes.filters
@@ -248,14 +252,14 @@ def test_a_subset_of_classes_is_a_subset_of_files():
 
 def test_mixed_files_are_filtered():
     """With mixed labels, all files are opened; counts come from dataset.json."""
-    plan = plan_reading(ours(), ReadOptions(labels=["dog"]))
+    plan = plan_reading(ours(), ReadOptions(only=["dog"]))
     assert (len(plan.files), plan.examples, plan.classes.filters) == (4, 100, True)
 
 
 def test_the_order_of_labels_does_not_matter():
     """The order of a set differs between processes, but must not affect the name of a cache."""
     shards = by_label(*"abcdefgh")
-    found = [plan_reading(shards, ReadOptions(labels=list(names))) for names in ("ghab", "bahg")]
+    found = [plan_reading(shards, ReadOptions(only=list(names))) for names in ("ghab", "bahg")]
     assert repr(found[0]) == repr(found[1])
     assert found[0].classes.wanted == ("a", "b", "g", "h")
 
@@ -265,9 +269,9 @@ def test_the_order_of_labels_does_not_matter():
     [
         # options, numbers of the stored labels ant, cat, dog
         ({}, None),
-        (dict(labels=["dog"]), (-1, -1, 2)),
+        (dict(only=["dog"]), (-1, -1, 2)),
         (dict(vocabulary=["dog", "ant", "cat"]), (1, 2, 0)),
-        (dict(vocabulary=["owl", "dog", "cat"], labels=["cat"]), (-1, 2, -1)),
+        (dict(vocabulary=["owl", "dog", "cat"], only=["cat"]), (-1, 2, -1)),
     ],
 )
 def test_numbers(options, numbers):
@@ -288,18 +292,18 @@ def test_balanced_weights():
     ("options", "error", "message"),
     [
         # options, error, message
-        (dict(labels=["cta"]), UsageError, "labels: no class 'cta'; did you mean 'cat'?"),
-        (dict(labels=["x"]), UsageError, r"labels: no class 'x'; there are \['cat', 'dog'"),
-        (dict(labels=["owl"]), DataError, r"'train' has no example of \['owl'\]; it has \['cat'"),
+        (dict(only=["cta"]), UsageError, "only: no class 'cta'; did you mean 'cat'?"),
+        (dict(only=["x"]), UsageError, r"only: no class 'x'; there are \['cat', 'dog'"),
+        (dict(only=["owl"]), DataError, r"'train' has no example of \['owl'\]; it has \['cat'"),
         (
             dict(vocabulary=["cat"]),
             DataError,
             r"label 'dog' \(100 examples in train\) is not in the vocabulary \['cat'\]; add it, or",
         ),
         (
-            dict(vocabulary=["cat", "dog"], labels=["dgo"]),
+            dict(vocabulary=["cat", "dog"], only=["dgo"]),
             UsageError,
-            "labels: no class 'dgo'; did you mean 'dog'?",
+            "only: no class 'dgo'; did you mean 'dog'?",
         ),
         (dict(shard=(0, 401)), UsageError, r"shard=\(0, 401\): nothing is left for this worker; u"),
     ],
@@ -379,7 +383,7 @@ def test_task(shards, options, task, mode):
     assert (plan.task, plan.classes.mode) == (task, mode)
 
 
-@pytest.mark.parametrize("options", [{}, dict(labels=["dog"]), dict(vocabulary=["dog", "cat"])])
+@pytest.mark.parametrize("options", [{}, dict(only=["dog"]), dict(vocabulary=["dog", "cat"])])
 def test_all_images_are_read_for_their_boxes(options):
     """For boxes, all images are read without a filter, also those without requested boxes."""
     plan = plan_reading(ours(task="object_detection"), ReadOptions(**options))
@@ -394,15 +398,15 @@ def test_all_images_are_read_for_their_boxes(options):
         # shards, options, message
         (
             ours(),
-            dict(box_format="xyxy"),
-            r"box_format is for boxes, and .* \(image_classification\); remove it$",
+            dict(boxes="xyxy"),
+            r"boxes is for boxes, and .* \(image_classification\); remove it$",
         ),
-        (ours(), dict(max_boxes=3), "max_boxes is for boxes"),
-        (ours(task="image_multi_label"), dict(boxes="ragged"), "boxes is for boxes"),
+        (ours(), dict(padding=3), "padding is for boxes"),
+        (ours(task="image_multi_label"), dict(padding="ragged"), "padding is for boxes"),
         (
             ShardSet(MIXED),
-            dict(min_visible=0.5),
-            "min_visible is for boxes.*; remove it, or give task='object_detection'",
+            dict(boxes={"min_visible": 0.5}),
+            "boxes is for boxes.*; remove it, or give task='object_detection'",
         ),
     ],
 )

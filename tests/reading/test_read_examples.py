@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 from recordgen import read, write
 from recordgen.errors import DataError, UsageError
+from recordgen.reading import Tuning
 from tests.reading.conftest import example, write_records
 
 
@@ -76,22 +77,20 @@ def test_batches(path):
     assert [len(batch["key"]) for batch in dataset] == [4, 4, 2]
     first = next(iter(dataset))
     assert first["words"].to_list() == [[], [b"w"], [b"w", b"w"], []]
-    whole = read(path, feature_spec=SPEC, batch_size=4, drop_remainder=True)
+    whole = read(path, feature_spec=SPEC, batch_size=4, tuning=Tuning(drop_remainder=True))
     assert whole.element_spec["key"] == tf.TensorSpec((4,), tf.string)
     assert len(list(whole)) == 2
 
 
-def test_predicate_and_functions(path):
-    """The predicate and map_example get one record, map_batch several."""
+def test_only(path):
+    """The function gets one record."""
     dataset = read(
         path,
         feature_spec={**SPEC, "words": tf.io.VarLenFeature(tf.string)},
         batch_size=2,
-        predicate=lambda row: (tf.size(row["words"].values) > 0) & (row["pixels"][0, 0] > 1),
-        map_example=lambda row: (row["number"], row["pixels"]),
-        map_batch=lambda numbers, pixels: numbers * 10 + tf.cast(pixels[:, 0, 1], tf.int64),
+        only=lambda row: (tf.size(row["words"].values) > 0) & (row["pixels"][0, 0] > 1),
     )
-    assert [batch.numpy().tolist() for batch in dataset] == [[21, 41], [51, 71], [81]]
+    assert [batch["number"].numpy().tolist() for batch in dataset] == [[2, 4], [5, 7], [8]]
 
 
 def test_shuffled_and_repeated(path):
@@ -139,8 +138,7 @@ def test_wrong_specifications(path, spec, error, message):
     ("options", "message"),
     [
         # options, message
-        (dict(map_batch=len), "map_batch and drop_remainder need a batch_size"),
-        (dict(drop_remainder=True), "map_batch and drop_remainder need a batch_size"),
+        (dict(tuning=Tuning(drop_remainder=True)), "drop_remainder needs a batch_size"),
         (dict(image_size=(4, 4)), "unknown option 'image_size'"),
         (dict(batch_size=0), "batch_size must be at least 1"),
     ],
@@ -257,7 +255,7 @@ def test_arrays_without_elements(tmp_path, shape, dtype):
         assert (row["x"].shape, row["x"].size) == (shape, 0)
     [batch] = read(output, batch_size=4)
     assert (batch["x"].shape[0], batch["y"].shape) == (3, (3,))
-    found = rows(read(output, predicate=lambda row: row["y"] > 1))
+    found = rows(read(output, only=lambda row: row["y"] > 1))
     assert [row["y"].tolist() for row in found] == [2]
     if len(shape) > 1 or dtype != np.float32:  # a list of numbers that may have any length
         spec = {"x": tf.TensorSpec(shape, dtype)}

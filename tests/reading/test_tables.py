@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import recordgen
 from recordgen.errors import RecordError, UsageError
+from recordgen.reading import Tuning, named_errors
 
 LINES = """split,age,balance,job,w,y
 TRAIN,1,0.5,cook,2,yes
@@ -61,17 +62,20 @@ def test_features_target_and_weights(folder: Path) -> None:
 
 def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
     output = converted(folder, "classes", target_column="y", weight_column="w")
-    features, _, weights = in_order(
-        output, defaults={"age": 2, "balance": 0, "w": 5.0}, columns=["age", "balance"]
-    )
-    assert features == {"age": [1, 2, 3], "balance": [0.5, 0.0, 1.5]}
+    features, _, weights = in_order(output, columns={"age": 2, "balance": 0, "job": None, "w": 5.0})
+    assert features == {
+        "age": [1, 2, 3],
+        "balance": [0.5, 0.0, 1.5],
+        "job": [b"cook", b"", b"smith"],
+        "w": [2.0, 5.0, 0.0],
+    }
     assert weights == [2.0, 5.0, 0.0]
     wrong = [
         ({"columns": ["size"]}, r"columns: there is no column 'size'; there are 'age', 'balance'"),
-        ({"columns": "age"}, "columns must be a list of names"),
+        ({"columns": "age"}, "columns must be several names"),
         ({"weights": "balanced"}, "weights: the column 'w' has the weight of each row"),
-        ({"defaults": {"size": 1}}, "defaults: there is no column 'size'"),
-        ({"defaults": {"age": 0.5}}, r"column 'age' holds int64 \(got 0.5\)"),
+        ({"columns": {"size": 1}}, "columns: there is no column 'size'"),
+        ({"columns": {"age": 0.5}}, r"'age' holds int64 \(got 0.5\)"),
         ({"image_size": (8, 8)}, r"image_size does not apply .* \(tabular\); remove"),
     ]
     for options, message in wrong:
@@ -122,18 +126,14 @@ def test_numbers_as_target_and_none(folder: Path) -> None:
 def test_the_doors(folder: Path) -> None:
     """Steps, plans, predicates, caches and the user's functions work as for other examples."""
     output = converted(folder, "classes", target_column="y", weight_column="w")
-    assert recordgen.steps_per_epoch(output, 2, drop_remainder=True) == 1
+    assert recordgen.steps_per_epoch(output, 2, tuning=Tuning(drop_remainder=True)) == 1
     assert recordgen.steps_per_epoch(output, 2) == 2
     splits = recordgen.load(output, batch_size=2, cache="memory")
     assert {name: len(list(found)) for name, found in splits.items()} == {"train": 2, "test": 1}
-    known = {"predicate": lambda row: row["age"] > 0}
+    known = {"only": lambda row: row["age"] > 0}
     assert recordgen.steps_per_epoch(output, 1, **known) == 2
     [batch] = batches(recordgen.train_dataset(output, **known))
     assert sorted(batch[0]["age"].tolist()) == [1, 3]
-    mapped = recordgen.train_dataset(
-        output, batch_size=3, map_example=lambda row, y, w: (row["age"], y)
-    )
-    assert sorted(np.nan_to_num(batches(mapped)[0][0], nan=-1).tolist()) == [-1, 1, 3]
     raw = batches(recordgen.read(output, split="test"))[0]
     assert (raw["age"], raw["y"], raw["w"]) == (4, b"maybe", 1.0)
     shards = recordgen.eval_dataset(str(Path(output) / "Split-train" / "*"), batch_size=3)
@@ -184,22 +184,24 @@ def test_a_missing_whole_number_differs_from_all_others(
     assert ages == {16777217: -1.0, 3: 30.0}
     # With a default, whole numbers stay whole, and are exact.
     [found] = recordgen.eval_dataset(
-        output, split="train", batch_size=3, defaults={"age": -5, "key": 0, "part": 0}
+        output, split="train", batch_size=3, columns={"age": -5, "key": 0, "part": 0}
     )
     assert sorted(found["age"].numpy().tolist()) == [-5, -1, 30]
     assert sorted(found["part"].numpy().tolist()) == [0, 0, 9007199254740993]
     assert found["key"].dtype == tf.int64
-    old = {"predicate": lambda row: tf.math.is_nan(row["age"]), "columns": ["id"]}
-    with pytest.raises(UsageError, match=r"'key'.*give defaults=.*'key'"):
-        recordgen.eval_dataset(output, split="train", **old)
-    [found] = recordgen.eval_dataset(output, split="train", defaults={"key": 0, "part": 0}, **old)
+    old = {"only": lambda row: tf.math.is_nan(row["age"])}
+    with pytest.raises(UsageError, match=r"'key'.*give columns=.*'key'"):
+        recordgen.eval_dataset(output, split="train", columns=["id"], **old)
+    [found] = recordgen.eval_dataset(
+        output, split="train", columns={"id": None, "key": 0, "part": 0}, **old
+    )
     assert found["id"].numpy().tolist() == [16777219]
 
 
 def test_keys_that_float32_cannot_hold_need_a_default(tmp_path: Path) -> None:
     output = gaps(tmp_path, task="tabular")
     for read in (recordgen.load, recordgen.input_fn):
-        with pytest.raises(UsageError, match=r"defaults=.*'key'"):
+        with pytest.raises(UsageError, match=r"columns=.*'key'"):
             read(output)
     with pytest.raises(UsageError, match="feature_spec"):
         recordgen.read(output)
@@ -210,7 +212,7 @@ def test_read_gives_nan_too(folder: Path) -> None:
     found = batches(recordgen.read(output, batch_size=3))[0]
     assert sorted(np.nan_to_num(found["age"], nan=-9.0).tolist()) == [-9.0, 1.0, 3.0]
     [found] = batches(
-        recordgen.read(output, batch_size=3, predicate=lambda row: tf.math.is_nan(row["age"]))
+        recordgen.read(output, batch_size=3, only=lambda row: tf.math.is_nan(row["age"]))
     )
     assert found["y"].tolist() == [b"no"]
 
@@ -222,8 +224,9 @@ def test_earlier_datasets_do_not_say_whether_there_are_gaps(tmp_path: Path) -> N
     values = json.loads(path.read_text().replace('"default": "nan"', '"default": -1'))
     del values["inexact"]
     path.write_text(json.dumps(values))
-    with pytest.raises(RecordError, match="no feature 'age'"):
-        batches(recordgen.eval_dataset(output, split="train", columns=["age"]))
+    data = recordgen.eval_dataset(output, split="train", columns=["age"])
+    with pytest.raises(RecordError, match="age"), named_errors(data):
+        batches(data)
     found = batches(recordgen.eval_dataset(output, split="train", columns=["id"]))
     assert len(found[0]["id"]) == 3
 

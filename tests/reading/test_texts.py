@@ -73,7 +73,7 @@ def test_texts_and_labels(topics):
     assert train.element_spec == (tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int64))
     assert steps_per_epoch(topics, 4) == 2
     assert pairs(load(topics, batch_size=4)["train"]) == expected
-    every = eval_dataset(topics, split="train", label_mode=None, extras=["source_id"])
+    every = eval_dataset(topics, split="train", label_mode=None, columns=["source_id"])
     [(texts, extras)] = list(every)
     assert len(texts) == len(set(extras["source_id"].numpy())) == 8
 
@@ -86,11 +86,11 @@ def read_labels(output):
     ("options", "expected"),
     [
         # options, labels of the texts that are read
-        ({"labels": ["good"]}, {2: 1, 4: 1, 6: 1}),
-        ({"vocabulary": ["good", "bad"], "labels": ["bad"]}, {1: 1, 3: 1, 5: 1, 7: 1}),
-        ({"label_mode": "categorical", "labels": ["good"]}, {n: [0.0, 1.0] for n in (2, 4, 6)}),
+        ({"only": ["good"]}, {2: 1, 4: 1, 6: 1}),
+        ({"vocabulary": ["good", "bad"], "only": ["bad"]}, {1: 1, 3: 1, 5: 1, 7: 1}),
+        ({"label_mode": "categorical", "only": ["good"]}, {n: [0.0, 1.0] for n in (2, 4, 6)}),
         (
-            {"predicate": lambda found: tf.strings.regex_full_match(found["text"], r"text 2.*")},
+            {"only": lambda found: tf.strings.regex_full_match(found["text"], r"text 2.*")},
             {2: 1},
         ),
     ],
@@ -117,18 +117,6 @@ def test_sentiments(tmp_path):
     assert pairs(eval_dataset(output)) == {1: 1, 2: 2, 3: 3}
 
 
-def test_a_tokenizer_may_branch_on_tensors(topics):
-    """AutoGraph rewrites the user's tokenizer."""
-
-    def shout(texts):
-        if tf.size(texts) > 0:
-            texts = tf.strings.upper(texts)
-        return texts
-
-    [(texts, _)] = list(eval_dataset(topics, tokenizer=shout))
-    assert all(text.isupper() for text in texts.numpy())
-
-
 def test_ids_of_words(topics):
     """A layer that knows only the words of train returns the ids; batches have its width."""
     layer = recordgen.text_vectorization(topics, max_tokens=50, sequence_length=3)
@@ -136,13 +124,14 @@ def test_ids_of_words(topics):
     assert words[2:4] == ["x", "text"]
     assert "0" in words  # from the text without a label
     assert "unseen" not in words
-    dataset = input_fn(topics, batch_size=7, tokenizer=layer, weights="balanced", seed=1)
+    dataset = input_fn(topics, batch_size=7, weights="balanced", seed=1)
+    dataset = dataset.map(lambda texts, *rest: (layer(texts), *rest))
     assert dataset.element_spec[0] == tf.TensorSpec([None, 3], tf.int64)
     ids, labels, weights = next(iter(dataset))
     assert {words[number] for number in ids.numpy()[:, 1]} == set("1234567")
     np.testing.assert_allclose(weights, np.where(labels.numpy() == 0, 7 / 8, 7 / 6))
-    [(ids, _)] = list(eval_dataset(topics, tokenizer=layer))
-    assert ids.numpy()[:, 0].tolist() == [1, 1, 1]
+    [(texts, _)] = list(eval_dataset(topics))
+    assert layer(texts).numpy()[:, 0].tolist() == [1, 1, 1]
 
 
 def test_words_of_scripts_without_blanks(tmp_path):
@@ -158,7 +147,7 @@ def test_words_of_scripts_without_blanks(tmp_path):
 
     options = dict(split="train", label_mode=None)
     [texts] = eval_dataset(str(tmp_path / "out"), **options)
-    [ids] = eval_dataset(str(tmp_path / "out"), **options, tokenizer=layer)
+    ids = layer(texts)
     model = keras.Sequential([keras.Input((), dtype="string"), layer])
     serve = tf.function(
         lambda text: {"ids": model(text)}, input_signature=[tf.TensorSpec([None], tf.string)]
@@ -182,7 +171,7 @@ def test_words_between_blanks_are_keras_own(topics, tmp_path):
 
 
 def test_a_model_learns_from_ids(topics):
-    """fit takes the batches of input_fn, also with map_example."""
+    """fit takes the mapped batches of input_fn."""
     layer = recordgen.text_vectorization(topics, max_tokens=50, sequence_length=4)
     model = keras.Sequential(
         [
@@ -192,20 +181,17 @@ def test_a_model_learns_from_ids(topics):
         ]
     )
     model.compile(loss="sparse_categorical_crossentropy", jit_compile=False)
+    train, evaluation = (
+        input_fn(topics, split=split, batch_size=4).map(lambda texts, label: (layer(texts), label))
+        for split in ("train", "eval")
+    )
     history = model.fit(
-        input_fn(
-            topics, batch_size=4, tokenizer=layer, map_example=lambda ids, label: (ids, label)
-        ),
-        validation_data=input_fn(topics, split="eval", tokenizer=layer),
+        train,
+        validation_data=evaluation,
         epochs=2,
         verbose=0,
     ).history
     assert {"loss", "val_loss"} <= set(history)
-    free = recordgen.text_vectorization(topics)
-    [(ids, _)] = list(eval_dataset(topics, split="train", tokenizer=free))
-    assert ids.shape == (7, 9)  # the longest text
-    with pytest.raises(UsageError, match=r"map_example needs examples of one shape"):
-        input_fn(topics, batch_size=4, tokenizer=free, map_example=lambda *parts: parts)
 
 
 def test_records_of_others(tmp_path):
@@ -233,9 +219,8 @@ def test_records_of_others(tmp_path):
             {"augment": None},
             r"augment does not apply to these examples \(text_classification\); remove",
         ),
-        ({"tokenizer": "words"}, "tokenizer must be a function of texts"),
         ({"task": "text_sentiment"}, "but dataset.json says 'text_classification'"),
-        ({"labels": ["god"]}, "did you mean 'good'"),
+        ({"only": ["god"]}, "did you mean 'good'"),
     ],
 )
 def test_wrong_options(topics, options, message):

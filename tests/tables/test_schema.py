@@ -328,15 +328,12 @@ def test_one_image(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -
         splits.setdefault(item["image/source_id"][0], set()).add(item["split"])
     assert {len(names) for names in splits.values()} == {1}
     assert splits[str(images[0]).encode()] == {"test"}
-    pictures, labels, extras = next(
+    pictures, labels = next(
         iter(
-            recordgen.input_fn(
-                output, batch_size=5, image_size=(12, 16), extras=["age"], label_mode="categorical"
-            )
+            recordgen.input_fn(output, batch_size=5, image_size=(12, 16), label_mode="categorical")
         )
     )
     assert (pictures.shape, labels.shape) == ((5, 12, 16, 3), (5, 4))
-    assert extras["age"].shape == (5,)
     more = [*lines[:2], f"5,{images[0]},1,", f"6,{images[0]},1,TRAIN"]
     appended = recordgen.convert(
         make_csv(more, "more.csv"), output, append=True, shard_mb=0.01, max_reject_fraction=0.5

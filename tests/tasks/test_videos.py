@@ -432,15 +432,14 @@ def test_batches(output: Path) -> None:
             assert [math.isinf(end) for end in found["end"]] == [n == 1 for n in numbers]
             assert {start.numpy() for start in found["start"]} == {0, 1}
             assert str(output.parent / "3.gif").encode() in found["uri"].numpy()
-    assert recordgen.steps_per_epoch(output, 3, drop_remainder=True) == 6
+    full = recordgen.Tuning(drop_remainder=True)
+    assert recordgen.steps_per_epoch(output, 3, tuning=full) == 6
     assert recordgen.steps_per_epoch(output, 3, label_mode=None) == 7
     everything = recordgen.eval_dataset(output, split="train", label_mode=None)
     assert sum(len(batch["uri"]) for batch in everything) == 21
     assert set(recordgen.load(output)) == {"train"}  # the other has no label
     files = str(output / "Split-train/*")
-    data = recordgen.eval_dataset(
-        [files], predicate=lambda record: record["video/segment/start"] > 0
-    )
+    data = recordgen.eval_dataset([files], only=lambda record: record["video/segment/start"] > 0)
     assert sum(len(numbers) for _, numbers in data) == 10
     with pytest.raises(DataError, match="no labelled segment"):
         recordgen.input_fn(output, split="test")

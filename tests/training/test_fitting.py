@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import Augmentation, eval_dataset, read_dataset
+from recordgen import eval_dataset, read_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.detection import ObjectDetector
@@ -204,7 +204,8 @@ def are_equal(some, others):
     return [bool((one == other).all()) for one, other in zip(some, others, strict=True)]
 
 
-PHOTO = {"resize": "random_crop", "augment": Augmentation(flip=True)}
+COLOURS = ("brightness", "contrast", "saturation")
+PHOTO = {"resize": "random_crop", "augment": {"flip": True, **dict.fromkeys(COLOURS, 0.0)}}
 PLAIN = {"resize": "stretch", "augment": None}
 
 
@@ -219,7 +220,7 @@ PLAIN = {"resize": "stretch", "augment": None}
         ({"model": "VGG16", "augment": "none"}, PLAIN),
         (
             {"colour": 0.1},
-            {**PLAIN, "augment": Augmentation(brightness=0.1, contrast=0.1, saturation=0.1)},
+            {**PLAIN, "augment": {"flip": False, **dict.fromkeys(COLOURS, 0.1)}},
         ),
         ({"class_weights": "balanced"}, {**PLAIN, "weights": "balanced"}),
     ],

@@ -11,13 +11,12 @@ try:
     from recordgen.reading.datasets import train_dataset as train_dataset
     from recordgen.reading.decoding import decode_images as decode_images
     from recordgen.reading.examples import read as read
+    from recordgen.reading.naming import bad_records as bad_records
     from recordgen.reading.naming import named_errors as named_errors
-    from recordgen.reading.options import Augmentation as Augmentation
     from recordgen.reading.options import EntityOptions as EntityOptions
     from recordgen.reading.options import LabelOptions as LabelOptions
     from recordgen.reading.options import ReadOptions as ReadOptions
     from recordgen.reading.options import RecordOptions as RecordOptions
-    from recordgen.reading.options import TextOptions as TextOptions
     from recordgen.reading.parsing import parsing_spec as parsing_spec
     from recordgen.reading.shards import find_shards as find_shards
     from recordgen.reading.tuning import Tuning as Tuning

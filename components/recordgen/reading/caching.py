@@ -91,14 +91,14 @@ def plan_cache(
     path = "" if options.cache == MEMORY else os.fspath(options.cache)
     # Do not plan by a disk's free space: it changes while the cache is written, and a different
     # plan would need a different file. The model and the shuffle buffer need half of the memory.
-    room = options.cache_bytes or (math.inf if path else free_memory() // 2)
+    room = options.tuning.cache_bytes or (math.inf if path else free_memory() // 2)
     stored = None if examples is None or record_bytes is None else int(examples * record_bytes)
     fits = stored is None or stored <= room
     records = CachePlan(RECORDS if fits else NOTHING, path, stored, room)
     if not isinstance(options, ReadOptions) or examples is None:
         return records, None
     # A seed promises the same batches, so they must not depend on the free memory.
-    is_free = options.seed is None or options.cache_bytes is not None
+    is_free = options.seed is None or options.tuning.cache_bytes is not None
     if options.draws_pixels and not (is_checked and is_free):
         return records, None
     stage = PICTURES if options.draws_pixels else IMAGES
@@ -135,7 +135,7 @@ def image_bytes(options: ReadOptions, images: ImageStats | None) -> int:
 
 def picture_size(options: ReadOptions) -> tuple[int, int]:
     """Return the height and width that a cached picture covers, unless the picture is smaller."""
-    height, width = (math.ceil(side * options.crop_margin) for side in options.image_size)
+    height, width = (math.ceil(side * options.tuning.crop_margin) for side in options.image_size)
     return height, width
 
 

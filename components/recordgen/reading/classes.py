@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from recordgen.errors import DataError, UsageError, did_you_mean
-from recordgen.reading.options import BALANCED, BOX_OPTIONS, LabelOptions, ReadOptions
+from recordgen.reading.options import BALANCED, LabelOptions, ReadOptions
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO
 from recordgen.tasks import TASKS
@@ -67,14 +67,10 @@ def check_image_options(shards: ShardSet, options: ReadOptions, task: str) -> No
             )
         if options.weights is not None:
             raise UsageError("weights need one label per example: not boxes (object_detection)")
-        if options.map_example and options.boxes == "padded" and options.max_boxes is None:
-            raise UsageError(
-                "map_example needs examples of one shape: give max_boxes=…, or boxes='ragged'"
-            )
         return
     is_ours = shards.dataset is not None and not shards.dataset.features
     for field in fields(options):
-        if field.name in BOX_OPTIONS and getattr(options, field.name) != field.default:
+        if field.name in ("boxes", "padding") and getattr(options, field.name) != field.default:
             raise UsageError(
                 f"{field.name} is for boxes, and these examples have labels of whole images "
                 f"({task}); remove it" + ("" if is_ours else ", or give task='object_detection'")
@@ -88,7 +84,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
         UsageError: there is no such class, or the number of classes is unknown.
         DataError: a class of the data is not in ``vocabulary``.
     """
-    mode = options.label_mode
+    mode: str | None = options.label_mode
     if task == DETECTION:
         mode = BOX_MODE
     elif mode == AUTO:
@@ -97,7 +93,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
     vocabulary = None if options.vocabulary is None else tuple(options.vocabulary)
     wanted = None if options.labels is None else tuple(sorted(set(options.labels)))
     if wanted is not None and vocabulary is not None:
-        _known_classes("labels", wanted, vocabulary)
+        _known_classes("only", wanted, vocabulary)
     if counts is None or shards.dataset is None:
         names = vocabulary
         check_mode(mode, names)
@@ -107,7 +103,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
 
     stored = shards.dataset.labels
     if wanted is not None:
-        _known_classes("labels", wanted, stored)
+        _known_classes("only", wanted, stored)
     chosen = set(stored if wanted is None else wanted)
     read = {name: count for name, count in counts.items() if name in chosen}
     names = stored if vocabulary is None else vocabulary
@@ -115,7 +111,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
         given = shown_names(names)
         raise DataError(
             f"label {outside[0]!r} ({read[outside[0]]} examples in {shards.split}) is not in the "
-            f"vocabulary {given}; add it, or exclude it with labels={given}"
+            f"vocabulary {given}; add it, or exclude it with only={given}"
         )
     check_mode(mode, names)
     numbers = None

@@ -17,24 +17,23 @@ from recordgen.reading.caching import NOTHING
 from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read_features
 from recordgen.reading.keywords import ReadKeywords
-from recordgen.reading.kinds import Kind, kind_of
+from recordgen.reading.kinds import Kind, kind_for, kind_of
 from recordgen.reading.lengths import with_lengths_checked
-from recordgen.reading.naming import Search, naming_records
+from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import (
     EntityOptions,
     LabelOptions,
     ReadOptions,
     RecordOptions,
     TaskOptions,
-    TextOptions,
     decode_options,
 )
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import batches_of, read_records, skipping_of
-from recordgen.reading.shards import ShardSet, check_unchanged, find_shards, find_split
+from recordgen.reading.records import batches_of, read_records
+from recordgen.reading.shards import ShardSet, find_shards, find_split
 from recordgen.reading.tables import TableOptions
 from recordgen.signatures import Depends, takes
-from recordgen.tasks import TASKS, Declared, Tabular
+from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -47,14 +46,13 @@ ImageSize = int | tuple[int, int]
 # The option classes of all tasks.
 _OPTIONS = (
     *(RecordOptions, TaskOptions, LabelOptions, ReadOptions),
-    *(TextOptions, EntityOptions, TableOptions),
+    *(EntityOptions, TableOptions),
 )
 
 _takes_options = takes(
     ReadKeywords,
     *_OPTIONS,
     shuffle=Depends("True for train, else False"),
-    buckets=Depends("'auto' for train, else None"),
 )
 
 # Options of :func:`load` that apply to ``train`` only.
@@ -106,7 +104,7 @@ def input_fn(
     return _dataset(find_shards(source, split), given, trains=_trains(split))
 
 
-@takes(ReadKeywords, *_OPTIONS, shuffle=True, buckets="auto")
+@takes(ReadKeywords, *_OPTIONS, shuffle=True)
 def train_dataset(
     source: Source,
     *,
@@ -122,9 +120,9 @@ def train_dataset(
     It takes the arguments of :func:`input_fn`.
 
     Returns:
-        Batches of images (float32 [batch, height, width, 3] in [0, 1], or of type ``dtype``) and
+        Batches of images (float32 [batch, height, width, 3] in [0, 1], or as ``scale`` says) and
         labels (int64 [batch], float32 [batch, 1] or float32 [batch, classes]); then weights
-        (float32 [batch]) and extras (a dict by feature name), if requested. Unlabelled
+        (float32 [batch]) and ``columns`` (a dict by feature name), if requested. Unlabelled
         examples are skipped. The last batch may be short.
 
         Object detection has boxes instead of labels: a dict of ``boxes`` (float32 [batch, n, 4])
@@ -286,12 +284,12 @@ def steps_per_epoch(
 ) -> int:
     """Return the number of batches in one pass.
 
-    100 examples in batches of 32 → 4; with ``drop_remainder=True`` 3.
+    100 examples in batches of 32 → 4; with ``Tuning(drop_remainder=True)`` 3.
 
-    Counts come from ``dataset.json``. If it does not have them (other tools' files, ``predicate``,
-    several ``labels`` of examples with any number of labels), records are read and counted, without
-    decoding images. The user's cache folder keeps the count, unless there is a ``predicate``. It
-    takes the arguments of :func:`input_fn`; ``image_size`` is ignored.
+    Counts come from ``dataset.json``. If it does not have them (other tools' files, a function as
+    ``only``, several classes of examples with any number of labels), records are read and counted,
+    without decoding images. The user's cache folder keeps the count, unless ``only`` is a function.
+    It takes the arguments of :func:`input_fn`; ``image_size`` is ignored.
 
     Raises:
         UsageError: there are too few examples for one whole batch.
@@ -311,7 +309,7 @@ def steps_per_epoch(
 
 def _counted(shards: ShardSet, plan: ReadPlan, options: RecordOptions, kind: Kind) -> int:
     reading = kind.reading(shards, plan, options)
-    records = read_records(plan, options, reading.keep, skipping_of(plan, options))
+    records = read_records(plan, options, reading.keep)
     try:
         return int(records.reduce(tf.constant(0, tf.int64), lambda total, _: total + 1))
     except tf.errors.DataLossError as exc:
@@ -346,9 +344,8 @@ def _dataset(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> tf.
             level = logging.WARNING if part.cache.stage == NOTHING else logging.INFO
             _log.log(level, "cache: %s", part.cache)
     reading = kind.reading(shards, plan, decoded)
-    check = partial(check_unchanged, shards)
-    search = Search(plan.files, lambda: (reading.keep, reading.to_batch), check)
-    found = naming_records(reading.dataset(), search)
+    search = Search(plan.files, lambda: (reading.keep, reading.to_batch))
+    found = searchable(reading.dataset(), search)
     # The same attribute as in Keras's image_dataset_from_directory.
     found.class_names = _class_names(shards, plan)
     return found
@@ -364,7 +361,7 @@ def _planned(
     shards: ShardSet, given: Mapping[str, Any], *, trains: bool
 ) -> tuple[Kind, RecordOptions, ReadPlan]:
     kind = kind_of(shards, given)
-    defaults = {"shuffle": True, **kind.training} if trains else {}
+    defaults = {"shuffle": True} if trains else {}
     decoded: RecordOptions = decode_options(kind.options, {**defaults, **given})
     plan = kind.plan(shards, decoded)
     return kind, decoded, with_lengths_checked(plan, shards, decoded)
@@ -379,16 +376,14 @@ def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> boo
     """Return whether a split has a labelled example, or needs none."""
     if given.get("label_mode", "") is None:
         return True
-    # A table has labels only if its target is a class.
-    needs_labels = TASKS[dataset.task].labelling or (
-        dataset.task in (Declared.name, Tabular.name) and dataset.labels
-    )
-    return bool(split.labels) or not needs_labels
+    # Rows have labels only if their target is a class.
+    is_class = kind_for(dataset.task).has_target and dataset.labels
+    return bool(split.labels) or not (TASKS[dataset.task].labelling or is_class)
 
 
 def _check_batch_size(examples: int | None, options: RecordOptions) -> None:
-    if examples is not None and options.drop_remainder and not batches_of(examples, options):
+    if examples is not None and options.tuning.drop_remainder and not batches_of(examples, options):
         raise UsageError(
             f"batch_size must not be above the number of examples to read, {examples} (got "
-            f"{options.batch_size}); or give drop_remainder=False"
+            f"{options.batch_size}); or read a short batch, without drop_remainder"
         )

@@ -22,7 +22,7 @@ from recordgen.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
 from recordgen.features import RAW, RAW_CHANNELS
 from recordgen.reading.augmentation import Changes, changed
-from recordgen.reading.levels import scaled, to_uint8
+from recordgen.reading.levels import to_uint8, typed
 from recordgen.reading.options import ReadOptions, decode_options
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO, Tuning
@@ -35,7 +35,6 @@ from recordgen.reading.windows import (
     random_window,
     scaled_window,
 )
-from recordgen.scales import scale_of
 
 #: For functions without Python branches or loops on tensors. AutoGraph searches the source of all
 #: called functions for these, which takes most of the time of building a dataset.
@@ -501,7 +500,7 @@ def decode_images(
         decoder: ``fast`` or ``exact``; see :class:`recordgen.reading.tuning.Tuning`.
 
     Returns:
-        float32 [batch, height, width, 3], RGB in [0, 1] or the range of ``scale``.
+        [batch, height, width, 3], RGB: float32 in [0, 1], or the range and type of ``scale``.
 
     Raises:
         UsageError: an argument is wrong.
@@ -513,7 +512,7 @@ def decode_images(
     tuning = Tuning(decoder=decoder)
     options: ReadOptions = decode_options(ReadOptions, {**given, "tuning": tuning})
     pixels = ImageDecoder(options.image_size, resize, decoder).decode(_as_batch(encoded))
-    return scaled(pixels, scale_of(scale))
+    return typed(pixels, *options.pixels)
 
 
 def _as_batch(encoded: Any) -> tf.Tensor:

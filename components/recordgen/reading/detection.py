@@ -10,7 +10,7 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.reading import boxes
 from recordgen.reading.classes import DETECTION, ClassPlan
-from recordgen.reading.options import ReadOptions
+from recordgen.reading.options import RAGGED, ReadOptions
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.targets import ClassNumbers
 
@@ -129,14 +129,14 @@ class BoxTargets:
             [batch], the number of boxes; n is ragged, or the same for all images and padded.
         """
         options = self._options
-        found = found.clipped(options.min_visible)
+        found = found.clipped(options.box_form.min_visible)
         if options.max_boxes is not None:
             found = found.largest(options.max_boxes)
         corners, labels = found
         count = tf.ensure_shape(labels.row_lengths(), (batch_size,))
-        formatted = boxes.formatted(corners.values, options.box_format, options.image_size)
+        formatted = boxes.formatted(corners.values, options.box_form.format, options.image_size)
         in_format = corners.with_values(formatted)
-        if options.boxes == "ragged":
+        if options.padding == RAGGED:
             return {"boxes": in_format, "labels": labels, "count": count}
         most = options.max_boxes
         return {

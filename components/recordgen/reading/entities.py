@@ -24,7 +24,6 @@ from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import BatchReading, keeping, parallel_calls
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import lookup_table
-from recordgen.reading.tuning import AUTO
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import tag_names
 
@@ -60,7 +59,7 @@ def read_entities(shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> B
         check_first(plan.files, required, remedy)
     spec = parsing_spec(names, task=TextEntities.name)
     keep = keeping(options.predicate, partial(parsing_spec, task=TextEntities.name))
-    is_free = options.buckets is not None and plan.shuffle_buffer > 0
+    is_free = options.groups_lengths and plan.shuffle_buffer > 0
     arrange = partial(_sorted_windows, options) if is_free else None
     return BatchReading(plan, options, keep, partial(_to_batch, options, spec, numbers), arrange)
 
@@ -112,8 +111,7 @@ def _to_batch(
     words = padded(tokens, "")
     places = tf.range(length, dtype=tf.int64)
     mask = tf.ensure_shape(places[None] < tokens.row_lengths()[:, None], static)
-    found = words if options.tokenizer is None else options.tokenizer(words)
-    parts: list[Any] = [{TOKENS: found, MASK: mask}, padded(tags, PADDING)]
+    parts: list[Any] = [{TOKENS: words, MASK: mask}, padded(tags, PADDING)]
     if options.extras:
         parts.append({name: parsed[name] for name in options.extras})
     return tuple(parts)
@@ -124,8 +122,8 @@ def _length(options: EntityOptions, lengths: tf.Tensor) -> tf.Tensor:
     if options.sequence_length is not None:
         return tf.constant(options.sequence_length, tf.int64)
     longest = tf.maximum(tf.reduce_max(lengths), 1)
-    if options.buckets in (None, AUTO):
+    if not options.lengths:
         return longest
-    bounds = tf.constant(options.buckets, tf.int64)
+    bounds = tf.constant(options.lengths, tf.int64)
     place = tf.searchsorted(bounds, longest[None])[0]
     return tf.concat([bounds, longest[None]], 0)[place]

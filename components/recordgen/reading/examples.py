@@ -16,7 +16,7 @@ from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import check_first, first_record
 from recordgen.reading.keywords import RecordKeywords
 from recordgen.reading.lengths import with_lengths_checked
-from recordgen.reading.naming import Search, naming_records
+from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, with_gaps
 from recordgen.reading.plan import plan_records
@@ -89,8 +89,8 @@ def read_features(
     single = batch_size is None
     given = {**options, "batch_size": _PARSED_AT_ONCE if batch_size is None else batch_size}
     decoded: RecordOptions = decode_options(RecordOptions, given)
-    if single and (decoded.map_batch is not None or decoded.drop_remainder):
-        raise UsageError("map_batch and drop_remainder need a batch_size")
+    if single and decoded.tuning.drop_remainder:
+        raise UsageError("drop_remainder needs a batch_size")
     plan = with_lengths_checked(plan_records(shards, decoded), shards, decoded)
     specs = _specs(shards, feature_spec)
     floats = _with_gaps(shards) if feature_spec is None else ()
@@ -135,7 +135,7 @@ def read_features(
     made = finished(batches(plan, decoded, keep, to_batch), plan, decoded, batched=not single)
     if single and empty:
         made = made.map(with_empty)
-    return naming_records(made, Search(plan.files, lambda: (keep, parse)))
+    return searchable(made, Search(plan.files, lambda: (keep, parse)))
 
 
 def _with_gaps(shards: ShardSet) -> Collection[str]:

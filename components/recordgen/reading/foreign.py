@@ -105,7 +105,7 @@ def check_record(
     for name in extras:
         if task == DETECTION and name.startswith(_OBJECT):
             raise UsageError(
-                f"extras: {name!r} has a value for each box, but some boxes may be dropped; read "
+                f"columns: {name!r} has a value for each box, but some boxes may be dropped; read "
                 f"it with recordgen.read(…, feature_spec=…)"
             )
     known = parsing_spec(extras, task=task)
@@ -121,7 +121,7 @@ def check_record(
             raise _missing(path, first, name, _remedy(name, first))
     for name in extras:
         if not first.get(name):
-            raise UsageError(f"extras: {path}: record 0 has no feature {name!r}, only {there}")
+            raise UsageError(f"columns: {path}: record 0 has no feature {name!r}, only {there}")
         if isinstance(known.get(name), tf.io.RaggedFeature):
             continue
         count = len(first[name])

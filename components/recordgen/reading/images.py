@@ -7,7 +7,7 @@ cache                                     prefetch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,14 +33,14 @@ from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
     cached,
     finished,
+    may_fail,
     mixed,
     parallel_calls,
     read_records,
     repeated,
-    skipping_of,
+    without_errors,
 )
 from recordgen.reading.shards import ShardSet
-from recordgen.reading.skipping import ending, has_examples
 from recordgen.reading.targets import Targets
 from recordgen.reading.windows import crop_view
 
@@ -95,8 +95,6 @@ class ImageReading:
         are_all_raw = self.decoder.are_raw and plan.is_checked
         self.has_raw = ours and shards.may_be_raw and not are_all_raw
         self.keep = keeping_labelled(plan, options, self.targets, described or {}, is_ours=ours)
-        self._skipping = skipping_of(plan, options)
-        self._tries = options.skips and not plan.is_checked
 
     def to_batch(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into a batch, in one step."""
@@ -114,28 +112,24 @@ class ImageReading:
                 as_written(lambda kept, seed: self._elements(self._changed(kept, seed))), **parallel
             )
             return finished(images, plan, options)
-        records = cached(self._records(plan), plan, options)
-        records = repeated(mixed(records, plan, options), options)
-        decode = self._tried(self._decoded)
-        if self._tries and options.has_full_batches:
-            # Some images will be missing, so full batches are made only afterwards.
-            images = self._seeded(records.batch(options.batch_size)).map(decode, **parallel)
-            images = ending(images, plan.examples, options).unbatch()
-            images = images.batch(options.batch_size, drop_remainder=True)
+        records = mixed(cached(self._records(plan), plan, options), plan, options)
+        if may_fail(plan, options):
+            # Decode one by one, before repeating: without a sound image, an endless dataset ends
+            # at once.
+            images = self._seeded(records.batch(1)).map(self._decoded, **parallel)
+            images = repeated(without_errors(images, plan, options).unbatch(), options)
+            images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
             return finished(images.map(self._elements, **parallel), plan, options)
         # Batch before parse: one vectorised call for all records.
+        records = repeated(records, options)
         records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        batched = self._seeded(records).map(
-            as_written(lambda batch, seed: self._elements(decode(batch, seed))), **parallel
+        images = self._seeded(records).map(
+            as_written(lambda batch, seed: self._elements(self._decoded(batch, seed))), **parallel
         )
-        return finished(batched.filter(has_examples) if self._tries else batched, plan, options)
-
-    def _tried(self, make: Callable[..., Any]) -> Callable[..., Any]:
-        """Return ``make``, or with ``on_error`` a version that skips the records it fails on."""
-        return self._skipping.tried(make) if self._skipping and self._tries else make
+        return finished(images, plan, options)
 
     def _records(self, plan: ReadPlan) -> tf.data.Dataset:
-        return read_records(plan, self.options, self.keep, self._skipping)
+        return read_records(plan, self.options, self.keep)
 
     def _decoded_once(self) -> tf.data.Dataset:
         """Return one pass over the decoded images, of which all or as many as fit are cached."""
@@ -160,12 +154,13 @@ class ImageReading:
 
     def _to_keep(self, records: tf.data.Dataset) -> tf.data.Dataset:
         """Decode records, in batches, to single images or pictures for the cache."""
-        batched = records.batch(self.options.batch_size)
-        return batched.map(self._tried(self._kept_images), **parallel_calls(self.options)).unbatch()
+        batched = records.batch(1 if may_fail(self.plan, self.options) else self.options.batch_size)
+        images = batched.map(self._kept_images, **parallel_calls(self.options))
+        return without_errors(images, self.plan, self.options).unbatch()
 
     def _seeded(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """Give each batch a random number, so that its changes can be repeated."""
-        if self.options.augment is None and not self.options.draws_pixels:
+        if self.options.changes is None and not self.options.draws_pixels:
             return dataset.map(as_written(lambda batch: (batch, tf.constant(0, tf.int64))))
         return tf.data.Dataset.zip((dataset, random_numbers(self.options.seed)))
 
@@ -195,10 +190,10 @@ class ImageReading:
         return self._pixels(records, seed, self._changes(tf.shape(records)[0], seed))
 
     def _changes(self, count: tf.Tensor, seed: tf.Tensor) -> Changes | None:
-        if self.options.augment is None:
+        how, size = self.options.changes, self.options.image_size
+        if how is None:
             return None
-        size = self.options.image_size
-        return draw_changes(self.options.augment, count, size, tf.stack([seed, 1]))
+        return draw_changes(how, count, size, tf.stack([seed, 1]))
 
     def _pixels(
         self, records: tf.Tensor, seed: tf.Tensor, changes: Changes | None
@@ -260,7 +255,7 @@ class ImageReading:
     @as_written
     def _elements(self, decoded: dict[str, Any]) -> Any:
         """Turn a batch of decoded and changed images into the batch that the user gets."""
-        images = typed(decoded[_IMAGE], self.options.scale, self.options.dtype)
+        images = typed(decoded[_IMAGE], *self.options.pixels)
         parts = [images]
         if isinstance(self.targets, BoxTargets):
             parts.append(self.targets.to_batch(decoded[_LABEL], images.shape[0]))

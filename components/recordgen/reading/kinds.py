@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from recordgen.dataset.manifest import EXAMPLES
@@ -11,7 +11,8 @@ from recordgen.errors import UsageError
 from recordgen.reading.entities import read_entities
 from recordgen.reading.images import ImageReading
 from recordgen.reading.keywords import ReadKeywords
-from recordgen.reading.options import EntityOptions, ReadOptions, RecordOptions, TextOptions
+from recordgen.reading.moved import check_moved
+from recordgen.reading.options import EntityOptions, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_texts
 from recordgen.reading.records import BatchReading
 from recordgen.reading.shards import ShardSet
@@ -26,7 +27,7 @@ from recordgen.reading.tables import (
 from recordgen.reading.texts import read_texts
 from recordgen.reading.tuning import AUTO
 from recordgen.reading.videos import VideoOptions, plan_videos, read_videos
-from recordgen.tasks import TASKS, Declared
+from recordgen.tasks import TASKS
 
 
 @dataclass(frozen=True)
@@ -37,24 +38,39 @@ class Kind:
         options: the option class.
         plan: plans a reading, before the first record is read.
         reading: prepares a planned reading.
-        training: further default options for training.
+        has_target: whether the examples are rows, whose target is a class or a number.
+        chosen: returns the kind for these shards and options, if it depends on them.
     """
 
     options: type[RecordOptions]
     plan: Callable[[ShardSet, Any], ReadPlan]
     reading: Callable[[ShardSet, ReadPlan, Any], BatchReading | ImageReading]
-    training: Mapping[str, Any] = field(default_factory=dict)
+    has_target: bool = False
+    chosen: Callable[[ShardSet, Mapping[str, Any]], Kind] | None = None
 
 
 IMAGES = Kind(options=ReadOptions, plan=plan_reading, reading=ImageReading)
-TEXTS = Kind(options=TextOptions, plan=plan_texts, reading=read_texts)
-ENTITIES = Kind(
-    options=EntityOptions, plan=plan_records, reading=read_entities, training={"buckets": AUTO}
-)
-# A table with one column of images and one of labels, unless ``columns`` is given.
-DECLARED = Kind(options=ReadOptions, plan=plan_images, reading=read_images)
-TABLES = Kind(options=TableOptions, plan=plan_table, reading=read_table)
+TEXTS = Kind(options=LabelOptions, plan=plan_texts, reading=read_texts)
+ENTITIES = Kind(options=EntityOptions, plan=plan_records, reading=read_entities)
+TABLES = Kind(options=TableOptions, plan=plan_table, reading=read_table, has_target=True)
 VIDEOS = Kind(options=VideoOptions, plan=plan_videos, reading=read_videos)
+
+
+def _declared(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
+    """Return images for one column of images and one of labels, unless ``columns`` is given."""
+    return TABLES if "columns" in options or not are_labelled_images(shards) else DECLARED
+
+
+DECLARED = Kind(
+    options=ReadOptions,
+    plan=plan_images,
+    reading=read_images,
+    has_target=True,
+    chosen=_declared,
+)
+
+# Other tools' files say no task.
+_OTHERS = "image_classification"
 
 
 def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
@@ -76,9 +92,11 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
             f"task={task!r}, but dataset.json says {written!r}; remove task to read the dataset"
         )
     if name == AUTO:
-        name = "image_classification"
-    is_columns = name == Declared.name and ("columns" in options or not are_labelled_images(shards))
-    kind = TABLES if is_columns else kind_for(name)
+        name = _OTHERS
+    kind = kind_for(name)
+    if kind.chosen is not None:
+        kind = kind.chosen(shards, options)
+    check_moved(options)
     known = {field.name for field in fields(kind.options)}
     for option in options:
         if option not in known and option in ("image_size", *ReadKeywords.__annotations__):
@@ -87,7 +105,7 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
 
 
 def kind_for(task: str) -> Kind:
-    """Return the kind of a task's examples, without regard to ``columns``.
+    """Return the kind that a task declares.
 
     Raises:
         UsageError: there is no such task.

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 from recordgen.errors import UsageError
 from recordgen.features import TEXT_ENTITIES
@@ -21,11 +21,14 @@ from recordgen.reading.checks import (
     is_integer,
     is_number,
 )
+from recordgen.reading.moved import check_moved
 from recordgen.reading.tuning import AUTO, Tuning
 from recordgen.registry import TASK_CHOICES
 from recordgen.scales import scale_for
 
+#: The types of pixels; ``uint8`` has the range 0..255.
 DTYPES = ("float32", "float16", "bfloat16", "uint8")
+
 #: Keras's words, and ``multi_hot`` for examples with any number of labels.
 LABEL_MODES = (AUTO, "int", "binary", "categorical", "multi_hot", None)
 RESIZES = ("stretch", "fit", "center_crop", "random_crop")
@@ -35,10 +38,9 @@ ON_ERROR = ("fail", "skip")
 BOX_FORMATS = tuple(
     prefix + order for prefix in ("rel_", "") for order in ("xyxy", "yxyx", "xywh", "center_xywh")
 )
-BOXES = ("padded", "ragged")
 
-#: The options that only boxes have.
-BOX_OPTIONS = ("box_format", "boxes", "max_boxes", "min_visible")
+#: ``padding``: to the longest list of a batch; or not at all.
+LONGEST, RAGGED = "longest", "ragged"
 
 #: ``epochs`` of a dataset that repeats without end.
 ENDLESS = "endless"
@@ -79,12 +81,26 @@ class Augmentation:
             raise UsageError("crop must be below 1: nothing would be left of the image")
 
 
-#: ``augment="photo"``: what is usual for photos, as options.
+#: ``augment="photo"``: the usual changes of photos; it also means ``resize="random_crop"``.
 PHOTO = "photo"
-_PHOTO: Mapping[str, Any] = {
-    "resize": "random_crop",
-    "augment": Augmentation(flip=True, brightness=0.1, contrast=0.1),
-}
+_PHOTO = {"flip": True, "brightness": 0.1, "contrast": 0.1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxForm:
+    """How boxes are returned.
+
+    Attributes:
+        format: the four numbers of a box, one of :data:`BOX_FORMATS`.
+        min_visible: skip a box if cropping leaves a smaller share of its area, 0..1.
+    """
+
+    format: str = "rel_xyxy"
+    min_visible: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_one_of("boxes", self.format, BOX_FORMATS)
+        check_range("min_visible", self.min_visible, 0, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,41 +115,31 @@ class RecordOptions:
             ``tf.random.set_seed``; None: different each time.
         epochs: passes over the data; ``endless``: repeat, which needs ``steps_per_epoch`` in
             ``model.fit``.
-        drop_remainder: drop a short last batch, so that all shapes are known.
         cache: keep the examples in ``memory``, or in the file at a path (which must not exist, or
             come from the same reading); None: no cache.
-        cache_bytes: how many bytes a cache may take; None: half of the free memory, or any number
-            in a file. Images are kept decoded as far as they fit, see
-            :mod:`recordgen.reading.caching`.
-        predicate: takes a dict of one record's features (scalars; without ``image/encoded``) and
-            returns whether to read it (bool []).
+        only: a function that takes a dict of one record's features (scalars; without
+            ``image/encoded``) and returns whether to read it (bool []). With labels, also names of
+            classes: read only their examples, or boxes, with their numbers of ``labels.txt``. In a
+            dataset written with ``--shard-by label`` only the files of these classes are opened.
         shard: (index, count): read only this worker's share.
-        map_example: a function of one example, before batching; takes and returns the parts of a
-            batch, without the first dimension.
-        map_batch: a function of whole batches; takes and returns their parts.
         on_error: what to do with records that cannot be read, such as images that do not decode:
-            ``fail``; ``skip`` them, with a warning that counts them and names file and record; or
-            a function that is called with the warning's text, or with the source id of an image.
+            ``fail``, or ``skip`` them, with a line in TensorFlow's log for each.
         tuning: threads, buffers and other settings of speed and memory.
     """
 
     batch_size: int = 32
     shuffle: bool = False
     seed: int | None = None
-    epochs: int | str = 1
-    drop_remainder: bool = False
+    epochs: int | Literal["endless"] = 1
     cache: str | os.PathLike[str] | None = None
-    cache_bytes: int | None = None
-    predicate: Callable[..., Any] | None = None
+    only: Callable[..., Any] | Collection[str] | None = None
     shard: tuple[int, int] = (0, 1)
-    map_example: Callable[..., Any] | None = None
-    map_batch: Callable[..., Any] | None = None
-    on_error: str | Callable[[str], None] = "fail"
+    on_error: Literal["fail", "skip"] = "fail"
     tuning: Tuning = field(default_factory=Tuning)
 
     def __post_init__(self) -> None:
         check_at_least(1, batch_size=self.batch_size)
-        check_type(bool, "True or False", shuffle=self.shuffle, drop_remainder=self.drop_remainder)
+        check_type(bool, "True or False", shuffle=self.shuffle)
         if self.seed is not None and not is_integer(self.seed):
             raise UsageError(f"seed must be a whole number or None (got {self.seed!r})")
         if self.epochs is None or (isinstance(self.epochs, str) and self.epochs != ENDLESS):
@@ -149,20 +155,28 @@ class RecordOptions:
             raise UsageError(
                 f"cache must be {MEMORY!r}, the path of a file, or None (got {self.cache!r})"
             )
-        if self.cache_bytes is not None:
-            check_at_least(1, cache_bytes=self.cache_bytes)
-            if self.cache is None:
-                raise UsageError("cache_bytes needs a cache: give cache='memory', or a file's path")
         if not _are_two_integers(self.shard) or not 0 <= self.shard[0] < self.shard[1]:
             raise UsageError(
                 f"shard must be (index, count) with 0 ≤ index < count (got {self.shard!r})"
             )
-        check_function(
-            predicate=self.predicate, map_example=self.map_example, map_batch=self.map_batch
-        )
-        if not callable(self.on_error):
-            check_one_of("on_error", self.on_error, ON_ERROR)
+        if callable(self.on_error):
+            raise UsageError(
+                "on_error is no function; write on_error='skip', and call "
+                "recordgen.reading.bad_records(dataset) for the records"
+            )
+        check_one_of("on_error", self.on_error, ON_ERROR)
         check_type(Tuning, "a Tuning(…)", tuning=self.tuning)
+        if self.tuning.cache_bytes is not None and self.cache is None:
+            raise UsageError("cache_bytes needs a cache: give cache='memory', or a file's path")
+        self._check_only()
+
+    def _check_only(self) -> None:
+        check_function("a function of a record's features", only=self.only)
+
+    @property
+    def predicate(self) -> Callable[..., Any] | None:
+        """The function that selects records; None if there is none."""
+        return self.only if callable(self.only) else None
 
     @property
     def passes(self) -> int | None:
@@ -173,7 +187,7 @@ class RecordOptions:
     def has_full_batches(self) -> bool:
         """Whether every batch has ``batch_size`` examples."""
         # Batches continue across the end of an epoch, so an endless dataset has no last batch.
-        return self.drop_remainder or self.passes is None
+        return self.tuning.drop_remainder or self.passes is None
 
     @property
     def skips(self) -> bool:
@@ -212,19 +226,19 @@ class LabelOptions(TaskOptions):
             two classes, ``binary`` (float32 [1]); ``multi_hot`` (float32 [classes]) for any number
             of labels; or None: no labels, unlabelled records are read too. ``auto``: ``multi_hot``
             where examples have any number of labels, else ``int``.
-        labels: read only examples of these classes, with their numbers of ``labels.txt``. In a
-            dataset written with ``--shard-by label`` only the files of these classes are opened.
         vocabulary: number the classes by their position here, not in ``labels.txt``.
         weights: ``balanced``: all classes have the same total weight, the mean weight is 1; or a
             weight for each class; None: no weights.
-        extras: further features to return, such as ``image/source_id`` or ``source_id``.
+        columns: further features to return, such as ``image/source_id`` or ``source_id``, as a
+            dict. Of a table, the columns to return, or a dict by column with the value of rows that
+            have none (None: NaN for numbers, and empty text); None: all but the target and the
+            weights.
     """
 
-    label_mode: str | None = AUTO
-    labels: Collection[str] | None = None
+    label_mode: Literal["auto", "int", "binary", "categorical", "multi_hot"] | None = AUTO
     vocabulary: Sequence[str] | None = None
-    weights: str | Mapping[str, float] | None = None
-    extras: Sequence[str] = ()
+    weights: Literal["balanced"] | Mapping[str, float] | None = None
+    columns: Collection[str] | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         TaskOptions.__post_init__(self)
@@ -238,11 +252,9 @@ class LabelOptions(TaskOptions):
                     raise UsageError(
                         f"weights must be finite and at least 0 (got {weight!r} for {label!r})"
                     )
-        for name in ("labels", "vocabulary", "extras"):
-            if name == "extras" or getattr(self, name) is not None:
+        for name in ("vocabulary", "columns"):
+            if getattr(self, name) is not None:
                 check_list_of_names(name, getattr(self, name))
-        if self.labels is not None and not self.labels:
-            raise UsageError("labels must name at least one class; None reads all classes")
         if self.vocabulary is not None and len(set(self.vocabulary)) < max(1, len(self.vocabulary)):
             raise UsageError(
                 f"vocabulary must name classes, each once (got {list(self.vocabulary)})"
@@ -250,24 +262,22 @@ class LabelOptions(TaskOptions):
         if self.label_mode is None and self.weights is not None:
             raise UsageError("weights need labels: choose another label_mode than None")
 
+    def _check_only(self) -> None:
+        if self.only is None or callable(self.only):
+            return
+        check_list_of_names("only", self.only)
+        if not self.only:
+            raise UsageError("only must name at least one class; None reads all classes")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextOptions(LabelOptions):
-    """How texts and labels are read: the fields of :class:`LabelOptions`, and this.
+    @property
+    def labels(self) -> Collection[str] | None:
+        """The only classes to read; None for all."""
+        return None if callable(self.only) else self.only
 
-    Attributes:
-        tokenizer: a function of a batch of texts (string [batch]), such as an adapted
-            ``keras.layers.TextVectorization`` or the result of
-            :func:`recordgen.text_vectorization`; None: return the texts themselves.
-    """
-
-    tokenizer: Callable[..., Any] | None = None
-
-    def __post_init__(self) -> None:
-        LabelOptions.__post_init__(self)
-        check_function(
-            "a function of texts, such as an adapted TextVectorization", tokenizer=self.tokenizer
-        )
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The further features to return."""
+        return tuple(self.columns or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,53 +286,70 @@ class ReadOptions(LabelOptions):
 
     Attributes:
         image_size: height and width of the returned images, in pixels; one number for a square.
-        dtype: ``float32``, ``float16`` or ``bfloat16`` in [0, 1], or ``uint8`` in 0..255; also
-            TensorFlow's and NumPy's types of these names.
         scale: the range of pixels: ``0..1``, ``0..255``, ``-1..1``, or a model in
-            ``keras.applications``, for the range of its pretrained weights; ``auto``: by ``dtype``.
+            ``keras.applications``, for the range of its pretrained weights; and their type, if it
+            is not float32: ``uint8``, or ``-1..1:float16``, ``-1..1:bfloat16``.
         resize: ``stretch`` to the size; ``fit`` into it, with black bars; ``center_crop``: the
             largest window of the size's shape from the middle; ``random_crop``: a window of 8 to
             100 % of the area and of 3:4 to 4:3 of its shape, from anywhere.
-        crop_margin: size of the pictures that a cache keeps for ``random_crop``: their largest
-            crops are this times ``image_size``, unless a picture is smaller; 1..16.
-        augment: random changes, or None. ``photo``: ``resize="random_crop"``, mirrored in half of
-            the cases, with light changed by up to 10 %.
+        augment: random changes, such as ``{"flip": True, "hue": 0.1}``, see :class:`Augmentation`;
+            ``photo``: ``resize="random_crop"``, mirrored in half of the cases, with light changed
+            by up to 10 %.
         task: a task of images; ``auto`` without a ``dataset.json``: ``image_classification``.
         label_mode: not for boxes.
-        labels: for boxes, read only boxes of these classes.
-        box_format: the four numbers of a box, one of :data:`BOX_FORMATS`.
-        boxes: ``padded`` with -1 to the largest number of boxes in a batch, or ``ragged``.
-        max_boxes: keep at most this many boxes of an image, the largest, and pad to this number;
-            None: all.
-        min_visible: skip a box if cropping leaves a smaller share of its area, 0..1.
+        boxes: the four numbers of a box, one of :data:`BOX_FORMATS`; or a dict of the fields of
+            :class:`BoxForm`.
+        padding: ``auto``: boxes are padded with -1 to the largest number in a batch; ``ragged``;
+            or a number: the largest boxes of an image, padded to this number. Tokens and the lists
+            of tables are padded, too; see :class:`EntityOptions` and
+            :class:`recordgen.reading.tables.TableOptions`.
     """
 
     image_size: tuple[int, int] = (224, 224)
-    dtype: str = "float32"
     scale: str = AUTO
-    resize: str = "stretch"
-    crop_margin: float = 1.15
-    augment: Augmentation | None = None
-    box_format: str = "rel_xyxy"
-    boxes: str = "padded"
-    max_boxes: int | None = None
-    min_visible: float = 0.3
+    resize: Literal["stretch", "fit", "center_crop", "random_crop"] = "stretch"
+    augment: Literal["photo"] | Mapping[str, Any] | None = None
+    boxes: str | Mapping[str, Any] = "rel_xyxy"
+    padding: int | str | Sequence[int] = AUTO
 
     def __post_init__(self) -> None:
         LabelOptions.__post_init__(self)
         check_image_size(self.image_size)
-        check_one_of("dtype", self.dtype, DTYPES)
-        scale_for(self.scale, self.dtype)  # checks both
+        parse_scale(self.scale)
         check_one_of("resize", self.resize, RESIZES)
-        check_range("crop_margin", self.crop_margin, 1, 16)
-        check_one_of("box_format", self.box_format, BOX_FORMATS)
-        check_one_of("boxes", self.boxes, BOXES)
-        if self.max_boxes is not None:
-            check_at_least(1, max_boxes=self.max_boxes)
-        check_range("min_visible", self.min_visible, 0, 1)
-        if self.augment is not None:
-            expected = f"{PHOTO!r}, an Augmentation(…) or None"
-            check_type(Augmentation, expected, augment=self.augment)
+        if isinstance(self.padding, str):
+            check_one_of("padding", self.padding, (AUTO, RAGGED))
+        else:
+            check_at_least(1, padding=self.padding)
+        _ = self.changes, self.box_form  # checks them
+
+    @property
+    def pixels(self) -> tuple[str, str]:
+        """The range of pixels and their type."""
+        return parse_scale(self.scale)
+
+    @property
+    def changes(self) -> Augmentation | None:
+        """The random changes of images; None for none."""
+        given = _PHOTO if self.augment == PHOTO else self.augment
+        if given is None or isinstance(given, Mapping):
+            return None if given is None else _of_fields(Augmentation, "augment", given)
+        raise UsageError(
+            f"augment must be {PHOTO!r}, a dict of changes such as {{'flip': True}}, or None (got "
+            f"{self.augment!r})"
+        )
+
+    @property
+    def box_form(self) -> BoxForm:
+        """How boxes are returned."""
+        if isinstance(self.boxes, Mapping):
+            return _of_fields(BoxForm, "boxes", self.boxes)
+        return BoxForm(format=self.boxes)
+
+    @property
+    def max_boxes(self) -> int | None:
+        """The most boxes of an image; None for all."""
+        return self.padding if isinstance(self.padding, int) else None
 
     @property
     def draws_pixels(self) -> bool:
@@ -335,41 +362,54 @@ class EntityOptions(TaskOptions):
     """How tokens and their tags are read: the fields of :class:`TaskOptions`, and these.
 
     Attributes:
-        tokenizer: a function from tokens (string [batch, n]) to numbers ([batch, n]), such as the
-            result of :func:`recordgen.token_lookup`; None: return the tokens themselves.
-        buckets: ``auto``: shuffled batches hold texts of similar length. Lengths in tokens: each
-            batch is also padded to the first sufficient length, so that there are few shapes.
-            None: batches in the order of the records.
-        sequence_length: cut and pad all texts to this number of tokens; None: pad to the longest of
-            the batch.
-        extras: further features to return, such as ``source_id`` or ``text``; lists are ragged.
+        padding: ``auto``: texts are padded to the longest of the batch, and shuffled batches hold
+            texts of similar length; ``longest``: batches in the order of the records; lengths in
+            tokens: as ``auto``, but padded to the first sufficient length, so that there are few
+            shapes; a number: cut and pad all texts to this number of tokens.
+        columns: further features to return, such as ``source_id`` or ``text``; lists are ragged.
     """
 
-    tokenizer: Callable[[Any], Any] | None = None
-    buckets: str | Sequence[int] | None = None
-    sequence_length: int | None = None
-    extras: Sequence[str] = ()
+    padding: int | str | Sequence[int] = AUTO
+    columns: Collection[str] | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         TaskOptions.__post_init__(self)
-        check_list_of_names("extras", self.extras)
+        if self.columns is not None:
+            check_list_of_names("columns", self.columns)
         for name in self.extras:
-            check_one_of("extras", name, tuple(TEXT_ENTITIES))
-        check_function("a function of tokens", tokenizer=self.tokenizer)
-        if self.sequence_length is not None:
-            check_at_least(1, sequence_length=self.sequence_length)
-        if isinstance(self.buckets, str):
-            check_one_of("buckets", self.buckets, (AUTO,))
-        elif self.buckets is not None:
-            check_type(Sequence, f"{AUTO!r}, lengths in tokens, or None", buckets=self.buckets)
-            for length in self.buckets:
-                check_at_least(1, buckets=length)
-            if sorted(set(self.buckets)) != list(self.buckets) or not self.buckets:
-                raise UsageError(f"buckets must be increasing lengths (got {self.buckets!r})")
-        if self.map_example is not None and (self.sequence_length is None or self.extras):
-            raise UsageError(
-                "map_example needs examples of one shape: give sequence_length=…, and no extras"
-            )
+            check_one_of("columns", name, tuple(TEXT_ENTITIES))
+        if isinstance(self.padding, str):
+            check_one_of("padding", self.padding, (AUTO, LONGEST))
+            return
+        if is_integer(self.padding):
+            check_at_least(1, padding=self.padding)
+            return
+        expected = f"{AUTO!r}, {LONGEST!r}, a number or several numbers of tokens"
+        check_type(Sequence, expected, padding=self.padding)
+        for length in self.lengths:
+            check_at_least(1, padding=length)
+        if sorted(set(self.lengths)) != list(self.lengths) or not self.lengths:
+            raise UsageError(f"padding must be increasing lengths (got {self.padding!r})")
+
+    @property
+    def sequence_length(self) -> int | None:
+        """The number of tokens of all texts; None if it differs."""
+        return self.padding if isinstance(self.padding, int) else None
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The lengths to which batches are padded; () for the longest text."""
+        return () if isinstance(self.padding, int | str) else self.padding
+
+    @property
+    def groups_lengths(self) -> bool:
+        """Whether shuffled batches hold texts of similar length."""
+        return self.padding == AUTO or bool(self.lengths)
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The further features to return."""
+        return tuple(self.columns or ())
 
 
 def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
@@ -378,18 +418,37 @@ def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
     Raises:
         UsageError: a name is unknown, or a value is not allowed.
     """
-    for name in values:
-        if name in {field.name for field in fields(Tuning)}:
-            raise UsageError(f"{name} is a field of Tuning; write tuning=Tuning({name}=…)")
+    check_moved(values)
     check_names(values, [field.name for field in fields(kind)])
     decoded = {name: _plain(value) for name, value in values.items()}
     if is_integer(decoded.get("image_size")):
         decoded["image_size"] = (decoded["image_size"],) * 2
-    if "dtype" in decoded:
-        decoded["dtype"] = _dtype_name(decoded["dtype"])
     if decoded.get("augment") == PHOTO:
-        decoded |= _PHOTO
+        decoded["resize"] = "random_crop"
     return kind(**decoded)
+
+
+def parse_scale(text: str) -> tuple[str, str]:
+    """Return the range and the type of pixels: ``"-1..1:float16"`` → ``("-1..1", "float16")``.
+
+    Raises:
+        UsageError: one of them is unknown, or they do not fit.
+    """
+    check_type(str, "a text", scale=text)
+    name, _, dtype = text.partition(":")
+    if name in DTYPES and not dtype:
+        name, dtype = AUTO, name
+    dtype = dtype or "float32"
+    check_one_of("the type of scale", dtype, DTYPES)
+    scale_for(name, dtype)  # checks both
+    return name, dtype
+
+
+def _of_fields(kind: type[Any], option: str, values: Mapping[str, Any]) -> Any:
+    known = [field.name for field in fields(kind)]
+    for name in values:
+        check_one_of(f"{option}: a key", name, known)
+    return kind(**values)
 
 
 def _plain(value: Any) -> Any:
@@ -397,12 +456,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     return int(value) if is_integer(value) else value
-
-
-def _dtype_name(dtype: Any) -> Any:
-    """Return the name of a type: ``tf.float16``, ``np.dtype("float16")`` → ``"float16"``."""
-    # tf.DType and np.dtype have a name; NumPy's scalar types are classes.
-    return dtype.__name__ if isinstance(dtype, type) else getattr(dtype, "name", dtype)
 
 
 def _are_two_integers(value: object) -> bool:

@@ -26,7 +26,7 @@ from recordgen.reading.classes import (
 )
 from recordgen.reading.decoding import check_formats
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
-from recordgen.reading.shards import ShardFile, ShardSet
+from recordgen.reading.shards import ShardFile, ShardSet, Written, written_of
 from recordgen.reading.shares import Piece, consecutive_share, cut_at, even_share
 from recordgen.reading.tuning import AUTO, AUTOTUNE
 
@@ -75,6 +75,7 @@ class ReadPlan:
         counts: records by file; None if not counted.
         packed: the files that are compressed although their names do not end with ``.gz``.
         damaged: the files that TensorFlow may not read, because their lengths are wrong.
+        written: shows whether the files were replaced; None if that cannot be known.
         parts: if the decoded images of only some examples are kept: the plan of these examples, and
             the plan of the others, in the order of the shards.
     """
@@ -94,6 +95,7 @@ class ReadPlan:
     counts: Mapping[str, int | None] = field(default_factory=dict)
     packed: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
+    written: Written | None = None
     parts: tuple[ReadPlan, ...] = ()
 
     def __str__(self) -> str:
@@ -219,6 +221,7 @@ def _plan(
         counts={file.path: file.examples for file in mine},
         packed=tuple(file.path for file in mine if file.is_gzip),
         damaged=tuple(file.path for file in mine if file.damage),
+        written=written_of(shards),
     )
     if others is None:
         return plan

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import storage
+from recordgen.dataset.manifest import DATASET_FILE, LABELS_FILE
 from recordgen.errors import UsageError
 from recordgen.reading.caching import DECODED, NOTHING, PICTURES, CachePlan
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
@@ -22,7 +23,8 @@ from recordgen.reading.order import shuffled
 from recordgen.reading.parsing import as_floats
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.quiet import quiet_reading
-from recordgen.reading.skipping import Skipping, ending, has_examples
+from recordgen.reading.shards import REPLACED, Written
+from recordgen.reading.skipping import DamagedFiles
 from recordgen.reading.tuning import AUTOTUNE
 
 Keep = Callable[[tf.Tensor], tf.Tensor]
@@ -57,12 +59,8 @@ def keeping(
     return keep
 
 
-def read_records(
-    plan: ReadPlan, options: RecordOptions, keep: Keep | None, skipping: Skipping | None = None
-) -> tf.data.Dataset:
+def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> tf.data.Dataset:
     """Return one pass over the records (string []) of this worker that ``keep`` selects.
-
-    Without ``skipping``, a record that cannot be read ends the reading.
 
     Raises:
         UsageError: TensorFlow cannot read files of this kind.
@@ -76,7 +74,8 @@ def read_records(
         # Shuffle files before interleaving: the buffer mixes only records that are read together.
         seed = _COMMON_SEED if takes_turns and options.seed is None else options.seed
         files = shuffled(files, len(plan.files), seed)
-    read_piece = partial(_read_piece, skipping, partial(_read_file, plan))
+    damaged = DamagedFiles(plan.counts, plan.damaged) if options.skips else None
+    read_piece = partial(_read_piece, damaged, partial(_read_file, plan), plan.written)
     if plan.cycle_length == 1:
         records = files.flat_map(read_piece)
     else:
@@ -89,19 +88,23 @@ def read_records(
             deterministic=options.is_ordered or takes_turns,
         )
     if keep is not None:
-        if skipping is None or plan.is_checked:
-            records = records.filter(keep)
-        else:
-            records = skipping.selected(keep, records)
+        records = without_errors(records.filter(keep), plan, options)
     if plan.turn is not None:
         index, count = plan.turn
         records = records.shard(count, index)
     return records
 
 
-def skipping_of(plan: ReadPlan, options: RecordOptions) -> Skipping | None:
-    """Return the :class:`Skipping` of a planned reading; None if bad records end it."""
-    return Skipping(options.on_error, plan.counts, plan.damaged) if options.skips else None
+def may_fail(plan: ReadPlan, options: RecordOptions) -> bool:
+    """Return whether records are parsed and decoded one by one, to skip those that fail."""
+    return options.skips and not plan.is_checked
+
+
+def without_errors(
+    dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions
+) -> tf.data.Dataset:
+    """Skip the elements that cannot be made, if the options say so; TensorFlow logs each."""
+    return dataset.ignore_errors(log_warning=True) if may_fail(plan, options) else dataset
 
 
 def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
@@ -145,7 +148,7 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
         parts += [PIXELS_VERSION, options.image_size, options.resize, options.tuning.decoder]
     parts.append(options.skips)
     if isinstance(options, ReadOptions) and cache.stage == PICTURES:
-        parts.append(options.crop_margin)
+        parts.append(options.tuning.crop_margin)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
@@ -176,18 +179,16 @@ def batches(
 
     ``arrange`` changes the order of the records before they are batched.
     """
-    skipping = skipping_of(plan, options)
-    records = read_records(plan, options, keep, skipping)
-    records = repeated(mixed(cached(records, plan, options), plan, options), options)
+    records = read_records(plan, options, keep)
     parallel = parallel_calls(options)
+    if may_fail(plan, options):
+        # Skip before repeating: without a sound record, an endless dataset ends at once.
+        # The result of parsing is part of the element: grappler would drop what nobody uses.
+        parse = as_written(lambda record: (record, to_batch(record[None])))
+        parsed = without_errors(records.map(parse, **parallel), plan, options)
+        records = parsed.map(as_written(lambda record, _: record))
+    records = repeated(mixed(cached(records, plan, options), plan, options), options)
     size, is_full = options.batch_size, options.has_full_batches
-    if skipping is not None and not plan.is_checked:
-        if arrange is None and not is_full:
-            tried = records.batch(size).map(skipping.tried(to_batch), **parallel)
-            return tried.filter(has_examples)
-        # Skip before records are arranged, and before full batches are made.
-        sound = records.batch(size).map(skipping.sound(to_batch), **parallel)
-        records = ending(sound, plan.examples, options).unbatch()
     if arrange is not None:
         records = arrange(records)
     # Batch before parse: one vectorised call for all records.
@@ -197,21 +198,11 @@ def batches(
 def finished(
     dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions, *, batched: bool = True
 ) -> tf.data.Dataset:
-    """Apply the last stages: the user's functions, known length, prefetching, tf.data's options.
+    """Apply the last stages: known length, prefetching, tf.data's options.
 
     ``dataset`` has batches; ``batched=False`` returns single examples.
     """
-    parallel = parallel_calls(options)
-    if options.map_example is not None or not batched:
-        dataset = dataset.unbatch()
-    if options.map_example is not None:
-        dataset = dataset.map(options.map_example, **parallel)
-        if batched:
-            is_ragged = isinstance(options, ReadOptions) and options.boxes == "ragged"
-            batch = dataset.ragged_batch if is_ragged else dataset.batch
-            dataset = batch(options.batch_size, drop_remainder=options.has_full_batches)
-    if options.map_batch is not None:
-        dataset = dataset.map(options.map_batch, **parallel)
+    dataset = dataset if batched else dataset.unbatch()
     # The number of skipped examples is unknown.
     if plan.examples is not None and options.passes is not None and not options.skips:
         # Keras warns of an early end if it does not know the number of batches.
@@ -249,14 +240,14 @@ def parallel_calls(options: RecordOptions) -> dict[str, Any]:
 def batches_of(examples: int, options: RecordOptions) -> int:
     """Return the number of batches: 100 examples in batches of 32 → 4, or 3 full ones."""
     whole, rest = divmod(examples, options.batch_size)
-    return whole + (rest > 0 and not options.drop_remainder)
+    return whole + (rest > 0 and not options.tuning.drop_remainder)
 
 
 def _tf_options(options: RecordOptions) -> tf.data.Options:
     found = tf.data.Options()
     if options.skips:
-        # tf.data refuses to save an iterator with stateful functions. Reporting is one, but its
-        # only state is the records that it has reported.
+        # tf.data refuses to save an iterator with stateful functions. The reader of damaged files
+        # is one, but its only state is the files that it has reported.
         ignore = tf.data.experimental.ExternalStatePolicy.IGNORE
         found.experimental_external_state_policy = ignore
     found.deterministic = options.is_ordered
@@ -292,10 +283,31 @@ def _slices(plan: ReadPlan) -> tuple[Any, ...]:
     return list(plan.files), tf.constant(starts, tf.int64), tf.constant(counts, tf.int64)
 
 
+def _unchanged(written: Written, path: tf.Tensor) -> tf.Tensor:
+    """Return ``path`` (string []); fail if another dataset replaced its file.
+
+    It is part of the function that opens a file: one more stage would cost each pass 20 ms.
+    """
+    paths, digests = zip(*written.digests.items(), strict=True)
+    digest = tf.boolean_mask(tf.constant(digests), tf.constant(paths) == path)
+    manifest = tf.io.read_file(f"{written.folder}{DATASET_FILE}")
+    pattern = tf.strings.join(["(?s).*", tf.strings.reduce_join(digest), ".*"])
+    is_same = tf.strings.regex_full_match(manifest, pattern)
+    if written.labels:
+        names = tf.io.read_file(f"{written.folder}{LABELS_FILE}")
+        is_same &= tf.strings.substr(names, 0, len(written.labels)) == written.labels
+    message = f"{written.folder.rstrip('/')}: {REPLACED}"
+    # The raw op: tf.debugging.Assert would build two more functions.
+    checked = tf.raw_ops.Assert(condition=is_same, data=[message])
+    with tf.control_dependencies([checked]):
+        return tf.identity(path)
+
+
 @as_written
 def _read_piece(
-    skipping: Skipping | None,
+    damaged: DamagedFiles | None,
     read: Callable[[tf.Tensor], tf.data.Dataset],
+    written: Written | None,
     path: tf.Tensor,
     start: tf.Tensor | None = None,
     count: tf.Tensor | None = None,
@@ -305,7 +317,8 @@ def _read_piece(
     With ``start`` and ``count`` (int64 []) only the records of a
     :class:`recordgen.reading.shares.Piece`, whose count includes damaged records.
     """
-    records = read(path) if skipping is None else skipping.readable(read, path)
+    path = path if written is None else _unchanged(written, path)
+    records = read(path) if damaged is None else damaged.readable(read, path)
     return records if start is None else records.skip(start).take(count)
 
 

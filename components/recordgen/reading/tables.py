@@ -7,10 +7,10 @@ is read like image classification, unless ``columns`` names columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 
@@ -27,7 +27,7 @@ from recordgen.reading.decoding import (
 )
 from recordgen.reading.images import ImageReading
 from recordgen.reading.levels import typed
-from recordgen.reading.options import LabelOptions, ReadOptions
+from recordgen.reading.options import RAGGED, LabelOptions, ReadOptions, parse_scale
 from recordgen.reading.parsing import as_floats, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
 from recordgen.reading.records import BatchReading, keeping
@@ -38,14 +38,14 @@ from recordgen.tables.columns import Column, Table, is_mask
 from recordgen.tables.schema import Schema
 from recordgen.tasks import ImageClassification
 
-VECTORS = ("padded", "ragged")
+_PADDINGS = (AUTO, RAGGED)
 
 # No random crops: the images of a row belong together, so they must not be cropped independently.
 _RESIZES = ("stretch", "fit", "center_crop")
 
 # Options that need a target of classes, and options that need images.
-_LABEL_OPTIONS = ("label_mode", "labels", "vocabulary", "weights")
-_IMAGE_OPTIONS = ("image_size", "dtype", "scale", "resize")
+_LABEL_OPTIONS = ("label_mode", "vocabulary", "weights")
+_IMAGE_OPTIONS = ("image_size", "scale", "resize")
 
 # The weight of a row without one.
 _DEFAULT_WEIGHT = 1.0
@@ -62,39 +62,43 @@ class TableOptions(LabelOptions):
     """How rows of tables are read: the fields of :class:`LabelOptions`, and these.
 
     Attributes:
-        columns: the columns to return; None: all but the target and the weights.
-        defaults: by column, the value of rows that have none. Without a default: NaN for numbers,
-            and empty text; a column of whole numbers with such rows is read as float32 with NaN.
+        columns: the columns to return, or a dict by column with the value of rows that have none;
+            None as a value, or without a dict: NaN for numbers, and empty text; a column of whole
+            numbers with such rows is read as float32 with NaN. None: all but the target and the
+            weights.
         image_size: height and width of images, in pixels.
-        dtype: of images; see :class:`ReadOptions`.
         scale: of images; see :class:`ReadOptions`.
         resize: ``stretch``, ``fit`` or ``center_crop``; see :class:`ReadOptions`.
-        vectors: lists of any length are ``padded`` with 0 to the longest in a batch, or ``ragged``.
-        extras: not for tables; use ``columns``.
+        padding: lists of any length are padded with 0 to the longest in a batch, or ``ragged``.
     """
 
-    columns: Sequence[str] | None = None
-    defaults: Mapping[str, Any] = field(default_factory=dict)
     image_size: tuple[int, int] = (224, 224)
-    dtype: str = "float32"
     scale: str = AUTO
-    resize: str = "stretch"
-    vectors: str = "padded"
+    resize: Literal["stretch", "fit", "center_crop", "random_crop"] = "stretch"
+    padding: int | str | Sequence[int] = AUTO
 
     def __post_init__(self) -> None:
         LabelOptions.__post_init__(self)
-        ReadOptions(image_size=self.image_size, dtype=self.dtype, scale=self.scale)  # checks them
-        if isinstance(self.columns, str) or (self.columns is not None and not self.columns):
-            raise UsageError(f"columns must be a list of names, or None (got {self.columns!r})")
-        if not isinstance(self.defaults, Mapping):
-            raise UsageError(f"defaults must be a dict by column (got {self.defaults!r})")
-        if self.extras:
-            raise UsageError(
-                f"extras are for batches of images and labels; a table's batches have all columns, "
-                f"or the columns that columns=[…] names (got {list(self.extras)})"
-            )
+        ReadOptions(image_size=self.image_size, scale=self.scale)  # checks them
+        if self.columns is not None and not self.columns:
+            raise UsageError(f"columns must name at least one (got {self.columns!r})")
         check_one_of("resize", self.resize, _RESIZES)
-        check_one_of("vectors", self.vectors, VECTORS)
+        if not isinstance(self.padding, str):
+            raise UsageError(
+                f"padding must be one of {', '.join(_PADDINGS)} (got {self.padding!r})"
+            )
+        check_one_of("padding", self.padding, _PADDINGS)
+
+    @property
+    def pixels(self) -> tuple[str, str]:
+        """The range of pixels and their type."""
+        return parse_scale(self.scale)
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """By column, the value of rows that have none."""
+        given = self.columns if isinstance(self.columns, Mapping) else {}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def are_labelled_images(shards: ShardSet) -> bool:
@@ -159,7 +163,8 @@ def plan_table(shards: ShardSet, options: TableOptions) -> ReadPlan:
         check_formats(shards)
     _check_masks(images)
     if not table.has_labels:
-        for name in _LABEL_OPTIONS:
+        labels = ["only"] if options.labels is not None else []
+        for name in (*_LABEL_OPTIONS, *labels):
             if name in given and not (name == "label_mode" and options.label_mode is None):
                 what = f"the target {table.target!r} is a number" if table.target else "has none"
                 raise UsageError(
@@ -198,7 +203,7 @@ class TableReader:
         names: the columns to return.
         defaults: values of rows that have none, by column; they replace the features' defaults.
         decoder: the decoder of images.
-        dtype, scale, vectors: see :class:`TableOptions`.
+        pixels, is_ragged: see ``scale`` and ``padding`` of :class:`TableOptions`.
         are_checked, has_raw: see :func:`recordgen.reading.decoding.stored_sizes`.
     """
 
@@ -207,9 +212,8 @@ class TableReader:
     names: Sequence[str]
     defaults: Mapping[str, Any]
     decoder: ImageDecoder
-    dtype: str = "float32"
-    scale: str = AUTO
-    vectors: str = "padded"
+    pixels: tuple[str, str] = (AUTO, "float32")
+    is_ragged: bool = False
     are_checked: bool = False
     has_raw: bool = False
 
@@ -246,7 +250,7 @@ class TableReader:
         found, parsed = {}, as_floats(parsed, self.floats)
         for name in self.names:
             values = self._images(name, parsed) if name in self.table.images else parsed[name]
-            is_padded = isinstance(values, tf.RaggedTensor) and self.vectors == "padded"
+            is_padded = isinstance(values, tf.RaggedTensor) and not self.is_ragged
             found[name] = values.to_tensor() if is_padded else values
         return found
 
@@ -256,7 +260,7 @@ class TableReader:
 
         sizes, is_raw = stored_sizes(part, are_checked=self.are_checked, has_raw=self.has_raw)
         pixels = self.decoder.decode(part("encoded"), sizes, is_raw=is_raw)
-        return typed(pixels, self.scale, self.dtype)
+        return typed(pixels, *self.pixels)
 
 
 def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> BatchReading:
@@ -272,9 +276,8 @@ def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> Batch
         _wanted(table, options),
         _defaults(table, options.defaults),
         decoder,
-        options.dtype,
-        options.scale,
-        options.vectors,
+        options.pixels,
+        options.padding == RAGGED,
         plan.is_checked,
         shards.may_be_raw,
     )
@@ -331,7 +334,7 @@ def _check_exact(shards: ShardSet, reader: TableReader, options: TableOptions) -
     if lost := sorted(used.intersection(inexact)):
         raise UsageError(
             f"column {lost[0]!r} is missing in some rows and has whole numbers that float32 cannot "
-            f"hold, so it is not read as float with NaN; give defaults={{{lost[0]!r}: …}} with a "
+            f"hold, so it is not read as float with NaN; give columns={{{lost[0]!r}: …}} with a "
             f"whole number for such rows, or leave the column out with columns=[…]"
         )
 
@@ -354,24 +357,19 @@ def _wanted(table: Table, options: TableOptions) -> Sequence[str]:
     if options.columns is not None:
         _check_known("columns", options.columns, known)
         names = list(options.columns)
-    varying = [name for name in names if _varies(table.column(name))]
-    if options.map_example is not None and varying:
-        raise UsageError(
-            f"map_example needs examples of one shape, and vectors of {varying[0]!r} may have "
-            f"any length; choose columns=[…] without it, declare it as floats[N], or use "
-            f"map_batch"
-        )
     return names
 
 
 def _defaults(table: Table, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the defaults of columns. Raises: UsageError: one does not fit its column."""
     known = [c for c in table.stored if c.type.kind in ("int", "float", "text", "floats", "weight")]
-    _check_known("defaults", given, [column.name for column in known if not _varies(column)])
+    _check_known(
+        "columns: a default", given, [column.name for column in known if not _varies(column)]
+    )
     for name, value in given.items():
         dtype = table.column(name).dtype
         if not isinstance(value, _KINDS[dtype]) or isinstance(value, bool):
-            raise UsageError(f"defaults: column {name!r} holds {dtype} (got {value!r})")
+            raise UsageError(f"columns: {name!r} holds {dtype} (got {value!r})")
     return ({} if table.weight is None else {table.weight: _DEFAULT_WEIGHT}) | dict(given)
 
 

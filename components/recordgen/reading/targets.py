@@ -164,7 +164,7 @@ class Targets:
             others = tf.boolean_mask(values, (values >= 0) & (values != tf.gather(first, rows)))
             message = (
                 "a record has several labels; read all of them with label_mode=multi_hot and "
-                "vocabulary=[…], only the first with label_mode=int, or some with labels=[…]:"
+                "vocabulary=[…], only the first with label_mode=int, or some with only=[…]:"
             )
             is_one = tf.size(others) == 0
             with tf.control_dependencies([tf.debugging.Assert(is_one, [message, others])]):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from recordgen.errors import UsageError
-from recordgen.reading.checks import check_at_least, check_one_of, check_type
+from recordgen.reading.checks import check_at_least, check_one_of, check_range, check_type
 
 #: ``tf.data.AUTOTUNE``, defined here so that options can be decoded without TensorFlow.
 AUTOTUNE = -1
 
 #: Let the plan choose: see :func:`recordgen.reading.plan.plan_reading`.
-AUTO = "auto"
+AUTO: Final = "auto"
 
 DECODERS = ("fast", "exact")
 
@@ -30,6 +31,12 @@ class Tuning:
             it, they are tf.data's fixed defaults: one per core, at most 16.
         deterministic: return elements in an order that does not depend on timing; None: only with a
             seed or without shuffling.
+        drop_remainder: drop a short last batch, so that all shapes are known.
+        cache_bytes: how many bytes a cache may take; None: half of the free memory, or any number
+            in a file. Images are kept decoded as far as they fit, see
+            :mod:`recordgen.reading.caching`.
+        crop_margin: size of the pictures that a cache keeps for ``random_crop``: their largest
+            crops are this times ``image_size``, unless a picture is smaller; 1..16.
         decoder: how images are decoded. ``fast`` decodes JPEGs at the smallest scale that covers
             the image size, and takes means of areas, rounded to whole levels; ``exact`` decodes
             every pixel and resizes with antialiasing, in floats.
@@ -42,6 +49,9 @@ class Tuning:
     threads: int | None = None
     autotune: bool = False
     deterministic: bool | None = None
+    drop_remainder: bool = False
+    cache_bytes: int | None = None
+    crop_margin: float = 1.15
     decoder: str = "fast"
 
     def __post_init__(self) -> None:
@@ -52,9 +62,12 @@ class Tuning:
         for name in ("cycle_length", "num_parallel_calls", "prefetch"):
             if getattr(self, name) != AUTOTUNE:
                 check_at_least(1, **{name: getattr(self, name)})
-        if self.threads is not None:
-            check_at_least(1, threads=self.threads)
-        check_type(bool, "True or False", autotune=self.autotune)
+        for name in ("threads", "cache_bytes"):
+            if getattr(self, name) is not None:
+                check_at_least(1, **{name: getattr(self, name)})
+        for name in ("autotune", "drop_remainder"):
+            check_type(bool, "True or False", **{name: getattr(self, name)})
+        check_range("crop_margin", self.crop_margin, 1, 16)
         if self.deterministic is not None:
             check_type(bool, "True, False or None", deterministic=self.deterministic)
         check_one_of("decoder", self.decoder, DECODERS)

@@ -1,12 +1,12 @@
 """Records → batches of segments: address of the video, start, end, and label.
 
-This module does not open videos: the user's ``map_example`` chooses and decodes frames.
+This module does not open videos: the user's function chooses and decodes frames.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 
@@ -42,7 +42,7 @@ class VideoOptions(TaskOptions):
             (float32 [1]), or None: no labels, unlabelled segments are read too; ``auto``: ``int``.
     """
 
-    label_mode: str | None = AUTO
+    label_mode: Literal["auto", "int", "binary", "categorical"] | None = AUTO
 
     def __post_init__(self) -> None:
         TaskOptions.__post_init__(self)

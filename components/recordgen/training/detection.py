@@ -14,12 +14,12 @@ import numpy as np
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import Augmentation, decode_images
+from recordgen.reading import decode_images
 from recordgen.training.average_precision import MOST_BOXES
 from recordgen.training.box_grid import BOX, CELL, decode, encode
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
 from recordgen.training.images import IMAGE_BYTES, stored_images
-from recordgen.training.learner import Models, TaskTrainer
+from recordgen.training.learner import Models, TaskTrainer, in_order
 from recordgen.training.model import convolved
 
 # Almost no cell is a centre, so start with low scores.
@@ -45,7 +45,7 @@ class ObjectDetector(TaskTrainer):
     def reading(self) -> Mapping[str, Any]:
         """The arguments of :func:`recordgen.eval_dataset`; it also reads images without boxes."""
         size = self.config.image_size
-        return {**super().reading, "image_size": size, "map_batch": self._targets}
+        return {**super().reading, "image_size": size}
 
     @property
     def training(self) -> Mapping[str, Any]:
@@ -54,8 +54,12 @@ class ObjectDetector(TaskTrainer):
         colour = dict.fromkeys(("brightness", "contrast", "saturation"), config.colour)
         # Boxes can be cropped and mirrored with the image, but not turned.
         crop = 0.0 if config.augment == "none" else config.augmentation
-        changes = Augmentation(crop=crop, flip=config.augments_photos, **colour)
-        return {**super().training, "augment": None if changes == Augmentation() else changes}
+        changes = {"crop": crop, "flip": config.augments_photos, **colour}
+        return {**super().training, "augment": changes if any(changes.values()) else None}
+
+    def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
+        """Return batches of images and the targets of each cell."""
+        return in_order(data, self._targets)
 
     def models(self) -> Models:
         """Build the network; the trained model is also the saved one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -16,7 +16,7 @@ from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import OUTSIDE, tag_names
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT
-from recordgen.training.learner import Models, TaskTrainer
+from recordgen.training.learner import Models, TaskTrainer, in_order
 from recordgen.training.words import TEXT, UNKNOWN_WORD, WordVectors
 
 _PADDING = -1
@@ -37,10 +37,9 @@ class EntityTagger(TaskTrainer):
 
     request = (TEXT,)
 
-    @property
-    def reading(self) -> Mapping[str, Any]:
-        """The arguments of :func:`recordgen.eval_dataset`, for tokens and tags without a mask."""
-        return {**super().reading, "map_batch": _without_mask}
+    def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
+        """Return batches of tokens and tags, without the mask."""
+        return in_order(data, _without_mask)
 
     def models(self) -> Models:
         """Build the tagger, with the vocabulary of the training split."""

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import Augmentation, decode_images
+from recordgen.reading import decode_images
 from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.learner import Models
@@ -37,7 +37,7 @@ class ImageLabels(LabelTrainer):
         """Further arguments of :func:`recordgen.train_dataset`: how photos are changed."""
         config = self.config
         colour = dict.fromkeys(("brightness", "contrast", "saturation"), config.colour)
-        changes = Augmentation(flip=config.augments_photos, **colour)
+        changes = {"flip": config.augments_photos, **colour}
         return {
             **super().training,
             "resize": "random_crop" if config.augments_photos else "stretch",

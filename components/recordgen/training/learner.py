@@ -15,7 +15,7 @@ import tensorflow as tf
 from recordgen import storage
 from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import DataError, UsageError
-from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
+from recordgen.reading import Tuning, eval_dataset, steps_per_epoch, train_dataset
 from recordgen.reading.targets import lookup_table
 from recordgen.scales import AUTO
 from recordgen.tasks import TASKS
@@ -130,7 +130,8 @@ class TaskTrainer(ABC):
 
     def steps_per_epoch(self) -> int:
         """Return the number of batches in one pass over the split."""
-        return steps_per_epoch(self.root, split=self.split, drop_remainder=True, **self.reading)
+        full = Tuning(drop_remainder=True)
+        return steps_per_epoch(self.root, split=self.split, tuning=full, **self.reading)
 
     def train_data(self, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """Return endless, shuffled batches of inputs and targets, without unlabelled examples.
@@ -140,11 +141,16 @@ class TaskTrainer(ABC):
         share = {"shard": (worker, workers), "batch_size": self.config.batch_size // workers}
         settings = {**self.reading, **self.training, **share}
         seed = self.config.seed
-        return train_dataset(self.root, split=self.split, seed=seed, epochs="endless", **settings)
+        data = train_dataset(self.root, split=self.split, seed=seed, epochs="endless", **settings)
+        return self.prepared(data)
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return one pass over a split, in order; see :meth:`can_validate`."""
-        return eval_dataset(root, split=split, **self.reading)
+        return self.prepared(eval_dataset(root, split=split, **self.reading))
+
+    def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
+        """Return the batches that the model takes."""
+        return data
 
     @abstractmethod
     def models(self) -> Models:
@@ -279,3 +285,9 @@ class TaskTrainer(ABC):
         """The table from labels to numbers; the saved model must track it."""
         numbers = {label: number for number, label in enumerate(self.dataset.labels)}
         return lookup_table(numbers, default=-1)
+
+
+def in_order(data: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
+    """Return a dataset with each batch changed by a function, several at a time, in order."""
+    function = tf.autograph.experimental.do_not_convert(function)
+    return data.map(function, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

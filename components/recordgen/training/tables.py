@@ -25,7 +25,7 @@ from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.earlier import EarlierModel
-from recordgen.training.learner import EXAMPLES, Models, TaskTrainer, Weights
+from recordgen.training.learner import EXAMPLES, Models, TaskTrainer, Weights, in_order
 from recordgen.training.model import augmentation, small_cnn
 from recordgen.training.moments import Moments, Scale, rescale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
@@ -136,12 +136,14 @@ class TableTrainer(TaskTrainer):
         """Arguments that read rows as the model's inputs, targets and, if any, weights."""
         return {
             **super().reading,
-            "columns": [column.name for column in self.table.inputs],
-            "defaults": self._defaults,
-            "vectors": "ragged",
-            "map_batch": lambda columns, *rest: (self._inputs(columns), *rest),
+            "columns": {column.name: None for column in self.table.inputs} | self._defaults,
+            "padding": "ragged",
             **({"image_size": self.config.image_size} if self._images else {}),
         }
+
+    def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
+        """Return batches of the model's inputs, targets and, if any, weights."""
+        return in_order(data, lambda columns, *rest: (self._inputs(columns), *rest))
 
     @property
     def _defaults(self) -> dict[str, Any]:
@@ -152,7 +154,7 @@ class TableTrainer(TaskTrainer):
         has_raw = self.dataset.options.get("pixels", "encoded") != "encoded"
         known = self.table.features()
         return TableReader(
-            self.table, known, names, defaults, decoder, vectors="ragged", has_raw=has_raw
+            self.table, known, names, defaults, decoder, is_ragged=True, has_raw=has_raw
         )
 
     def _inputs(self, columns: Mapping[str, Any]) -> dict[str, tf.Tensor]:

@@ -19,7 +19,7 @@ from recordgen.tasks import VideoClassification
 from recordgen.training.config import TrainingConfig
 from recordgen.training.frames import MAGIC, segment_frames
 from recordgen.training.labels import OneLabel
-from recordgen.training.learner import Models, Root
+from recordgen.training.learner import Models, Root, in_order
 from recordgen.training.model import answer, augmentation, convolved
 
 _SEGMENT = (features.VIDEO_URI, features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
@@ -49,10 +49,9 @@ class VideoTrainer(OneLabel):
         super().check()
         _check_videos(self.root, self.split, self.label_mode)
 
-    @property
-    def reading(self) -> Mapping[str, Any]:
-        """The arguments of :func:`recordgen.eval_dataset`: segments as frames."""
-        return {**super().reading, "map_example": self._map_example}
+    def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
+        """Return batches of frames and labels."""
+        return in_order(data, lambda segments, *targets: (self._clips(segments), *targets))
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return batches of frames and labels. Raises: DataError: a video cannot be decoded."""
@@ -60,8 +59,13 @@ class VideoTrainer(OneLabel):
         _check_videos(root, split, None)
         return super().eval_data(root, split)
 
-    def _map_example(self, segment: Mapping[str, tf.Tensor], *targets: tf.Tensor) -> Any:
-        return self._read(segment["uri"], segment["start"], segment["end"]), *targets
+    def _clips(self, segments: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """Return the frames of a batch (float32 [batch, frames, height, width, 3])."""
+        # One by one: a batch of whole videos may exceed the memory.
+        parts = tuple(segments[name] for name in ("uri", "start", "end"))
+        return tf.map_fn(
+            lambda segment: self._read(*segment), parts, fn_output_signature=self._clip
+        )
 
     def _read(self, uri: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
         """Return the frames of a segment (float32 [frames, height, width, 3])."""
@@ -148,7 +152,7 @@ def _check_videos(root: Root, split: str, label_mode: Literal["int", "multi_hot"
             raise DataError(
                 f"{root}: TensorFlow decodes only animated GIFs, and {name} in split {split!r} is "
                 f"{kind_of(head)}; convert the videos to GIF, or train your own model with "
-                f"recordgen.input_fn, whose map_example can decode with another library"
+                f"recordgen.input_fn, and decode its segments with another library"
             )
 
 
