@@ -59,9 +59,16 @@ def written(output: Path, compression: str = "none") -> Path:
 
 def run(*calls: str) -> tuple[int, list[str]]:
     """Return the exit code of a process that makes the calls, and their results or errors."""
-    lines = ["from recordgen import *", "from recordgen.errors import RecordgenError", "found = []"]
+    lines = [
+        "from recordgen import *",
+        "from recordgen.errors import RecordgenError",
+        "from recordgen.reading import bad_records, named_errors",
+        "def named(data):",
+        "    with named_errors(data):",
+        "        return len(list(data))",
+    ]
     for call in calls:
-        lines += ["try:", f"    print({call}, found)", "except RecordgenError as exc:"]
+        lines += ["try:", f"    print({call})", "except RecordgenError as exc:"]
         lines += ["    print(type(exc).__name__, exc)"]
     done = run_python("-W", "ignore", "-c", "\n".join(lines))
     return done.returncode, done.stdout.splitlines()
@@ -82,7 +89,7 @@ def test_every_door_refuses_it(tmp_path, pets):
     of_rows, of_pets = forge(rows), forge(pets)
     expected = {
         f"read({str(rows)!r}, split='train')": of_rows,
-        f"read({str(rows)!r}, split='train', predicate=lambda row: row['n'] > 0)": of_rows,
+        f"read({str(rows)!r}, split='train', only=lambda row: row['n'] > 0)": of_rows,
         f"load({str(rows)!r})": of_rows,
         f"load({str(pets)!r}, image_size=8)": of_pets,
         f"train_dataset({str(pets)!r}, image_size=8)": of_pets,
@@ -103,17 +110,18 @@ def test_it_can_be_skipped(pets, is_foreign):
     if is_foreign:
         (pets / "dataset.json").unlink()
     call = f"train_dataset({str(pets / 'Split-train' / '*')!r}, image_size=8, label_mode=None"
-    returned, [said] = run(f"sum(map(len, {call}, on_error=found.append)))")
+    reading = f"{call}, on_error='skip')"
+    returned, [said] = run(f"(sum(map(len, {reading})), *bad_records({reading}))")
     assert returned == 0
     where, _, place = message.partition(": ")
-    assert re.match(rf"2 \[.*{where}: .* lost: record 1: {place}", said), said
+    assert re.match(rf"\(2, RecordError\(.*{where}: record 1: {place}", said), said
 
 
 def test_a_compressed_shard(tmp_path):
     """TensorFlow's memory grows with what it unpacks: an error, no signal."""
     rows = written(tmp_path / "rows", "gzip")
     message = forge(rows)
-    returned, [said] = run(f"len(list(read({str(rows)!r}, split='train')))")
+    returned, [said] = run(f"named(read({str(rows)!r}, split='train'))")
     assert returned == 0
     assert re.match(message.replace(": .* at", r": record 1: .* at"), said), said
 
