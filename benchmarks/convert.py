@@ -7,14 +7,14 @@ In one run, interleaved, each contender in a process of its own:
     limit             a bare loop on one thread per core: read, check with the same checker, write
                       the same features with the same writer, one file for each thread
     recordgen         recordgen.convert with --check decode and all checks of the data (the default)
-    recordgen_unlinted  without the checks of the data (--ignore ALL)
-    recordgen_content   with --split-by content, which reads each file once more
-    recordgen_near      with --split-by near, which decodes each file once more
-    recordgen_header  with --check header and --ignore ALL
-    recordgen_none    with --check none and --ignore ALL
+    recordgen_unlinted  without the checks of the data (--lint=-ALL)
+    recordgen_content   with --group-by content, which reads each file once more
+    recordgen_near      with --group-by near, which decodes each file once more
+    recordgen_header  with --check header and --lint=-ALL
+    recordgen_none    with --check none and --lint=-ALL
     limit_short_side  the same files read, decoded, resized and encoded by the calls of
-                      --short-side 256, one thread per core
-    recordgen_short_side  with --short-side 256 and --ignore ALL
+                      --image-size 256short, one thread per core
+    recordgen_short_side  with --image-size 256short and --lint=-ALL
     naive             a loop: read, tf.train.Example, tf.io.TFRecordWriter; checks nothing
     naive_processes   the same loop in one process per core, each with a file of its own
     tfx               TFX's way (BaseExampleGenExecutor and WriteSplit) on Beam in memory: read,
@@ -59,7 +59,7 @@ def limit(paths: list[str], output: str) -> float:
     from recordgen.records.example import serialize_example
     from recordgen.records.tfrecord import FrameWriter, frame
 
-    options = ConvertOptions(ignore=("ALL",))
+    options = ConvertOptions(lint=("-ALL",))
     threads = len(os.sched_getaffinity(0))
     numbered = list(enumerate(paths))
 
@@ -213,13 +213,13 @@ def _draw_split(example: Any, splits: int) -> int:
 CONTENDERS: dict[str, Contender] = {
     "limit": limit,
     "recordgen": recordgen,
-    "recordgen_unlinted": partial(recordgen, ignore="ALL"),
-    "recordgen_content": partial(recordgen, split_by="content"),
-    "recordgen_near": partial(recordgen, split_by="near"),
-    "recordgen_header": partial(recordgen, check="header", ignore="ALL"),
-    "recordgen_none": partial(recordgen, check="none", ignore="ALL"),
+    "recordgen_unlinted": partial(recordgen, lint="-ALL"),
+    "recordgen_content": partial(recordgen, group_by="content"),
+    "recordgen_near": partial(recordgen, group_by="near"),
+    "recordgen_header": partial(recordgen, check="header", lint="-ALL"),
+    "recordgen_none": partial(recordgen, check="none", lint="-ALL"),
     "limit_short_side": limit_short_side,
-    "recordgen_short_side": partial(recordgen, short_side=SHORT_SIDE, ignore="ALL"),
+    "recordgen_short_side": partial(recordgen, image_size=f"{SHORT_SIDE}short", lint="-ALL"),
     "naive": naive,
     "naive_processes": naive_processes,
     "tfx": tfx,

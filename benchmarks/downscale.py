@@ -1,6 +1,6 @@
 """The cost of ``--max-side`` and its effect on a large photo.
 
-    python -m benchmarks.photos --to DIR --count 20 --size 4000 3000
+    python -m benchmarks.photos --to DIR --count 20 --image-size 4000 3000
     python -m benchmarks.downscale --images DIR --max-side 512 --rounds 3
 
 In one run, interleaved, on one thread:
@@ -35,7 +35,7 @@ import simplejpeg
 from PIL import Image
 
 from benchmarks.lint_precision import best_times, encoded
-from recordgen.options import ConvertOptions
+from recordgen.options import ConvertOptions, make_options
 from recordgen.payloads.image import check_image
 from recordgen.payloads.resizing import LOSSY_QUALITY
 
@@ -153,7 +153,7 @@ def main() -> None:
     photos = [path.read_bytes() for path in sorted(args.images.glob("*.jpg"))[: args.limit]]
     if not photos:
         parser.error(f"{args.images} holds no JPEGs; see python -m benchmarks.photos --help")
-    smaller, checked = ConvertOptions(max_side=args.max_side), ConvertOptions()
+    smaller, checked = make_options({"image_size": f"{args.max_side}max"}), ConvertOptions()
     contenders: dict[str, Callable[[bytes], object]] = {
         "recordgen": lambda data: check_image(data, smaller),
         "full": lambda data: encoded(full_resize(data, args.max_side), LOSSY_QUALITY),

@@ -167,9 +167,7 @@ def findings_of(columns: Mapping[str, Any], folder: Path) -> set[tuple[str, str]
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
-    result = recordgen.check(
-        str(source), task="tabular", target_column="target", split_column="split"
-    )
+    result = recordgen.check(str(source), task="tabular", columns="target=target,split=split")
     if result.lint is None:
         raise RuntimeError("nothing was checked")
     return {

@@ -252,7 +252,7 @@ def judged(
 
 def judge(each: int, seed: int, only: Sequence[str] = ()) -> Iterator[tuple[str, str, Counts]]:
     """Judge ``each`` mutants of every kind; yield the image, the change and the counts."""
-    options = ConvertOptions(ignore=("ALL",))
+    options = ConvertOptions(lint=("-ALL",))
     for name, data in images().items():
         if only and name not in only:
             continue

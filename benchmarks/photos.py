@@ -46,7 +46,12 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True, metavar="DIR")
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument(
-        "--size", type=int, nargs=2, default=SIZE, metavar=("WIDTH", "HEIGHT"), help="in pixels"
+        "--size",
+        type=int,
+        nargs=2,
+        default=SIZE,
+        metavar=("WIDTH", "HEIGHT"),
+        help="in pixels",
     )
     args = parser.parse_args()
     paths = make_photos(args.to, args.count, tuple(args.size))

@@ -18,7 +18,7 @@ converted once; then these contenders run in turn, in one process:
     torch, grain  with --others PYTHON, an interpreter that has these packages
     recordgen_autotune  recordgen with tf.data's autotuner, like the other pipelines
     recordgen_max_side  with --max-side PX: recordgen on records converted with that option
-    recordgen_short_side  with --stored: recordgen on records of --short-side 256
+    recordgen_short_side  with --stored: recordgen on records of --image-size 256short
     recordgen_raw     with --stored: recordgen on raw pixels of the image size
     recordgen_uint8, recordgen_raw_uint8  recordgen and recordgen_raw with scale="uint8"
     recordgen_memory  the second pass with cache="memory"
@@ -539,10 +539,10 @@ def storages(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Return the options of further conversions, by the contender that reads them."""
     found: dict[str, dict[str, Any]] = {}
     if args.max_side:
-        found["recordgen_max_side"] = {"max_side": args.max_side}
+        found["recordgen_max_side"] = {"image_size": f"{args.max_side}max"}
     if args.stored:
-        found["recordgen_short_side"] = {"short_side": 256}
-        found["recordgen_raw"] = {"size": args.image_size, "pixels": "raw"}
+        found["recordgen_short_side"] = {"image_size": "256short"}
+        found["recordgen_raw"] = {"image_size": args.image_size, "encode": "raw"}
     return found
 
 

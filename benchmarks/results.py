@@ -205,7 +205,7 @@ def _of_table(name: str, measure: str, rivals: Mapping[str, BaseEstimator]) -> C
         partial(read_table, name),
         Training(epochs=30),
         {rival: partial(_scikit_learn, model) for rival, model in rivals.items()},
-        options={"target_column": "target"},
+        options={"columns": "target=target"},
     )
 
 

@@ -153,7 +153,7 @@ def convert_all(paths: list[str]) -> None:
     from recordgen.conversion.api import convert
 
     with import_file(paths) as source:
-        result = convert(source, f"{source}-out", allow_scheme="http")
+        result = convert(source, f"{source}-out", allow="http")
     if result.dataset.examples != len(paths):
         raise SystemExit(f"{result.dataset.examples} of {len(paths)} images were converted")
 
@@ -165,7 +165,7 @@ def take_fingerprint(paths: list[str]) -> None:
     from recordgen.sources.import_file import ImportFile
 
     with import_file(paths) as source:
-        options = ConvertOptions(task="image_classification", allow_scheme=("http",))
+        options = ConvertOptions(task="image_classification", allow=("http",))
         image_fingerprint([ImportFile(source)], options)
 
 

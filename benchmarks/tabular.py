@@ -3,7 +3,7 @@
     python -m benchmarks.tabular --rows 100000 1000000
 
 For each number, ``recordgen convert --task tabular`` runs with and without the checks of the data
-(``--ignore ALL``), in its own process, on a CSV with ten columns: a split, three columns of whole
+(``--lint=-ALL``), in its own process, on a CSV with ten columns: a split, three columns of whole
 numbers, three of fractions, two of text and a target with two classes; three columns lack one value
 in ten. Time is for the conversion without imports; peak
 memory is the proportional set size of the process and all its descendants, imports included.
@@ -46,7 +46,7 @@ def make_tables(root: Path, rows: int) -> dict[str, tuple[str, str, int, dict[st
         file.writelines(make_lines(rows))
     return {
         "": (str(source), str(root / "checked"), rows, {}),
-        "--ignore ALL": (str(source), str(root / "unchecked"), rows, {"ignore": "ALL"}),
+        "--lint=-ALL": (str(source), str(root / "unchecked"), rows, {"lint": "-ALL"}),
     }
 
 
@@ -54,7 +54,7 @@ def _convert(source: str, output: str, rows: int, options: dict[str, Any]) -> fl
     from recordgen.conversion.api import convert
 
     started = time.perf_counter()
-    result = convert(source, output, task="tabular", target_column="deposit", **options)
+    result = convert(source, output, task="tabular", columns="target=deposit", **options)
     seconds = time.perf_counter() - started
     if result.dataset.examples != rows:
         raise RuntimeError(f"{result.dataset.examples} of {rows} rows were converted")

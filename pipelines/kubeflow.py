@@ -28,7 +28,11 @@ _MACHINES = {"convert": Machine(4, 4), "train": Machine(4, 8)}
 _OTHER_MACHINE = Machine(2, 4)
 
 # Inputs of a step that have another name as a parameter of the pipeline.
-_PARAMETER_NAMES = {("train", "model_name"): "model", ("evaluate", "split"): "eval_split"}
+_PARAMETER_NAMES = {
+    ("convert", "image_size"): "stored_image_size",
+    ("train", "model_name"): "model",
+    ("evaluate", "split"): "eval_split",
+}
 
 _MIN_SCORE = (
     "score on eval_split from which a model is pushed: accuracy; mean AUC of several labels, mean "

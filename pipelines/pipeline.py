@@ -22,7 +22,7 @@ from pipelines.settings import Settings
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.features import statistics_features
-from recordgen.tables.schema import Schema
+from recordgen.options import make_options
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
 from recordgen.training.measures import TfmaMetric
@@ -78,7 +78,8 @@ def create_pipeline(
     """
     examples = example_gen.outputs["examples"]
     given = example_gen.exec_properties
-    declared = Schema.from_json(text).table.features() if (text := given.get("schema")) else ()
+    columns = make_options({"schema": given.get("schema")}).declared_schema
+    declared = () if columns is None else columns.table.features()
     # All features except payloads and unique names.
     features = statistics_features(given["task"], sorted(declared))
     statistics_gen = tfx.components.StatisticsGen(
@@ -185,13 +186,14 @@ def example_gen_of(settings: Settings, previous: tfx.dsl.Channel | None = None) 
     if settings.span is not None:
         static = {"start_span_number": settings.span, "end_span_number": settings.span}
         span = tfx.proto.RangeConfig(static_range=tfx.proto.StaticRange(**static))
-    fractions = settings.options.split_fractions
+    fractions = settings.options.split.fractions
     shares = [
         tfx.proto.SplitConfig.Split(name=name, hash_buckets=weight)
         for name, weight in zip(fractions.names, fractions.weights, strict=True)
         if weight
     ]
-    options = {name: getattr(settings.options, name) for name in OPTION_TYPES}
+    # The shares are in output_config, as in every ExampleGen.
+    options = {name: getattr(settings.options, name) for name in OPTION_TYPES if name != "split"}
     return AutoMLExampleGen(
         settings.input_base,
         input_config=tfx.proto.Input(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.cli import add_options
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, OPTIONS, ConvertOptions
-from recordgen.tables.schema import Schema
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular
 from recordgen.training import TrainingConfig
 from recordgen.training.config import TRAINING_OPTIONS
@@ -57,15 +56,14 @@ class Settings:
                 f"span {self.span} needs a pattern with {{SPAN}}, or with {{YYYY}}, {{MM}} and "
                 f"{{DD}} (got {self.pattern!r})"
             )
-        if self.task == Tabular.name and not self.options.target_column:
+        if self.task == Tabular.name and not self.options.columns.target:
             raise UsageError(
-                "a model of a table needs target_column, the column to predict: --target-column "
-                "NAME"
+                "a model of a table needs the column to predict: --columns target=NAME"
             )
         if self.task == Declared.name:
             Declared.of(self.options)
-            schema = Schema.from_json(self.options.schema)
-            if schema.table.target is None:
+            schema = self.options.declared_schema
+            if schema is not None and schema.table.target is None:
                 raise UsageError(
                     f"a model of declared columns needs a column to predict: declare it as label, "
                     f"int_label or float_label (got {', '.join(schema.columns)}, without one)"
@@ -102,7 +100,8 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
     add("--no-fingerprint-images", action="store_true", help="do not look up every image before")
     add("--seed", type=int, default=0, help="seed of conversion and training")
-    for options in (OPTIONS, TRAINING_OPTIONS):
+    stored = replace(OPTIONS["image_size"], name="stored_image_size")  # the training has its own
+    for options in ({**OPTIONS, "image_size": stored}, TRAINING_OPTIONS):
         add_options(parser, options.values(), without=("task", "seed"))
     add(
         "--min-score",
@@ -116,6 +115,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
 def to_settings(args: argparse.Namespace, input_base: str, pattern: str) -> Settings:
     """Return the settings on a command line. Raises: UsageError."""
     options = {name: getattr(args, name) for name in OPTIONS}
+    options["image_size"] = args.stored_image_size
     training = {name: getattr(args, name) for name in TRAINING_OPTIONS}
     return Settings(
         input_base=input_base,

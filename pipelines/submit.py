@@ -133,7 +133,9 @@ def with_parameters(job: Mapping[str, Any], given: Sequence[str]) -> dict[str, A
     """
     declared = job["pipelineSpec"]["root"].get("inputDefinitions", {}).get("parameters", {})
     values = dict(job["runtimeConfig"]["parameterValues"])
-    inside = (*TRAINING_OPTIONS, "min_score") if CUSTOM_CONFIG in values else ()
+    # The name image_size is the conversion's; the training's is in its message.
+    own = [name for name in TRAINING_OPTIONS if name not in OPTIONS or name == "seed"]
+    inside = (*own, "min_score") if CUSTOM_CONFIG in values else ()
     known = tuple(dict.fromkeys((*declared, *inside)))
     settings = {}
     for text in given:

@@ -148,11 +148,11 @@ def cases() -> Mapping[str, tuple[str, Callable[[str, str], object]]]:
     options: Sequence[tuple[str, dict[str, Any]]] = (
         (images, dict(seed=7, shard_mb=0.001)),
         (images, dict(shard_by="label")),
-        (images, dict(split_by="content", labels="integer")),
-        (images, dict(missing_split="drop", split_fractions="50,25,25")),
+        (images, dict(group_by="content", labels="integer")),
+        (images, dict(missing_split="drop", split="50,25,25")),
         ("object_detection", dict(bad_boxes="reject", shard_mb=0.001)),
         (texts, dict(shard_mb=0.001, seed=3)),
-        (table, dict(target_column="cultivar", shard_mb=0.001)),
+        (table, dict(columns="target=cultivar", shard_mb=0.001)),
         ("video_classification", dict(shard_by="label", seed=5)),
     )
     for name, chosen in options:

@@ -97,7 +97,7 @@ def alternatives(hint: Any) -> set[Any]:
         "components/recordgen/reading/keywords.py",
         *(
             f"docs/{page}.md"
-            for page in ("convert", "kubeflow", "pipeline", "reading-options", "tfx")
+            for page in ("kubeflow", "options", "pipeline", "reading-options", "tfx")
         ),
     ],
 )

@@ -23,9 +23,9 @@ from recordgen import storage
 from recordgen.console import logs, progress_bar, summaries, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
-from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RecordgenError, RecordgenWarning, UsageError
 from recordgen.masking import masked, masked_json
+from recordgen.old_options import OLD_NAMES, refusal
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
 from recordgen.registry import EXPORTS
 from recordgen.runs.counters import total_counts
@@ -47,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "--" in arguments:
         cut = arguments.index("--")
         arguments, beam_args = arguments[:cut], arguments[cut + 1 :]
+    arguments = _with_dashes(arguments)
     log_format, debug = _log_settings(arguments)
     logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
     if not debug:
@@ -82,6 +83,18 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
     except Exception:  # a bug: keep its traceback
         _offer_resume(args)
         raise
+
+
+def _with_dashes(arguments: Sequence[str]) -> list[str]:
+    """Return arguments with ``--lint -ALL`` as one: argparse would take the value for a flag."""
+    found: list[str] = []
+    for argument in arguments:
+        is_value = argument.startswith("-") and not argument.startswith("--")
+        if is_value and found and found[-1] == "--lint":
+            found[-1] += f"={argument}"
+        else:
+            found.append(argument)
+    return found
 
 
 def exit_main() -> NoReturn:
@@ -264,6 +277,7 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
+    _refuse_old(args, {})
     return _exported(args, args.name, args.place)
 
 
@@ -312,7 +326,20 @@ def _print_json(value: object) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that reports errors as all others: in one line, in the requested log format."""
+    """A parser that reports errors as all others: in one line, in the requested log format.
+
+    Its help omits the options in ``rare``, whose own help is there.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.rare: dict[argparse.Action, str] = {}
+
+    def format_help_all(self) -> str:
+        """Return the help with the rare options."""
+        for action, text in self.rare.items():
+            action.help = text
+        return self.format_help()
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file in (None, sys.stdout):
@@ -345,8 +372,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     _check_names(arguments)
     args, unknown = build_parser().parse_known_args(arguments)
     if unknown:
-        command: argparse.ArgumentParser = args.parser
-        options = re.findall(r"--[\w-]+", command.format_help())
+        command: _Parser = args.parser
+        options = re.findall(r"--[\w-]+", command.format_help_all())
         close = get_close_matches(unknown[0].partition("=")[0], options, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
@@ -368,6 +395,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_source(convert)
     convert.add_argument("output", metavar="OUTPUT", help="folder or URL prefix to write")
     add_options(convert)
+    _add_old_options(convert)
     there = convert.add_mutually_exclusive_group()
     there.add_argument(
         "--overwrite", action="store_true", help="replace the dataset that is in OUTPUT"
@@ -391,6 +419,7 @@ def build_parser() -> argparse.ArgumentParser:
     checker.usage = "%(prog)s [options] SOURCE [-- Beam flags]"
     _add_source(checker)
     add_options(checker)
+    _add_old_options(checker)
     for command in (convert, checker):
         command.add_argument("-q", "--quiet", action="store_true", help="show no progress")
         command.add_argument(
@@ -398,6 +427,9 @@ def build_parser() -> argparse.ArgumentParser:
             choices=logs.FORMATS,
             default="text",
             help="progress and errors on stderr as lines of text or of JSON (default: text)",
+        )
+        command.add_argument(
+            "--help-all", action=_HelpAll, nargs=0, help="show all options, also rare ones"
         )
         command.epilog = (
             "Beam flags follow after --, such as: -- --direct_num_workers=2, or "
@@ -466,14 +498,14 @@ def build_parser() -> argparse.ArgumentParser:
         "--output", metavar="FILE", help="path or URL to write (default: a file in DATASET)"
     )
     export.add_argument("--overwrite", action="store_true", help="card: replace an existing card")
-    for name, what in (("scheme", "SCHEME"), ("root", "PREFIX")):
-        export.add_argument(
-            f"--allow-{name}",
-            metavar=what,
-            action="append",
-            default=[],
-            help="lineage: open the dataset also there, if lineage.json names it; as in convert",
-        )
+    export.add_argument(
+        "--allow",
+        metavar=OPTIONS["allow"].metavar,
+        action=_Several,
+        default=(),
+        help="lineage: open the dataset also there, if lineage.json names it; as in convert",
+    )
+    _add_old_options(export, ("allow_scheme", "allow_root"))
     return parser
 
 
@@ -531,19 +563,63 @@ def add_options(
             more = {"action": "store_true"}
         if option.several:
             more["action"] = _Several
+        elif option.decode is not None:
+            more["action"] = _Joined
         if option.choices is not None:
             more["choices"] = option.choices
         if len(form) > 1:
             more["nargs"] = len(form)
-        group.add_argument(
-            f"--{option.name.replace('_', '-')}",
-            default=option.default,
-            help=option.plain_help.replace("%", "%%")
+        text = (
+            option.plain_help.replace("%", "%%")
             + ("; one of %(choices)s" if option.choices is not None and form else "")
             + ("; repeat it or separate with commas" if option.several else "")
-            + (f" (default: {default})" if default else ""),
-            **more,
+            + (f" (default: {default})" if default else "")
         )
+        action = group.add_argument(
+            f"--{option.name.replace('_', '-')}", default=option.default, help=text, **more
+        )
+        if option.is_rare and isinstance(command, _Parser):
+            command.rare[action] = text
+            action.help = argparse.SUPPRESS
+
+
+def _add_old_options(command: argparse.ArgumentParser, names: Iterable[str] = OLD_NAMES) -> None:
+    """Add flags of earlier versions, which end the run with their new spelling."""
+    for name in names:
+        command.add_argument(
+            f"--{name.replace('_', '-')}",
+            action=_Old,
+            nargs=0 if name == "card" else None,
+            default=argparse.SUPPRESS,
+            help=argparse.SUPPRESS,
+        )
+
+
+class _Old(argparse.Action):
+    """Collects the options of earlier versions under ``args.old``."""
+
+    def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
+        old = vars(args).setdefault("old", {})
+        if self.dest in ("select", "ignore", "threshold", "allow_scheme", "allow_root"):
+            values = f"{old[self.dest]},{values}" if self.dest in old else values
+        old[self.dest] = values
+
+
+class _Joined(argparse.Action):
+    """Joins the values of an option that is given several times with commas."""
+
+    def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
+        before = getattr(args, self.dest)
+        is_first = not isinstance(before, str)
+        setattr(args, self.dest, values if is_first else f"{before},{values}")
+
+
+class _HelpAll(argparse.Action):
+    """Shows the help with the rare options."""
+
+    def __call__(self, parser: Any, *_: Any, **__: Any) -> None:
+        terminal.put(parser.format_help_all(), end="")
+        parser.exit()
 
 
 class _Several(argparse.Action):
@@ -557,8 +633,16 @@ class _Several(argparse.Action):
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     values = {name: getattr(args, name) for name in OPTIONS}
+    given = {name: value for name, value in values.items() if value != OPTIONS[name].default}
+    _refuse_old(args, given)
     ConvertOptions(**values)  # wrong values are reported before Beam is loaded
     return values
+
+
+def _refuse_old(args: argparse.Namespace, given: Mapping[str, Any]) -> None:
+    """Refuse flags of earlier versions. Raises: UsageError, which shows the new spelling."""
+    if old := getattr(args, "old", {}):
+        raise UsageError(refusal({**given, **old}, flags=True))
 
 
 def _reasons(text: str) -> tuple[str, ...]:
@@ -574,16 +658,9 @@ def _reasons(text: str) -> tuple[str, ...]:
     return names
 
 
-def _fractions(text: str) -> SplitFractions:
-    try:
-        return SplitFractions.parse(text)
-    except UsageError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from exc
-
-
 def _schema_text(text: str) -> str:
     """Return a schema's JSON, given as text or as the name of a file."""
-    if not text or text.lstrip().startswith("{"):
+    if not text or text.lstrip().startswith("{") or text.lower().endswith(".pbtxt"):
         return text
     try:
         return storage.read_text(storage.normal(text))
@@ -593,7 +670,6 @@ def _schema_text(text: str) -> str:
 
 # Options that need their own parser.
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
-    "split_fractions": _fractions,
     "schema": _schema_text,
 }
 

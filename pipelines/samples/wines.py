@@ -40,5 +40,5 @@ WINES = Sample(
     write=write_wines,
     training=TrainingConfig(batch_size=16, epochs=30, learning_rate=3e-3),
     min_score=0.9,
-    options={"target_column": "cultivar"},
+    options={"columns": "target=cultivar"},
 )

@@ -149,7 +149,7 @@ def test_tables_on_dask(tmp_path: Path, cluster: Any) -> None:
         lines = "".join(f"{('', 'TRAIN')[n % 2]},{n},{name}{n % 9}\n" for n in range(4000))
         paths.append(tmp_path / f"{name}.csv")
         paths[-1].write_text(f"split,n,y\n{lines}TRIAN,1,a\n")
-    options: dict[str, Any] = {"task": "tabular", "target_column": "y", "shard_mb": 0.1}
+    options: dict[str, Any] = {"task": "tabular", "columns": "target=y", "shard_mb": 0.1}
     sources = list(map(str, paths))
     recordgen.convert(sources, tmp_path / "one", missing_split="drop", **options)
     flags = on_dask(cluster)
@@ -335,7 +335,7 @@ def test_a_huge_split_is_many_tasks_on_all_workers(tmp_path: Path, cluster: Any)
         tmp_path / "skewed.csv",
         tmp_path / "out",
         shard_mb=0.02,
-        allow_scheme=("witness",),
+        allow=("witness://",),
         beam_args=on_dask(cluster),
     ).dataset
     shards = dataset.splits["train"].shards

@@ -243,11 +243,11 @@ def test_tables(tmp_path: Path) -> None:
     """Rows of a table are matched by all columns except the target; equal rows one to one."""
     head = "split,age,job,source_id,target"
     rows = ["TRAIN,1,cook,a,yes", "TRAIN,2,cook,b,no", "TRAIN,2,cook,b,no", "TRAIN,3,baker,c,no"]
-    old = converted(tmp_path, "old", [head, *rows, "TEST,4,smith,d,yes"], target_column="target")
+    old = converted(tmp_path, "old", [head, *rows, "TEST,4,smith,d,yes"], columns="target=target")
     rows[0] = "TRAIN,1,cook,a,no"  # another target
     rows[2] = "TEST,2,cook,b,no"  # one of two that are equal moves
     rows[3] = "TRAIN,30,baker,c,no"  # another row
-    new = converted(tmp_path, "new", [head, *rows, "TEST,4,smith,d,yes"], target_column="target")
+    new = converted(tmp_path, "new", [head, *rows, "TEST,4,smith,d,yes"], columns="target=target")
     found = recordgen.diff(old, new)
     assert kinds(found) == Counter([("label",), ("split",)])
     assert (len(found.added), len(found.removed), found.unchanged) == (1, 1, 2)
@@ -261,7 +261,7 @@ def test_number_targets_have_no_shares(tmp_path: Path) -> None:
     head = "age,price"
     rows = [f"{number},{number}.{number}5" for number in range(30)]
     rows += ["0,0.5"]
-    options = {"task": "tabular", "target_column": "price"}
+    options = {"task": "tabular", "columns": "target=price"}
     old = converted(tmp_path, "old", [head, *rows], **options)
     rows[7] = "7,8.5"
     new = converted(tmp_path, "new", [head, *rows], **options)

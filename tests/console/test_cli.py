@@ -116,7 +116,7 @@ WRONG = [
         2,
         "shard_mb must be a number above 0 (got 0.0)",
     ),
-    (["convert", "{source}", "{output}", "--split-fractions=a,b"], 2, "such as 80,10,10"),
+    (["convert", "{source}", "{output}", "--split=a,b"], 2, "such as 80,10,10"),
     (["convert", "{source}", "{output}", "--", "--runner=Nope"], 2, "Nope"),
     (["inspect", "{output}"], 1, "no Split-* folders"),
     (["inspect", "{source}"], 1, "not a TFRecord file?"),
@@ -200,7 +200,7 @@ def test_interrupt(slow_source: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["convert", "check"])
 def test_help_names_every_option(command: str) -> None:
     """Each option of a conversion is in the help with its values, unit, default and heading."""
-    text = " ".join(recordgen(command, "--help").stdout.split())
+    text = " ".join(recordgen(command, "--help-all").stdout.split())
     for name, option in OPTIONS.items():
         value = option.metavar or (f"{{{','.join(option.choices)}}}" if option.choices else "")
         flag = f" --{name.replace('_', '-')} {value} ".replace("  ", " ") + option.plain_help

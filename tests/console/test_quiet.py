@@ -69,7 +69,7 @@ def test_workers_say_nothing(
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
     dead = [f"http://127.0.0.1:1/{number}.jpg" for number in range(100)]
     source = make_csv(f"TRAIN,{path},cat" for path in [*make_images(12), *dead])
-    flags = ("--allow-scheme=http", "--max-reject-fraction=1", "-q", "--")
+    flags = ("--allow=http", "--max-reject-fraction=1", "-q", "--")
     flags += ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
     done = run_python("-m", "recordgen.cli", "convert", source, str(tmp_path / "out"), *flags)
     assert (done.returncode, done.stderr) == (0, "")
@@ -235,7 +235,7 @@ class AtomicFunction:  # TensorFlow 2.16 has one that also fails like this
 class Mine:
     def __del__(self):
         raise TypeError("mine")
-recordgen.convert(*sys.argv[1:], ignore="ALL")
+recordgen.convert(*sys.argv[1:], lint="-ALL")
 data = recordgen.load(sys.argv[2], image_size=8)
 images, labels = next(iter(data["train"]))
 print(images.shape)
@@ -257,7 +257,7 @@ def test_beam_in_a_program_is_quiet(source: str, tmp_path: Path) -> None:
     code = (
         "import sys, recordgen\n"
         "flags = ['--direct_num_workers=1']\n"
-        "recordgen.convert(*sys.argv[1:], beam_args=flags, ignore='ALL')\n"
+        "recordgen.convert(*sys.argv[1:], beam_args=flags, lint='-ALL')\n"
     )
     done = run_python("-c", code, source, str(tmp_path / "out"))
     assert (done.returncode, done.stderr) == (0, "")

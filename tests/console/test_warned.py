@@ -78,8 +78,8 @@ def test_a_warning_for_each_code(source: str, tmp_path: Path, caught: Found) -> 
     assert f"1 rejected row. First: {source}:8: " in texts["unknown_ml_use"]
     assert texts["unknown_ml_use"].endswith(f". All: {out}/rejects.jsonl")
     assert f": 1 error. First: {source}:" in texts["LEAK"]
-    assert "Remedy: split_by='content' keeps copies" in texts["LEAK"]
-    assert texts["LEAK"].endswith(f"; ignore='LEAK' skips this check. All: {out}/lint.jsonl")
+    assert "Remedy: group_by='content' keeps copies" in texts["LEAK"]
+    assert texts["LEAK"].endswith(f"; lint='-LEAK' skips this check. All: {out}/lint.jsonl")
     assert "First: 1 labels have fewer than 10 images: 'cat'" in texts["FEW_EXAMPLES"]
     for file in ("rejects.jsonl", "lint.jsonl"):
         assert (out / file).exists()
@@ -113,7 +113,7 @@ def test_data_frames_warn_at_the_line_of_the_user(
 def test_codes_can_be_ignored(source: str, tmp_path: Path, caught: Found) -> None:
     """A filter hides one code, and the options of its warning turn its check off."""
     warnings.filterwarnings("ignore", "LEAK", recordgen.RecordgenWarning)
-    recordgen.convert(source, tmp_path / "out", ignore="NO_EVAL", **SOME_REJECTS)
+    recordgen.convert(source, tmp_path / "out", lint="-NO_EVAL", **SOME_REJECTS)
     assert {"FEW_EXAMPLES", "missing_file"} <= set(by_code(caught))
     assert not {"LEAK", "NO_EVAL"} & set(by_code(caught))
 
@@ -157,10 +157,10 @@ def test_secrets_and_controls_are_not_shown(
 
 # a text for commands, the same for Python
 TEXTS = [
-    ("--split-by content keeps copies", "split_by='content' keeps copies"),
+    ("--group-by content keeps copies", "group_by='content' keeps copies"),
     (
-        "give --target-column price, or --task=tabular",
-        "give target_column price, or task='tabular'",
+        "give --columns target=price, or --task=tabular",
+        "give columns target=price, or task='tabular'",
     ),
     ("use --seed and --nonsense here", "use seed and --nonsense here"),
     ("a – b -- c, runs--seed/1.jpg", "a – b -- c, runs--seed/1.jpg"),

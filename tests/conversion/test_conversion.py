@@ -429,14 +429,14 @@ def test_missing_splits_are_drawn_or_dropped(
 def test_copies_share_a_split_by_content(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """With split_by=content, files are read, and copies of an image are in one split."""
+    """With group_by=content, files are read, and copies of an image are in one split."""
     [image] = make_images(1)
     copies = [tmp_path / "images" / f"copy{number}.jpg" for number in range(30)]
     for copy in copies:
         copy.write_bytes(image.read_bytes())
     source = make_csv(f"{path},a" for path in copies)
     assert len(recordgen.convert(source, str(tmp_path / "uri")).dataset.splits) > 1
-    by_content = recordgen.convert(source, str(tmp_path / "content"), split_by="content").dataset
+    by_content = recordgen.convert(source, str(tmp_path / "content"), group_by="content").dataset
     assert len(by_content.splits) == 1
 
 
@@ -485,8 +485,8 @@ def test_reencoded_images_are_counted(make_csv: MakeCsv, tmp_path: Path) -> None
     source = make_csv(["TRAIN,a.webp,x", "TRAIN,b.png,x"])
     dataset = recordgen.convert(source, str(tmp_path / "out")).dataset
     assert dataset.reencoded == {"format": 1}
-    small = recordgen.convert(source, str(tmp_path / "small"), max_side=8).dataset
-    assert small.reencoded == {"format": 1, "max_side": 1}
+    small = recordgen.convert(source, str(tmp_path / "small"), image_size="8max").dataset
+    assert small.reencoded == {"format": 1, "image_size": 1}
     for record in inspect(str(tmp_path / "small")):
         image = Image.open(io.BytesIO(record.features["image/encoded"]))
         assert max(image.size) == 8
@@ -509,9 +509,7 @@ def test_broken_storage_is_not_bad_data(
     fsspec.register_implementation("outage", Outage, clobber=True)
     source = make_csv([f"TRAIN,{image},cat", "TRAIN,outage://bucket/1.jpg,cat"])
     with pytest.raises(StorageError, match=r"outage://bucket/1\.jpg: .*503"):
-        recordgen.convert(
-            source, str(tmp_path / "out"), max_reject_fraction=1, allow_scheme=["outage"]
-        )
+        recordgen.convert(source, str(tmp_path / "out"), max_reject_fraction=1, allow=["outage://"])
     assert not (tmp_path / "out" / "dataset.json").exists()
 
 
@@ -584,11 +582,11 @@ def test_every_shard_of_the_count_is_there(make_csv: MakeCsv, tmp_path: Path) ->
 def test_content_is_only_read_of_regular_files(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    """split_by=content does not wait for a pipe that has no writer."""
+    """group_by=content does not wait for a pipe that has no writer."""
     [image] = make_images(1)
     os.mkfifo(tmp_path / "pipe.jpg")
     source = make_csv([f"{image},a", "pipe.jpg,a"])
-    result = recordgen.convert(source, tmp_path / "out", split_by="content", max_reject_fraction=1)
+    result = recordgen.convert(source, tmp_path / "out", group_by="content", max_reject_fraction=1)
     assert [item.code for item in result.rejects] == ["not_a_file"]
 
 
@@ -687,8 +685,8 @@ def test_unknown_options_and_runners(
     for name, value in (
         ("columns", 1),
         ("group_by", 1),
-        ("ignore", None),
-        ("allow_root", [1]),
+        ("lint", None),
+        ("allow", [1]),
         ("task", []),
         ("max_reject_fraction", "0.5"),
     ):
@@ -701,7 +699,7 @@ def test_unknown_options_and_runners(
         "vocabulary": None,
         "max_reject_fraction": Fraction(1),
     }
-    checked = recordgen.check([Path(images)], allow_root=tmp_path, **nothing)
+    checked = recordgen.check([Path(images)], allow=tmp_path, **nothing)
     assert checked.dataset.examples == 2
     with pytest.raises(UsageError, match="source must be a path, several paths or a DataFrame"):
         recordgen.check([1])  # type: ignore[list-item]

@@ -217,7 +217,7 @@ def test_jsonl_gives_the_same_records(
     first = records(tmp_path / "csv")
     source = make_csv(json_lines(task, first), "labels.jsonl")
     dataset = recordgen.convert(source, tmp_path / "jsonl").dataset
-    assert (dataset.task, dataset.options["input_format"]) == (task, "jsonl")
+    assert (dataset.task, dataset.options["format"]) == (task, "jsonl")
     assert records(tmp_path / "jsonl") == first
 
 
@@ -364,7 +364,7 @@ def test_numbers_without_examples_are_said(
     rows = [f"n{n},{labels[n % len(labels)]}" for n in range(12)]
     given: list[tuple[str, dict[str, Any]]] = [
         (texts, {"task": "text_classification"}),
-        (make_csv(["a,y", *rows], "rows.csv"), {"task": "tabular", "target_column": "y"}),
+        (make_csv(["a,y", *rows], "rows.csv"), {"task": "tabular", "columns": "target=y"}),
         (make_csv(["a,y", *rows], "r.csv"), {"schema": {"a": "text", "y": "int_label"}}),
     ]
     for source, options in given:
@@ -386,7 +386,7 @@ def test_no_label_at_all_is_an_error(
         (make_csv(images, "several.csv"), {"task": "image_multi_label"}),
         (make_csv(["Good and cheap.", "Bad."], "t.csv"), {"task": "text_classification"}),
         (make_csv(["1.mp4", "2.mp4"], "v.csv"), {"task": "video_classification"}),
-        (make_csv(["a,y", "1,", "2,"], "y.csv"), {"task": "tabular", "target_column": "y"}),
+        (make_csv(["a,y", "1,", "2,"], "y.csv"), {"task": "tabular", "columns": "target=y"}),
         (make_csv(["photo,y", *(f"{path}," for path in images)], "d.csv"),
          {"schema": {"photo": "image", "y": "label"}}),
     ]  # fmt: skip

@@ -21,17 +21,17 @@ pytestmark = pytest.mark.once
 SPELLED = [
     ("use --columns path=1,label=2, or --append;", "use columns='path=1,label=2', or append=True;"),
     ("use --columns 'path=a b,label=c'", "use columns='path=a b,label=c'"),
-    ("use --header no if it is a row", "use header='no' if it is a row"),
+    ("use --columns header=no if it is a row", "use columns='header=no' if it is a row"),
     (
         "declare them with --schema, or --task tabular",
         "declare them with schema, or task='tabular'",
     ),
-    ("such as --target-column 5; if", "such as target_column='5'; if"),
+    ("such as --columns target=5; if", "such as columns='target=5'; if"),
     ("--eval-from train:10 moves", "eval_from='train:10' moves"),
     ("or --overwrite (with --resume if", "or overwrite=True (with resume=True if"),
     ("set --task, and keep", "set task, and keep"),
-    ("--allow-root FOLDER.", "allow_root='FOLDER'."),
-    ("--allow-scheme http allows it", "allow_scheme='http' allows it"),
+    ("--allow FOLDER.", "allow='FOLDER'."),
+    ("--allow http allows it", "allow='http' allows it"),
     # Beam's flags, and options of other commands
     ("--runner=X --direct_num_workers=2", "--runner=X --direct_num_workers=2"),
     ("omit --to", "omit --to"),
@@ -60,14 +60,14 @@ def test_errors_from_python_do_not_speak_of_flags(
     (tmp_path / "iris.csv").write_text("5.1,setosa\n4.9,setosa\n")
     source = str(tmp_path / "iris.csv")
     assert main(["check", source, "--task", "tabular"]) == 1
-    assert "use --header no, which" in caplog.text
+    assert "use --columns header=no, which" in caplog.text
     for call in (recordgen.check, recordgen.plan, recordgen.convert):
         given: dict[str, Any] = {"task": "tabular"}
         if call is recordgen.convert:
             given["output"] = tmp_path / "out"
         with pytest.raises(RecordgenError) as caught:
             call(source, **given)
-        assert "use header='no', which" in str(caught.value)
+        assert "use columns='header=no', which" in str(caught.value)
         assert "--" not in str(caught.value)
     frame = pd.DataFrame({"text": ["Good one.", "Bad one."], "label": ["1", "[2]"]})
     with pytest.raises(RecordgenError) as caught:

@@ -67,7 +67,7 @@ TEXT = {"task": "text_classification"}
 SOURCES: list[tuple[str, dict[str, Any]]] = [
     ("images", {}),
     ("images.csv", {}),
-    ("images.csv", {"split_by": "content", "shard_by": "label"}),
+    ("images.csv", {"group_by": "content", "shard_by": "label"}),
     ("lists/up.csv", {}),
     ("multi.csv", {"task": "image_multi_label"}),
     ("boxes.csv", {}),
@@ -77,7 +77,7 @@ SOURCES: list[tuple[str, dict[str, Any]]] = [
     ("iob", {"task": "text_entities"}),
     ("iob/train/sentences.txt", {"task": "text_entities"}),
     ("declared.csv", {"schema": SCHEMA}),
-    ("table.csv", {"task": "tabular", "target_column": "y"}),
+    ("table.csv", {"task": "tabular", "columns": "target=y"}),
     ("videos.csv", VIDEO),
     ("lists/videos.csv", VIDEO),
     ("two.csv", VIDEO),

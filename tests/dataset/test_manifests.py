@@ -26,7 +26,7 @@ TABLE = "split,size,colour\nTRAIN,1.5,red\nTRAIN,2.5,blue\nTEST,3,red\n"
 # task, import file, options
 INPUTS = [
     ("image_classification", IMAGES, {}),
-    ("tabular", TABLE, {"target_column": "colour"}),
+    ("tabular", TABLE, {"columns": "target=colour"}),
 ]
 
 # Values of any type, and some that are too large or mean something else.

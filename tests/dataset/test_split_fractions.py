@@ -107,7 +107,7 @@ def test_a_label_is_no_split(tmp_path: Path) -> None:
     image = tmp_path / "DEV" / "cat" / "a.jpg"
     image.parent.mkdir(parents=True)
     image.touch()
-    options = ConvertOptions(task="image_classification", input_format="folder")
+    options = ConvertOptions(task="image_classification", format="folder")
     for root, split in ((tmp_path, "eval"), (tmp_path / "DEV", None)):
         [row] = RowReader(options).read(ImportFile(f"{root}/"))
         assert isinstance(row, Row)
@@ -199,7 +199,7 @@ def moved(share: str, split: str, hashes: list[int]) -> set[int]:
     return {hashes[row.line] for row in planned.get(Group("eval", None), [])}
 
 
-# a value of split_fractions, its shares; None if it is refused
+# a value of split, its shares; None if it is refused
 GIVEN = [
     ("80,10,10", "train:80,eval:10,test:10"),
     ([8, 2], "train:8,eval:2"),
@@ -219,17 +219,22 @@ GIVEN = [
     ([True], None),
     ([[80]], None),
     ("eighty", None),
+    ("holdout:80", None),
+    ("80,names=perhaps", None),
+    ("", "train:80,eval:10,test:10"),
+    ("names=no", "train:80,eval:10,test:10"),
+    ("train:3, test:1", "train:3,test:1"),
 ]
 
 
 @pytest.mark.parametrize(("given", "shares"), GIVEN)
 def test_shares_as_python_values(given: Any, shares: str | None) -> None:
     for make in (
-        lambda: make_options({"split_fractions": given}).split_fractions,
-        lambda: ConvertOptions(split_fractions=given).split_fractions,
+        lambda: make_options({"split": given}).split.fractions,
+        lambda: ConvertOptions(split=given).split.fractions,
     ):
         if shares is None:
-            with pytest.raises(UsageError, match=r"split.fractions"):
+            with pytest.raises(UsageError, match=r"^split[ :]"):
                 make()
         else:
             assert str(make()) == shares

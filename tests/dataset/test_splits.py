@@ -65,7 +65,7 @@ def of_schema(word: str, folder: Path) -> Row | Reject:
 def of_table(word: str, folder: Path) -> Row | Reject:
     path = folder / "a.csv"
     path.write_text(f"fold,n\ntrain,1\n{word},2\n")
-    options = ConvertOptions(task="tabular", split_column="fold")
+    options = ConvertOptions(task="tabular", columns="split=fold")
     file = ImportFile(str(path))
     rows = list(RowReader(detect([file], options).options).read(file))
     [row] = [row for row in rows if row.line == 3]
@@ -75,7 +75,7 @@ def of_table(word: str, folder: Path) -> Row | Reject:
 def of_folder(word: str, folder: Path) -> Row | Reject:
     (folder / word / "cat").mkdir(parents=True)
     (folder / word / "cat/a.jpg").touch()
-    options = ConvertOptions(task="image_classification", input_format="folder")
+    options = ConvertOptions(task="image_classification", format="folder")
     [row] = RowReader(options).read(ImportFile(f"{folder}/"))
     return row
 

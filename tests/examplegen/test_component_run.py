@@ -48,7 +48,7 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
         max_reject_fraction=0.1,
         dataset_version="spring",
         seed=3,
-        pixels="raw",
+        encode="raw",
     )
     examples = example_gen.outputs["examples"]
     statistics_gen = tfx.components.StatisticsGen(
@@ -61,7 +61,7 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
     encoded = AutoMLExampleGen(str(root / "data"), max_reject_fraction=0.1).with_id("Encoded")
     # The statistics omit image bytes, and so does a schema inferred from them.
-    convert(str(path), root / "curated", max_reject_fraction=0.1, ignore="ALL")
+    convert(str(path), root / "curated", max_reject_fraction=0.1, lint="-ALL")
     own_schema = tfx.components.ImportSchemaGen(str(root / "curated/schema.pbtxt"))
     transform = tfx.components.Transform(
         examples=encoded.outputs["examples"],
@@ -220,9 +220,7 @@ def test_spans_of_folders_and_jsonl(tmp_path, write_image, run_tfx, examples_of)
         ("span-{SPAN:2}/v{VERSION}/", [7, 2, 3]),
         ("rows/span-{SPAN:2}/v{VERSION}/*.jsonl", [7, 2, 2]),
     ):
-        component = AutoMLExampleGen(
-            str(base), input_config=input_config(all=pattern), ignore="ALL"
-        )
+        component = AutoMLExampleGen(str(base), input_config=input_config(all=pattern), lint="-ALL")
         found = examples_of(run_tfx(tmp_path / f"work-{len(pattern)}", component))
         assert [found.properties[key] for key in keys] == expected
         resolved = ExampleGenParameters.from_exec_properties(component.exec_properties)
@@ -249,7 +247,7 @@ def test_labels_keep_their_numbers(tmp_path, run_tfx, examples_of):
             str(tmp_path / "data"),
             input_config=input_config(all="span-{SPAN}/*.csv"),
             task="text_classification",
-            ignore="ALL",
+            lint="-ALL",
             previous=earlier.outputs["previous"],
         )
         artifact = examples_of(run_tfx(tmp_path / "work", earlier, example_gen))

@@ -92,7 +92,7 @@ def test_many_images_of_a_folder_take_few_requests(tmp_path, monkeypatch):
     source = tmp_path / "labels.csv"
     source.write_text("".join(f"TRAIN,gs://bucket/{name},x\n" for name in reversed(names)))
     with listed_bucket(names, monkeypatch) as asked:
-        found = image_fingerprint([ImportFile(str(source))], ConvertOptions(allow_scheme=("gs",)))
+        found = image_fingerprint([ImportFile(str(source))], ConvertOptions(allow=("gs",)))
     assert found.startswith("images:2000,")
     assert len(asked) == 2
 
@@ -109,7 +109,7 @@ def test_what_has_no_version(tmp_path):
         return web.Response(status=403 if request.path == "/forbidden.jpg" else 404)
 
     with serving(answer) as url:
-        open_to_us = RequestContext(RowUrlPolicy(Access(allow_root=(url,)), "/a.csv"))
+        open_to_us = RequestContext(RowUrlPolicy(Access(prefixes=(url,)), "/a.csv"))
         assert version_or_missing(f"{url}/forbidden.jpg", open_to_us) == "forbidden"
         assert version_or_missing(f"{url}/missing.jpg", open_to_us) == "missing"
         closed = RequestContext(RowUrlPolicy(Access(), "/a.csv"))
@@ -134,7 +134,7 @@ def test_what_has_no_version(tmp_path):
             *("list.csv", "1.mp4,y,0,1\n"),
         ),
         (
-            dict(task="tabular", tfmd_schema="schema.pbtxt"),
+            dict(task="tabular", schema="schema.pbtxt"),
             {"a.csv": "a\n1\n", "schema.pbtxt": 'feature {name: "a" type: INT}'},
             *("schema.pbtxt", 'feature {name: "a" type: FLOAT}'),
         ),

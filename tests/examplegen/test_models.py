@@ -30,7 +30,7 @@ SETTINGS = {"batch_size": 8, "epochs": 5}
 def example_gen(folder: Path, name: str, *labels: str) -> AutoMLExampleGen:
     data = folder / "data" / name
     write_texts(data / "a.csv", *labels, count=COUNT)
-    return AutoMLExampleGen(str(data), task=TASK, ignore="ALL").with_id(f"{name}_examples")
+    return AutoMLExampleGen(str(data), task=TASK, lint="-ALL").with_id(f"{name}_examples")
 
 
 def tuner(examples: AutoMLExampleGen, *rates: float) -> tfx.components.Tuner:

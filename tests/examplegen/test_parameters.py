@@ -18,7 +18,7 @@ from recordgen.examplegen.parameters import (
     ExampleGenParameters,
     split_fractions,
 )
-from recordgen.options import OPTIONS, make_options
+from recordgen.options import OPTIONS, make_options, option_text
 from recordgen.sources.import_file import ImportFile
 from tests.examplegen.configs import input_config, output_config
 from tests.steps import OTHER_VALUES
@@ -32,23 +32,23 @@ def test_every_option_is_a_parameter():
     """Editors complete them as for ``convert``; all are recorded, even with their defaults."""
     assert AutoMLExampleGen.__init__.__annotations__["options"] == "Unpack[OptionValues]"
     component = AutoMLExampleGen("data")
-    assert set(OPTIONS) - set(OPTION_TYPES) == {"split_fractions"}  # in output_config
+    assert set(OPTIONS) == set(OPTION_TYPES)
     for name, kind in OPTION_TYPES.items():
         default = OPTIONS[name].default
-        expected = None if default is None or default == () else kind(default)
+        expected = None if default is None or default == () else kind(option_text(name, default))
         assert component.spec.exec_properties.get(name) == expected, name
 
 
 def test_options_reach_the_executor(tmp_path):
     """The component's options reach the conversion through TFX's properties."""
-    # The others cannot be combined with labels=text, split_by=content or size.
-    others = ("split_fractions", "vocabulary", "max_side", "short_side", "group_by", "stratify")
+    # The others cannot be combined with labels=text, or with each other.
+    others = ("columns", "vocabulary", "image_size", "resize", "group_by", "stratify")
     given = {name: value for name, value in OTHER_VALUES.items() if name not in others}
     for decided in (
         {},
-        {"split_by": "uri", "group_by": "patient"},
-        {"split_by": "uri", "stratify": "label", "labels": "auto", "vocabulary": "labels.txt"},
-        {"size": "", "resize": "stretch", "max_side": 64},
+        {"group_by": "patient"},
+        {"stratify": "label", "labels": "auto", "vocabulary": "labels.txt"},
+        {"image_size": "64max", "resize": "stretch"},
     ):
         options = {**given, **decided}
         component = AutoMLExampleGen(str(tmp_path), dataset_version="v7", **options)
@@ -60,12 +60,12 @@ def test_options_reach_the_executor(tmp_path):
 def test_numbers_that_travelled_as_json(tmp_path):
     """Vertex AI passes whole numbers as doubles."""
     given = properties(
-        tmp_path, input_config(one="*.csv"), span=3.0, version=2.0, seed=5.0, max_side=64.0
+        tmp_path, input_config(one="*.csv"), span=3.0, version=2.0, seed=5.0, threads=3.0
     )
     decoded = ExampleGenParameters.from_exec_properties(given)
     assert (decoded.span, decoded.version) == (3, 2)
     assert repr(decoded.options.seed) == "5"
-    assert repr(decoded.options.max_side) == "64"
+    assert repr(decoded.options.threads) == "3"
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_hash_buckets_are_stronger_than_a_name(tmp_path, outputs, from_name):
     if outputs is not None:
         given["output_config"] = proto_utils.proto_to_json(output_config(**outputs))
     decoded = ExampleGenParameters.from_exec_properties(given)
-    assert decoded.options.split_from_name == from_name
+    assert decoded.options.split.names == from_name
 
 
 def test_default_fractions():
     """Nothing configured: 80/10/10, not TFX's 2:1 without a test split."""
-    assert split_fractions(None) == SplitFractions(("train", "eval", "test"), (80, 10, 10))
+    assert split_fractions(None) is None
     assert split_fractions(output_config(a=2, b=1)) == SplitFractions(("a", "b"), (2, 1))
 
 
@@ -169,8 +169,8 @@ def test_wrong_values_fail_where_the_pipeline_is_defined(wrong, message):
 
 def test_unknown_parameter():
     """A misspelt option is refused, not ignored."""
-    with pytest.raises(UsageError, match="unknown option 'max_sides'; did you mean 'max_side'"):
-        AutoMLExampleGen("data", max_sides=3)
+    with pytest.raises(UsageError, match="unknown option 'image_sizes'; did you mean 'image_size'"):
+        AutoMLExampleGen("data", image_sizes=3)
 
 
 def test_runtime_parameters():

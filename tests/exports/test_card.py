@@ -13,7 +13,6 @@ import yaml
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
 from recordgen.dataset.manifest import Dataset
-from recordgen.errors import OutputExistsError, UsageError
 from recordgen.exports.card import card_text
 from tests.golden import ROOT, SAMPLES
 
@@ -100,7 +99,7 @@ def test_names_cannot_become_markup(boxes: Path) -> None:
 
 def test_a_table_is_named_by_what_is_predicted(tmp_path: Path) -> None:
     source = str(ROOT / "examples" / SAMPLES["tabular"])
-    convert(source, tmp_path / "class", target_column="cultivar")
+    convert(source, tmp_path / "class", columns="target=cultivar")
     convert(source, tmp_path / "none")
     head, _ = parts(card_text(read_dataset(str(tmp_path / "class"))))
     assert head["task_categories"] == ["tabular-classification"]
@@ -115,25 +114,6 @@ def test_urls_are_told_and_folders_are_not(boxes: Path) -> None:
 def test_texts_have_a_language(boxes: Path) -> None:
     dataset: Dataset = replace(read_dataset(str(boxes)), task="text_classification")
     assert "languages" in card_text(dataset)
-
-
-def test_a_conversion_writes_the_card(boxes: Path, tmp_path: Path) -> None:
-    """A card is written only on request, also by a resumed run; answers are never replaced."""
-    assert not (boxes / "README.md").exists()
-    source, out = str(ROOT / "examples" / SAMPLES["object_detection"]), tmp_path / "out"
-    command = ["convert", source, str(out), "--seed=7", "--bad-boxes=drop", "--card", "-q"]
-    assert main(command) == 0
-    assert (out / "README.md").read_text() == card_text(read_dataset(str(boxes)))
-    assert (out / "dataset.json").read_bytes() == (boxes / "dataset.json").read_bytes()
-    (out / "README.md").unlink()  # as if the first run had died earlier
-    assert main([*command, "--resume"]) == 0
-    (out / "README.md").write_text("MIT\n")
-    assert main([*command, "--resume"]) == 0
-    with pytest.raises(OutputExistsError):
-        convert(source, out, append=True, seed=7, bad_boxes="drop", card=True)
-    assert (out / "README.md").read_text() == "MIT\n"
-    with pytest.raises(UsageError, match=r"card must be True or False \(got 'yes'\)"):
-        convert(source, out, card="yes")
 
 
 def test_the_command_keeps_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """An output of each kind, with its index."""
     root = tmp_path_factory.mktemp("croissant")
     for name in KINDS:
-        options = {"pixels": "raw"} if name == "raw" else NEEDED.get(name, {})
+        options = {"encode": "raw"} if name == "raw" else NEEDED.get(name, {})
         sample = SAMPLES.get(name, SAMPLES["object_detection"])
         convert(str(ROOT / "examples" / sample), root / name, **options)
         assert main(["export", "croissant", str(root / name)]) == 0
@@ -125,7 +125,7 @@ def test_a_folder_without_measures(tmp_path: Path) -> None:
     for line in range(2):
         (tmp_path / f"{line}.png").write_bytes(encoded(noise(seed=line), "PNG"))
     (tmp_path / "rows.csv").write_text("TRAIN,0.png,a\nTRAIN,1.png\n")
-    convert(tmp_path / "rows.csv", tmp_path / "out", ignore="ALL", check="none")
+    convert(tmp_path / "rows.csv", tmp_path / "out", lint="-ALL", check="none")
     found = records(tmp_path / "out", "rows")
     assert [none_of(item["annotation"]) for item in found] == ["a", None]
     assert [none_of(item["brightness"]) for item in found] == [None, None]
@@ -172,7 +172,7 @@ def test_pixels_are_no_image_file(outputs: Mapping[str, Path]) -> None:
     assert [str(field.data_types[0]).rpartition("/")[2] for field in described] == ["Text"]
     assert "uint8 [height, width, 3]" in described[0].description
     dataset = read_dataset(str(outputs["raw"]))
-    mixed = replace(dataset, options={**dataset.options, "pixels": "mixed"})
+    mixed = replace(dataset, options={**dataset.options, "encode": "mixed"})
     assert "where image/format is raw, its pixels" in croissant_text(mixed, {})
 
 

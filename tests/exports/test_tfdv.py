@@ -18,9 +18,9 @@ from tests.golden import NEEDED, ROOT, SAMPLES
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "image_classification": {},
     "object_detection": {},
-    "raw": {"pixels": "raw"},
+    "raw": {"encode": "raw"},
     "text_entities": {},
-    "tabular": {"target_column": "cultivar"},
+    "tabular": {"columns": "target=cultivar"},
     "video_classification": {},
     "declared": NEEDED["declared"],
 }
@@ -103,7 +103,7 @@ def test_a_drifted_span_of_tables(tmp_path: Path, anomalies: Callable[..., dict[
         "ml_use,size,kind,more\n" + "TRAIN,large,a,1.5\nTRAIN,small,c,2.5\n" * 3
     )
     for name in ("old", "new"):
-        convert(str(tmp_path / f"{name}.csv"), tmp_path / name, target_column="kind")
+        convert(str(tmp_path / f"{name}.csv"), tmp_path / name, columns="target=kind")
     found = anomalies(tmp_path / "old", tmp_path / "new")
     assert found == {
         "kind": "Unexpected string values",
@@ -184,13 +184,13 @@ def test_names_are_quoted(outputs: Mapping[str, Path]) -> None:
 def test_a_schema_gives_the_types_of_the_next_table(
     outputs: Mapping[str, Path], tmp_path: Path
 ) -> None:
-    """``--tfmd-schema`` accepts it, and the columns keep their types."""
+    """``--schema`` accepts it, and the columns keep their types."""
     pytest.importorskip("tensorflow_metadata", reason="needs TFX")
     (tmp_path / "a.csv").write_text("ml_use,size\nTRAIN,1.5\nTRAIN,2.5\n")
     (tmp_path / "b.csv").write_text("ml_use,size\nTRAIN,1\nTRAIN,2\n")
     convert(str(tmp_path / "a.csv"), tmp_path / "a")
     schema = str(tmp_path / "a/schema.pbtxt")
-    convert(str(tmp_path / "b.csv"), tmp_path / "b", tfmd_schema=schema)
+    convert(str(tmp_path / "b.csv"), tmp_path / "b", schema=schema)
     assert read_dataset(str(tmp_path / "b")).features["size"].dtype == "float32"
     with pytest.raises(SourceError, match="cannot read"):
-        convert(str(tmp_path / "b.csv"), tmp_path / "c", tfmd_schema=f"{schema}.none")
+        convert(str(tmp_path / "b.csv"), tmp_path / "c", schema="none.pbtxt")

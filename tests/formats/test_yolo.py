@@ -217,4 +217,4 @@ def test_aliases_are_refused(tmp_path: Path) -> None:
     """A small YAML file with aliases can stand for a huge one."""
     root = write(tmp_path, {"data.yaml": "a: &a [1]\nb: [*a, *a]\ntrain: x\nnames: [c]\n"})
     with pytest.raises(SourceError):
-        recordgen.plan(str(root / "data.yaml"), input_format="yolo")
+        recordgen.plan(str(root / "data.yaml"), format="yolo")

@@ -44,11 +44,11 @@ PARQUET = pa.schema({"name": pa.string(), "size": pa.int64(), "parts": pa.list_(
 
 # Decoded in this process, however slow: a decoder that crashes must end the fuzzer.
 _PIXELS = 100_000
-_WHOLE = ConvertOptions(max_image_pixels=_PIXELS, image_seconds=1_000_000)
+_WHOLE = ConvertOptions(limit=f"pixels={_PIXELS},seconds=1000000")
 _DECODING = (
     _WHOLE,
     looking_options(_WHOLE),
-    replace(_WHOLE, check="header", max_side=8),
+    replace(_WHOLE, check="header", image_size="8max"),
     replace(_WHOLE, check="none"),
     replace(_WHOLE, encode="webp"),
 )

@@ -40,17 +40,10 @@ ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "component.yaml"
 FILES = {name: ROOT / f"steps/{name}.yaml" for name in STEPS}
 
-# Contradict split_by=content, labels=text, size or the task, so other runs set them.
-ALONE = ("group_by", "stratify", "vocabulary", "max_side", "short_side", "offsets")
+# Contradict labels=text, other options or the task, so other runs set them.
+ALONE = ("group_by", "stratify", "vocabulary")
 OF_BOXES = ("bad_boxes", "box_orientation")
-OF_TABLES = (
-    "columns",
-    "split_column",
-    "target_column",
-    "weight_column",
-    "prediction",
-    "tfmd_schema",
-)
+OF_TABLES = ("columns",)
 # Inputs of the step that are not options of the conversion.
 STEP_INPUTS = {"source": None, "beam_args": [], "transfer": "auto"}
 
@@ -187,7 +180,7 @@ def test_a_pipeline_needs_the_files_alone(tmp_path: Path) -> None:
         with dsl.If(checked.outputs["lint_errors"] == 0):
             labels = dsl.importer(artifact_uri=source, artifact_class=dsl.Dataset)
             steps["convert_artifact"](source=labels.output)
-            dataset = steps["convert"](source=source, max_side=64).outputs["dataset"]
+            dataset = steps["convert"](source=source, image_size="64max").outputs["dataset"]
             steps["statistics"](dataset=dataset)
             model = steps["train"](dataset=dataset, epochs=epochs).outputs["model"]
             found = steps["evaluate"](dataset=dataset, model=model)
@@ -237,14 +230,15 @@ def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_
     source = make_csv(row.replace("VALIDATION", "TRAIN") for row in rows)  # eval_from makes eval
     without = {*OF_TABLES, *OF_BOXES, *ALONE}
     others = {name: value for name, value in OTHER_VALUES.items() if name not in without}
+    others["group_by"] = "content"
     labels = tmp_path / "labels.txt"
     labels.write_text("9\n")
-    given_alone = {"stratify": "label", "vocabulary": str(labels), "max_side": 8}
+    given_alone = {"stratify": "label", "vocabulary": str(labels), "image_size": "9short"}
     for given in (given_alone, others):
         done = converted(step, tmp_path, source=source, **given)
         assert done.done.returncode == 0, done.done.stderr
         dataset = read_dataset(done.uris["dataset"])
-        decided = {"task": "image_classification", "input_format": "csv", **given}
+        decided = {"task": "image_classification", "format": "csv", **given}
         assert (dataset.examples, dataset.options) == (10, make_options(decided).recorded())
         assert (done.lines[0]["event"], done.lines[-1]["event"]) == ("started", "finished")
 
@@ -252,7 +246,7 @@ def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_
 def test_inputs_of_boxes_arrive(
     step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path
 ) -> None:
-    given = {name: OTHER_VALUES[name] for name in (*OF_BOXES, "short_side")}
+    given = {name: OTHER_VALUES[name] for name in (*OF_BOXES, "image_size")}
     source = make_csv(f"{row},0.1,0.1,,,0.5,0.5,," for row in rows)
     done = call(step, tmp_path, source=source, task="object_detection", **given)
     dataset = read_dataset(done.uris["dataset"])
@@ -263,7 +257,7 @@ def test_the_columns_of_a_table_arrive(step: Any, tmp_path: Path) -> None:
     """Inputs for tables only reach the conversion of a table."""
     (tmp_path / "prices.csv").write_text("split,price,weight\nTRAIN,1.5,2\nTEST,2.5,1\n")
     names = ("group_by", *OF_TABLES)
-    given = {name: OTHER_VALUES[name] for name in names if name != "tfmd_schema"}
+    given = {name: OTHER_VALUES[name] for name in names}
     done = call(step, tmp_path, source=str(tmp_path / "prices.csv"), task="tabular", **given)
     dataset = read_dataset(done.uris["dataset"])
     assert {name: dataset.options[name] for name in given} == given
@@ -378,7 +372,7 @@ def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -
         ({"seed": 1.5}, "seed must be a whole number of 64 bits (got 1.5)"),
         ({"check": "all"}, "check must be one of decode, header, none (got 'all')"),
         ({"transfer": "fuse"}, "transfer must be one of auto, uri, path (got 'fuse')"),
-        ({"allow_scheme": [""]}, "allow_scheme must not be empty if it is given (got [''])"),
+        ({"allow": [""]}, "allow must not be empty if it is given (got [''])"),
         ({"beam_args": ["--runner=x"]}, "Beam does not accept --runner=x"),
     ],
 )

@@ -71,7 +71,7 @@ def test_chained(engine: Engine, local_root: Path) -> None:
     @dsl.pipeline(name="chained")
     def pipeline():
         source = dsl.importer(artifact_uri=data, artifact_class=dsl.Dataset).output
-        first = convert(source=source, split_fractions="60,20,20")
+        first = convert(source=source, split="60,20,20")
         convert(source=source, seed=first.outputs["train_examples"])
 
     pipeline()

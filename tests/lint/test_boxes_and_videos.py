@@ -76,9 +76,7 @@ def test_counts_of_boxes(boxes: Path) -> None:
     source = boxes.with_name("one_size.csv")
     rows = "".join(f"TRAIN,c.png,cat,0.{n},0.1,,,0.{n}5,0.2,,\n" for n in range(1, 7))
     source.write_text(BOXES.replace("TRAIN,a.png,cat,0.1,0.1,,,0.5,0.5,,\n", "") + rows)
-    found = about_rows(
-        source, threshold="MANY_BOXES=6,ONE_BOX_SIZE=6", select="MANY_BOXES,ONE_BOX_SIZE"
-    )
+    found = about_rows(source, lint="MANY_BOXES,ONE_BOX_SIZE,MANY_BOXES=6,ONE_BOX_SIZE=6")
     assert found == [
         ("MANY_BOXES", 5, "the image has 7 boxes"),
         (
@@ -110,7 +108,7 @@ def test_boxes_that_nearly_coincide_do_not_conflict(
         Image.new("RGB", (32, 32), (9, 90, 9)).save(tmp_path / f"{name}.png")
     lines = [f"TRAIN,{name}.png,cat,{box},,\n" for name, found in rows for box in found]
     (tmp_path / "a.csv").write_text("".join(lines))
-    found = about_rows(tmp_path / "a.csv", select="CONFLICT")
+    found = about_rows(tmp_path / "a.csv", lint="CONFLICT")
     assert [code for code, *_ in found] == ["CONFLICT"] * is_conflict
 
 
@@ -120,7 +118,7 @@ def test_another_label_conflicts(tmp_path: Path) -> None:
         Image.new("RGB", (32, 32), (9, 90, 9)).save(tmp_path / f"{name}.png")
     lines = "TRAIN,a.png,cat,.1,.1,,,.5,.5,,\nTRAIN,b.png,dog,.1,.1,,,.5,.5,,\n"
     (tmp_path / "a.csv").write_text(lines)
-    assert len(about_rows(tmp_path / "a.csv", select="CONFLICT")) == 1
+    assert len(about_rows(tmp_path / "a.csv", lint="CONFLICT")) == 1
 
 
 def test_segments(tmp_path: Path) -> None:
@@ -205,7 +203,7 @@ def test_segments_beyond_the_end(clips: Path, monkeypatch: pytest.MonkeyPatch) -
         return open_read(path, *args)
 
     monkeypatch.setattr(storage, "open_read", counted)
-    given = {"task": "video_classification", "select": "ALL,SEGMENT_END", "ignore": "OVERLAP"}
+    given = {"task": "video_classification", "lint": "ALL,SEGMENT_END,-OVERLAP"}
     found = about_rows(source, **given)
     assert [(code, line) for code, line, _ in found] == [("SEGMENT_END", line) for line in BEYOND]
     for _, line, message in found:
@@ -220,7 +218,7 @@ def test_videos_of_an_object_store(clips: Path) -> None:
     storage.write_text(f"{folder}/rows.csv", "TRAIN,two.mp4,run,1,3\nTRAIN,none.mp4,run,1,3\n")
     try:
         [beyond, missing] = about_rows(
-            f"{folder}/rows.csv", task="video_classification", select="SEGMENT_END"
+            f"{folder}/rows.csv", task="video_classification", lint="SEGMENT_END"
         )
     finally:
         storage.remove("memory://clips")
@@ -233,15 +231,13 @@ def test_videos_are_opened_on_request(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setitem(sys.modules, "av", None)
     source = tmp_path / "videos.csv"
     source.write_text(VIDEOS)
-    options = {"task": "video_classification", "select": "ALL,warning"}
+    options = {"task": "video_classification", "lint": "ALL,warning"}
     assert {code for code, *_ in about_rows(source, **options)} == {"OVERLAP"}
     remedy = r"SEGMENT_END needs .* pip install 'recordgen\[video\]'"
     with pytest.raises(UsageError, match=remedy):
-        recordgen.check(source, task="video_classification", select="segment_end")
+        recordgen.check(source, task="video_classification", lint="segment_end")
     with pytest.raises(UsageError, match=remedy):
-        recordgen.convert(
-            source, tmp_path / "out", task="video_classification", select="segment_end"
-        )
+        recordgen.convert(source, tmp_path / "out", task="video_classification", lint="segment_end")
     assert not (tmp_path / "out").exists()
 
 
@@ -255,7 +251,7 @@ def test_a_foreign_dataset_causes_no_requests(tmp_path: Path) -> None:
 
     source, output = tmp_path / "a.csv", tmp_path / "out"
     source.write_text("TRAIN,a.mp4,jump,0,1\n")
-    options = {"task": "video_classification", "select": "SEGMENT_END"}
+    options = {"task": "video_classification", "lint": "SEGMENT_END"}
     recordgen.convert(source, output, task="video_classification")
     facts = read_table(output / "examples.parquet")
     with serving(answer) as server:
@@ -268,4 +264,4 @@ def test_a_foreign_dataset_causes_no_requests(tmp_path: Path) -> None:
         result = recordgen.convert(source, output, append=True, **options)
     assert asked == []
     [message] = [item.message for item in result.lint.findings() if "a.mp4" in item.uri]
-    assert "--allow-scheme http " in message
+    assert "--allow http " in message

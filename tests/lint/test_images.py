@@ -22,7 +22,7 @@ from tests.lint.facts import Noun
 from tests.lint.photos import scene
 from tests.payloads.test_profiles import P3
 
-SMALL = {"max_side": 32}
+SMALL = {"image_size": "32max"}
 
 # name, split, picture, how it is encoded, codes of the findings
 Change = Callable[[Image.Image], Image.Image]
@@ -74,19 +74,19 @@ def found(result: recordgen.CheckResult | recordgen.ConversionResult) -> dict[st
 
 def test_what_is_found(source: Path) -> None:
     """Each planted fault is found, and nothing else except the blur of a small crop."""
-    codes = found(recordgen.check(source, ignore="blurred"))
+    codes = found(recordgen.check(source, lint="-blurred"))
     assert codes == {name: wanted for name, *_, wanted in PICTURES if wanted}
 
 
 def test_what_is_shrunk_or_turned_is_looked_at(source: Path) -> None:
     """Images are compared as they are stored."""
-    codes = found(recordgen.check(source, ignore="blurred", max_side=60))
+    codes = found(recordgen.check(source, lint=["-blurred"], image_size="60max"))
     assert "NEAR_LEAK" in codes["coarser.jpg"]
     assert "NEAR_DUPLICATE" in codes["smaller.png"]
     assert codes["dark.jpg"] == {"DARK"}
 
 
-@pytest.mark.parametrize("options", [{"check": "header"}, {"ignore": "ALL"}], ids=range(2))
+@pytest.mark.parametrize("options", [{"check": "header"}, {"lint": "-ALL"}], ids=range(2))
 def test_what_is_not_decoded_is_not_looked_at(source: Path, options: Mapping[str, Any]) -> None:
     """Checks of pixels need check=decode."""
     codes: set[str] = set().union(*found(recordgen.check(source, **options)).values())
@@ -96,8 +96,7 @@ def test_what_is_not_decoded_is_not_looked_at(source: Path, options: Mapping[str
 
 def test_thresholds(source: Path) -> None:
     """A threshold changes the findings."""
-    limits = "TINY=8,ODD_RATIO=9,GRAY=30"
-    codes = found(recordgen.check(source, select="tiny,odd_ratio,gray", threshold=limits))
+    codes = found(recordgen.check(source, lint="TINY=8,ODD_RATIO=9,GRAY=30,gray"))
     assert codes == {name: {"GRAY"} for name in ("four.jpg", "white.png", "black.png")}
 
 
@@ -144,15 +143,15 @@ def test_few_of_other_channels(is_gray: bool) -> None:
         ]
         return hits.rows.tolist()
 
-    assert rare(ConvertOptions().lint.thresholds) == [0]
-    assert rare(ConvertOptions(threshold=("gray=4",)).lint.thresholds) == []
+    assert rare(ConvertOptions().selection.thresholds) == [0]
+    assert rare(ConvertOptions(lint=("gray=4",)).selection.thresholds) == []
 
 
 def test_a_resumed_run_looks_at_what_was_not_looked_at(source: Path, tmp_path: Path) -> None:
     """Shards that were written without looks are written again if checks need looks."""
     with pytest.raises(LintError):
-        recordgen.convert(source, tmp_path, select="LEAK", fail_on="LEAK")
-    result = recordgen.convert(source, tmp_path, resume=True, ignore="blurred")
+        recordgen.convert(source, tmp_path, lint="LEAK", fail_on="LEAK")
+    result = recordgen.convert(source, tmp_path, resume=True, lint="-blurred")
     assert result.kept_shards == 0
     assert found(result) == {name: wanted for name, *_, wanted in PICTURES if wanted}
 
@@ -167,19 +166,19 @@ def test_what_a_record_does_not_show(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("TRAIN,plain.png,x\n")
     out, select = tmp_path / "out", "COLOUR_PROFILE,FRAMES"
     wanted = {"p3.png": {"COLOUR_PROFILE"}, "pages.tiff": {"FRAMES"}}
-    done = recordgen.convert(tmp_path / "a.csv", out, select=select)
+    done = recordgen.convert(tmp_path / "a.csv", out, lint=select)
     assert found(done) == wanted
     assert done.lint is not None
     assert [item.message for item in done.lint.findings()] == [
         "viewers convert the colours of the file (Display P3), TensorFlow does not",
         "the file has 2 pictures; the record has the first",
     ]
-    assert found(recordgen.convert(tmp_path / "b.csv", out, select=select, append=True)) == wanted
+    assert found(recordgen.convert(tmp_path / "b.csv", out, lint=select, append=True)) == wanted
     file = out / "examples.parquet"
     table = parquet.read_table(file)
     assert {"colours", "frames"} < set(table.column_names)
     parquet.write_table(table.drop(["colours", "frames"]), file)
     (tmp_path / "pages.tiff").rename(tmp_path / "more.tiff")
     (tmp_path / "c.csv").write_text("TRAIN,more.tiff,x\n")
-    done = recordgen.convert(tmp_path / "c.csv", out, select=select, append=True)
+    done = recordgen.convert(tmp_path / "c.csv", out, lint=select, append=True)
     assert found(done) == {"more.tiff": {"FRAMES"}}

@@ -42,7 +42,7 @@ FILES: Sequence[
     ),
     # Without a header, no header is repeated.
     (
-        *("text_classification", "a.csv", {"header": "no"}),
+        *("text_classification", "a.csv", {"columns": "header=no"}),
         ["one,x", "text,label"],
         *([1, 2], [], []),
     ),

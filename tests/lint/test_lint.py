@@ -149,15 +149,15 @@ def test_command(source: str, capsys: pytest.CaptureFixture[str]) -> None:
         "UNLABELLED 1)"
     ]
     assert [line for line in said if line.startswith("Remedy")] == [
-        "Remedy     LEAK: --split-by content keeps copies in one split if rows name none; give "
+        "Remedy     LEAK: --group-by content keeps copies in one split if rows name none; give "
         "copies the same split, or delete one",
         "Remedy     CONFLICT: correct the label that is wrong",
     ]
-    assert main([*command, "--ignore=leak,CONFLICT"]) == 0
+    assert main([*command, "--lint=-leak,-CONFLICT"]) == 0
     assert "LEAK" not in capsys.readouterr().out
-    assert main([*command, "--ignore=error", "--fail-on=duplicate"]) == 1
+    assert main([*command, "--lint=-error", "--fail-on=duplicate"]) == 1
     capsys.readouterr()
-    assert main([*command, "--select=LEAK", "--json"]) == 1
+    assert main([*command, "--lint=LEAK", "--json"]) == 1
     result = json.loads(capsys.readouterr().out)
     assert result["lint"] == {"LEAK": 1}
     assert [item["line"] for item in result["lint_findings"]] == [2]
@@ -179,7 +179,7 @@ def test_an_older_dataset_stays_where_a_run_fails(source: str, tmp_path: Path) -
     """A failed run next to a dataset writes its findings to a file with another name."""
     target = tmp_path / "out"
     options: Mapping[str, Any] = {"max_reject_fraction": 0.2, "overwrite": True}
-    recordgen.convert(source, target, ignore="ALL", **options)
+    recordgen.convert(source, target, lint="-ALL", **options)
     assert recordgen.read_dataset(str(target)).lint == {}
     assert not (target / "lint.jsonl").exists()
     before = recordgen.read_dataset(str(target))
@@ -218,7 +218,7 @@ TASKS: list[tuple[str, Mapping[str, Any], str, Sequence[tuple[str, int]]]] = [
     ("tabular", {}, "age,kind\n1,a\n2,b\n3,a\n", []),
     (
         "tabular",
-        {"target_column": "kind", "split_column": "use"},
+        {"columns": "target=kind,split=use"},
         "use,age,kind\ntrain,1,a\ntest,1,a\ntrain,2,b\ntrain,2,b\ntrain,2,a\n",
         [("LEAK", 3), ("CONFLICT", 6), ("DUPLICATE", 5), ("DUPLICATE", 6)],
     ),
@@ -266,23 +266,21 @@ def test_the_page_describes_each_check() -> None:
     assert sections == [(code, check.level.capitalize()) for code, check in CHECKS.items()]
     for code, check in CHECKS.items():
         section = page.split(f"### {code}\n")[1].split("\n#")[0]
-        assert (f"--threshold {code}=" in section) == bool(check.threshold or code in LIKENESS), (
-            code
-        )
+        assert (f"--lint {code}=" in section) == bool(check.threshold or code in LIKENESS), code
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"select": "LEEK"}, "select: no check is named 'LEEK'; did you mean 'LEAK'?"),
-        ({"ignore": ["x"]}, "ignore: no check is named 'x'"),
+        ({"lint": "LEEK"}, "lint: no check is named 'LEEK'; did you mean 'LEAK'?"),
+        ({"lint": ["-x"]}, "lint: no check is named 'x'"),
         ({"fail_on": "errors"}, "did you mean 'ERROR'?"),
         (
-            {"threshold": "LEAK=3"},
-            "threshold: 'LEAK=3' must be CODE=NUMBER with one of NEAR_LEAK, ",
+            {"lint": "LEAK=3"},
+            "lint: 'LEAK=3' must be CODE=NUMBER with one of NEAR_LEAK, ",
         ),
-        ({"threshold": "FEW_EXAMPLES=none"}, "FEW_EXAMPLES needs a number above 0 (got 'none')"),
-        ({"threshold": "NEAR_LEAK=90"}, "NEAR_LEAK needs a similarity above 0 and at most 1, such"),
+        ({"lint": "FEW_EXAMPLES=none"}, "FEW_EXAMPLES needs a number above 0 (got 'none')"),
+        ({"lint": "NEAR_LEAK=90"}, "NEAR_LEAK needs a similarity above 0 and at most 1, such"),
     ],
 )
 def test_wrong_options(options: Mapping[str, Any], words: str) -> None:
@@ -293,13 +291,13 @@ def test_wrong_options(options: Mapping[str, Any], words: str) -> None:
 
 
 def test_selection() -> None:
-    """Levels and ALL select codes, in any case; ``ignore`` removes codes of ``select``."""
-    lint = ConvertOptions(select=("Error", "few_examples"), ignore=("leak",)).lint
+    """Levels and ALL select codes, in any case; a dash removes codes."""
+    lint = ConvertOptions(lint=("Error", "few_examples", "-leak")).selection
     assert lint.codes == {"CONFLICT", "FEW_EXAMPLES"}
-    assert ConvertOptions(ignore=("ALL",)).lint.codes == frozenset()
-    assert ConvertOptions().lint.codes == CHECKS.keys() - {"SEGMENT_END"}
-    assert "SEGMENT_END" in ConvertOptions(fail_on=("warning",)).lint.fatal
-    assert ConvertOptions(threshold=("few_examples=3",)).lint.thresholds["FEW_EXAMPLES"] == 3
+    assert ConvertOptions(lint=("-ALL",)).selection.codes == frozenset()
+    assert ConvertOptions().selection.codes == CHECKS.keys() - {"SEGMENT_END"}
+    assert "SEGMENT_END" in ConvertOptions(fail_on=("warning",)).selection.fatal
+    assert ConvertOptions(lint=("few_examples=3",)).selection.thresholds["FEW_EXAMPLES"] == 3
 
 
 # examples by label in train and in eval, codes of the findings
@@ -322,7 +320,7 @@ def test_shares_of_classes(
         name: Split(sum(labels.values()), 0, labels, ())
         for name, labels in (("train", train), ("eval", evaluated))
     }
-    thresholds = ConvertOptions().lint.thresholds
+    thresholds = ConvertOptions().selection.thresholds
     vocabulary = Vocabulary("text", tuple(train))
     found = find_odd_classes(vocabulary, splits, "image", "", thresholds)
     assert {code for code, _ in found} == codes
@@ -355,7 +353,7 @@ def test_the_remedy_of_drift_helps(tmp_path: Path) -> None:
     """Rows without a split have uneven shares by chance; the remedy that is shown evens them."""
     path = tmp_path / "a.csv"
     path.write_text("text,label\n" + "".join(f"words {n},{'ab'[n % 2]}\n" for n in range(20)))
-    options = dict(split_fractions="50,50", select="LABEL_DRIFT", seed=4)
+    options = dict(split="50,50", lint="LABEL_DRIFT", seed=4)
     found = recordgen.check(path, **options)  # type: ignore[arg-type]
     shown = check_summary(found, limit=5)
     assert found.dataset.lint == {"LABEL_DRIFT": 1}

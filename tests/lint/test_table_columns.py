@@ -39,7 +39,7 @@ def text_of(columns: Columns) -> str:
 
 # Codes of the checks of columns.
 findings = partial(
-    lint_findings, select="CONSTANT,MIXED_TYPES,GIVE_AWAY,OUTLIER,SKEW,TARGET_KIND,MARKERS"
+    lint_findings, lint="CONSTANT,MIXED_TYPES,GIVE_AWAY,OUTLIER,SKEW,TARGET_KIND,MARKERS"
 )
 
 
@@ -88,7 +88,7 @@ def test_what_is_found(declared: bool, tmp_path: Path) -> None:
     """Each fault is found once, with its line if it has one, and nothing else is found."""
     source = tmp_path / "rows.csv"
     source.write_text(text_of(TABLE))
-    options: dict[str, Any] = {"task": "tabular", "target_column": "kind"}
+    options: dict[str, Any] = {"task": "tabular", "columns": "target=kind"}
     if declared:
         kinds = {"use": "split", "kind": "label", "size": "float", "weight": "int"}
         options = {"schema": {name: kinds.get(name, "text") for name in TABLE}}
@@ -124,7 +124,7 @@ def test_rare_values_are_found_outside_the_sample(tmp_path: Path) -> None:
     columns["size"][20_000] = "1e9"
     source = tmp_path / "rows.csv"
     source.write_text(text_of(columns))
-    found = findings(source, task="tabular", split_fractions=(100,))
+    found = findings(source, task="tabular", split="100")
     assert [(item.code, item.line) for item in found] == [
         ("CONSTANT", 0),
         ("MIXED_TYPES", 19_002),
@@ -206,10 +206,10 @@ def test_a_target_of_numbers_that_are_text_is_no_class_each(
     """Hundreds of classes of numbers stop the run; an option confirms them. Markers are gaps."""
     shown = [values[at % len(values)].format(at).strip('"') for at in range(60)]
     source = column(tmp_path, shown)
-    options = {"task": "tabular", "target_column": "a"}
-    with pytest.raises(UsageError, match="prediction=classification"):
+    options = {"task": "tabular", "columns": "target=a"}
+    with pytest.raises(UsageError, match="target:class="):
         recordgen.check(source, **options)
-    result = recordgen.check(source, **options, prediction="classification")
+    result = recordgen.check(source, **{**options, "columns": "target:class=a"})
     assert len(result.dataset.labels) == 60
     frame = pd.DataFrame({"a": shown, "name": [f"n{at}" for at in range(60)]})
     result = recordgen.check(frame, **options)  # its types are given
@@ -225,10 +225,10 @@ def test_a_kind_of_target_near_the_border_is_said(tmp_path: Path) -> None:
     """dataset.json has the doubt, too; an option that settles it silences the finding."""
     source = tmp_path / "rows.csv"
     source.write_text("a,y\n" + "".join(f"x{number},{number}\n" for number in range(25)))
-    [found] = findings(source, task="tabular", target_column="y")
+    [found] = findings(source, task="tabular", columns="target=y")
     assert (found.code, found.line) == ("TARGET_KIND", 0)
     assert found.message.startswith("target 'y' holds 25 different whole numbers, more than 20")
-    options = {"task": "tabular", "target_column": "y", "prediction": "regression"}
+    options = {"task": "tabular", "columns": "target:number=y"}
     assert findings(source, **options) == []
 
 
@@ -249,7 +249,7 @@ def test_far_values_of_a_heavy_tail_are_no_outliers(tmp_path: Path) -> None:
     assert findings(source, task="tabular") == []
     columns["normal"][3] = 30.0
     source.write_text(text_of(columns))
-    assert findings(source, task="tabular", threshold="OUTLIER=30") == []
+    assert findings(source, task="tabular", lint="OUTLIER=30") == []
     found = findings(source, task="tabular")
     assert [(item.code, item.line) for item in found] == [("OUTLIER", 5)]
 

@@ -185,5 +185,5 @@ def test_what_is_found(source: Path, tmp_path: Path) -> None:
 def test_thresholds(source: Path, threshold: Sequence[str], codes: set[str]) -> None:
     """Each code has its own threshold, also if one comparison finds both."""
     wanted = ("NEAR_LEAK", "NEAR_DUPLICATE", "LONG_TEXT")
-    found = findings(source, task="text_classification", threshold=threshold, select=wanted)
+    found = findings(source, task="text_classification", lint=(*wanted, *threshold))
     assert {item.code for item in found} == codes

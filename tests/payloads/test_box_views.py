@@ -40,7 +40,7 @@ def test_what_was_stored_is_no_contradiction(
 ) -> None:
     """Stored boxes match their row for any image, size and orientation, and any of its boxes."""
     options = make_options(
-        {"task": "object_detection", "size": f"{target[0]}x{target[1]}", "resize": resize}
+        {"task": "object_detection", "image_size": f"{target[0]}x{target[1]}", "resize": resize}
     )
     placed = place(size, options)
     stored = [found for box in boxes if (found := seen_through(turned(box, way), placed.view))]
@@ -68,7 +68,7 @@ OTHERS = [
 def test_what_cannot_be_stored(box: Box, *, in_bars: bool, in_crop: bool) -> None:
     """A record of an image of 160×80 shows labels, and places to within a pixel."""
     for target, resize, denies in (("160x160", "fit", in_bars), ("80x80", "center_crop", in_crop)):
-        given = {"task": "object_detection", "size": target, "box_orientation": "upright"}
+        given = {"task": "object_detection", "image_size": target, "box_orientation": "upright"}
         options = make_options({**given, "resize": resize})
         placed = place((160, 80), options)
         stored = [seen_through(each, placed.view) for each in (LOW, MIDDLE)]

@@ -64,7 +64,7 @@ from tests.payloads import hostile
 
 DOORS = {
     "decode": lambda data: check_image(data, ConvertOptions()),
-    "small": lambda data: check_image(data, ConvertOptions(check="header", max_side=9)),
+    "small": lambda data: check_image(data, ConvertOptions(check="header", image_size="9max")),
     "near": lambda data: picture_in_small(data, looking_options(ConvertOptions())),
     "none": lambda data: check_image(data, ConvertOptions(check="none")),
     "thumbnail": lambda data: to_thumbnail(data, 64),
@@ -391,7 +391,7 @@ def test_icons_decode_one_image() -> None:
         head += struct.pack("<BBBBHHII", side, side, 0, 0, 1, 32, len(png), at + len(body))
         body += png
     stored = check_image(
-        struct.pack("<HHH", 0, 1, 3) + head + body, ConvertOptions(max_image_pixels=1024)
+        struct.pack("<HHH", 0, 1, 3) + head + body, ConvertOptions(limit="pixels=1024")
     )
     assert (stored.height, stored.width) == (32, 32)
 

@@ -117,11 +117,11 @@ def test_trainer_sees_what_a_person_sees(name: str) -> None:
 def test_max_side(name: str, check: str) -> None:
     """For every format, the longer side is reduced and the shape is kept."""
     data = KINDS[name][0]
-    stored = check_image(data, ConvertOptions(max_side=32, check=check))
+    stored = check_image(data, ConvertOptions(image_size="32max", check=check))
     height, width, _ = as_seen(data).shape
     assert max(stored.height, stored.width) == 32
     why = None if KINDS[name][0].startswith(b"\xff\xd8") and name != "cmyk jpeg" else KINDS[name][2]
-    assert stored.reencoded == (why or "max_side")
+    assert stored.reencoded == (why or "image_size")
     assert stored.height / stored.width == pytest.approx(height / width, rel=0.05)
     small = Image.fromarray(as_seen(data)).resize((stored.width, stored.height), Image.LANCZOS)
     difference = np.abs(as_trained(stored.data).astype(int) - np.asarray(small))
@@ -132,16 +132,16 @@ def test_max_side(name: str, check: str) -> None:
 def test_images_of_just_max_side_keep_their_bytes(kind: str) -> None:
     """Images within the limit are unchanged; one pixel more is too large."""
     data = encoded(BASE, kind)
-    assert check_image(data, ConvertOptions(max_side=80)).data == data
-    smaller = check_image(data, ConvertOptions(max_side=79))
-    assert (smaller.width, smaller.reencoded) == (79, "max_side")
+    assert check_image(data, ConvertOptions(image_size="80max")).data == data
+    smaller = check_image(data, ConvertOptions(image_size="79max"))
+    assert (smaller.width, smaller.reencoded) == (79, "image_size")
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("size", [(200, 150), (150, 200), (31, 200)])
 def test_downscaling_takes_the_best_filter(mode: str, size: tuple[int, int]) -> None:
     """JPEGs are decoded at a smaller scale, then resized by Lanczos; all others only by Lanczos."""
-    image, options = noise(*size).convert(mode), ConvertOptions(max_side=50)
+    image, options = noise(*size).convert(mode), ConvertOptions(image_size="50max")
     scale = 50 / max(size)
     target = tuple(max(1, round(side * scale)) for side in size)
     jpeg = encoded(image, "JPEG", quality=92)
@@ -164,7 +164,7 @@ def test_each_orientation(kind: str, orientation: int) -> None:
     gradient = Image.linear_gradient("L").resize((64, 32)).convert("RGB")
     data = encoded(gradient, kind, exif=exif_of(orientation), quality=95)
     stored = check_image(data, OPTIONS)
-    small = check_image(data, ConvertOptions(max_side=32))
+    small = check_image(data, ConvertOptions(image_size="32max"))
     if orientation in (0, 1, 9):
         assert (stored.data, stored.orientation) == (data, 1)
         return
@@ -293,7 +293,10 @@ def damaged(data: bytes) -> bytes:
 
 
 HALF = "the {} does not decode to its end: "
-HEADER_ONLY, SMALL = ConvertOptions(check="header"), ConvertOptions(check="header", max_side=32)
+HEADER_ONLY, SMALL = (
+    ConvertOptions(check="header"),
+    ConvertOptions(check="header", image_size="32max"),
+)
 
 # refused with check=headers, too, because the image must be re-encoded
 DECODED_ANYWAY = [
@@ -361,22 +364,21 @@ def test_bmp_with_bytes_after_its_pixels() -> None:
 
 def test_limits() -> None:
     """Too many bytes and pixels are refused before anything is decoded; the limit itself passes."""
-    most = ConvertOptions(max_image_mb=len(PHOTO) / 1e6, max_image_pixels=30_000)
+    most = ConvertOptions(limit=f"mb={len(PHOTO) / 1e6},pixels=30000")
     assert check_image(PHOTO, most).data == PHOTO
-    assert check_image(PNG, ConvertOptions(max_image_pixels=30_000)).data == PNG
+    assert check_image(PNG, ConvertOptions(limit="pixels=30000")).data == PNG
     with pytest.raises(PayloadError) as caught:
-        check_image(PHOTO, ConvertOptions(max_image_mb=0.01))
+        check_image(PHOTO, ConvertOptions(limit="mb=0.01"))
     assert (caught.value.code, caught.value.message) == (
         "too_many_bytes",
-        f"a file must be at most 0.01 MB (got {len(PHOTO) / 1e6:.1f} MB); --max-image-mb allows "
-        f"more",
+        f"a file must be at most 0.01 MB (got {len(PHOTO) / 1e6:.1f} MB); --limit mb=… allows more",
     )
     for data in (PHOTO, PNG):
         with pytest.raises(PayloadError) as caught:
-            check_image(data, ConvertOptions(max_image_pixels=29_999))
+            check_image(data, ConvertOptions(limit="pixels=29999"))
         assert (caught.value.code, caught.value.message) == (
             "too_many_pixels",
-            "an image must have at most 29,999 pixels (got 200×150 = 30,000); --max-image-pixels "
+            "an image must have at most 29,999 pixels (got 200×150 = 30,000); --limit pixels=… "
             "allows more",
         )
 
@@ -408,7 +410,7 @@ def test_pillows_own_limit() -> None:
     with pytest.raises(
         PayloadError, match=r"^Pillow refuses images with this many pixels: 20000×20000$"
     ) as caught:
-        check_image(data, ConvertOptions(max_image_pixels=10**9))
+        check_image(data, ConvertOptions(limit=f"pixels={10**9}"))
     assert caught.value.code == "too_many_pixels"
     found = check_image(data, ConvertOptions(check="none"))
     assert found == CheckedImage(data, "png", None, None)
@@ -451,15 +453,15 @@ def test_how_jpegs_are_encoded_again() -> None:
     assert tables(check_image(cmyk, OPTIONS).data) == tables(
         encoded(BASE, "JPEG", quality=95, subsampling=0)
     )
-    small = check_image(encoded(BASE, "JPEG", quality=50), ConvertOptions(max_side=40))
+    small = check_image(encoded(BASE, "JPEG", quality=50), ConvertOptions(image_size="40max"))
     assert (small.format, small.reencoded, small.height, small.width) == (
         "jpeg",
-        "max_side",
+        "image_size",
         24,
         40,
     )
     assert tables(small.data) == tables(encoded(BASE, "JPEG", quality=92))
-    gray = check_image(encoded(BASE.convert("L"), "JPEG"), ConvertOptions(max_side=40))
+    gray = check_image(encoded(BASE.convert("L"), "JPEG"), ConvertOptions(image_size="40max"))
     assert Image.open(io.BytesIO(gray.data)).mode == "L"
 
 
@@ -467,7 +469,9 @@ def test_thin_images_keep_a_pixel() -> None:
     """The shorter side is rounded to at least one pixel."""
     for kind in ("JPEG", "PNG"):
         for width, height, expected in ((300, 1, (32, 1)), (1, 300, (1, 32)), (64, 35, (32, 18))):
-            stored = check_image(encoded(noise(width, height), kind), ConvertOptions(max_side=32))
+            stored = check_image(
+                encoded(noise(width, height), kind), ConvertOptions(image_size="32max")
+            )
             assert (stored.width, stored.height) == expected
 
 

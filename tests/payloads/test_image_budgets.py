@@ -26,7 +26,7 @@ OPTIONS = ConvertOptions()
 SMALL = noise(20, 12)
 JPEG = encoded(SMALL, "JPEG")
 MEMORY = (
-    "decoding needs more memory than is free; fewer --threads, a smaller --decode-memory or a "
+    "decoding needs more memory than is free; fewer --threads, a smaller --limit memory=… or a "
     "machine with more memory leave more for each image"
 )
 PROGRESSIVE = encoded(SMALL, "JPEG", progressive=True)
@@ -130,23 +130,23 @@ def test_strips_of_every_layout(layout: str, tag: int) -> None:
 def test_pixels_of_all_frames() -> None:
     """The frames of a GIF may have together ten times the pixels of an image."""
     data = bombs.gif_of_frames(20, 10, 12)  # 1,200 pixels in frames on a canvas of 400
-    assert check_image(data, ConvertOptions(max_image_pixels=400)).reencoded == "gif"
-    code, message = refusal(bombs.gif_of_frames(10, 10, 11), ConvertOptions(max_image_pixels=100))
+    assert check_image(data, ConvertOptions(limit="pixels=400")).reencoded == "gif"
+    code, message = refusal(bombs.gif_of_frames(10, 10, 11), ConvertOptions(limit="pixels=100"))
     assert code == "too_many_pixels"
     assert message == (
         "the frames of a GIF must have at most 1,000 pixels together (got 1,100 in 11 frames); "
-        "--max-image-pixels allows more"
+        "--limit pixels=… allows more"
     )
 
 
 def test_icons_say_how_large_they_are() -> None:
     """An icon's header has no room for large sizes: the sizes of its images count."""
     png = encoded(noise(300, 200), "PNG")
-    few = ConvertOptions(max_image_pixels=59_999)
+    few = ConvertOptions(limit="pixels=59999")
     assert refusal(bombs.ico_of_png(png), few)[0] == "too_many_pixels"
     bitmap = encoded(noise(48, 48), "ICO", sizes=[(48, 48)], bitmap_format="bmp")
-    assert check_image(bitmap, ConvertOptions(max_image_pixels=48 * 48)).reencoded == "format"
-    assert refusal(bitmap, ConvertOptions(max_image_pixels=48 * 48 - 1))[0] == "too_many_pixels"
+    assert check_image(bitmap, ConvertOptions(limit=f"pixels={48 * 48}")).reencoded == "format"
+    assert refusal(bitmap, ConvertOptions(limit=f"pixels={48 * 48 - 1}"))[0] == "too_many_pixels"
     chunks = bombs.ico_of_png(bombs.png_of_chunks(2000))
     assert refusal(chunks)[0] == "too_many_parts"
 
@@ -156,7 +156,8 @@ def test_icons_say_how_large_they_are() -> None:
 def test_memory_of_the_encoder(data: bytes, size: str, pixels: int) -> None:
     """libwebp takes 11 bytes for each stored pixel (measured on 36 megapixels)."""
     webp, png = (
-        prepare(data, ConvertOptions(encode=encode, size=size)).bytes for encode in ("webp", "png")
+        prepare(data, ConvertOptions(encode=encode, image_size=size)).bytes
+        for encode in ("webp", "png")
     )
     assert webp - png == 11 * pixels
 
@@ -204,7 +205,7 @@ Image.new("RGBA", (4000, 4000), (1, 2, 3, 4)).save(file, "PNG", compress_level=1
 
 def check(images):
     for _ in range(images):
-        check_image(file.getvalue(), ConvertOptions(decode_memory=1))
+        check_image(file.getvalue(), ConvertOptions(limit="memory=1"))
 
 def peak():
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -225,8 +226,8 @@ print(peak() - before)
 def test_default_budget() -> None:
     """A process gets its share of the memory of the machine, or of its control group."""
     assert 256_000_000 <= default_budget() <= max(256_000_000, memory_limit() // 2)
-    assert ConvertOptions().decode_bytes is None
-    assert ConvertOptions(decode_memory=1.5).decode_bytes == 1_500_000
+    assert ConvertOptions().limit.memory_bytes is None
+    assert ConvertOptions(limit="memory=1.5").limit.memory_bytes == 1_500_000
 
 
 def test_apart_is_the_same(
@@ -263,9 +264,9 @@ def test_apart_is_the_same(
 def test_too_slow() -> None:
     """A decoder is killed during its work; the message names the option."""
     data = bombs.of_one_colour("WEBP", "RGB", 2500)
-    assert refusal(data, ConvertOptions(image_seconds=0.05)) == (
+    assert refusal(data, ConvertOptions(limit="seconds=0.05")) == (
         "too_slow",
-        "an image must be decoded and checked within 0.05 s of processor time; --image-seconds "
+        "an image must be decoded and checked within 0.05 s of processor time; --limit seconds=… "
         "allows more",
     )
 

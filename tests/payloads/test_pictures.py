@@ -311,8 +311,8 @@ def test_large_texts_and_profiles(kind: tuple[bytes, bytes]) -> None:
     assert check_image(data, OPTIONS).data == data
     expected = tf.io.decode_png(plain).numpy()
     np.testing.assert_array_equal(tf.io.decode_png(data).numpy(), expected)
-    small = check_image(data, ConvertOptions(max_side=5))
-    assert small.data == check_image(plain, ConvertOptions(max_side=5)).data
+    small = check_image(data, ConvertOptions(image_size="5max"))
+    assert small.data == check_image(plain, ConvertOptions(image_size="5max")).data
 
 
 def test_transparency_behind_the_pixels() -> None:

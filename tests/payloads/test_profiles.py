@@ -122,7 +122,9 @@ def test_profiles_of_files(kind: str) -> None:
             assert stored.data == encoded(picture, kind, icc_profile=data)
         else:
             assert stored.data == plain.data
-        small = check_image(encoded(picture, kind, icc_profile=data), ConvertOptions(max_side=8))
+        small = check_image(
+            encoded(picture, kind, icc_profile=data), ConvertOptions(image_size="8max")
+        )
         assert small.colours == name
 
 
@@ -146,7 +148,7 @@ def test_parts_with_wrong_numbers(number: bytes) -> None:
     damaged = data.replace(b"ICC_PROFILE\0\1\1", b"ICC_PROFILE\0" + number)
     assert damaged != data
     assert check_image(damaged, OPTIONS).data == damaged
-    assert check_image(damaged, ConvertOptions(max_side=8)).width == 8
+    assert check_image(damaged, ConvertOptions(image_size="8max")).width == 8
 
 
 def gamma(value: int) -> bytes:

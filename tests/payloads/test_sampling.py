@@ -71,7 +71,7 @@ def test_what_tensorflow_decodes_is_accepted(sampling: Sampling, check: str) -> 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=lambda each: bytes(each).hex())
 def test_resized_as_tensorflow_shows_it(sampling: Sampling) -> None:
     jpeg = mosaic(320, 256, sampling)
-    options = ConvertOptions(max_side=80, encode="png")
+    options = ConvertOptions(image_size="80max", encode="png")
     found = check_image(jpeg, options)
     shown = Image.fromarray(tf.io.decode_jpeg(jpeg).numpy()).reduce(4)
     stored = np.asarray(Image.open(io.BytesIO(found.data)))

@@ -37,8 +37,8 @@ def test_help_has_all_headings(capsys):
     with pytest.raises(SystemExit):
         local.main(["--help"])
     text = capsys.readouterr().out
-    marks = ["options:\n", "  --seed", "  --min-score", "\ninput:\n  --input-format"]
-    marks += ["\nsplits:\n  --split-fractions", "\nthe run:\n  --card", "\ntraining:\n  --model"]
+    marks = ["options:\n", "  --seed", "  --min-score", "\ninput:\n  --format"]
+    marks += ["\nsplits:\n  --split", "\nthe run:\n  --threads", "\ntraining:\n  --model"]
     assert [text.rindex(mark) for mark in marks] == sorted(map(text.rindex, marks))
 
 
@@ -84,7 +84,7 @@ def test_usage_errors_of_argparse(main, arguments, message, capsys):
             2,
             "error: schema declares the columns, but the task tabular has its own",
         ),
-        (["--task", "tabular"], 2, "error: a model of a table needs target_column"),
+        (["--task", "tabular"], 2, "error: a model of a table needs the column to predict"),
         (
             ["--schema", '{"age": "int", "note": "text"}'],
             2,
@@ -174,7 +174,7 @@ def test_the_task_is_found_out_from_the_files(tmp_path, capsys):
         settings_of(given)
     for span in (1, 2):
         (tmp_path / f"{span}/a.csv").write_text("age,label\n3,yes\n")
-    given += ["--target-column", "label"]
+    given += ["--columns", "target=label"]
     assert settings_of(given).task == "tabular"
     (tmp_path / "photos-1/cat").mkdir(parents=True)
     (tmp_path / "photos-1/cat/1.png").write_bytes(b"")

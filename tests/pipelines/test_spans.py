@@ -43,7 +43,7 @@ def settings_of(root: Path) -> Settings:
         pattern="span-{SPAN}/*.csv",
         name="spans",
         fingerprint_images=False,
-        options=ConvertOptions(task="image_classification", ignore=("ALL",)),
+        options=ConvertOptions(task="image_classification", lint=("-ALL",)),
         training=TrainingConfig(image_size=(8, 8), batch_size=12, epochs=6, learning_rate=0.01),
         min_score=0.6,
     )
@@ -61,7 +61,7 @@ def reports(root: Path) -> list[Report]:
     second = {**first, "green": "apple"}
     third = {**first, "green": "green"}
     wrong = {"blue": "red", "red": "green", "green": "blue"}
-    convert(write_span(root / "curated", first, first), root / "checked", ignore="ALL")
+    convert(write_span(root / "curated", first, first), root / "checked", lint="-ALL")
     found = []
     for number, labels in enumerate(((first, first), (second, second), (third, wrong)), 1):
         write_span(root / f"data/span-{number}", *labels)

@@ -15,12 +15,12 @@ from recordgen.training import TrainingConfig
 from tests.vertex_service import serving, write_key
 
 TYPES = {
-    **{name: {"parameterType": "NUMBER_INTEGER"} for name in ("seed", "max_side")},
+    "seed": {"parameterType": "NUMBER_INTEGER"},
     **{
         name: {"parameterType": "STRING"}
         for name in (
             *("input_base", "input_config", "range_config", "dataset_version", "train_args"),
-            *("eval_config", "custom_config", "compression", "allow_scheme"),
+            *("eval_config", "custom_config", "compression", "allow", "image_size"),
         )
     },
 }
@@ -45,9 +45,9 @@ JOB = {
             "eval_config": json.dumps({"metrics_specs": [{"metrics": [{"threshold": BOUND}]}]}),
             "custom_config": json.dumps(TrainingConfig(epochs=4).to_custom_config()),
             "seed": 0,
-            "max_side": 0,
+            "image_size": "",
             "compression": "none",
-            "allow_scheme": "none",
+            "allow": "none",
         },
     },
 }
@@ -84,7 +84,7 @@ def test_the_job_is_the_body_of_one_request(service, send, job, capsys):
     span = '{"static_range": {"start_span_number": 7, "end_span_number": 7}}'
     given = []
     for setting in (
-        *("dataset_version=2026-11", "max_side=64", "epochs=9", "min_score=0.9", "seed=5"),
+        *("dataset_version=2026-11", "image_size=64max", "epochs=9", "min_score=0.9", "seed=5"),
         *(f"range_config={span}", 'train_args={"num_steps": 500}'),
     ):
         given += ["--parameter", setting]
@@ -98,7 +98,7 @@ def test_the_job_is_the_body_of_one_request(service, send, job, capsys):
         "seed": 5,
         "train_args": '{"num_steps": 500}',
         "dataset_version": "2026-11",
-        "max_side": 64,
+        "image_size": "64max",
         "custom_config": json.dumps(TrainingConfig(epochs=9, seed=5).to_custom_config()),
         "eval_config": JOB["runtimeConfig"]["parameterValues"]["eval_config"].replace("0.8", "0.9"),
     }
@@ -173,12 +173,12 @@ def test_no_credentials(job, tmp_path, monkeypatch, capsys):
         (["--parameter", "train_args"], "--parameter must be NAME=VALUE (got 'train_args')"),
         (["--parameter", "epochs=0"], "epochs must be at least 1 (got 0)"),
         (["--parameter", "epochs=many"], "epochs must be JSON, such as a number or a list (got"),
-        (["--parameter", "max_side=-1"], "max_side must be "),
+        (["--parameter", "image_size=-1"], "image_size must be "),
         (["--parameter", "compression=zip"], "compression must be one of none, gzip (got 'zip')"),
         (["--parameter", "custom_config={"], "custom_config must be JSON"),
         (["--parameter", "train_args=5"], "train_args must be a JSON object (got '5')"),
         (["--parameter", "range_config=x"], "range_config must be JSON"),
-        (["--parameter", 'max_side="a"'], "max_side must be "),
+        (["--parameter", 'image_size="a"'], "image_size must be "),
         (["--pipeline-root", "/root"], "--pipeline-root must be a folder in a bucket, gs://BUCKET"),
     ],
 )
@@ -264,8 +264,8 @@ def tasks_of(spec):
 
 def test_a_package_is_sent_with_what_it_does_not_hold(service, send, package):
     """Caching and retries are in the package; all other settings come from the command line."""
-    values = ["source=gs://bucket/a.csv", "max_side=64", "shard_mb=12.5", "seed=7"]
-    values += ['allow_scheme=["https"]', "epochs=3", "model=MobileNetV2", "min_score=0.9"]
+    values = ["source=gs://bucket/a.csv", "stored_image_size=64max", "shard_mb=12.5", "seed=7"]
+    values += ['allow=["https"]', "epochs=3", "model=MobileNetV2", "min_score=0.9"]
     given = [word for value in values for word in ("--parameter", value)]
     assert send(str(package), *given, *RUN, "--pipeline-root", "gs://bucket/root") == 0
     [request] = service.requests
@@ -281,10 +281,10 @@ def test_a_package_is_sent_with_what_it_does_not_hold(service, send, package):
             "failurePolicy": FAIL_FAST,
             "parameterValues": {
                 "source": "gs://bucket/a.csv",
-                "max_side": 64,
+                "stored_image_size": "64max",
                 "shard_mb": 12.5,
                 "seed": 7,
-                "allow_scheme": ["https"],
+                "allow": ["https"],
                 "epochs": 3,
                 "model": "MobileNetV2",
                 "min_score": 0.9,
@@ -315,7 +315,7 @@ def test_caching_and_retries_can_be_replaced(service, send, package):
             ["--parameter", "sorce=a"],
             "--parameter must be NAME=VALUE (got 'sorce=a'); did you mean",
         ),
-        (["--parameter", "ignore=LEAK"], "ignore must be JSON, such as a number or a list (got"),
+        (["--parameter", "lint=LEAK"], "lint must be JSON, such as a number or a list (got"),
         (["--parameter", "source=a.csv"], "--pipeline-root must be a folder in a bucket"),
     ],
 )

@@ -89,11 +89,11 @@ def test_options_become_parameters(compiled):
     """Options become values of parameters in the job."""
     job = compiled(
         *("--pattern", "{YYYY}-{MM}-{DD}/*.csv", "--span", "20455", "--dataset-version", "v3"),
-        *("--max-side", "64", "--split-fractions", "60,40,0", "--epochs", "3", "--seed", "7"),
+        *("--stored-image-size", "64max", "--split", "60,40,0", "--epochs", "3", "--seed", "7"),
         *(
             "--dropout",
             "0.5",
-            "--allow-scheme",
+            "--allow",
             "https,ftp",
             "--min-score",
             "0.9",
@@ -105,7 +105,7 @@ def test_options_become_parameters(compiled):
     assert json.loads(values["range_config"])["static_range"]["start_span_number"] == 20455
     assert json.loads(values["input_config"])["splits"][0]["pattern"] == "{YYYY}-{MM}-{DD}/*.csv"
     assert values["dataset_version"] == "v3"
-    names = ("max_side", "allow_scheme", "seed", "threads")
+    names = ("image_size", "allow", "seed", "threads")
     assert [values[name] for name in names] == [64, "https,ftp", 7, 2]
     assert json.loads(values["output_config"])["split_config"]["splits"] == [
         {"name": "train", "hash_buckets": 60},

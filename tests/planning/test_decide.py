@@ -90,7 +90,7 @@ def test_each_class_has_its_shares(counts: dict[str, int], weights: list[int]) -
     """Each split's share of each class is off by less than one example; a share of 0 gets none."""
     rows = unnamed(counts)
     fractions = SplitFractions(SPLITS[: len(weights)], tuple(weights))
-    found = counted(rows, splits_of(rows, split_fractions=fractions))
+    found = counted(rows, splits_of(rows, split=fractions))
     for label, count in counts.items():
         assert found[label].total() == count
         for split, weight in zip(fractions.names, weights, strict=True):
@@ -106,7 +106,7 @@ def test_small_classes_do_not_all_round_alike() -> None:
     assert 80 <= found["eval"] <= 160
     assert 80 <= found["test"] <= 160
     only_train = SplitFractions(("train",), (1,))
-    moved = Counter(splits_of(rows, split_fractions=only_train, eval_from="train:10").values())
+    moved = Counter(splits_of(rows, split=only_train, eval_from="train:10").values())
     assert 80 <= moved["eval"] <= 160
 
 
@@ -161,7 +161,7 @@ def test_rows_of_one_name_stay_together(labels: list[str]) -> None:
 def test_eval_from_takes_its_share_of_each_class() -> None:
     """Named and assigned rows move; a larger share moves all rows of a smaller one, and more."""
     rows = [(name, label, "train") for name, label, _ in unnamed({"a": 200, "b": 30})]
-    chosen = {"split_fractions": SplitFractions(("train",), (1,))}
+    chosen = {"split": SplitFractions(("train",), (1,))}
     small = splits_of(rows, eval_from="train:10", **chosen)
     assert counted(rows, small) == {
         "a": Counter(train=180, eval=20),
@@ -182,7 +182,7 @@ def test_eval_from_asks_named_and_assigned_rows_alike() -> None:
     named: list[Named] = [(f"named{n}", "a", "train") for n in range(400)]
     rows = [*unnamed({"a": 400}), *named]
     fractions = SplitFractions(("train", "test"), (20, 80))
-    found = splits_of(rows, split_fractions=fractions, eval_from="train:25")
+    found = splits_of(rows, split=fractions, eval_from="train:25")
     moved = [name for name, split in found.items() if split == "eval"]
     assert len(moved) == pytest.approx(120, abs=1)
     assert 10 <= sum(not name.startswith("named") for name in moved) <= 35  # of 80
@@ -289,7 +289,7 @@ def test_copies_do_not_count_for_shares() -> None:
     [(_, found)] = decide({0: facts}, ConvertOptions(**given))
     kept = found.filter(found["kept"])
     assert Counter(kept["split"].to_pylist()) == Counter(train=16, eval=2, test=2)
-    given["split_fractions"] = SplitFractions(("train",), (1,))
+    given["split"] = SplitFractions(("train",), (1,))
     for percent in (5, 10, 20, 40):  # of 20 rows
         [(_, found)] = decide({0: facts}, ConvertOptions(eval_from=f"train:{percent}", **given))
         kept = found.filter(found["kept"])
@@ -315,7 +315,7 @@ def test_convert_without_copies(photos: Path, tmp_path: Path) -> None:
     """Copies count as duplicates, and each class has its shares of the other rows."""
     source = str(photos / "labels.csv")
     given: dict[str, Any] = {"duplicates": "drop", "stratify": "label", "eval_from": "train:25"}
-    given["split_fractions"] = "80,0,20"
+    given["split"] = "80,0,20"
     result = recordgen.convert(source, tmp_path / "out", **given)
     assert result.dataset.rows.duplicates == 10
     assert {name: dict(split.labels) for name, split in result.dataset.splits.items()} == {
@@ -373,15 +373,15 @@ def test_classes_of_a_table(make_csv: MakeCsv) -> None:
     """The target's values are classes; blanks around them do not count."""
     lines = [f"{n},{'no' if n % 10 else 'yes' + ' ' * (n // 10)}" for n in range(200)]
     source = make_csv(["n,y", *lines])
-    given: dict[str, Any] = {"task": "tabular", "target_column": "y", "stratify": "label"}
+    given: dict[str, Any] = {"task": "tabular", "columns": "target=y", "stratify": "label"}
     found = recordgen.plan(source, **given).splits
     assert {name: split["rows"] for name, split in found.items()} == {
         "train": 160,
         "eval": 20,
         "test": 20,
     }
-    with pytest.raises(UsageError, match="needs a target_column of classes"):
-        recordgen.plan(source, **{**given, "prediction": "regression", "target_column": "n"})
+    with pytest.raises(UsageError, match="needs a target of classes"):
+        recordgen.plan(source, **{**given, "columns": "target:number=n"})
     with pytest.raises(UsageError, match=r"duplicates=drop compares files.* task tabular"):
         recordgen.plan(source, **{**given, "duplicates": "drop"})
 
@@ -407,8 +407,8 @@ def test_options_that_exclude_each_other() -> None:
     """Groups and copies may have several labels, so they exclude shares by label."""
     with pytest.raises(UsageError, match="give only one of stratify and group_by"):
         ConvertOptions(stratify="label", group_by="patient")
-    with pytest.raises(UsageError, match="use duplicates=drop instead of split_by=content"):
-        ConvertOptions(stratify="label", split_by="content")
+    with pytest.raises(UsageError, match="use duplicates=drop instead of group_by=content"):
+        ConvertOptions(stratify="label", group_by="content")
 
 
 def test_what_is_not_kept_is_not_planned() -> None:

@@ -56,12 +56,12 @@ def test_a_share_of_train_moves_and_nothing_else(make_csv: MakeCsv, tmp_path: Pa
     assert {uri: grown[uri] for uri in after} == after
     # Rows without a split, all assigned to train.
     bare = [line.replace("TRAIN,", ",") for line in lines]
-    found = convert(make_csv(bare), tmp_path / "bare", eval_from="train:10", split_fractions="100")
+    found = convert(make_csv(bare), tmp_path / "bare", eval_from="train:10", split="100")
     assert found == after
 
 
 def test_parts_and_copies_stay_together(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Segments of a video share a split, and so do copies of an image with split_by=content."""
+    """Segments of a video share a split, and so do copies of an image with group_by=content."""
     lines = [f"TRAIN,{n}.mp4,x,{start},{start + 1}" for n in range(60) for start in range(3)]
     assert len(set(convert(make_csv(lines), tmp_path / "v", eval_from="train:30").values())) == 2
     rows = []
@@ -71,9 +71,9 @@ def test_parts_and_copies_stay_together(make_csv: MakeCsv, tmp_path: Path) -> No
             (tmp_path / f"{number}{copy}.png").write_bytes(data)
             # One of the copies names no split.
             rows.append(f"{'TRAIN' if copy == 'a' or number % 2 else ''},{number}{copy}.png,cat")
-    options: dict[str, Any] = {"eval_from": "train:30", "split_fractions": "100"}
+    options: dict[str, Any] = {"eval_from": "train:30", "split": "100"}
     source = make_csv(rows)
-    recordgen.convert(source, tmp_path / "content", split_by="content", **options)
+    recordgen.convert(source, tmp_path / "content", group_by="content", **options)
     found = split_of_each(tmp_path / "content", "image/source_id")
     assert all(found[f"{n}a.png"] == found[f"{n}b.png"] for n in range(30))
     assert Counter(found.values())["eval"] > 0
@@ -89,9 +89,9 @@ def test_tables(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "t.csv", index=False)
     options: dict[str, Any] = {
         "task": "tabular",
-        "target_column": "y",
+        "columns": "target=y",
         "eval_from": "train:25",
-        "split_fractions": "100",
+        "split": "100",
     }
     recordgen.convert(str(tmp_path / "t.csv"), tmp_path / "csv", **options)
     found = split_of_each(tmp_path / "csv", "n")
@@ -105,7 +105,7 @@ def test_tables(tmp_path: Path) -> None:
         == (Counter(found.values())["eval"])
     )
     with pytest.raises(UsageError, match=r"\d+ other rows name it or were assigned to it"):
-        recordgen.plan(str(tmp_path / "t.csv"), **{**options, "split_fractions": "80,20"})
+        recordgen.plan(str(tmp_path / "t.csv"), **{**options, "split": "80,20"})
 
 
 def test_append_and_resume(make_csv: MakeCsv, tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_append_and_resume(make_csv: MakeCsv, tmp_path: Path) -> None:
     # The import file is in another folder, but rows are placed by the folder of the first run.
     (tmp_path / "later").mkdir()
     later = [line.replace(",", ",../", 1) for line in new]
-    options: dict[str, Any] = {"eval_from": "train:25", "split_fractions": "100"}
-    with pytest.raises(UsageError, match="split_fractions is"):
+    options: dict[str, Any] = {"eval_from": "train:25", "split": "100"}
+    with pytest.raises(UsageError, match="split is"):
         recordgen.convert(make_csv(later, "later/b.csv"), output, append=True, **options)
     lines = [line for line in later if line.startswith("TRAIN")]
     result = recordgen.convert(
@@ -140,7 +140,7 @@ def test_append_and_resume(make_csv: MakeCsv, tmp_path: Path) -> None:
 CONFLICTS: list[tuple[str, Mapping[str, Any], str]] = [
     ("TRAIN VALIDATION TEST", {}, "needs an empty split eval, but 1 other rows name it"),
     ("TEST TEST TEST", {}, "no row is in split 'train'; the splits are test"),
-    ("UNASSIGNED UNASSIGNED UNASSIGNED", {"split_fractions": "0,1"}, "split_fractions=100"),
+    ("UNASSIGNED UNASSIGNED UNASSIGNED", {"split": "0,1"}, "split=100"),
 ]
 
 
@@ -178,7 +178,7 @@ def test_warnings_about_splits(
     [warning] = [text for text in dataset.warnings if "split test" in text]
     assert warning == (
         f"{split.assigned} of {split.examples} examples in split test come from rows that name no "
-        f"split, though other rows name test; split_fractions=100 keeps such rows in train"
+        f"split, though other rows name test; split=100 keeps such rows in train"
     )
     assert warning in capsys.readouterr().out
     few = make_csv(["TRAIN,1.mp4,x", "TEST,2.mp4,x"], "c.csv")

@@ -18,7 +18,6 @@ from recordgen.dataset.manifest import (
     read_dataset,
     write_dataset,
 )
-from recordgen.dataset.splits import SplitFractions
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.options import OPTIONS as DECLARED
@@ -77,8 +76,7 @@ def written(folder: Path, dataset: Dataset = DATASET) -> str:
 MUST_AGREE = {
     "task": "image_multi_label",
     "seed": 3,
-    "split_fractions": SplitFractions.parse("1,1"),
-    "split_by": "content",
+    "split": "1,1",
     "group_by": "patient",
     "eval_from": "train:10",
     "missing_split": "drop",
@@ -88,29 +86,17 @@ MUST_AGREE = {
     "shard_mb": 9,
     "compression": "gzip",
     "check": "header",
-    "max_side": 100,
-    "short_side": 100,
-    "size": "224x224",
-    "encode": "jpeg",
-    "pixels": "raw",
-    "split_column": "x",
-    "target_column": "x",
-    "weight_column": "x",
-    "prediction": "regression",
-    "max_image_mb": 9,
-    "max_image_pixels": 9_000_000,
+    "image_size": "100max",
+    "encode": "mixed:jpeg",
+    "limit": "mb=9,pixels=9000000",
 }
 # Options that need all rows together, so that they cannot be applied to new rows only.
 OF_WHOLE = {"duplicates": "drop", "stratify": "label"}
 MAY_DIFFER = {
-    "input_format": "jsonl",
-    "header": "yes",
-    "split_from_name": "no",
-    "offsets": "utf16",
+    "format": "jsonl",
+    "columns": "header=yes,offsets=utf16",
     "max_reject_fraction": 0.5,
-    "allow_scheme": ("https",),
-    "allow_root": ("/",),
-    "url_secrets": "keep",
+    "allow": ("https", "/"),
 }
 
 
@@ -120,8 +106,8 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
     A new option must be added to one of the tables above.
     """
     out = written(tmp_path)
-    decided = {"columns", "schema", "table"}  # they are set with their task
-    decided |= {"resize", "quality"}  # they are set with size and encode
+    decided = {"schema", "table"}  # they are set with their task
+    decided |= {"resize"}  # it is set with image_size
     decided |= {"box_orientation", "bad_boxes"}  # they are for object detection
     defaults = {**recorded_defaults(), "task": OPTIONS.task}
     recorded = {name for name, each in DECLARED.items() if each.affects_bytes}

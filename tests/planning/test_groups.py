@@ -73,8 +73,6 @@ def test_bad_values() -> None:
         ConvertOptions(group_by="(p")
     with pytest.raises(UsageError, match=r"'\(p\*\)', which matches the empty text"):
         ConvertOptions(group_by="(p*)")
-    with pytest.raises(UsageError, match="group_by and split_by=content both decide"):
-        ConvertOptions(group_by="patient", split_by="content")
 
 
 def batch(rows: Iterable[Row]) -> RowBatch:
@@ -274,7 +272,7 @@ def test_no_group_straddles_splits(make_csv: MakeCsv, tmp_path: Path) -> None:
     grown = split_of_each(tmp_path / "a", "video/source_id")
     assert {uri: grown[uri] for uri in found} == found
     assert all(len(splits) == 1 for splits in splits_by_patient(grown).values())
-    given = {"group_by": r"(p\d+)/", "eval_from": "train:30", "split_fractions": "1"}
+    given = {"group_by": r"(p\d+)/", "eval_from": "train:30", "split": "1"}
     moved = splits_by_patient(convert(source, tmp_path / "c", **given))
     assert sorted(map(len, moved.values())) == [1] * 40
     assert set.union(*moved.values()) == {"train", "eval"}

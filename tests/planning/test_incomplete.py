@@ -26,7 +26,7 @@ def checked(folder: Path, name: str, lines: Sequence[str], task: str) -> CheckRe
         Image.new("RGB", (20, 20), (ord(image), 0, 90)).save(folder / f"{image}.png")
     data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
     (folder / name).write_bytes(data)
-    return recordgen.check(folder / name, task=task, split_fractions="100")
+    return recordgen.check(folder / name, task=task, split="100")
 
 
 def span(start: int, end: object, text: str = "Anna flew") -> str:

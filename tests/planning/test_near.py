@@ -1,4 +1,4 @@
-"""`--split-by near`: images that look nearly the same share a split."""
+"""`--group-by near`: images that look nearly the same share a split."""
 
 from __future__ import annotations
 
@@ -64,21 +64,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def near(folder: Path) -> tuple[dict[str, str], Mapping[str, int]]:
     """Return the split of each file, and the findings."""
-    found = recordgen.convert(folder / "rows.csv", folder / "near", split_by="near").dataset
+    found = recordgen.convert(folder / "rows.csv", folder / "near", group_by="near").dataset
     return split_of_each(folder / "near", "image/source_id"), found.lint
 
 
 def test_no_near_pair_straddles(
     folder: Path, near: tuple[dict[str, str], Mapping[str, int]]
 ) -> None:
-    """All images of a picture share a split; with split_by=content they do not."""
+    """All images of a picture share a split; with group_by=content they do not."""
     splits, findings = near
     for number in range(PICTURES):
         assert len({splits[name] for name in files_of(number)}) == 1
     assert set(splits.values()) == {"train", "eval", "test"}
     assert "NEAR_LEAK" not in findings
     assert findings["NEAR_DUPLICATE"] == 4 * PICTURES
-    by_content = recordgen.check(folder / "rows.csv", split_by="content", select="NEAR_LEAK")
+    by_content = recordgen.check(folder / "rows.csv", group_by="content", lint="NEAR_LEAK")
     assert by_content.dataset.lint["NEAR_LEAK"] > PICTURES // 4
 
 
@@ -87,7 +87,7 @@ def test_neither_order_nor_workers_decide(
 ) -> None:
     """Some rows in another order, with two workers and no other checks, have the same splits."""
     flags = ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]
-    given: dict[str, Any] = {"split_by": "near", "ignore": "ALL", "check": "none"}
+    given: dict[str, Any] = {"group_by": "near", "lint": "-ALL", "check": "none"}
     recordgen.convert(folder / "turned.csv", folder / "turned", beam_args=flags, **given)
     found = split_of_each(folder / "turned", "image/source_id")
     assert len(found) == 50
@@ -127,7 +127,7 @@ def facts_of_members(members: Sequence[Member | None], place: Any = FIRST_SEED) 
 def hashes_of(members: Sequence[Member | None], buckets: int = 1) -> list[int]:
     """Return the hash that decides the split of each row."""
     parts = {at: facts_of_members(members[at::buckets]) for at in range(buckets)}
-    found = dict(decide(parts, ConvertOptions(split_by="near")))
+    found = dict(decide(parts, ConvertOptions(group_by="near")))
     of = {at: iter(table["split_hash"].to_pylist()) for at, table in found.items()}
     return [next(of[at % buckets]) for at in range(len(members))]
 
@@ -162,7 +162,7 @@ def test_copies_and_rows_that_were_not_read() -> None:
         looks.add(item)
     for name, column in looks.columns().items():
         table = table.set_column(table.schema.get_field_index(name), name, column)
-    [(_, found)] = decide({0: table}, ConvertOptions(split_by="near"))
+    [(_, found)] = decide({0: table}, ConvertOptions(group_by="near"))
     unread = placing(0)(b"own").split_hash
     assert found["split_hash"].to_pylist() == [own(2), unread, own(2), own(3)]
     assert hashes_of([]) == []
@@ -180,24 +180,23 @@ def test_rows_that_name_a_split_keep_it(folder: Path, tmp_path: Path) -> None:
     """They are not read while planning; an image that cannot be decoded is rejected later."""
     (folder / "broken.png").write_bytes((folder / "0.png").read_bytes()[:200])
     rows = ["TEST,0.png,x", "TRAIN,0-small.png,x", "broken.png,x", "1.png,x", "1-dark.jpg,x"]
-    given: dict[str, Any] = {"split_by": "near", "max_reject_fraction": 0.2}
+    given: dict[str, Any] = {"group_by": "near", "max_reject_fraction": 0.2}
     result = recordgen.convert(rows_csv(folder, rows), tmp_path / "out", **given)
     splits = split_of_each(tmp_path / "out", "image/source_id")
     assert (splits["0.png"], splits["0-small.png"]) == ("test", "train")
     assert splits["1.png"] == splits["1-dark.jpg"]
     assert [(item.line, item.code) for item in result.rejects] == [(3, "truncated")]
     for more in (given, {}):
-        with pytest.raises(UsageError, match="split_by=near compares all images with each other"):
+        with pytest.raises(UsageError, match="group_by=near compares all images with each other"):
             recordgen.convert(rows_csv(folder, rows), tmp_path / "out", append=True, **more)
 
 
 # task, other options, words of the error
 REFUSED: list[tuple[str, dict[str, str], str]] = [
-    ("text_classification", {}, "split_by=near compares images.* task text_classification"),
-    ("video_classification", {}, "split_by=near compares images"),
+    ("text_classification", {}, "group_by=near compares images.* task text_classification"),
+    ("video_classification", {}, "group_by=near compares images"),
     ("declared", {"schema": '{"a": "image", "b": "image"}'}, "one in each row"),
-    ("image_classification", {"group_by": "patient"}, "group_by and split_by=near both decide"),
-    ("image_classification", {"stratify": "label"}, "duplicates=drop instead of split_by=near"),
+    ("image_classification", {"stratify": "label"}, "duplicates=drop instead of group_by=near"),
 ]
 
 
@@ -205,6 +204,6 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
 def test_what_has_no_near_duplicates(task: str, more: dict[str, str], words: str) -> None:
     """The error names the tasks with near-duplicates, and the remedy."""
     with pytest.raises(UsageError, match=words):
-        task_for(ConvertOptions(task=task, split_by="near", **more))
+        task_for(ConvertOptions(task=task, group_by="near", **more))
     schema = '{"photo": "image", "age": "int"}'
-    assert task_for(ConvertOptions(schema=schema, split_by="near")).name == "declared"
+    assert task_for(ConvertOptions(schema=schema, group_by="near")).name == "declared"

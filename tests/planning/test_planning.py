@@ -250,7 +250,7 @@ def test_too_many_labels_for_shards_of_their_own() -> None:
 
 _OTHERS = (
     "eval_from=train:10 needs an empty split eval, but {} other rows name it or were assigned to "
-    "it; remove eval_from, or assign all rows without a split to train with split_fractions=100"
+    "it; remove eval_from, or assign all rows without a split to train with split=100"
 )
 THERE = Base({"train": 1})
 
@@ -334,12 +334,12 @@ def test_split_of_a_row_is_stable_and_near_its_share() -> None:
 
 
 def test_equal_content_never_straddles_splits() -> None:
-    """With split_by=content, names do not matter for the split."""
+    """With group_by=content, names do not matter for the split."""
     rows = [Row("a", n, None, f"{n}.jpg", None) for n in range(50)]
     placed = [PlacedRow(*placing(0)(row.uri), *row[:5]) for row in rows]
     planned, _ = resolve_bucket(
         columns_of(PlacedRow, placed),
-        options=ConvertOptions(split_by="content"),
+        options=ConvertOptions(group_by="content"),
         task=ImageClassification(),
         drop_unnamed=False,
         infos=lambda uris, sources: [FileInfo(1, "1")] * len(uris),
@@ -362,7 +362,7 @@ WRONG_OPTIONS = [
     ("check", "maybe", "check must be one of decode, header, none (got 'maybe')"),
     ("shard_mb", 0, "shard_mb must be a number above 0 (got 0)"),
     ("max_reject_fraction", 1.5, "from 0 to 1 (got 1.5)"),
-    ("max_side", -1, "max_side must be a number above 0"),
+    ("image_size", -1, "image_size must be"),
     ("compression", "zip", "compression must be one of none, gzip"),
     ("task", "images", "task must be one of auto, image_classification, image_multi_label"),
     ("bad_boxes", "keep", "bad_boxes must be one of clip, drop, reject (got 'keep')"),

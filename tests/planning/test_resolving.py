@@ -342,7 +342,7 @@ def test_a_share_moves_to_eval() -> None:
         row(4, "test", uri="/4.jpg", split_hash=EARLY),
     ]
     rows = [one._replace(sort_key=one.line) for one in rows]
-    found = outcome(rows, eval_from="train:10", split_fractions=SplitFractions.parse("100"))
+    found = outcome(rows, eval_from="train:10", split=SplitFractions.parse("100"))
     assert found.counts == {"moved": 2}
     assert sorted(found.planned) == [
         (1, "eval", True),
@@ -598,7 +598,7 @@ def test_payloads_in_the_row() -> None:
 
 def split_by_content(name: bytes) -> str:
     options = ConvertOptions()
-    return chosen(options.split_fractions, placing(options.seed)(name).split_hash)
+    return chosen(options.split.fractions, placing(options.seed)(name).split_hash)
 
 
 def test_splits_by_content() -> None:
@@ -607,7 +607,7 @@ def test_splits_by_content() -> None:
     rows = [row(n, None, "cat", uri, sort_key=n, split_hash=EARLY) for n, uri in enumerate(uris)]
     expected = [(n, split_by_content(uri.encode()), True) for n, uri in enumerate(uris)]
     assert {split for _, split, _ in expected} == {"train", "eval", "test"}
-    assert sorted(outcome(rows, split_by="content").planned) == expected
+    assert sorted(outcome(rows, group_by="content").planned) == expected
 
     asked: list[str] = []
 
@@ -625,7 +625,7 @@ def test_splits_by_content() -> None:
                 row(3, None, uri="/3.jpg", sort_key=3),
                 row(4, "test", uri="/4.jpg", sort_key=4),
             ],
-            options=ConvertOptions(split_by="content", eval_from=share),
+            options=ConvertOptions(group_by="content", eval_from=share),
             task=IMAGE,
             drop_unnamed=False,
             infos=lambda uris, sources: [FileInfo(1, "v")] * len(uris),
@@ -654,6 +654,6 @@ def test_texts_by_content() -> None:
         for n, text in enumerate(texts)
     ]
     assert len({split for _, split, _ in expected}) == 3
-    assert sorted(outcome(rows, TEXT, split_by="content").planned) == expected
+    assert sorted(outcome(rows, TEXT, group_by="content").planned) == expected
     named = [row(1, "mine", ANNOTATION, content_uri("x"))]
-    assert outcome(named, TEXT, split_by="content").planned == [(1, "mine", False)]
+    assert outcome(named, TEXT, group_by="content").planned == [(1, "mine", False)]

@@ -142,7 +142,7 @@ def test_the_judge_of_mutants() -> None:
     cut, unread = sound[:-20], ConvertOptions(check="none")
     accepts = mutants.judged([sound, cut], sound, unread, harmless=False)
     assert accepts == mutants.Counts(accepted=2, false_accepts=1)
-    rejects = mutants.judged([sound], sound, ConvertOptions(max_image_pixels=5), harmless=True)
+    rejects = mutants.judged([sound], sound, ConvertOptions(limit="pixels=5"), harmless=True)
     assert rejects == mutants.Counts(refused=1, false_rejects=1)
     jpeg = encoded(noise(), "JPEG")
     ignored = jpeg[:-2] + bytes(9) + jpeg[-2:]  # between its scan and its end

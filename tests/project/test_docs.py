@@ -51,9 +51,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "CONTRIBUTING.md": {"make ": "what runs this test"},
     "docs/quick-start.md": {"pip install": _INSTALLS},
-    "docs/convert.md": {
+    "docs/convert.md": {"import pandas as pd": _CLOUD},
+    "docs/running.md": {
         "recordgen convert labels.csv out --resume": "needs a run that was killed; see test_resume",
-        "import pandas as pd": _CLOUD,
     },
     "docs/dataflow.md": {
         "gcloud ": _CLOUD,
@@ -132,16 +132,26 @@ def _labels(samples: Samples, folder: Path) -> None:
     shutil.copy(samples.digits / "digits.csv", folder / "labels.csv")
 
 
-def _convert(samples: Samples, folder: Path) -> None:
+def _converted(samples: Samples, folder: Path) -> None:
+    _labels(samples, folder)
+    recordgen.convert(folder / "labels.csv", folder / "out")
+    (folder / "detections").symlink_to(samples.detections)
+
+
+def _labels_by_day(samples: Samples, folder: Path) -> None:
     _labels(samples, folder)
     lines = (folder / "labels.csv").read_text().splitlines(keepends=True)
     (folder / "monday.csv").write_text("".join(lines[:50]))
     (folder / "tuesday.csv").write_text("".join(lines[:80]))
+
+
+def _splits(samples: Samples, folder: Path) -> None:
+    _labels(samples, folder)
+    lines = (folder / "labels.csv").read_text().splitlines(keepends=True)
     splits = ("TRAIN", "TRAIN", "TRAIN", "TEST")
     paths = [line.split(",", 1)[1] for line in lines[:200]]
     cifar = "".join(f"{splits[number % 4]},{path}" for number, path in enumerate(paths))
     (folder / "cifar.csv").write_text(cifar)
-    (folder / "detections").symlink_to(samples.detections)
     scans = ["image_uri,label,patient_id\n"]
     for number, line in enumerate(lines[:40]):
         _, image, label = line.rstrip("\n").split(",")
@@ -219,7 +229,10 @@ def _tfrecorder(samples: Samples, folder: Path) -> None:
 
 # In addition to examples/, which every page has as in a clone.
 DATA: dict[str, Callable[[Samples, Path], None]] = {
-    "docs/convert.md": _convert,
+    "docs/convert.md": _labels,
+    "docs/looking.md": _converted,
+    "docs/running.md": _labels_by_day,
+    "docs/splits.md": _splits,
     "docs/diff.md": _diff,
     "docs/pipeline.md": _pipeline,
     "docs/reading.md": _reading,
@@ -518,7 +531,7 @@ def test_kubeflow_page(
     assert json.dumps(sent["pipeline_spec"]).count("recordgen.kubeflow") == 5
     [submitted] = vertex_service.requests
     values = submitted["body"]["runtimeConfig"]["parameterValues"]
-    assert (values["epochs"], values["allow_scheme"]) == (5, ["https"])
+    assert (values["epochs"], values["allow"]) == (5, ["https"])
 
 
 def test_vertex_takes_the_kubeflow_pipeline(kubeflow: Path) -> None:

@@ -20,7 +20,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "image_classification": ({}, {"image_size": 8}),
     "image_multi_label": ({}, {"image_size": 8}),
     "object_detection": ({}, {"image_size": 8}),
-    "tabular": ({"target_column": "cultivar"}, {}),
+    "tabular": ({"columns": "target=cultivar"}, {}),
     "declared": ({"schema": {**METERS, "usual": "int"}}, {"image_size": 8}),
 }
 FILES = {**SAMPLES, "declared": "declared/meters.csv"}

@@ -337,7 +337,7 @@ def test_the_reader_of_tfx_tutorials_needs_compressed_shards(tmp_path, make_csv)
         output = tmp_path / compression
         convert(
             source, output, task="text_classification", compression=compression,
-            split_fractions="100",
+            split="100",
         )  # fmt: skip
         files = tf.io.gfile.glob(f"{output}/Split-train/*")
         counts[compression] = sum(len(batch[1]) for batch in train_dataset(files))

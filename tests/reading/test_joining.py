@@ -60,7 +60,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[st
             for span, out in made[task].items():
                 more = {"vocabulary": made[task]["one"]} if span == "two" else {}
                 source = import_file(folder, span, task)
-                convert(source, out, task=task, ignore="ALL", **more)
+                convert(source, out, task=task, lint="-ALL", **more)
         return made[task]
 
     return converted
@@ -163,8 +163,8 @@ def test_tables(tmp_path: Path) -> None:
     ):
         rows = [f"{number},{label}\n" for number in range(3) for label in labels]
         (tmp_path / f"{name}.csv").write_text(f"{header}\n{''.join(rows)}")
-        options = {"task": "tabular", "target_column": "kind", "split_fractions": "100"}
-        convert(str(tmp_path / f"{name}.csv"), str(tmp_path / name), ignore="ALL", **options)
+        options = {"task": "tabular", "columns": "target=kind", "split": "100"}
+        convert(str(tmp_path / f"{name}.csv"), str(tmp_path / name), lint="-ALL", **options)
     data = train_dataset([str(tmp_path / "one"), str(tmp_path / "two")], batch_size=12)
     assert data.class_names == ["x", "y", "z"]
     [(_, targets)] = data

@@ -71,25 +71,25 @@ def outputs(source: Path) -> dict[str, str]:
 
     Most have a label: reading boxes takes four times as long. Others come from WEBPs.
     """
-    one_size = {"size": SIZE, "resize": "fit"}
+    one_size = {"image_size": SIZE, "resize": "fit"}
     options: dict[str, Any] = {
         "png": {"encode": "png"},
-        "raw": {"pixels": "raw"},
-        "raw unchecked": {"pixels": "raw", "check": "header"},
-        "boxes mixed": {"pixels": "mixed", "max_side": 2000, "check": "header"},
+        "raw": {"encode": "raw"},
+        "raw unchecked": {"encode": "raw", "check": "header"},
+        "boxes mixed": {"encode": "mixed", "image_size": "2000max", "check": "header"},
         "one size png": {**one_size, "encode": "png"},
-        "one size raw": {**one_size, "pixels": "raw"},
-        "tiny png": {"size": 8, "encode": "png"},
-        "tiny raw": {"size": 8, "pixels": "raw"},
+        "one size raw": {**one_size, "encode": "raw"},
+        "tiny png": {"image_size": "8", "encode": "png"},
+        "tiny raw": {"image_size": "8", "encode": "raw"},
         "boxes png": {"encode": "png"},
-        "boxes raw": {"pixels": "raw"},
-        "boxes unchecked": {"pixels": "raw", "check": "header"},
-        "boxes one size raw": {**one_size, "pixels": "raw"},
+        "boxes raw": {"encode": "raw"},
+        "boxes unchecked": {"encode": "raw", "check": "header"},
+        "boxes one size raw": {**one_size, "encode": "raw"},
         "webp": {"encode": "webp"},
         "webp as png": {"encode": "png"},
         "webp unchecked": {"encode": "webp", "check": "header"},
-        "webp mixed": {"encode": "webp", "pixels": "mixed"},
-        "webp small mixed": {"encode": "webp", "pixels": "mixed", "max_side": 200},
+        "webp mixed": {"encode": "mixed:webp"},
+        "webp small mixed": {"encode": "mixed:webp", "image_size": "200max"},
         "boxes webp": {"encode": "webp"},
         "boxes webp as png": {"encode": "png"},
         "one size webp": {**one_size, "encode": "webp"},
@@ -97,7 +97,7 @@ def outputs(source: Path) -> dict[str, str]:
     for name, given in options.items():
         what = "boxes" if name.startswith("boxes") else "labels"
         rows = f"{what} {'webp' if 'webp' in name else 'png'}.csv"
-        recordgen.convert(source / rows, source / name, ignore="BLURRED", **given)
+        recordgen.convert(source / rows, source / name, lint="-BLURRED", **given)
     return {name: str(source / name) for name in options}
 
 
@@ -225,7 +225,9 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(
     out = outputs["boxes one size raw"]
     if resize != "fit":
         out = str(source / "shaped")
-        recordgen.convert(source / "boxes png.csv", out, size=SIZE, resize=resize, pixels="raw")
+        recordgen.convert(
+            source / "boxes png.csv", out, image_size=SIZE, resize=resize, encode="raw"
+        )
     images, boxes = batch(out, scale="uint8")
     fresh, fresh_boxes = batch(
         outputs["boxes png"], scale="uint8", resize=resize, boxes={"min_visible": 0}
@@ -327,7 +329,7 @@ def table(source: Path, suffix: str, **options: Any) -> str:
     rows.write_text(f"day,night,age,kind\n0.{suffix},1.{suffix},3,a\n3.{suffix},2.{suffix},5,b\n")
     out = source / f"table {suffix} {options}"
     schema = {"day": "image", "night": "image", "age": "int", "kind": "label"}
-    given: dict[str, Any] = {"schema": schema, "split_fractions": "1,0,0", "overwrite": True}
+    given: dict[str, Any] = {"schema": schema, "split": "1,0,0", "overwrite": True}
     recordgen.convert(str(rows), out, **given, **options)
     return str(out)
 
@@ -340,8 +342,8 @@ def columns_of(output: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("suffix", "options"),
     [
-        ("png", {"pixels": "raw"}),
-        ("png", {"pixels": "raw", "check": "header"}),
+        ("png", {"encode": "raw"}),
+        ("png", {"encode": "raw", "check": "header"}),
         pytest.param("webp", {"encode": "webp"}, marks=needs_webp),
     ],
 )

@@ -50,7 +50,7 @@ def in_order(output: str, **options: Any) -> Any:
 
 def test_features_target_and_weights(folder: Path) -> None:
     """Missing values are NaN, also of whole numbers, and empty text; a missing weight is 1."""
-    output = converted(folder, "classes", target_column="y", weight_column="w")
+    output = converted(folder, "classes", columns="target=y,weight=w")
     features, target, weights = in_order(output)
     assert np.isnan([features["age"].pop(), features["balance"].pop()]).all()
     assert features == {"age": [1, 3], "balance": [0.5, 1.5], "job": [b"cook", b"smith", b""]}
@@ -61,7 +61,7 @@ def test_features_target_and_weights(folder: Path) -> None:
 
 
 def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
-    output = converted(folder, "classes", target_column="y", weight_column="w")
+    output = converted(folder, "classes", columns="target=y,weight=w")
     features, _, weights = in_order(output, columns={"age": 2, "balance": 0, "job": None, "w": 5.0})
     assert features == {
         "age": [1, 2, 3],
@@ -74,7 +74,7 @@ def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
         ({"columns": ["size"]}, r"columns: there is no column 'size'; there are 'age', 'balance'"),
         ({"columns": "age"}, "columns must be several names"),
         ({"weights": "balanced"}, "weights: the column 'w' has the weight of each row"),
-        ({"columns": {"size": 1}}, "columns: there is no column 'size'"),
+        ({"columns": {"image_size": "1"}}, "columns: there is no column 'size'"),
         ({"columns": {"age": 0.5}}, r"'age' holds int64 \(got 0.5\)"),
         ({"image_size": (8, 8)}, r"image_size does not apply .* \(tabular\); remove"),
     ]
@@ -85,7 +85,7 @@ def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
 
 def test_label_modes(folder: Path) -> None:
     """A target of classes has Keras's label modes, like the labels of other examples."""
-    output = converted(folder, "classes", target_column="y", weight_column="w")
+    output = converted(folder, "classes", columns="target=y,weight=w")
     modes: dict[str, Any] = {
         "int": [2, 1, 1],  # maybe, no, yes
         "categorical": [[0, 0, 1], [0, 1, 0], [0, 1, 0]],
@@ -96,7 +96,7 @@ def test_label_modes(folder: Path) -> None:
     assert list(in_order(output, label_mode=None)) == ["age", "balance", "job"]
     wrong = [
         (output, "binary", r"needs two classes \(got 3: \['maybe', 'no', 'yes'\]\)"),
-        (converted(folder, "none", weight_column="w"), "int", "table has none; remove"),
+        (converted(folder, "none", columns="weight=w"), "int", "table has none; remove"),
     ]
     for source, mode, message in wrong:
         with pytest.raises(UsageError, match=message):
@@ -105,13 +105,11 @@ def test_label_modes(folder: Path) -> None:
 
 def test_numbers_as_target_and_none(folder: Path) -> None:
     """Whole numbers as classes are numbered like texts; for a regression they are floats."""
-    numbers = converted(folder, "numbers", target_column="age")
+    numbers = converted(folder, "numbers", columns="target=age")
     assert (Path(numbers) / "labels.txt").read_text().split() == ["0", "1", "2", "3", "4"]
     found = batches(recordgen.eval_dataset(numbers, split="train", batch_size=8))[0][1]
     assert sorted(found.tolist()) == [1, 3]
-    regression = converted(
-        folder, "floats", target_column="age", prediction="regression", max_reject_fraction=0.5
-    )
+    regression = converted(folder, "floats", columns="target:number=age", max_reject_fraction=0.5)
     found = batches(recordgen.eval_dataset(regression, split="train", batch_size=8))[0][1]
     assert (found.dtype, sorted(found.tolist())) == (np.float32, [1.0, 3.0])
     # Without a class, a row is an unlabelled example; without the number, it is rejected.
@@ -119,13 +117,13 @@ def test_numbers_as_target_and_none(folder: Path) -> None:
         assert recordgen.steps_per_epoch(output, 1, split="train") == 2
         [every] = recordgen.eval_dataset(output, split="train", batch_size=8, label_mode=None)
         assert len(every["job"]) == rows
-    features = in_order(converted(folder, "none", weight_column="w"))
+    features = in_order(converted(folder, "none", columns="weight=w"))
     assert list(features) == ["age", "balance", "job", "y", "w"]
 
 
 def test_the_doors(folder: Path) -> None:
     """Steps, plans, predicates, caches and the user's functions work as for other examples."""
-    output = converted(folder, "classes", target_column="y", weight_column="w")
+    output = converted(folder, "classes", columns="target=y,weight=w")
     assert recordgen.steps_per_epoch(output, 2, tuning=Tuning(drop_remainder=True)) == 1
     assert recordgen.steps_per_epoch(output, 2) == 2
     splits = recordgen.load(output, batch_size=2, cache="memory")
@@ -142,7 +140,7 @@ def test_the_doors(folder: Path) -> None:
 
 def test_shards_without_their_dataset(folder: Path, tmp_path: Path) -> None:
     """Records do not hold the roles of columns."""
-    output = converted(folder, "classes", target_column="y", weight_column="w")
+    output = converted(folder, "classes", columns="target=y,weight=w")
     [shard] = Path(output).glob("Split-test/*")
     (tmp_path / shard.name).write_bytes(shard.read_bytes())
     with pytest.raises(UsageError, match=r"no dataset\.json lists the columns"):
@@ -208,7 +206,7 @@ def test_keys_that_float32_cannot_hold_need_a_default(tmp_path: Path) -> None:
 
 
 def test_read_gives_nan_too(folder: Path) -> None:
-    output = converted(folder, "classes", target_column="y", weight_column="w")
+    output = converted(folder, "classes", columns="target=y,weight=w")
     found = batches(recordgen.read(output, batch_size=3))[0]
     assert sorted(np.nan_to_num(found["age"], nan=-9.0).tolist()) == [-9.0, 1.0, 3.0]
     [found] = batches(

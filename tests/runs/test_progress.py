@@ -45,9 +45,9 @@ pytestmark = pytest.mark.once
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 
-DOCS = Path(__file__).parents[2] / "docs/convert.md"
+DOCS = Path(__file__).parents[2] / "docs/running.md"
 
-# The fields of each event, without the fields of every line; docs/convert.md explains them.
+# The fields of each event, without the fields of every line; docs/running.md explains them.
 ROWS = {"rows_read", "rows_planned", "rows_rejected", "seconds"}
 FIELDS = {
     "started": {"command", "source", "output", "version"},
@@ -66,7 +66,7 @@ FIELDS = {
     "interrupted": {"exit_code"},
 }
 COUNTS = ("ROWS_", "EXAMPLES_", "PAYLOADS_", "PAYLOAD_", "SHARD_")
-DECIDED = ConvertOptions(task="image_classification", input_format="csv")
+DECIDED = ConvertOptions(task="image_classification", format="csv")
 EVERY_LINE = {"time", "level", "event", "message", "logger"}
 
 
@@ -159,7 +159,7 @@ def test_beam_metrics_log_and_dataset_agree(
 
 
 def test_documented_names() -> None:
-    """docs/convert.md names every event and field of the log, and every counter."""
+    """docs/running.md names every event and field of the log, and every counter."""
     text = DOCS.read_text(encoding="utf-8")
     section = text[text.index("## Progress and logs") :].split("\n## ")[0]
     names = {*FIELDS, *EVERY_LINE, *(name for fields in FIELDS.values() for name in fields)}

@@ -447,7 +447,7 @@ def test_a_line_inside_quotes_names_no_list(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("a.mp4,run,0,1\n")
     path = tmp_path / "all.csv"
     path.write_text('TRAIN,b.mp4,run,0,1\nTEST,"c\nlist.csv\n.mp4",run,0,1\n')
-    options = ConvertOptions(task="video_classification", input_format="csv")
+    options = ConvertOptions(task="video_classification", format="csv")
     assert [file.path for file in with_lists([ImportFile(str(path))], options)] == [str(path)]
 
 

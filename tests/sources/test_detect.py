@@ -144,7 +144,7 @@ def check_finding(folder: Path, name: str, lines: str, task: str, reason: str) -
     decided = ConvertOptions(
         seed=3,
         task=task,
-        input_format="csv" if name.endswith(".csv") else "jsonl",
+        format="csv" if name.endswith(".csv") else "jsonl",
         table=finding.options.table,
     )
     assert finding.options == decided
@@ -216,13 +216,13 @@ NAMES = [
 def test_names_and_first_lines_tell_the_format(
     name: str, line: str, input_format: str, tmp_path: Path
 ) -> None:
-    assert found(tmp_path, name, line).options.input_format == input_format
+    assert found(tmp_path, name, line).options.format == input_format
 
 
 def test_sentences_are_told_by_their_name(tmp_path: Path) -> None:
     (tmp_path / "labels.txt").write_text("O O")
     finding = found(tmp_path, "sentences.txt", "Good bye")
-    assert (finding.options.task, finding.options.input_format) == ("text_entities", "iob")
+    assert (finding.options.task, finding.options.format) == ("text_entities", "iob")
 
 
 MIXED = [
@@ -308,20 +308,20 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         CLOTHES,
-        r":1: this line may be a header: 'Review Text' reads .* --header no .* --header yes",
+        r":1: this line may be a header: 'Review Text' reads .* header=no .* --columns header=yes",
         {"columns": "text=Review Text,label=Department"},
         "text_classification: (assigned) | It fits me well 0 | 'Tops'",
     ),
     (
         CLOTHES,
         r"this line may be a header",
-        {"header": "no"},
+        {"columns": "header=no"},
         "text_classification: (assigned) | Review Text | 'Department'",
     ),
     (
         "Image Index,Findings\n0.png,Cardio\n1.png,No Finding\n",
         ":1: this line may be a header: all lines below it name files, and it does not",
-        {"header": "yes", "columns": "path=1,label=2"},
+        {"columns": "path=1,label=2,header=yes"},
         "image_classification: (assigned) | 0.png | 'Cardio'",
     ),
     (
@@ -410,14 +410,14 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
     ),
     (
         "v1,v2\n" + "".join(f"{('ham', 'spam')[n % 2]},Go until {n} o clock\n" for n in range(10)),
-        r":1: this line may be a header: 'v1' occurs in no .* --columns text=v2,label=v1",
+        r":1: this line may be a header: 'v1' occurs in no .* header=yes,text=v2,label=v1",
         {"columns": "text=v2,label=v1"},
         "text_classification: (assigned) | Go until 0 o clock | 'ham'",
     ),
     (
         "0,1\na.jpg,cat\nb.jpg,dog\n",
-        ":1: this line may be a header: its fields number the columns, .* --columns path=0,label=1",
-        {"columns": "path=0,label=1", "header": "yes"},
+        ":1: this line may be a header: its fields number the columns, .*=yes,path=0,label=1",
+        {"columns": "path=0,label=1,header=yes"},
         "image_classification: (assigned) | a.jpg | 'cat'",
     ),
     (
@@ -514,11 +514,11 @@ def test_conflicts_stop_until_an_option_settles_them(
 def test_numbers_of_columns_do_not_say_that_there_is_no_header(
     lines: str, columns: str, tmp_path: Path
 ) -> None:
-    """A first line that reads as a header stops the run until --header decides."""
+    """A first line that reads as a header stops the run until --columns header=decides."""
     with pytest.raises(UsageError, match="this line may be a header"):
         found(tmp_path, "a.csv", lines, columns=columns)
     for header, line in (("yes", 2), ("no", 1)):
-        decided = found(tmp_path, "a.csv", lines, columns=columns, header=header)
+        decided = found(tmp_path, "a.csv", lines, columns=f"{columns},header={header}")
         first = first_row(tmp_path, "a.csv", decided.options)
         assert first.where == f"{tmp_path / 'a.csv'}:{line}"
 
@@ -569,7 +569,7 @@ COLUMNS: list[tuple[str, str, dict[str, str], str, dict[str, str], tuple[str, st
     (
         "a.csv",
         IMAGES.partition("\n")[2],
-        {"columns": "path=1,label=2,label=3", "header": "no"},
+        {"columns": "path=1,label=2,label=3,header=no"},
         "image_multi_label",
         {"1": "path", "2": "label", "3": "label"},
         ("(assigned)", "x/1.jpg", '["cat", "train"]'),
@@ -577,7 +577,7 @@ COLUMNS: list[tuple[str, str, dict[str, str], str, dict[str, str], tuple[str, st
     (
         "a.csv",
         "a,b,a\n1.jpg,x,2.jpg\n",
-        {"columns": "path=3,label=b", "header": "yes"},
+        {"columns": "path=3,label=b,header=yes"},
         "image_classification",
         {"a": "path", "b": "label"},
         ("(assigned)", "2.jpg", "'x'"),
@@ -652,11 +652,12 @@ COLUMNS: list[tuple[str, str, dict[str, str], str, dict[str, str], tuple[str, st
 def test_numbers_of_columns_that_the_first_line_lacks(tmp_path: Path) -> None:
     """Every line has a path, so that its column must be there; later lines may have more labels."""
     lines = "a.jpg,cat\nb.jpg,cat,dog\n"
-    given = {"header": "no", "task": "image_multi_label"}
-    finding = found(tmp_path, "a.csv", lines, columns="path=1,label=2,label=3", **given)
+    task = "image_multi_label"
+    columns = "path=1,label=2,label=3,header=no"
+    finding = found(tmp_path, "a.csv", lines, columns=columns, task=task)
     assert dict(finding.columns) == {"1": "path", "2": "label", "3": "label"}
     with pytest.raises(UsageError, match=r"a\.csv:1: there is no column 3 for path; "):
-        found(tmp_path, "a.csv", lines, columns="path=3,label=2", **given)
+        found(tmp_path, "a.csv", lines, columns="path=3,label=2,header=no", task=task)
 
 
 @pytest.mark.parametrize(("name", "lines", "options", "task", "columns", "row"), COLUMNS)
@@ -685,22 +686,21 @@ WRONG: list[tuple[str, dict[str, str], str]] = [
     ),
     (IMAGES, {"columns": "path=pic,lable=what"}, "no role 'lable'; did you mean 'label'"),
     (IMAGES, {"columns": "pic"}, r"comma-separated ROLE=NAME pairs, .* \(got 'pic'\)"),
-    (IMAGES, {"columns": "path="}, "the role 'path' needs the name of a column"),
+    (IMAGES, {"columns": "path="}, "'path' needs the name of a column"),
     (
         IMAGES,
         {"columns": "path=pic,path=what"},
         r"'path' must have one column \(got pic and what\)",
     ),
-    (IMAGES, {"columns": "path=pic", "header": "no"}, r"given by number, .* \(got path=pic\)"),
+    (IMAGES, {"columns": "path=pic,header=no"}, r"given by number, .* \(got path=pic\)"),
     (IMAGES, {"columns": "path=pic,text=what", "task": "image_classification"}, "no role 'text'"),
-    (IMAGES, {"columns": "path=9", "header": "yes"}, "no column '9', only pic, what, fold"),
-    (IMAGES, {"header": "yes"}, r"no known column of paths or texts .* --columns path="),
-    (IMAGES, {"header": "maybe"}, "header must be one of auto, yes, no"),
+    (IMAGES, {"columns": "path=9,header=yes"}, "no column '9', only pic, what, fold"),
+    (IMAGES, {"columns": "header=yes"}, r"no known column of paths or texts .* --columns path="),
+    (IMAGES, {"columns": "header=maybe"}, "header must be one of auto, yes, no"),
     (IMAGES, {"columns": "path=pic", "task": "tabular"}, "a table has no role 'path'"),
-    (IMAGES, {"columns": "target=pic", "target_column": "fold"}, "target_column is 'fold'"),
     (IMAGES, {"columns": "path=pic", "schema": '{"pic": "image"}'}, "the schema already names"),
     (AUTOML, {"columns": "path=f"}, "no column 'f', only imageGcsUri"),
-    (AUTOML, {"header": "yes"}, "header is for CSV files"),
+    (AUTOML, {"columns": "header=yes"}, "header is for CSV files"),
 ]
 
 
@@ -749,10 +749,10 @@ def test_one_line_of_another_task_is_a_mistake(tmp_path: Path) -> None:
 
 def test_options_of_tables_say_that_it_is_one(tmp_path: Path) -> None:
     lines = "text,y\nGood and cheap,1\n"
-    finding = found(tmp_path, "a.csv", lines, target_column="y")
-    assert (finding.options.task, finding.reason) == ("tabular", "target_column is given")
-    with pytest.raises(UsageError, match="target_column is for tables, and the task is image"):
-        found(tmp_path, "a.csv", lines, target_column="y", task="image_classification")
+    finding = found(tmp_path, "a.csv", lines, columns="target=y")
+    assert (finding.options.task, finding.reason) == ("tabular", "columns target=y is given")
+    with pytest.raises(UsageError, match="columns target=y is for tables, and the task is image"):
+        found(tmp_path, "a.csv", lines, columns="target=y", task="image_classification")
 
 
 def test_texts_without_annotations_do_not_count(tmp_path: Path) -> None:
@@ -800,7 +800,7 @@ SCHEMA = '{"age": "float", "set": "split", "kind": "label"}'
 TABLES = [
     (
         "age,set,kind",
-        {"target_column": "kind"},
+        {"columns": "target=kind"},
         "age = float, set = split, kind = text (target, {})",
     ),
     ("age,set,kind", {"schema": SCHEMA}, "age = float, set = split, kind = label (target, {})"),
@@ -878,7 +878,7 @@ def test_frames_stop_as_files_do() -> None:
     with pytest.raises(UsageError, match="no column 'labl', only image_uri, label; did you mean"):
         recordgen.check(frame, columns={"path": "image_uri", "label": "labl"})
     with pytest.raises(UsageError, match="header is for CSV files"):
-        recordgen.check(frame, header="no")
+        recordgen.check(frame, columns="header=no")
     table = pd.DataFrame({"age": [31, 40], "category": ["a", "b"], "label": ["x", "x"]})
     _, decided = open_source(table, ConvertOptions())
     assert decided.task == "tabular"  # in a table, both possible labels are features
@@ -938,7 +938,7 @@ def test_integer_classes_below_a_header_stay_integers(tmp_path: Path) -> None:
     """The header adds no class, so labels keep their numbers."""
     (tmp_path / "a.csv").write_text(REVIEWS)
     result = recordgen.convert(
-        tmp_path / "a.csv", tmp_path / "out", columns="text=1,label=2", ignore="ALL"
+        tmp_path / "a.csv", tmp_path / "out", columns="text=1,label=2", lint="-ALL"
     )
     assert result.dataset.examples == 12
     assert "stars" not in (tmp_path / "out/labels.txt").read_text()

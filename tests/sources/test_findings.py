@@ -174,7 +174,7 @@ def test_memory_does_not_grow_with_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Findings are kept in files while rows are read, and read back one file at a time."""
-    options = ConvertOptions(task="object_detection", input_format="csv")
+    options = ConvertOptions(task="object_detection", format="csv")
     monkeypatch.setattr(steps, "FINDINGS_AT_ONCE", 500)
     peaks = []
     for many in (1_000, 5_000):
@@ -240,7 +240,7 @@ def test_a_reject_has_no_findings(tmp_path: Path) -> None:
             for row in rows
         )
     )
-    options = ConvertOptions(task="object_detection", input_format="jsonl")
+    options = ConvertOptions(task="object_detection", format="jsonl")
     found = list(RowReader(options).read(ImportFile(str(source))))
     assert [type(item) for item in found] == [Reject, Row]
     assert not any(isinstance(item, Finding) for item in found)

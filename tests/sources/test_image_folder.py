@@ -280,7 +280,7 @@ def test_findings_of_a_folder_name_files(tmp_path: Path) -> None:
     (root / "dog").mkdir()
     (root / "dog/copy.jpg").write_bytes((root / "cat/1.jpg").read_bytes())
     (root / "dog/empty.jpg").write_bytes(b"")
-    found = recordgen.check(root, split_fractions="100", select="CONFLICT")
+    found = recordgen.check(root, split="100", lint="CONFLICT")
     [conflict] = found.lint.findings()
     assert str(conflict).startswith(f"{root}/dog/copy.jpg: CONFLICT ")
     assert f"{root}/cat/1.jpg (split train)" in conflict.message

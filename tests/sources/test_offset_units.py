@@ -53,13 +53,13 @@ def test_another_unit_stops_until_it_is_given(unit: str, older: bool, tmp_path: 
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(line(text, unit, older=older) for text in TEXTS))
     if unit != "codepoints":
-        with pytest.raises(UsageError, match=f"offsets='{unit}', or"):
+        with pytest.raises(UsageError, match=f"offsets={unit}', or"):
             recordgen.plan(path)
-    options = {} if unit == "codepoints" else {"offsets": unit}
+    options = {} if unit == "codepoints" else {"columns": f"offsets={unit}"}
     result = recordgen.check(path, **options)  # type: ignore[arg-type]
     assert not result.rejects
     assert not result.dataset.rows.adjusted
-    assert result.dataset.options.get("offsets") == options.get("offsets")
+    assert result.dataset.options["columns"] == options.get("columns", "")
     task = TextEntities(unit)
     for text in TEXTS:
         [row] = task.from_record(json.loads(line(text, unit, older=older)), Adjustments())
@@ -93,7 +93,7 @@ def test_texts_in_files_have_the_unit_too(tmp_path: Path) -> None:
     record["textGcsUri"] = "1.txt"
     del record["textContent"]
     (tmp_path / "a.jsonl").write_text(json.dumps(record))
-    recordgen.convert(tmp_path / "a.jsonl", tmp_path / "out", offsets="utf16")
+    recordgen.convert(tmp_path / "a.jsonl", tmp_path / "out", columns="offsets=utf16")
     [(_, values)] = stored_examples(tmp_path / "out")
     places = zip(values["entity/start"], values["entity/end"], strict=True)
     assert [TEXTS[0][start:end] for start, end in places] == ["Anna", "York"]
@@ -114,7 +114,7 @@ def test_offsets_are_for_entities(tmp_path: Path) -> None:
     (tmp_path / "labels.txt").write_text("B-x O\n")
     for name in ("a.csv", "sentences.txt"):
         with pytest.raises(UsageError, match="offsets=utf16 is for JSONL"):
-            recordgen.plan(tmp_path / name, offsets="utf16")
+            recordgen.plan(tmp_path / name, columns="offsets=utf16")
     frame = pd.DataFrame({"text": ["Anna flew"], "label": ["a"]})
     with pytest.raises(UsageError, match="offsets=utf16 is for JSONL"):
-        recordgen.plan(frame, offsets="utf16")
+        recordgen.plan(frame, columns="offsets=utf16")

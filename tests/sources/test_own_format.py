@@ -141,9 +141,9 @@ def test_a_document_in_a_folder_of_its_own_is_named(tmp_path: Path) -> None:
     ("options", "error"),
     [
         ({"task": "object_detection"}, UsageError),
-        ({"input_format": "folder"}, SourceError),
+        ({"format": "folder"}, SourceError),
         ({"columns": "path=1,label=2"}, UsageError),
-        ({"header": "yes"}, UsageError),
+        ({"columns": "header=yes"}, UsageError),
     ],
 )
 def test_options_that_do_not_fit(
@@ -157,12 +157,12 @@ def test_options_that_do_not_fit(
 
 
 def test_two_formats_in_one_folder_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is guessed; the message lists both, and --input-format decides."""
+    """Nothing is guessed; the message lists both, and --format decides."""
     path = album(tmp_path / "in", *PAGES)
     twin = type("Twin", (FORMATS["album"],), {"name": "twin"})
     both = {**FORMATS, "twin": twin}
     monkeypatch.setattr(find_format, "FORMATS", both)
-    with pytest.raises(UsageError, match=r"album: .*twin: .*input_format='album'"):
+    with pytest.raises(UsageError, match=r"album: .*twin: .*format='album'"):
         recordgen.plan(str(path.parent))
 
 
@@ -170,7 +170,7 @@ def test_no_evidence_of_the_given_format(tmp_path: Path) -> None:
     """The message says what the format expects."""
     (tmp_path / "a.csv").write_text("1.jpg,cat\n")
     with pytest.raises(SourceError, match="expected an album"):
-        recordgen.plan(str(tmp_path / "a.csv"), input_format="album")
+        recordgen.plan(str(tmp_path / "a.csv"), format="album")
 
 
 @pytest.mark.parametrize(

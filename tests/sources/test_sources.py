@@ -242,7 +242,7 @@ def read_folder(root: str) -> list[Row | Reject]:
     [file] = find_import_files(root)
     assert file == ImportFile(f"{root.rstrip('/')}/")
     finding = detect([file], ConvertOptions())
-    assert (finding.options.input_format, finding.options.task) == (
+    assert (finding.options.format, finding.options.task) == (
         "folder",
         "image_classification",
     )

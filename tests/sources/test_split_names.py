@@ -105,7 +105,7 @@ def test_the_split_in_a_name_holds(
     found = splits_of()
     assert set(found) == {"train", "test"}
     assert found["train"] == found["test"]
-    assert set(splits_of(split_from_name="no")) == {None}
+    assert set(splits_of(split="names=no")) == {None}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_name_must_not_empty_train(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no row would be in train"):
         open_source(path, ConvertOptions())
     for option, is_named in (("yes", True), ("no", False)):
-        source, _ = open_source(path, ConvertOptions(split_from_name=option))
+        source, _ = open_source(path, ConvertOptions(split=f"names={option}"))
         assert (source.files[0].split is not None) is is_named
     path.write_text(f"TRAIN,{BARE}")
     open_source(path, ConvertOptions())
@@ -166,9 +166,9 @@ def test_no_image_of_test_is_in_train(tmp_path: Path) -> None:
         "train": 20,
         "test": 20,
     }
-    assert "split_from_name" not in result.dataset.options
-    other = recordgen.convert(files, tmp_path / "other", split_from_name="no")
-    assert other.dataset.options["split_from_name"] == "no"
+    assert result.dataset.options["split"] == "train:80,eval:10,test:10"
+    other = recordgen.convert(files, tmp_path / "other", split="names=no")
+    assert other.dataset.options["split"] == "train:80,eval:10,test:10,names=no"
     assert len(other.dataset.splits) == 3
 
 

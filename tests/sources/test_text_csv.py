@@ -179,7 +179,7 @@ def test_dataframes() -> None:
 def test_a_target_tells_a_table(tmp_path: Path) -> None:
     """A given target column makes a table, even with a column of texts."""
     frame = pd.DataFrame({"text": ["a", "b"], "label": ["x", "y"]})
-    for options, task in (({}, "text_classification"), ({"target_column": "label"}, "tabular")):
+    for options, task in (({}, "text_classification"), ({"columns": "target=label"}, "tabular")):
         assert recordgen.convert(frame, tmp_path / task, **options).dataset.task == task
 
 

@@ -21,7 +21,7 @@ from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.options import ConvertOptions
 from recordgen.payloads import sizes
-from recordgen.payloads.fetching import Fetcher, payload_infos
+from recordgen.payloads.fetching import Fetcher
 from recordgen.payloads.sizes import listed_infos
 from recordgen.rows.planned import PlannedRow
 from recordgen.storage import listing
@@ -350,9 +350,9 @@ def test_splits_by_content(store: Store, tmp_path: Path) -> None:
     local = fill(store, tmp_path / "data", 16)
     Path(local).write_text("".join(f"images/{number}.jpg,a\n" for number in range(16)))
     store.put("labels.csv", Path(local).read_bytes())
-    recordgen.convert(local, tmp_path / "local", split_by="content")
+    recordgen.convert(local, tmp_path / "local", group_by="content")
     store.proxy.spoil_first(1, 503, "cut", method="GET")
-    recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", split_by="content")
+    recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", group_by="content")
     assert comparable(tree_bytes(tmp_path / "out")) == comparable(tree_bytes(tmp_path / "local"))
 
 
@@ -507,9 +507,6 @@ def test_a_listing_fails_as_look_ups_do(store: Store, monkeypatch: pytest.Monkey
     store.proxy.fault = lambda request: 503
     with pytest.raises(StorageError, match="tried 4 times"):
         listed_infos(paths)
-    rejecting = ConvertOptions(on_storage_error="reject")
-    refused = list(payload_infos(paths, ["labels.csv"] * 100, rejecting))
-    assert {getattr(item, "code", "") for item in refused} == {"unreachable"}
     store.proxy.fault = lambda request: 403
     assert listed_infos(paths) == {}
     store.proxy.reset()

@@ -187,7 +187,7 @@ def test_two_images_per_row(pairs: list[str], make_csv: MakeCsv, tmp_path: Path)
     with pytest.raises(UsageError, match="cannot be distinguished from existing ones"):
         recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, append=True)
     with pytest.raises(UsageError, match="one in each row, so it does not act"):
-        recordgen.convert(source, tmp_path / "c", schema=PAIRS, split_by="content")
+        recordgen.convert(source, tmp_path / "c", schema=PAIRS, group_by="content")
 
 
 def test_two_images_of_which_one_is_called_image(make_images: MakeImages, tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ TRAIN,1,0.5," x ","cat ",[1 2],[1],2
 TRAIN,,, ,dog,,,
 TRAIN,3,1.5,z,,[3 4],[],0.5
 """
-INFERRED = {"task": "tabular", "target_column": "y", "weight_column": "w"}
+INFERRED = {"task": "tabular", "columns": "target=y,weight=w"}
 GIVEN = {
     "schema": {
         "split": "split", "a": "int", "b": "float", "e": "text", "y": "label",
@@ -393,7 +393,7 @@ def test_a_schema_and_a_task() -> None:
     with pytest.raises(UsageError, match="the task object_detection has its own"):
         ConvertOptions(schema='{"a": "int"}', task="object_detection")
     with pytest.raises(UsageError, match="the task declared needs a schema"):
-        recordgen.plan(__file__, task="declared", input_format="csv")
+        recordgen.plan(__file__, task="declared", format="csv")
 
 
 def section(title: str) -> str:

@@ -57,7 +57,7 @@ pytestmark = pytest.mark.outside
 
 PAGE = (Path(__file__).parents[2] / "docs/tasks/tables.md").read_text(encoding="utf-8")
 LINES = re.findall(r"```\n(split,.*?)```", PAGE, re.DOTALL)[0]
-TARGETS = {"task": "tabular", "target_column": "deposit", "weight_column": "weight"}
+TARGETS = {"task": "tabular", "columns": "target=deposit,weight=weight"}
 
 
 def write(path: Path, text: str) -> str:
@@ -102,7 +102,7 @@ def test_each_wrong_line_says_that(line: str, code: str, message: str, tmp_path:
     source = write(tmp_path / "a.csv", f"{first}{line}\n{''.join(rest)}")
     options: dict[str, Any] = dict(TARGETS)
     if "must be a" in message:
-        options["tfmd_schema"] = schema(
+        options["schema"] = schema(
             tmp_path, age="INT", job="BYTES", balance="FLOAT", weight="FLOAT", deposit="BYTES"
         )
     result = recordgen.check(source, **options)
@@ -288,7 +288,10 @@ def test_the_index_of_pandas_is_no_silent_feature(tmp_path: Path) -> None:
 HEADERS = [
     (",a\n0,1\n", r"column 1 has no name.*index=False"),
     ("a,b,a\n", "two columns are named 'a'"),
-    ("1,2.5\n3,4\n", "'1' is a number .*--header no.*--target-column 2.*--header yes"),
+    (
+        "1,2.5\n3,4\n",
+        "'1' is a number .*--columns header=no.*target=2.*--columns header=yes",
+    ),
     ("5.1,3.5,Iris-setosa\n4.9,3.0,Iris-setosa\n", "'5.1' is a number"),
     ("M,0.455,15\nF,0.53,7\n", "'0.455' is a number"),
     ("id,2019,2020\na,1,2\n", "'2019' is a number"),
@@ -336,7 +339,7 @@ IRIS = "5.1,3.5,setosa\n4.9,3.0,setosa\n7.0,3.2,versicolor\n"
 def test_a_table_without_a_header(tmp_path: Path) -> None:
     """All lines are rows, also one that equals the names of the columns, which are numbers."""
     source = write(tmp_path / "iris.data.csv", IRIS)
-    options: dict[str, Any] = {"task": "tabular", "target_column": "3", "header": "no"}
+    options: dict[str, Any] = {"task": "tabular", "columns": "target=3,header=no"}
     result = recordgen.convert(source, tmp_path / "out", **options)
     assert (result.dataset.examples, result.dataset.labels) == (3, ("setosa", "versicolor"))
     assert [sorted(item) for item in stored(tmp_path / "out")] == [["1", "2", "3"]] * 3
@@ -350,18 +353,18 @@ def test_a_table_without_a_header(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"other\.csv:1: .* 3 fields"):
         recordgen.check([source, other], **options)
     with pytest.raises(UsageError, match="no column '4', only 1, 2, 3"):
-        recordgen.check(source, **{**options, "target_column": "4"})
+        recordgen.check(source, **{**options, "columns": "target=4,header=no"})
 
 
 def test_a_line_of_numbers_may_be_the_header(tmp_path: Path) -> None:
     years = "id,2019,2020\na,1,2\nb,3,4\n"
-    table = columns_of(years, tmp_path=tmp_path, header="yes", target_column="2020")
+    table = columns_of(years, tmp_path=tmp_path, columns="target=2020,header=yes")
     assert (table.names, table.target) == (["id", "2019", "2020"], "2020")
-    assert columns_of("1,2\n1,2\n", tmp_path=tmp_path, header="yes").names == ["1", "2"]
+    assert columns_of("1,2\n1,2\n", tmp_path=tmp_path, columns="header=yes").names == ["1", "2"]
     # An option that names a column knows the header.
-    assert columns_of(years, tmp_path=tmp_path, target_column="id").target == "id"
-    with pytest.raises(SourceError, match="--header yes"):
-        columns_of(years, tmp_path=tmp_path, target_column="2020")
+    assert columns_of(years, tmp_path=tmp_path, columns="target=id").target == "id"
+    with pytest.raises(SourceError, match="--columns header=yes"):
+        columns_of(years, tmp_path=tmp_path, columns="target=2020")
 
 
 def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
@@ -381,7 +384,7 @@ def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
     assert columns_of("split,a\n" + "valid,1\n" * 20, tmp_path=tmp_path).split == "split"
     with pytest.raises(UsageError, match="'a' and 'b' both hold"):
         columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path)
-    chosen = columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path, split_column="b")
+    chosen = columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path, columns="split=b")
     assert [column.name for column in chosen.stored] == ["a"]
 
 
@@ -396,7 +399,7 @@ def test_a_stray_word_is_no_split(tmp_path: Path) -> None:
     assert guessed.notes[0].startswith("column 'note' is taken for the split,")
     text = "age,note\n" + "1,test\n" * 9 + "2,best\n"
     assert columns_of(text, tmp_path=tmp_path).split is None
-    assert columns_of(text, tmp_path=tmp_path, split_column="note").notes == ()
+    assert columns_of(text, tmp_path=tmp_path, columns="split=note").notes == ()
 
 
 # options, target's values, prediction or error message
@@ -410,14 +413,13 @@ PREDICTIONS = [
     ({}, [str(number) for number in range(40)], "regression"),
     ({}, [str(number) for number in range(41)], "regression"),
     ({}, ["0.5", "1"], "regression"),
-    ({"prediction": "classification"}, [str(number) for number in range(21)], "classification"),
-    ({"prediction": "regression"}, ["0", "1"], "regression"),
-    ({"prediction": "classification"}, ["0.5"], "the column 'y' holds fractions"),
-    ({"prediction": "regression"}, ["yes"], "the column 'y' holds text"),
-    ({"target_column": "z"}, ["1"], "target_column: there is no column 'z'"),
-    ({"weight_column": "a"}, ["1"], "weight_column 'a' must hold numbers"),
-    ({"weight_column": "y"}, ["1"], r"must be different columns \(got y, y\)"),
-    ({"target_column": "", "prediction": "regression"}, ["1"], "needs a target_column"),
+    ({"columns": "target:class=y"}, [str(number) for number in range(21)], "classification"),
+    ({"columns": "target:number=y"}, ["0", "1"], "regression"),
+    ({"columns": "target:class=y"}, ["0.5"], "the column 'y' holds fractions"),
+    ({"columns": "target:number=y"}, ["yes"], "the column 'y' holds text"),
+    ({"columns": "target=z"}, ["1"], "columns target=z: there is no column 'z'"),
+    ({"columns": "target=y,weight=a"}, ["1"], "the weight 'a' must hold numbers"),
+    ({"columns": "target=y,weight=y"}, ["1"], r"must be different columns \(got y, y\)"),
 ]
 
 
@@ -426,18 +428,18 @@ def test_what_a_target_asks_for(
     options: dict[str, Any], values: Sequence[str], result: str, tmp_path: Path
 ) -> None:
     text = "a,y\n" + "".join(f"x,{value}\n" for value in values)
-    options = {"target_column": "y", **options}
+    options = {"columns": "target=y", **options}
     if result in ("classification", "regression"):
         table = columns_of(text, tmp_path=tmp_path, **options)
         assert table.prediction == result
         # In case of doubt, the note has the choice and the option that settles it.
-        is_doubtful = "prediction" not in options and 11 <= len(values) <= 40
+        is_doubtful = options["columns"] == "target=y" and 11 <= len(values) <= 40
         assert bool(table.target_kind) == is_doubtful
         if is_doubtful:
-            other = "regression" if result == "classification" else "classification"
+            kind, other = ("number", "class")[:: 1 if result == "regression" else -1]
             assert f"holds {len(values)} different whole numbers" in table.target_kind
-            assert f"set prediction={result} to confirm it" in table.target_kind
-            assert f"prediction={other} if" in table.target_kind
+            assert f"--columns target:{kind}=y confirms it" in table.target_kind
+            assert f"target:{other}=y means" in table.target_kind
         assert Table.from_json(table.to_json()) == table
     else:
         with pytest.raises(UsageError, match=result):
@@ -448,17 +450,17 @@ def test_a_schema_gives_the_types(tmp_path: Path) -> None:
     """The schema's types replace the inferred ones; its columns must be those of the header."""
     text = "ml_use,zip,n\nTRAIN,12345,1\nTEST,54321,2\n"
     path = schema(tmp_path, zip="BYTES", n="FLOAT")
-    table = columns_of(text, tmp_path=tmp_path, tfmd_schema=path)
+    table = columns_of(text, tmp_path=tmp_path, schema=path)
     assert [column.dtype for column in table.stored] == ["bytes", "float32"]
     with pytest.raises(UsageError, match="it has no 'ml_use', 'n'; the header has no 'x'"):
-        columns_of(text, tmp_path=tmp_path, tfmd_schema=schema(tmp_path, zip="INT", x="INT"))
+        columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, zip="INT", x="INT"))
     with pytest.raises(SourceError, match="the type of 'n' must be INT, FLOAT or BYTES"):
-        columns_of(text, tmp_path=tmp_path, tfmd_schema=schema(tmp_path, n="STRUCT"))
+        columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, n="STRUCT"))
     with pytest.raises(SourceError, match="not a TensorFlow Metadata schema as text"):
-        columns_of(text, tmp_path=tmp_path, tfmd_schema=write(tmp_path / "s", "no schema"))
-    (tmp_path / "s").write_bytes(b"\xff\xfe")
-    with pytest.raises(SourceError, match=r"s: this schema is not UTF-8 \(byte 1\)"):
-        columns_of(text, tmp_path=tmp_path, tfmd_schema=str(tmp_path / "s"))
+        columns_of(text, tmp_path=tmp_path, schema=write(tmp_path / "s.pbtxt", "no schema"))
+    (tmp_path / "s.pbtxt").write_bytes(b"\xff\xfe")
+    with pytest.raises(SourceError, match=r"s.pbtxt: this schema is not UTF-8 \(byte 1\)"):
+        columns_of(text, tmp_path=tmp_path, schema=str(tmp_path / "s.pbtxt"))
 
 
 # --- records ----------------------------------------------------------------------------------
@@ -660,7 +662,7 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
         expected: dict[str, list[tuple[str, int, str | None, bool]]] = {}
         for row in sorted(rows[bucket], key=lambda row: row[:4]):
             if row.split or not drop:
-                split = row.split or chosen(options.split_fractions, row.split_hash)
+                split = row.split or chosen(options.split.fractions, row.split_hash)
                 kept = (row.source, row.line, row.annotation, row.split is None)
                 expected.setdefault(split, []).append(kept)
         assert {group.split: kept_lines(lines) for group, lines in found.items()} == expected
@@ -711,7 +713,7 @@ def test_a_table_in_several_buckets_and_shards(tmp_path: Path) -> None:
     lines = [f"TRAIN,{number},{number / 4},{'ab'[number % 2]}\n" for number in range(12_000)]
     first = write(tmp_path / "a.csv", "ml_use,n,x,y\n" + "".join(lines))
     turned = write(tmp_path / "b.csv", "ml_use,n,x,y\n" + "".join(reversed(lines)))
-    options: dict[str, Any] = {"task": "tabular", "target_column": "y", "shard_mb": 0.3}
+    options: dict[str, Any] = {"task": "tabular", "columns": "target=y", "shard_mb": 0.3}
     results = [
         recordgen.convert(source, tmp_path / name, **options)
         for source, name in ((first, "one"), (turned, "two"))
@@ -726,7 +728,7 @@ def test_a_table_in_several_buckets_and_shards(tmp_path: Path) -> None:
 def test_a_finished_table_is_known_again(tmp_path: Path) -> None:
     """--resume does not change a finished dataset; --append is refused, as rows have no names."""
     source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
-    options: dict[str, Any] = {"task": "tabular", "target_column": "y"}
+    options: dict[str, Any] = {"task": "tabular", "columns": "target=y"}
     recordgen.convert(source, output, **options)
     before = tree_bytes(output)
     assert recordgen.convert(source, output, resume=True, **options).unchanged
@@ -743,7 +745,7 @@ def test_a_finished_table_is_known_again(tmp_path: Path) -> None:
 
 def test_plan_check_and_what_is_shown(tmp_path: Path) -> None:
     source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
-    options: dict[str, Any] = {"task": "tabular", "target_column": "y"}
+    options: dict[str, Any] = {"task": "tabular", "columns": "target=y"}
     planned = recordgen.plan(source, **options)
     checked = recordgen.check(source, **options).dataset
     dataset = recordgen.convert(source, output, **options).dataset
@@ -759,7 +761,7 @@ def test_plan_check_and_what_is_shown(tmp_path: Path) -> None:
 def test_regression_has_no_labels(tmp_path: Path) -> None:
     text = "x,y\n" + "".join(f"{number},{number / 4}\n" for number in range(40))
     source = write(tmp_path / "a.csv", text)
-    result = recordgen.convert(source, tmp_path / "out", task="tabular", target_column="y")
+    result = recordgen.convert(source, tmp_path / "out", task="tabular", columns="target=y")
     assert result.dataset.labels == ()
     assert not [item for item in result.dataset.warnings if "label" in item]
 
@@ -767,7 +769,7 @@ def test_regression_has_no_labels(tmp_path: Path) -> None:
 def test_too_many_wrong_values_fail(tmp_path: Path) -> None:
     source = write(tmp_path / "a.csv", "x,w\n" + "1,1\n2,-1\n" * 10)
     with pytest.raises(TooManyRejectsError) as caught:
-        recordgen.convert(source, tmp_path / "out", task="tabular", weight_column="w")
+        recordgen.convert(source, tmp_path / "out", task="tabular", columns="weight=w")
     assert [item.line for item in caught.value.rejects] == list(range(3, 22, 2))
     assert not any(isinstance(item, Reject) and item.uri for item in caught.value.rejects)
 
@@ -791,7 +793,7 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
             "y": [1, 0, 1],
         }
     )
-    result = recordgen.convert(frame, tmp_path / "out", task="tabular", target_column="y")
+    result = recordgen.convert(frame, tmp_path / "out", task="tabular", columns="target=y")
     dtypes = {name: spec.dtype for name, spec in result.dataset.features.items()}
     assert dtypes == {
         "zip": "bytes", "digits": "bytes", "n": "int64", "gaps": "float32",
@@ -814,12 +816,14 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
 def test_classes_that_gaps_made_floats(tmp_path: Path) -> None:
     """pandas makes floats of classes with gaps: an option says that they are classes."""
     frame = pd.DataFrame({"a": range(6), "y": [0.0, None, 1.0, 1.0, 0.0, 1.0]})
-    options: dict[str, Any] = {"task": "tabular", "target_column": "y"}
-    with pytest.raises(UsageError, match=r"set prediction=classification if they are classes"):
+    options: dict[str, Any] = {"task": "tabular", "columns": "target=y"}
+    with pytest.raises(UsageError, match=r"target:class=.* if they are classes"):
         recordgen.check(frame, **options)
-    dataset = recordgen.check(frame, **options, prediction="classification").dataset
+    dataset = recordgen.check(frame, **{**options, "columns": "target:class=y"}).dataset
     assert (dataset.labels, dataset.features["y"].dtype) == (("0", "1"), "int64")
-    amounts = recordgen.check(frame, **options, prediction="regression", max_reject_fraction=0.5)
+    amounts = recordgen.check(
+        frame, **{**options, "columns": "target:number=y"}, max_reject_fraction=0.5
+    )
     assert (amounts.dataset.features["y"].dtype, len(amounts.rejects)) == ("float32", 1)
 
 
@@ -844,8 +848,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
     source = write(tmp_path / "a.csv", PLAIN)
     code = main(
-        ["convert", source, str(tmp_path / "out"), "--task", "tabular", "--target-column", "y",
-         "--weight-column", "x", "--json", "-q"]
+        ["convert", source, str(tmp_path / "out"), "--task", "tabular", "--columns", "target=y",
+         "--columns", "weight=x", "--json", "-q"]
     )  # fmt: skip
     printed = json.loads(capsys.readouterr().out)
     assert (code, printed["labels"]) == (0, ["a", "b"])

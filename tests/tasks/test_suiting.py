@@ -25,12 +25,14 @@ pytestmark = pytest.mark.once
 
 # A value of each option other than its default.
 VALUES: dict[str, Any] = {
-    **{"split_by=content": "content", "split_by=near": "near", "duplicates": "drop"},
-    **{"check": "header", "max_side": 8, "short_side": 8, "size": "8x8", "resize": "fit"},
-    **{"encode": "jpeg", "quality": 50, "pixels": "raw", "bad_boxes": "drop"},
+    **{"group_by=content": "content", "group_by=near": "near", "duplicates": "drop"},
+    **{"check": "header", "image_size": "8max", "resize": "fit"},
+    **{"encode": "jpeg:50", "bad_boxes": "drop"},
     "box_orientation": "upright",
 }
-NEEDS: dict[str, dict[str, Any]] = {"resize": {"size": "8x8"}, "quality": {"encode": "jpeg"}}
+NEEDS: dict[str, dict[str, Any]] = {
+    "resize": {"image_size": "8x8"},
+}
 
 
 def options_of(task: str, **more: Any) -> ConvertOptions:
@@ -58,7 +60,7 @@ def test_each_option_acts_or_is_refused(key: str, task: str) -> None:
 
 def test_columns_of_images_decide_about_declared_tables() -> None:
     one, two = '{"photo": "image"}', '{"day": "image", "night": "image"}'
-    for schema, refused in ((one, {"bad_boxes"}), (two, {"bad_boxes", "split_by", "duplicates"})):
+    for schema, refused in ((one, {"bad_boxes"}), (two, {"bad_boxes", "group_by", "duplicates"})):
         for key, value in VALUES.items():
             name = key.partition("=")[0]
             given = {name: value, **NEEDS.get(key, {}), "schema": schema}
@@ -105,7 +107,7 @@ def sources(
         "image_classification": {"source": make_csv(labelled), "task": "image_classification"},
         "object_detection": {"source": make_csv(boxes, "b.csv"), "task": "object_detection"},
         "text_classification": {"source": make_csv(texts, "t.csv"), "task": "text_classification"},
-        "tabular": {"source": tmp_path / "table.csv", "task": "tabular", "target_column": "y"},
+        "tabular": {"source": tmp_path / "table.csv", "task": "tabular", "columns": "target=y"},
         "declared": {"source": make_csv(["photo,kind", *labelled], "d.csv"), "schema": schema},
         "no image": {"source": tmp_path / "table.csv", "schema": {"a": "text", "y": "label"}},
     }
@@ -124,23 +126,23 @@ def test_each_remedy_can_be_tried(
                 tried.setdefault(f"{name}={value}", set()).add(kind)
     images = {"image_classification", "object_detection", "declared"}
     assert tried == {
-        "split_by=content": images | {"text_classification"},
-        "split_by=near": images,
+        "group_by=content": images | {"text_classification"},
+        "group_by=near": images,
         "stratify=label": {"image_classification", "text_classification", "declared"}
         | {"tabular", "no image"},
     }
 
 
 def test_options_in_messages_about_splits_can_be_tried(tmp_path: Path) -> None:
-    """``eval_from=train:10`` and ``split_fractions=100`` settle the findings that name them."""
+    """``eval_from=train:10`` and ``split=100`` settle the findings that name them."""
     lines = [f"{'TEST' if n % 3 else ''},n{n},{'ab'[n % 2]}" for n in range(40)]
     (tmp_path / "a.csv").write_text("split,a,y\n" + "\n".join(lines))
-    given: dict[str, Any] = {"task": "tabular", "target_column": "y"}
+    given: dict[str, Any] = {"task": "tabular", "columns": "target=y"}
 
     def codes(**more: Any) -> set[str]:
         result = recordgen.check(tmp_path / "a.csv", **given, **more)
         return set(result.lint.counts) & {"NO_EVAL", "MIXED_SPLITS"}
 
-    assert codes(split_fractions="1,0,1") == {"NO_EVAL", "MIXED_SPLITS"}
-    assert codes(split_fractions="100") == {"NO_EVAL"}
-    assert codes(split_fractions="100", eval_from="train:50") == set()
+    assert codes(split="1,0,1") == {"NO_EVAL", "MIXED_SPLITS"}
+    assert codes(split="100") == {"NO_EVAL"}
+    assert codes(split="100", eval_from="train:50") == set()

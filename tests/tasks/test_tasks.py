@@ -282,11 +282,11 @@ def painted(orientation: int, kind: str = "PNG", **settings: object) -> bytes:
     [
         # options, longer and shorter side as they are stored; None: boxes move on the image
         ({}, (160, 80)),
-        ({"max_side": 80}, (80, 40)),
-        ({"size": "60x90", "resize": "fit"}, None),
-        ({"size": "60x90", "resize": "center_crop", "encode": "png"}, None),
-        ({"max_side": 80, "encode": "webp"}, (80, 40)),
-        ({"size": "60x90", "resize": "fit", "encode": "webp"}, None),
+        ({"image_size": "80max"}, (80, 40)),
+        ({"image_size": "60x90", "resize": "fit"}, None),
+        ({"image_size": "60x90", "resize": "center_crop", "encode": "png"}, None),
+        ({"image_size": "80max", "encode": "webp"}, (80, 40)),
+        ({"image_size": "60x90", "resize": "fit", "encode": "webp"}, None),
     ],
     ids=["as they are", "max_side", "fit", "center_crop", "max_side webp", "fit webp"],
 )
@@ -333,7 +333,7 @@ def test_rows_of_turned_images_are_known(
     orientation: int, resize: str | None, tmp_path: Path
 ) -> None:
     """A row matches its example after boxes were turned or moved; another box does not match."""
-    options: dict[str, Any] = {} if resize is None else {"size": 60, "resize": resize}
+    options: dict[str, Any] = {} if resize is None else {"image_size": "60", "resize": resize}
     (tmp_path / "a.png").write_bytes(painted(orientation))
     source = tmp_path / "a.csv"
     source.write_text("TRAIN,a.png,red,.323456789012,.3,,,.6,.7,,\n")
@@ -355,7 +355,7 @@ def test_boxes_outside_of_a_crop(tmp_path: Path) -> None:
         "TRAIN,a.png,red,.1,.1,,,.4,.3,,\nTRAIN,a.png,gone,0,0,,,.2,1,,\nTRAIN,b.png,gone,0,0,,,.2,1,,\n"
     )
     (tmp_path / "b.png").write_bytes(painted(1))
-    crop = {"size": 80, "resize": "center_crop"}
+    crop = {"image_size": "80", "resize": "center_crop"}
     done = recordgen.convert(str(source), tmp_path / "out", **crop)
     assert done.dataset.splits["train"].labels == {"red": 1}
     assert done.dataset.splits["train"].unlabelled == 1
@@ -366,7 +366,7 @@ def test_boxes_outside_of_a_crop(tmp_path: Path) -> None:
 
 def test_unread_images_are_not_upright() -> None:
     """check=none turns no image, so boxes of the upright image would be wrong."""
-    with pytest.raises(UsageError, match="check=none does not rotate images"):
+    with pytest.raises(UsageError, match="check=none passes images through"):
         ConvertOptions(box_orientation="upright", check="none")
 
 

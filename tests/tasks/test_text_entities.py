@@ -138,7 +138,7 @@ def vertex(text: str, *spans: tuple[Any, Any, Any], **more: Any) -> str:
 def read(path: Path, *lines: str) -> tuple[list[Row | Reject], list[str]]:
     """Return rows, and the changes made to them."""
     path.write_text("".join(f"{line}\n" for line in lines))
-    reader = RowReader(ConvertOptions(task="text_entities", input_format="jsonl"))
+    reader = RowReader(ConvertOptions(task="text_entities", format="jsonl"))
     found = list(reader.read(ImportFile(str(path))))
     findings = [item.code for item in found if isinstance(item, Finding)]
     return [item for item in found if not isinstance(item, Finding)], findings
@@ -278,7 +278,7 @@ def iob(tmp_path: Path) -> Path:
 
 def test_sentences_and_tags(iob: Path, tmp_path: Path) -> None:
     """A folder, or a glob of its sentences: tokens stay as given, names give the splits."""
-    result = recordgen.convert(str(iob), tmp_path / "out", **TASK, split_fractions="0,0,1")
+    result = recordgen.convert(str(iob), tmp_path / "out", **TASK, split="0,0,1")
     found = written(tmp_path / "out")
     assert {text.decode(): values["split"] for text, values in found.items()} == {
         "Anna is in the U.S. now": "Split-train",
@@ -295,7 +295,7 @@ def test_sentences_and_tags(iob: Path, tmp_path: Path) -> None:
         [str(iob / "*sentences.txt"), str(iob / "train/sentences.txt")],
         tmp_path / "other",
         **TASK,
-        split_fractions="0,0,1",
+        split="0,0,1",
     )
     assert other.dataset.digest == result.dataset.digest
 
@@ -333,7 +333,7 @@ def test_files_that_do_not_go_together(
 def test_what_is_no_source_of_entities(iob: Path, tmp_path: Path) -> None:
     """A file of tags, a list of files, a file without tags, columns, and shards by label fail."""
     with pytest.raises(SourceError, match="expected a file of sentences"):
-        recordgen.convert(str(iob / "labels.txt"), tmp_path / "out", **TASK, input_format="iob")
+        recordgen.convert(str(iob / "labels.txt"), tmp_path / "out", **TASK, format="iob")
     (tmp_path / "a.csv").write_text("TRAIN,gs://bucket/a.jsonl\n")
     with pytest.raises(UsageError, match=r"iob or jsonl .*csv.*; if it lists other files, pass"):
         recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **TASK)

@@ -169,7 +169,7 @@ def test_files_that_are_no_text(payload: bytes, code: str, tmp_path: Path) -> No
     (tmp_path / "1.txt").write_bytes(payload)
     (tmp_path / "2.txt").write_bytes(b"x" * 2_000_000)
     (tmp_path / "a.csv").write_text("1.txt,a\n2.txt,a\nTRAIN,x,a\n")
-    found = recordgen.check(str(tmp_path / "a.csv"), task="text_classification", max_image_mb=1)
+    found = recordgen.check(str(tmp_path / "a.csv"), task="text_classification", limit="mb=1")
     assert [(item.line, item.code) for item in sorted(found.rejects)] == [
         (1, code),
         (2, "too_many_bytes"),
@@ -214,7 +214,7 @@ def test_a_dataset_of_texts(
     assert "text, 3" in capsys.readouterr().out
     assert "good" in (out / "report.html").read_text(encoding="utf-8")
     with pytest.raises(UsageError, match=r"image_classification \(got text_classification\)"):
-        recordgen.convert(source, tmp_path / "x", task="text_classification", input_format="folder")
+        recordgen.convert(source, tmp_path / "x", task="text_classification", format="folder")
 
 
 # task, lines, options, the lines of the examples
@@ -249,7 +249,7 @@ def test_equal_texts_share_a_split(tmp_path: Path) -> None:
     """A copy of a text without a split joins the split that another copy names."""
     path = tmp_path / "a.csv"
     path.write_text("hello,a\nTEST,hello,a\nTRAIN,hello,a\nbye,b\n")
-    found = recordgen.check(path, task="text_classification", split_fractions="100")
+    found = recordgen.check(path, task="text_classification", split="100")
     assert {name: split.examples for name, split in found.dataset.splits.items()} == {
         "train": 1,
         "test": 2,
@@ -292,7 +292,7 @@ def test_shards_of_one_label_and_draws_by_content(source: str, tmp_path: Path) -
     (tmp_path / "b.csv").write_text("".join(lines))
     both = tmp_path / "both"
     found = recordgen.convert(
-        str(tmp_path / "b.csv"), both, task="text_classification", split_by="content"
+        str(tmp_path / "b.csv"), both, task="text_classification", group_by="content"
     ).dataset
     assert len(found.splits) == 3
     splits: dict[bytes, set[str]] = {}

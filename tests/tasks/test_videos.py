@@ -40,7 +40,7 @@ PAGE = (Path(__file__).parents[2] / "docs/tasks/video_classification.md").read_t
 )
 
 TASK = "video_classification"
-CSV = ConvertOptions(task=TASK, input_format="csv")
+CSV = ConvertOptions(task=TASK, format="csv")
 
 MakeCsv = Callable[..., str]
 
@@ -149,7 +149,7 @@ def test_a_list_that_is_missing(make_csv: MakeCsv) -> None:
 
 
 def test_lists_are_gated_as_rows_are(tmp_path: Path) -> None:
-    """A remote import file cannot request a local list, or a list outside --allow-root."""
+    """A remote import file cannot request a local list, or a list outside --allow."""
     (tmp_path / "secret.csv").write_text("1.mp4,x\n")
     asked = []
 
@@ -167,13 +167,13 @@ def test_lists_are_gated_as_rows_are(tmp_path: Path) -> None:
             recordgen.plan(f"{url}/top.csv", task=TASK)
         rows = read(f"{url}/far.csv")
         assert [(row.source, row.uri) for row in rows] == [(f"{url}/lists/a.csv", "1.mp4")]
-        options = ConvertOptions(task=TASK, input_format="csv", allow_root=(f"{url}/other",))
-        with pytest.raises(SourceError, match=r"far.csv:1: .*another --allow-root"):
+        options = ConvertOptions(task=TASK, format="csv", allow=(f"{url}/other",))
+        with pytest.raises(SourceError, match=r"far.csv:1: .*another --allow"):
             read(f"{url}/far.csv", options)
         asked.clear()
         local = tmp_path / "local.csv"
         local.write_text(f"TRAIN,{url}/lists/a.csv\n")
-        with pytest.raises(SourceError, match=r"local.csv:1: .*allow_scheme=.http"):
+        with pytest.raises(SourceError, match=r"local.csv:1: .*allow=.http"):
             recordgen.plan(str(local), task=TASK)
         assert asked == []
 
@@ -196,7 +196,7 @@ def test_videos_are_gated_as_payloads_are(tmp_path: Path, make_csv: MakeCsv) -> 
     lines = ["../1.mp4,x", "v/1.mp4,x", "gs://b/v/1.mp4,x", "gs://c/1.mp4,x", "https://h/1.mp4,x"]
     roots = (f"{tmp_path}/v", "gs://b/v")
     source = make_csv([*lines, "foo://h/1.mp4,x"])
-    result = recordgen.check(source, task=TASK, allow_root=roots, max_reject_fraction=1)
+    result = recordgen.check(source, task=TASK, allow=roots, max_reject_fraction=1)
     assert [(item.line, item.code) for item in result.rejects] == [
         (1, "not_allowed"),
         (4, "not_allowed"),
@@ -351,7 +351,7 @@ def test_one_wrong_segment_does_not_spoil_its_line(make_csv: MakeCsv) -> None:
     }
     good = {"videoGcsUri": "2.mp4", "classificationAnnotation": {"displayName": "z"}}
     source = make_csv(map(json.dumps, [line, good]), "a.jsonl")
-    found = read(source, ConvertOptions(task=TASK, input_format="jsonl"))
+    found = read(source, ConvertOptions(task=TASK, format="jsonl"))
     assert [item[1:4] if isinstance(item, Reject) else (item.line, item[4]) for item in found] == [
         (1, '["x", 1.0, 2.0]'),
         (1, "1.mp4", "bad_annotation"),
@@ -365,8 +365,8 @@ def test_one_wrong_segment_does_not_spoil_its_line(make_csv: MakeCsv) -> None:
 
 def test_split_by_content_is_refused(make_csv: MakeCsv) -> None:
     """Videos are not read, so their content cannot decide splits."""
-    with pytest.raises(UsageError, match=r"split_by=content compares files"):
-        recordgen.plan(make_csv(["1.mp4,x"]), task=TASK, split_by="content")
+    with pytest.raises(UsageError, match=r"group_by=content compares files"):
+        recordgen.plan(make_csv(["1.mp4,x"]), task=TASK, group_by="content")
 
 
 def test_the_sample_is_what_its_script_writes(
@@ -470,7 +470,7 @@ def test_each_wrong_row_says_that(line: str, code: str, message: str, tmp_path: 
     kind = "jsonl" if line.startswith("{") else "csv"
     path = tmp_path / f"a.{kind}"
     path.write_text(f"{line}\n")
-    [item] = RowReader(ConvertOptions(task=TASK, input_format=kind)).read(ImportFile(str(path)))
+    [item] = RowReader(ConvertOptions(task=TASK, format=kind)).read(ImportFile(str(path)))
     assert isinstance(item, Reject)
     assert (item.line, item.code) == (1, code)
     assert item.message.startswith(message)

@@ -23,7 +23,7 @@ def converted(folder: Path, *labels: str) -> str:
     """Convert texts that contain the name of their label; return the dataset's folder."""
     source = folder / f"{'-'.join(labels)}.csv"
     trainer.write_texts(source, *labels, count=COUNT)
-    convert(source, source.with_suffix(""), task="text_classification", ignore="ALL")
+    convert(source, source.with_suffix(""), task="text_classification", lint="-ALL")
     return str(source.with_suffix(""))
 
 
@@ -61,7 +61,7 @@ def test_several_datasets(dataset: str, tmp_path: Path) -> None:
     assert (found.dataset.uri, found.state) == ((other, dataset), "same")
     assert found.dataset.splits == {"train": 5 * COUNT, "eval": 5 * COUNT}
     assert f"dataset {other}, {dataset}" in "\n".join(lineage_lines(found))
-    convert(f"{dataset}.csv", other, task="text_classification", ignore="ALL", overwrite=True)
+    convert(f"{dataset}.csv", other, task="text_classification", lint="-ALL", overwrite=True)
     assert find_lineage(model).state == "changed"
 
 

@@ -49,7 +49,7 @@ def trained(source: str, root: Path, **options: Any) -> tuple[str, str]:
 def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The model learns, answers examples without a target, and is scored by its accuracy."""
     caplog.set_level("INFO")
-    output, model = trained(source, tmp_path, target_column="cls", weight_column="w")
+    output, model = trained(source, tmp_path, columns="target=cls,weight=w")
     last = [item.message for item in caplog.records if "epoch 10/10" in item.message][-1]
     found = evaluate(model, output, read_dataset(output), "eval")
     assert found.measure == "accuracy"
@@ -61,7 +61,7 @@ def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     renamed = tmp_path / "renamed.csv"
     renamed.write_text(Path(source).read_text().replace(",up\n", ",a new class\n"))
     other = recordgen.convert(
-        renamed, tmp_path / "renamed", task="tabular", target_column="cls", weight_column="w"
+        renamed, tmp_path / "renamed", task="tabular", columns="target=cls,weight=w"
     ).dataset
     by_name = evaluate(model, str(tmp_path / "renamed"), other, "eval")
     assert by_name.unknown == {"a new class": other.splits["eval"].labels["a new class"]}
@@ -81,7 +81,7 @@ def test_numbers(source: str, tmp_path: Path) -> None:
     """Large targets are learnt, too; R² and the loss agree with the predictions."""
     lines = Path(source).read_text().splitlines()
     (tmp_path / "b.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in lines) + "\n")
-    output, model = trained(str(tmp_path / "b.csv"), tmp_path, target_column="y")
+    output, model = trained(str(tmp_path / "b.csv"), tmp_path, columns="target=y")
     found = evaluate(model, output, read_dataset(output), "eval")
     assert found.measure == "r2"
     assert found.score > 0.8
@@ -99,7 +99,7 @@ def test_numbers(source: str, tmp_path: Path) -> None:
 NOTHING = [
     ({}, DataError, "no column is the target"),
     (
-        {"target_column": "w", "prediction": "classification"},
+        {"columns": "target:class=w"},
         DataError,
         "the target has 1 in split",
     ),

@@ -40,7 +40,7 @@ def numbers(folder: Path) -> str:
     rows = [("TRAIN", n) for n in range(96)] + [("VALIDATION", n) for n in range(0, 96, 7)]
     lines = "".join(f"{split},{n / 96},{n / 48}\n" for split, n in rows)
     (folder / "a.csv").write_text(f"ml_use,x,y\n{lines}")
-    convert(str(folder / "a.csv"), str(folder / "out"), task="tabular", target_column="y")
+    convert(str(folder / "a.csv"), str(folder / "out"), task="tabular", columns="target=y")
     return str(folder / "out")
 
 

@@ -262,7 +262,7 @@ def test_videos_that_are_none_for_tensorflow(tmp_path, name, content, message):
         str(tmp_path / "a.csv"),
         str(tmp_path / "out"),
         task="video_classification",
-        allow_scheme=("https",),
+        allow=("https",),
     )
     with pytest.raises(DataError, match=message):
         train(str(tmp_path / "out"), tmp_path)

@@ -32,7 +32,7 @@ def converted(folder: Path, task: str, files: Mapping[str, str]) -> str:
     folder.mkdir()
     for name, content in files.items():
         (folder / name).write_text(content)
-    options = {"target_column": "y"} if task == "tabular" else {}
+    options = {"columns": "target=y"} if task == "tabular" else {}
     convert(str(folder / next(iter(files))), str(folder / "out"), task=task, **options)
     return str(folder / "out")
 

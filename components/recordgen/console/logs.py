@@ -7,7 +7,7 @@ Each of our lines is one event, with a message for people and numbers for machin
     {"time": "2026-11-24T09:30:12.345Z", "level": "info", "event": "progress", "message": "…",
      "examples_written": 1200, "rows_planned": 1797, …}
 
-Numbers have the names of :mod:`recordgen.runs.counters`; docs/convert.md lists events and fields.
+Numbers have the names of :mod:`recordgen.runs.counters`; docs/running.md lists events and fields.
 """
 
 from __future__ import annotations

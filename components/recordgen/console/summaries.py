@@ -151,7 +151,7 @@ def detection_lines(detection: Detection | None) -> list[str]:
     if detection.columns:
         columns = [f"{name} = {role}" for name, role in detection.columns[:_COLUMNS_SHOWN]]
         more = len(detection.columns) - len(columns)
-        given = detection.options.input_format
+        given = detection.options.format
         name = "Columns" if given == AUTO else FORMATS[given].heading  # a DataFrame has no format
         lines.append(f"{name:<10} {', '.join(columns)}{f', and {more} more' if more else ''}")
     if detection.named_splits:
@@ -165,13 +165,13 @@ def _named_splits(named: Sequence[tuple[str, str]]) -> str:
     """Return the splits in names of files: ``train by the name of train.csv``."""
     shown = [f"{split} by the name of {path}" for path, split in named[:_COLUMNS_SHOWN]]
     more = f", and {len(named) - len(shown)} more" if len(named) > len(shown) else ""
-    return f"{', '.join(shown)}{more} (--split-from-name no: assigned)"
+    return f"{', '.join(shown)}{more} (--split names=no: assigned)"
 
 
 def format_of(detection: Detection) -> str:
     """Return a format in words: ``csv, separated by commas, no header``."""
     if detection.delimiter is None:
-        return detection.options.input_format
+        return detection.options.format
     header = {True: ", with a header", False: ", no header", None: ""}[detection.header]
     return f"csv, separated by {DELIMITERS[detection.delimiter]}{header}"
 

@@ -60,7 +60,7 @@ def _about_rejects(rejects: Sequence[Reject], where: str) -> Iterator[str]:
 
 def _about_findings(lint: Lint, dataset: Dataset, where: str) -> Iterator[str]:
     for item in lint.first(1):
-        remedy = f"ignore={item.code!r} skips this check"
+        remedy = f"lint='-{item.code}' skips this check"
         if known := remedies_of(item.code, dataset):
             remedy = f"{in_python(known)}; {remedy}"
         yield (
@@ -83,7 +83,7 @@ def _number(count: int, noun: str) -> str:
 def in_python(text: str) -> str:
     """Return a text for commands with their options as keywords.
 
-    ``--split-by content keeps copies together`` → ``split_by='content' keeps copies together``
+    ``--group-by content keeps copies together`` → ``group_by='content' keeps copies together``
     """
     return _FLAG.sub(_keyword, text)
 
@@ -92,7 +92,7 @@ def _keyword(found: re.Match[str]) -> str:
     name, value = found[1].replace("-", "_"), found[2]
     if name not in OPTIONS:
         return found[0]
-    if value in (OPTIONS[name].choices or ()):
+    if value in OPTIONS[name].known_values:
         return f"{name}={value!r}"
     return found[0].replace(f"--{found[1]}", name, 1)
 

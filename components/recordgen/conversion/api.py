@@ -34,8 +34,7 @@ from recordgen.dataset.manifest import (
     read_dataset,
 )
 from recordgen.errors import DataError, OutputExistsError, UsageError
-from recordgen.exports.beside import described_names, file_export
-from recordgen.exports.export import ExportOptions
+from recordgen.exports.beside import described_names
 from recordgen.exports.openlineage import run_events
 from recordgen.flow import graph
 from recordgen.flow.carrier import Carrier
@@ -43,7 +42,13 @@ from recordgen.flow.running import NewCarrier, running
 from recordgen.lint.facts import Facts
 from recordgen.lint.run import need_packages
 from recordgen.masking import masked
-from recordgen.options import ConvertOptions, OptionValues, make_options, takes_options
+from recordgen.options import (
+    ConvertOptions,
+    OptionValues,
+    make_options,
+    recorded_there,
+    takes_options,
+)
 from recordgen.planning.appending import (
     Existing,
     find_existing,
@@ -102,7 +107,7 @@ def convert(
         progress: receives the progress of the run; ``auto``: a line below the cell of a notebook, a
             bar on a terminal, and nothing elsewhere; None: nothing.
         **options: the fields of :class:`recordgen.options.ConvertOptions`, such as ``seed=7``;
-            ``split_fractions`` may be ``"80,10,10"`` or ``(80, 10, 10)``, ``columns`` a mapping
+            ``split`` may be ``"80,10,10"`` or ``(80, 10, 10)``, ``columns`` a mapping
             such as ``{"path": "image_id", "label": "source"}``, ``schema`` a
             :class:`recordgen.Schema` that describes the columns of ``source``.
 
@@ -164,7 +169,7 @@ def check_opened(
     started = time.monotonic()
     opened, decoded = _logged(source, progress)
     unlimited = replace(decoded, max_reject_fraction=1.0)  # check all rows, however many rejects
-    need_packages(task_for(decoded), decoded.lint)
+    need_packages(task_for(decoded), decoded.selection)
     need_local_workers(beam_args, "check")
     with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
         staging = Staging(folder)
@@ -281,14 +286,9 @@ def _convert_source(
     source.check_apart(output)
     with run_events(source.names, output) as events:
         storage.check_writable(output)
-        need_packages(task_for(options), options.lint)
+        need_packages(task_for(options), options.selection)
         is_there = storage.exists(storage.join(output, DATASET_FILE))
         confirms = resume and is_there and not (overwrite or append)
-        card = file_export("card")
-        card_path = storage.join(output, card.file)
-        writes_card = options.card and not (confirms and storage.exists(card_path))
-        if writes_card and not overwrite:
-            card.check_free(card_path)
         carrier = new_carrier()
         if confirms:
             result = _confirm(source, output, options, carrier, progress)
@@ -310,8 +310,6 @@ def _convert_source(
                     shards = graph.plan_rows(carrier, source, options, run.staging, existing)
                     graph.write_shards(shards, options, run)
                 result = _committed(run, source, output, options, existing)
-        if writes_card:
-            card.export(output, ExportOptions(overwrite=overwrite))
         events.emit("COMPLETE", result.dataset)
     return replace(result, seconds=time.monotonic() - started)
 
@@ -387,6 +385,7 @@ def _confirm(
         OutputExistsError: it is a different dataset.
     """
     there = read_dataset(output)
+    there = replace(there, options=recorded_there(there.options))
     known = {
         "task": options.task,
         "recordgen_version": __version__,

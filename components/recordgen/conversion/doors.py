@@ -20,18 +20,15 @@ from recordgen.options import OPTIONS
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # Options of the command that need no value, and are keywords of Python.
-_FLAGS = frozenset({"append", "overwrite", "resume", "card"})
+_FLAGS = frozenset({"append", "overwrite", "resume"})
 
 # A value: in quotes, with a character that words do not have, in capitals, one of the choices, or a
 # scheme.
 _CHOICES = {
-    str(choice)
-    for name, each in OPTIONS.items()
-    if name != "task" and each.choices is not None
-    for choice in each.choices
+    str(choice) for name, each in OPTIONS.items() if name != "task" for choice in each.known_values
 } | {"tabular"}
 _VALUE = rf"'[^']*'|[^\s;()]*[=:_,*/{{\d][^\s;()]*|[A-Z|]{{2,}}|(?:{'|'.join(sorted(_CHOICES))})\b"
-_VALUE += "|(?<=--allow-scheme )[a-z][a-z0-9+.-]*"
+_VALUE += "|(?<=--allow )[a-z][a-z0-9+.-]*"
 _OPTION = re.compile(rf"(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![\w-])(?:[ =]({_VALUE}))?")
 
 

@@ -274,7 +274,7 @@ def linted(
         changes: the first changes in rows.
         options: the options of the run.
     """
-    task, wanted = task_for(options), options.lint
+    task, wanted = task_for(options), options.selection
     about_all = find_odd_classes(
         dataset.vocabulary or Vocabulary(dataset.label_kind, ()),
         dataset.splits,

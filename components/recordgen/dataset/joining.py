@@ -17,7 +17,8 @@ from recordgen.dataset.manifest import Dataset, RowCounts, Split, dataset_digest
 from recordgen.dataset.splits import split_order
 from recordgen.dataset.vocabulary import join_names
 from recordgen.errors import DataError
-from recordgen.features import WEBP, FeatureSpec
+from recordgen.features import FeatureSpec
+from recordgen.image_settings import KEEP, MIXED, WEBP, Encoding
 
 
 def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
@@ -40,10 +41,7 @@ def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
         _need_one(parts, "features", [_without_gaps(dataset.features) for _, dataset in parts])
     if len({dataset.options.get("check") for _, dataset in parts}) > 1:
         options["check"] = "header"  # not every image was decoded
-    if len({dataset.options.get("pixels", "encoded") for _, dataset in parts}) > 1:
-        options["pixels"] = "mixed"  # each record names its own format
-    if WEBP in {dataset.options.get("encode") for _, dataset in parts}:
-        options["encode"] = WEBP  # reading may need a TensorFlow that decodes WEBP
+    options["encode"] = str(_join([dataset.encoding for _, dataset in parts]))
     names = {name for _, dataset in parts for name in dataset.splits}
     splits = {
         name: Split.merge([d.splits[name] for _, d in parts if name in d.splits])
@@ -107,3 +105,14 @@ def _need_one(parts: Sequence[tuple[str, Dataset]], what: str, values: Sequence[
                 f"{parts[0][0]} and {root} differ in {what}, so they cannot be read as one "
                 f"(got {values[0]!r} and {value!r}); convert them together, or read one of them"
             )
+
+
+def _join(encodings: Sequence[Encoding]) -> Encoding:
+    """Return an encoding that covers the images of all datasets: each record names its format."""
+    first, *others = dict.fromkeys(encodings)
+    if not others:
+        return first
+    is_raw = any(encoding.pixels for encoding in encodings)
+    # Reading may need a TensorFlow that decodes WEBP.
+    kind = WEBP if any(encoding.format == WEBP for encoding in encodings) else KEEP
+    return Encoding(kind, pixels=MIXED if is_raw else "")

@@ -26,6 +26,8 @@ from recordgen.dataset.typed import check_types
 from recordgen.dataset.vocabulary import Vocabulary, labels_digest, parse_labels
 from recordgen.errors import SourceError
 from recordgen.features import LIST_DTYPES, RAW_DTYPES, FeatureSpec
+from recordgen.image_settings import Encoding
+from recordgen.old_options import current
 from recordgen.shown import Shown
 
 FORMAT = "recordgen/1"
@@ -295,6 +297,11 @@ class Dataset(Shown):
         """Bytes of all shards."""
         return sum(split.bytes for split in self.splits.values())
 
+    @property
+    def encoding(self) -> Encoding:
+        """The format of stored images."""
+        return Encoding.of(self.options.get("encode"))
+
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``dataset.json``."""
         values: dict[str, Any] = {"format": FORMAT}
@@ -337,6 +344,7 @@ class Dataset(Shown):
         rows = RowCounts(**values.pop("rows"))
         specs = values.pop("features", {})
         features = {name: FeatureSpec.from_json(spec) for name, spec in specs.items()}
+        values["options"] = current(values.get("options", {}))
         for key in ("source", "labels", "warnings", "inexact"):
             values[key] = tuple(values.get(key, ()))
         found = cls(splits=splits, rows=rows, features=features, **values)
@@ -346,6 +354,7 @@ class Dataset(Shown):
     def _check(self) -> None:
         """Raise ValueError if a person or a program changed the file so that readers would fail."""
         check_types(self)
+        _ = self.encoding
         _expect_one_of("compression", self.compression, ("none", "gzip"))
         _expect_one_of("label_kind", self.label_kind, ("text", "integer", "none"))
         for name, value in self.options.items():

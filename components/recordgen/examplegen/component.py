@@ -16,7 +16,14 @@ from tfx.types import standard_component_specs as specs
 
 from recordgen.errors import UsageError
 from recordgen.examplegen import driver, executor, parameters
-from recordgen.options import OPTIONS, OptionValues, check_names, make_options
+from recordgen.options import (
+    OPTIONS,
+    OptionValues,
+    check_names,
+    make_options,
+    option_text,
+    refuse_old,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -116,15 +123,17 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             fingerprint_images: add size and time (or generation, etag) of every image to the cache
                 key. Before every run this lists folders of remote images, or looks each image up;
                 if that takes too long, turn it off and set ``dataset_version``.
-            **options: the fields of :class:`recordgen.options.ConvertOptions` except
-                ``split_fractions``; a list may be text with commas between its items.
+            **options: the fields of :class:`recordgen.options.ConvertOptions`; a list may be text
+                with commas between its items. ``split`` and the shares of ``output_config``
+                exclude each other.
 
         Raises:
             UsageError: a value is not allowed (runtime parameters are checked in the run).
         """
+        refuse_old(options)
         check_names(options, tuple(parameters.OPTION_TYPES))
         given = {
-            name: _as_property(options.get(name, OPTIONS[name].default), kind)
+            name: _as_property(option_text(name, options.get(name, OPTIONS[name].default)), kind)
             for name, kind in parameters.OPTION_TYPES.items()
         }
         # Check the values that are known now; runtime parameters are checked in the run.

@@ -99,8 +99,8 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _DE
     def add(path: str, version: str) -> None:
         digest.update(f"{path}\0{version}\0".encode("utf-8", "surrogateescape"))
 
-    if options.tfmd_schema:
-        add(options.tfmd_schema, version_or_missing(options.tfmd_schema))
+    if options.schema_file:
+        add(options.schema_file, version_or_missing(options.schema_file))
     if options.vocabulary:
         labels = read_vocabulary(options.vocabulary)
         add(without_secrets(options.vocabulary), labels_digest(labels.names if labels else ()))

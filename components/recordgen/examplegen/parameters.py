@@ -14,9 +14,9 @@ from tfx.types import standard_component_specs as specs
 from tfx.utils import proto_utils
 
 from recordgen import storage
-from recordgen.dataset.splits import DEFAULT_FRACTIONS, SplitFractions, split_named
+from recordgen.dataset.splits import DEFAULT_FRACTIONS, SplitFractions, SplitRule, split_named
 from recordgen.errors import SourceError, UsageError
-from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
+from recordgen.options import OPTIONS, ConvertOptions, make_options, refuse_old, without_unset
 from recordgen.sources.import_file import ImportFile
 
 DATASET_VERSION_KEY = "dataset_version"
@@ -24,17 +24,12 @@ PREVIOUS_KEY = "previous"
 FINGERPRINT_IMAGES_KEY = "fingerprint_images"
 DEFAULT_PATTERN = "*.csv"
 
-#: The options that are execution parameters, with their types. ``split_fractions`` is in
-#: ``output_config``, as in every ExampleGen.
-OPTION_TYPES: Mapping[str, type] = {
-    name: int if option.kind is bool else option.kind  # ML Metadata has no booleans
-    for name, option in OPTIONS.items()
-    if name != "split_fractions"
-}
+#: The options, which are execution parameters, with their types.
+OPTION_TYPES: Mapping[str, type] = {name: option.kind for name, option in OPTIONS.items()}
 
 
-def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFractions:
-    """Return the shares of splits for rows without one; by default train 80, eval 10, test 10.
+def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFractions | None:
+    """Return the shares of splits for rows without one; None if the config has none.
 
     ``splits {name: "train" hash_buckets: 9} splits {name: "eval" hash_buckets: 1}`` → 9 : 1.
 
@@ -43,13 +38,13 @@ def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFracti
             set.
     """
     if output_config is None or not output_config.split_config.splits:
-        return DEFAULT_FRACTIONS
+        return None
     config = output_config.split_config
     if config.partition_feature_name:
         raise UsageError(
             f"output_config.split_config.partition_feature_name is not supported (got "
             f"{config.partition_feature_name!r}): rows are split before their images are read; "
-            f"use group_by for a column of the import file, or split_by='content'"
+            f"use group_by for a column of the import file, or group_by='content'"
         )
     names = tuple(split.name for split in config.splits)
     weights = tuple(split.hash_buckets for split in config.splits)
@@ -181,10 +176,15 @@ class ExampleGenParameters:
                         split.pattern, span, version
                     )
 
-        options = replace(given_options(properties), split_fractions=split_fractions(output_config))
-        if output_config is not None and output_config.split_config.splits:
+        options = given_options(properties)
+        if (fractions := split_fractions(output_config)) is not None:
+            if options.split.fractions != DEFAULT_FRACTIONS:
+                raise UsageError(
+                    f"output_config and split={options.split} both set the shares of the splits; "
+                    f"give only one of them"
+                )
             # Hash buckets are for rows without a split, whatever their file is called.
-            options = replace(options, split_from_name="no")
+            options = replace(options, split=SplitRule(fractions, "no"))
         return cls(
             files=import_files(input_base, input_config, output_config),
             options=options,
@@ -197,6 +197,7 @@ class ExampleGenParameters:
 
 def given_options(properties: Mapping[str, Any]) -> ConvertOptions:
     """Return the options of an execution; rows only reach allowed files. Raises: UsageError."""
+    refuse_old({name: value for name, value in properties.items() if value is not None})
     # Vertex AI passes parameters as JSON, in which numbers are doubles.
     given = {
         name: kind(properties[name])

@@ -19,7 +19,7 @@ from recordgen.dataset.manifest import Dataset
 from recordgen.exports.export import FileExport
 from recordgen.exports.features import dataset_name, is_image, stored_features
 from recordgen.exports.output import Output
-from recordgen.options import ConvertOptions
+from recordgen.options import recorded_defaults
 from recordgen.tasks import TASKS
 
 # Nobody reads a longer table.
@@ -44,7 +44,7 @@ _SIZES = (
 )
 
 # Task and seed have their own lines; columns of a table are its features, which the card lists.
-_OPTIONS_OMITTED = ("task", "input_format", "seed", "table", "schema")
+_OPTIONS_OMITTED = ("task", "format", "seed", "table", "schema")
 
 # Characters with a meaning in Markdown or HTML.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$-])")
@@ -203,7 +203,7 @@ def _published(path: str) -> str:
 
 
 def _changed(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    defaults = ConvertOptions().recorded()
+    defaults = recorded_defaults()
     return {
         name: value
         for name, value in options.items()

@@ -19,14 +19,13 @@ class ExportOptions:
     Attributes:
         output: path or URL of the file to write; None: the export's own name, beside the dataset.
         overwrite: replace an existing file, and with it the answers that people added.
-        allow_scheme: schemes of URLs that may be opened, in addition to the default ones.
-        allow_root: folders and URL prefixes that may be opened; empty: no restriction.
+        allow: schemes of URLs that may be opened, in addition to the default ones; and folders and
+            URL prefixes, then no others.
     """
 
     output: str | None = None
     overwrite: bool = False
-    allow_scheme: Sequence[str] = ()
-    allow_root: Sequence[str] = ()
+    allow: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

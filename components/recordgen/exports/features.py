@@ -20,7 +20,7 @@ def stored_features(dataset: Dataset) -> Mapping[str, FeatureSpec]:
     if dataset.features or dataset.task not in TASKS:
         return dataset.features
     known = TASKS[dataset.task].features
-    if IMAGE_ENCODED in known and dataset.options.get("pixels", "encoded") != "encoded":
+    if IMAGE_ENCODED in known and dataset.encoding.pixels:
         return {**known, IMAGE_CHANNELS: FeatureSpec("int64", 0)}
     return known
 

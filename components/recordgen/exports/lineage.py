@@ -63,21 +63,18 @@ class Traced:
 class Lineage(Export):
     """Shows the lineage of a model or a dataset."""
 
-    takes = ("allow_scheme", "allow_root")
+    takes = ("allow",)
 
     def export(self, place: str, options: ExportOptions) -> Exported:
         """Show the lineage. Raises: as :func:`find_lineage`."""
-        found = find_lineage(
-            place, allow_scheme=options.allow_scheme, allow_root=options.allow_root
-        )
+        found = find_lineage(place, allow=options.allow)
         return Exported(text="\n".join(lineage_lines(found)), values=found.to_json())
 
 
 def find_lineage(
     place: str | os.PathLike[str],
     *,
-    allow_scheme: str | Sequence[str] = (),
-    allow_root: str | Sequence[str] = (),
+    allow: str | Sequence[str] = (),
 ) -> Traced:
     """Find the lineage of a model or a dataset.
 
@@ -87,15 +84,15 @@ def find_lineage(
     Args:
         place: a SavedModel, a folder of its versions (the newest is used), a TFX Model uri, or the
             output of a conversion.
-        allow_scheme: schemes of datasets that may be opened, in addition to the default ones.
-        allow_root: folders and URL prefixes of datasets that may be opened; empty: no restriction.
+        allow: schemes of datasets that may be opened, in addition to the default ones; and folders
+            and URL prefixes, then no others.
 
     Raises:
         SourceError: there is neither, or its description is damaged.
         StorageError: storage failed.
-        UsageError: ``allow_scheme`` or ``allow_root`` is invalid.
+        UsageError: ``allow`` is invalid.
     """
-    access = make_options({"allow_scheme": allow_scheme, "allow_root": allow_root}).access
+    access = make_options({"allow": allow}).access
     root = storage.normal(os.fspath(place)).rstrip("/")
     if storage.exists(storage.join(root, DATASET_FILE)):
         dataset = DatasetLineage.of(root, read_dataset(root))

@@ -17,7 +17,7 @@ Count = Callable[[Mapping[str, int]], None]
 #: Message of the error of a run that is out of memory.
 OUT_OF_MEMORY = (
     "out of memory: a process of this run needs more than it may use; allow more, or use fewer "
-    "--threads, a smaller --decode-memory or fewer workers; --resume keeps the finished shards"
+    "--threads, a smaller --limit memory=… or fewer workers; --resume keeps the finished shards"
 )
 
 

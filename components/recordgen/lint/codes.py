@@ -58,7 +58,7 @@ CHECKS: Mapping[str, Check] = {
         ERROR,
         REPEATED,
         remedies=(
-            "--split-by content keeps copies in one split if rows name none",
+            "--group-by content keeps copies in one split if rows name none",
             "give copies the same split, or delete one",
         ),
     ),
@@ -68,7 +68,7 @@ CHECKS: Mapping[str, Check] = {
         WARNING,
         ALIKE,
         remedies=(
-            "--split-by near keeps similar images in one split if rows name none",
+            "--group-by near keeps similar images in one split if rows name none",
             "give similar ones the same split, or delete one",
         ),
     ),

@@ -130,7 +130,7 @@ def _about_splits(
             yield (
                 "MIXED_SPLITS",
                 f"{split.assigned:,} of {split.examples:,} examples in split {name} come from rows "
-                f"that name no split, though other rows name {name}; split_fractions=100 keeps "
+                f"that name no split, though other rows name {name}; split=100 keeps "
                 f"such rows in train",
             )
 

@@ -49,31 +49,27 @@ class Selection:
 
     @classmethod
     @lru_cache(maxsize=16)
-    def of(
-        cls,
-        select: tuple[str, ...],
-        ignore: tuple[str, ...],
-        fail_on: tuple[str, ...],
-        threshold: tuple[str, ...],
-    ) -> Selection:
+    def of(cls, lint: tuple[str, ...], fail_on: tuple[str, ...] = ()) -> Selection:
         """Decode the options of these names.
 
         Args:
-            select: codes; empty for all that open no payload.
-            ignore: codes that do not run.
+            lint: codes that run, by default all that open no payload; ``-CODE`` does not run;
+                ``CODE=NUMBER`` has another threshold.
             fail_on: codes.
-            threshold: words of the form ``CODE=NUMBER``.
 
         Raises:
             UsageError: a code is unknown, or a threshold is not a number above 0.
         """
-        codes = _codes("select", select, BY_DEFAULT) or BY_DEFAULT
+        ignored = [word[1:] for word in lint if word.startswith("-")]
+        thresholds = dict(map(_threshold, (word for word in lint if "=" in word)))
+        named = [word for word in lint if "=" not in word and not word.startswith("-")]
+        codes = _codes("lint", named, BY_DEFAULT) | (thresholds.keys() if named else frozenset())
         return cls(
-            codes - _codes("ignore", ignore, CHECKS),
+            (codes or BY_DEFAULT) - _codes("lint", ignored, CHECKS),
             _codes("fail_on", fail_on, CHECKS),
             {
                 **{code: check.threshold for code, check in CHECKS.items() if check.threshold},
-                **dict(map(_threshold, threshold)),
+                **thresholds,
             },
         )
 
@@ -115,7 +111,7 @@ def _threshold(word: str) -> tuple[str, float]:
     ]
     if code not in known:
         raise UsageError(
-            f"threshold: {word!r} must be CODE=NUMBER with one of {', '.join(known)}"
+            f"lint: {word!r} must be CODE=NUMBER with one of {', '.join(known)}"
             f"{did_you_mean(code, known)}"
         )
     try:
@@ -123,10 +119,9 @@ def _threshold(word: str) -> tuple[str, float]:
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise UsageError(f"threshold: {code} needs a number above 0 (got {text!r})")
+        raise UsageError(f"lint: {code} needs a number above 0 (got {text!r})")
     if code in LIKENESS and number > 1:
         raise UsageError(
-            f"threshold: {code} needs a similarity above 0 and at most 1, such as 0.8 (got "
-            f"{text!r})"
+            f"lint: {code} needs a similarity above 0 and at most 1, such as 0.8 (got {text!r})"
         )
     return code, number

@@ -54,15 +54,15 @@ def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
             _log.info(
                 "%s is slow to check: it may take %g s of processor time",
                 uri,
-                options.image_seconds,
+                options.limit.seconds,
             )
             answer, _ = process.communicate()
     status = process.returncode
     if status == -signal.SIGPROF:
         raise PayloadError(
             RejectCode.TOO_SLOW,
-            f"an image must be decoded and checked within {options.image_seconds:g} s of processor "
-            f"time; --image-seconds allows more",
+            f"an image must be decoded and checked within {options.limit.seconds:g} s of processor "
+            f"time; --limit seconds=… allows more",
         )
     if status == -signal.SIGKILL:
         raise MemoryError("the system killed the process that checked an image, to free memory")
@@ -87,7 +87,7 @@ def main() -> None:
         data, options = pickle.load(sys.stdin.buffer)
         # Processor time, not a timeout in the parent: a busy machine must not make an image too
         # slow.
-        signal.setitimer(signal.ITIMER_PROF, options.image_seconds)
+        signal.setitimer(signal.ITIMER_PROF, options.limit.seconds)
         found = prepare(data, options).decode()
     except (PayloadError, MemoryError) as exc:
         found = exc

@@ -26,7 +26,7 @@ from recordgen.errors import (
     UnreachableError,
 )
 from recordgen.lint.looks import SmallPicture
-from recordgen.options import AUTO, ConvertOptions, default_threads
+from recordgen.options import ConvertOptions, default_threads
 from recordgen.ordered import map_in_order
 from recordgen.payloads.image import (
     check_size,
@@ -154,7 +154,7 @@ def payload_infos(
         known = repeat(None, len(paths))
     else:
         known = storage.local_infos(paths)
-        if access.allow_root or access.confined:
+        if access.prefixes or access.confined:
             reach = map(access.refusal, paths, sources)
             known = (None if no else info for info, no in zip(known, reach, strict=True))
     ask = partial(_payload_info, options=options, access=access)
@@ -163,19 +163,14 @@ def payload_infos(
 
 
 def _listed(paths: Sequence[str], options: ConvertOptions) -> dict[str, FileInfo]:
-    try:
-        return listed_infos(paths)
-    except UnreachableError:
-        if options.on_storage_error != "reject":
-            raise
-        return {}  # single look-ups find the unreachable payloads
+    return listed_infos(paths)
 
 
 def _local_infos(
     ask: Callable[[_Named, Event], _Info], asked: Iterable[_Named], options: ConvertOptions
 ) -> Iterator[_Info]:
     """Yield known infos within the size limit; look up the other local payloads."""
-    stop, sizes = Event(), range(1, options.max_image_bytes + 1)
+    stop, sizes = Event(), range(1, options.limit.bytes + 1)
     for named in asked:
         info = named[2]
         yield info if info is not None and info.size in sizes else ask(named, stop)
@@ -252,7 +247,7 @@ def _payload_info(named: _Named, stop: Event, *, options: ConvertOptions, access
     try:
         if info is None:
             check_reach(path, source, access)
-            limit = options.max_image_bytes
+            limit = options.limit.bytes
             info = _requested(
                 lambda: storage.info(path, _context(access, source, stop, limit)), path, options
             )
@@ -277,7 +272,7 @@ def _content(
         return info
     path = _path(row)
     try:
-        limit = options.max_image_bytes
+        limit = options.limit.bytes
         data = _requested(
             lambda: storage.read_bytes(path, limit, _context(access, row.source, stop)),
             path,
@@ -329,17 +324,11 @@ def _requested(request: Callable[[], _Answer], path: str, options: ConvertOption
     except _REFUSALS as exc:
         raise _refusal(exc, path, options) from exc
     except UnreachableError as exc:
-        if not _may_be_dead(path, options):
-            hint = "--on-storage-error reject would reject its row instead"
-            raise UnreachableError(f"{exc}; {hint}") from exc
+        if not storage.is_http(path):
+            raise
+        # Dead links are common, so a link rejects only its row.
         remedy = "convert again when it can be reached, or remove the row"
         raise _refused(RejectCode.UNREACHABLE, f"{exc}; {remedy}") from exc
-
-
-def _may_be_dead(path: str, options: ConvertOptions) -> bool:
-    """Return whether an unreachable payload rejects only its row: dead links are common."""
-    given = options.on_storage_error
-    return storage.is_http(path) if given == AUTO else given == "reject"
 
 
 # Errors of a single payload; any other StorageError is a failure of storage.

@@ -13,7 +13,7 @@ this op decodes as a person would see it keeps its bytes; all others are re-enco
                       its palette, or blocks that TensorFlow reads otherwise, as PNG
     format            WEBP, TIFF and ICO, which the op cannot read, as PNG; with ``encode=webp``,
                       animated WEBPs only
-    max_side          larger than requested: downscaled (JPEG stays JPEG, all others PNG)
+    image_size        larger than requested: downscaled (JPEG stays JPEG, all others PNG)
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def check_image(data: bytes, options: ConvertOptions, uri: str = "the image") ->
 
     Args:
         data: the file's bytes.
-        options: ``check``, ``max_image_mb``, ``max_image_pixels``, ``image_seconds``,
-            ``decode_memory`` and the options of :mod:`recordgen.payloads.resizing` are used.
+        options: ``check``, ``limit`` and the options of :mod:`recordgen.payloads.resizing` are
+            used.
         uri: name of the image for the log, if its check is slow.
 
     Raises:
@@ -151,10 +151,10 @@ def check_image(data: bytes, options: ConvertOptions, uri: str = "the image") ->
     """
     try:
         prepared = prepare(data, options)
-        apart = prepared.seconds > options.image_seconds * APART_SHARE
+        apart = prepared.seconds > options.limit.seconds * APART_SHARE
         if not apart and prepared.bytes < SMALL_BYTES:
             return prepared.decode()
-        with DECODING.hold(int(prepared.bytes), options.decode_bytes or default_budget()):
+        with DECODING.hold(int(prepared.bytes), options.limit.memory_bytes or default_budget()):
             return check_apart(data, options, uri) if apart else prepared.decode()
     except MemoryError as exc:
         raise out_of_memory() from exc
@@ -177,7 +177,7 @@ def prepare(data: bytes, options: ConvertOptions) -> Prepared:
 def _kind(data: bytes, options: ConvertOptions) -> str:
     """Return the format of a file that may keep its bytes; empty for other formats."""
     # Not every TensorFlow decodes WEBPs: they are stored only on request.
-    if options.encode == WEBP and is_webp(data):
+    if options.encode.format == WEBP and is_webp(data):
         return WEBP
     return next((name for magic, name in _MAGIC if data.startswith(magic)), "")
 
@@ -195,12 +195,12 @@ def picture_in_small(data: bytes, options: ConvertOptions) -> SmallPicture | Non
 
 def looking_options(options: ConvertOptions) -> ConvertOptions:
     """Return options with which :func:`check_image` returns a downscaled image for each file."""
-    return replace(options.without_changes(), check="decode", select=("NEAR_LEAK",), ignore=())
+    return replace(options.without_changes(), check="decode", lint=("NEAR_LEAK",))
 
 
 def check_size(size: int, options: ConvertOptions) -> None:
     """Refuse a payload of too many bytes. Raises: PayloadError."""
-    if size > options.max_image_bytes:
+    if size > options.limit.bytes:
         raise too_many_bytes(size, options)
 
 
@@ -208,8 +208,8 @@ def too_many_bytes(size: int, options: ConvertOptions) -> PayloadError:
     """Return the refusal of a payload with at least ``size`` bytes."""
     return PayloadError(
         RejectCode.TOO_MANY_BYTES,
-        f"a file must be at most {options.max_image_mb:g} MB (got {size / 1e6:.1f} MB); "
-        f"--max-image-mb allows more",
+        f"a file must be at most {options.limit.mb:g} MB (got {size / 1e6:.1f} MB); "
+        f"--limit mb=… allows more",
     )
 
 
@@ -220,11 +220,11 @@ def _check_pixels(height: int, width: int, options: ConvertOptions) -> None:
             f"an image must have at most {MAX_SIDE:,} pixels on each side, TensorFlow's limit for "
             f"PNGs (got {width}×{height}); cut it into several images",
         )
-    if height * width > options.max_image_pixels:
+    if height * width > options.limit.pixels:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
-            f"an image must have at most {options.max_image_pixels:,} pixels (got {width}×{height} "
-            f"= {height * width:,}); --max-image-pixels allows more",
+            f"an image must have at most {options.limit.pixels:,} pixels (got {width}×{height} "
+            f"= {height * width:,}); --limit pixels=… allows more",
         )
 
 
@@ -291,7 +291,7 @@ def _check_jpeg(jpeg: Jpeg, options: ConvertOptions) -> CheckedImage:
     if options.check == "decode":
         pixels = _decode_strictly(jpeg, options)
         is_stored = orientation == UPRIGHT and not is_cmyk
-        small = bounded(pixels) if options.lint.needs_looks and is_stored else None
+        small = bounded(pixels) if options.selection.needs_looks and is_stored else None
     if is_cmyk or orientation != UPRIGHT:
         file = file_header(jpeg.data)
         reason = "cmyk" if is_cmyk else "exif_orientation"
@@ -310,7 +310,7 @@ def _decode_strictly(jpeg: Jpeg, options: ConvertOptions) -> SmallPicture:
         jpeg.colorspace, "RGB"
     )
     height, width, *_ = jpeg.header
-    factor = jpeg_factor(height, width) if options.lint.needs_looks else 8
+    factor = jpeg_factor(height, width) if options.selection.needs_looks else 8
     least = -(-height // factor), -(-width // factor)
     pixels = decoded("JPEG", lambda: decoded_jpeg(jpeg, target, *least, factor))
     return SmallPicture(pixels, height, width, factor)
@@ -412,12 +412,12 @@ def _read_gif(data: bytes, options: ConvertOptions) -> Gif:
     for frame in frames:
         _check_pixels(frame.height, frame.width, options)
     pixels = sum(frame.width * frame.height for frame in frames)
-    most = _GIF_IMAGES * options.max_image_pixels
+    most = _GIF_IMAGES * options.limit.pixels
     if pixels > most:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
             f"the frames of a GIF must have at most {most:,} pixels together (got {pixels:,} in "
-            f"{len(frames):,} frames); --max-image-pixels allows more",
+            f"{len(frames):,} frames); --limit pixels=… allows more",
         )
     return gif
 
@@ -482,7 +482,7 @@ def _reencoded(
     kind = "jpeg" if lossy else "png"
     settings: dict[str, Any] = {}
     if lossy and reason == "exif_orientation":
-        # The file's own tables lose least; docs/convert.md has figures.
+        # The file's own tables lose least; docs/stored-images.md has figures.
         settings["qtables"] = image.quantization  # type: ignore[attr-defined]
         sampling = JpegImagePlugin.get_sampling(image)
         settings["subsampling"] = sampling if sampling >= 0 else 0
@@ -525,7 +525,7 @@ def _encoded(
 
 def _in_small(image: Image.Image, options: ConvertOptions) -> SmallPicture | None:
     """Return the downscaled image if a check needs it."""
-    if not options.lint.needs_looks:
+    if not options.selection.needs_looks:
         return None
     return small_picture(decoded(image.format or "", lambda: to_8_bit(image)))
 
@@ -537,10 +537,10 @@ def _header(data: bytes, options: ConvertOptions) -> FileHeader:
     """Read a file's header. Raises: PayloadError: the picture or a tile of it is too large."""
     file = file_header(data)
     _check_pixels(file.height, file.width, options)
-    if file.part_pixels > options.max_image_pixels:
+    if file.part_pixels > options.limit.pixels:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
-            f"a tile of a TIFF must have at most {options.max_image_pixels:,} pixels (got "
-            f"{file.part_pixels:,}); --max-image-pixels allows more",
+            f"a tile of a TIFF must have at most {options.limit.pixels:,} pixels (got "
+            f"{file.part_pixels:,}); --limit pixels=… allows more",
         )
     return file

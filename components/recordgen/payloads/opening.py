@@ -156,6 +156,6 @@ def out_of_memory() -> PayloadError:
     """Return the refusal of an image for which the memory of this machine did not suffice."""
     return PayloadError(
         RejectCode.OUT_OF_MEMORY,
-        "decoding needs more memory than is free; fewer --threads, a smaller --decode-memory or a "
+        "decoding needs more memory than is free; fewer --threads, a smaller --limit memory=… or a "
         "machine with more memory leave more for each image",
     )

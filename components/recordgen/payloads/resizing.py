@@ -1,9 +1,9 @@
 """Change the size and the format of a picture as the options require.
 
-    500×375 photo   --short-side 256                    341×256, JPEG
-    500×375 photo   --size 224x224 --resize fit         224×168 between black bars, JPEG
-    500×375 photo   --size 224x224 --pixels raw         224×224, stretched, 150,528 bytes
-    100×50 icon     --size 224x224 --resize center_crop  50×50: only the shape, never enlarged
+    500×375 photo   --image-size 256short                      341×256, JPEG
+    500×375 photo   --image-size 224x224 --resize fit          224×168 between black bars, JPEG
+    500×375 photo   --image-size 224x224 --encode raw          224×224, stretched, 150,528 bytes
+    100×50 icon     --image-size 224x224 --resize center_crop  50×50: only the shape, never enlarged
 
 :func:`place` computes the geometry first; pixels and boxes follow it.
 """
@@ -19,19 +19,17 @@ from PIL import Image, ImageChops, ImageStat
 
 from recordgen.errors import PayloadError
 from recordgen.features import RAW, WEBP
+from recordgen.image_settings import KEEP, MIXED
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 
-#: Quality of JPEGs and WEBPs that are encoded because of an option, unless ``quality`` is given.
+#: Quality of JPEGs and WEBPs that are encoded because of an option, unless a quality is given.
 LOSSY_QUALITY = 92
 
 # Longest side that libjpeg and libwebp encode, in pixels.
 _MOST_ACROSS = {"jpeg": 65_500, WEBP: 16_383}
 
-# The options that set a size; at most one is given.
-_SIZES = ("max_side", "short_side", "size")
-
-# With pixels=mixed, pictures with more pixels are encoded: 256×256 take 197 kB.
+# With encode=mixed, pictures with more pixels are encoded: 256×256 take 197 kB.
 _MIXED_PIXELS = 65_536
 
 # One of this many lossy images is measured, and of it at most a central square with this side:
@@ -120,14 +118,14 @@ class Placed(NamedTuple):
 def place(size: tuple[int, int], options: ConvertOptions) -> Placed:
     """Return the geometry of a stored picture, given its width and height."""
     whole = (0, 0, *size)
-    if options.stored_size is None:
-        side = max(size) if options.max_side else min(size)
-        most = options.max_side or options.short_side or side
+    wanted = options.image_size
+    if wanted.rule != "shape":
+        side = max(size) if wanted.rule == "max" else min(size)
+        most = wanted.height or side
         inner = size if side <= most else _scaled(size, most / side, size)
         return Placed(size, whole, inner, inner)
     width, height = size
-    target_height, target_width = options.stored_size
-    target = (target_width, target_height)
+    target = target_width, target_height = wanted.width, wanted.height
     if options.resize == "stretch":
         inner = (min(width, target_width), min(height, target_height))
         return Placed(size, whole, inner, inner)
@@ -156,9 +154,10 @@ def stored_kind(kind: str, placed: Placed, options: ConvertOptions) -> str:
     """Return the format in which to store a picture whose file has the format ``kind``."""
     width, height = placed.canvas
     is_small = width * height <= _MIXED_PIXELS
-    if options.pixels == RAW or (options.pixels == "mixed" and is_small):
+    encoding = options.encode
+    if encoding.pixels == RAW or (encoding.pixels == MIXED and is_small):
         return RAW
-    return kind if options.encode == "keep" else options.encode
+    return kind if encoding.format == KEEP else encoding.format
 
 
 def encoded(
@@ -169,8 +168,8 @@ def encoded(
     Args:
         image: the picture.
         kind: ``jpeg``, ``png``, ``webp`` or ``raw``.
-        settings: settings of Pillow's JPEG encoder, used unless ``quality`` is given.
-        options: ``quality`` is used.
+        settings: settings of Pillow's JPEG encoder, used unless a quality is given.
+        options: the quality of ``encode`` is used.
 
     Raises:
         PayloadError: the picture is too large for the format.
@@ -182,13 +181,14 @@ def encoded(
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
             f"a {kind.upper()} can have at most {most:,} pixels on each side (got {image.width}×"
-            f"{image.height}); choose another --encode, or --max-side {most}",
+            f"{image.height}); choose another --encode, or --image-size {most}max",
         )
     out = io.BytesIO()
-    if kind != "jpeg" or options.quality is not None:
+    quality = options.encode.quality
+    if kind != "jpeg" or quality is not None:
         settings = {}
     if kind in ("jpeg", WEBP) and not settings:
-        settings = {"quality": options.quality or LOSSY_QUALITY}
+        settings = {"quality": quality or LOSSY_QUALITY}
     # Drop Exif and profile: a reader of the record must not turn the image a second time.
     image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
     return out.getvalue()
@@ -215,7 +215,7 @@ def measured_psnr(image: Image.Image, data: bytes) -> int | None:
 def encoder_bytes(size: tuple[int, int], options: ConvertOptions) -> int:
     """Return the memory of the encoder for a picture of this width and height, in bytes."""
     width, height = place(size, options).canvas
-    return width * height * _WEBP_BYTES if options.encode == WEBP else 0
+    return width * height * _WEBP_BYTES if options.encode.format == WEBP else 0
 
 
 def change_of(
@@ -226,12 +226,11 @@ def change_of(
     Args:
         kind: format of the file.
         size: width and height of the upright picture, in pixels.
-        options: the options about size, format and quality are used.
+        options: ``image_size``, ``resize`` and ``encode`` are used.
     """
     if not options.changes_pictures:
         return None, Placed(size, (0, 0, *size), size, size)
     placed = place(size, options)
     if placed.is_changed:
-        return next(name for name in _SIZES if getattr(options, name)), placed
-    wanted = stored_kind(kind, placed, options)
-    return None if wanted == kind else "pixels" if wanted == RAW else "encode", placed
+        return "image_size", placed
+    return None if stored_kind(kind, placed, options) == kind else "encode", placed

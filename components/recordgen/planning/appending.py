@@ -31,7 +31,7 @@ from recordgen.dataset.splits import split_order
 from recordgen.dataset.vocabulary import join_names
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.lint.facts import Columns, from_parquet
-from recordgen.options import AUTO, ConvertOptions, recorded_defaults
+from recordgen.options import AUTO, ConvertOptions, recorded_there
 from recordgen.planning.plan import Base
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
@@ -116,15 +116,17 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
             f"{output}: holds examples written from Python; only datasets that convert wrote can "
             f"be appended to"
         )
-    ours = {**recorded_defaults(), **options.recorded()}
+    ours = options.recorded()
     if not options.vocabulary:
         del ours["vocabulary"]  # labels keep their existing numbers
-    theirs = {**recorded_defaults(), **dataset.options, "task": dataset.task}
-    if "near" in (options.split_by, theirs["split_by"]):
+    theirs = {**recorded_there(dataset.options), "task": dataset.task}
+    if "near" in (options.group_by, theirs["group_by"]):
         raise UsageError(
-            f"{output}: split_by=near compares all images with each other, but --append does not "
+            f"{output}: group_by=near compares all images with each other, but --append does not "
             f"read existing ones; convert all of them again, with --overwrite"
         )
+    for each in (ours, theirs):  # import files may have other names
+        each["split"] = each["split"].partition(",names=")[0]
     other = [name for name in ours if name not in _MAY_DIFFER and ours[name] != theirs[name]]
     if other:
         raise UsageError(
@@ -165,9 +167,7 @@ def _read_rejects(path: str) -> tuple[Reject, ...]:
 
 # These options decide which rows become examples, or when a run fails, but do not change examples.
 _MAY_DIFFER = frozenset(
-    {"input_format", "header", "columns", "split_from_name", "bad_boxes"}
-    | {"offsets", "max_reject_fraction"}
-    | {"allow_scheme", "allow_root", "duplicates", "stratify", "url_secrets"}
+    {"format", "columns", "bad_boxes", "max_reject_fraction", "allow", "duplicates", "stratify"}
 )
 
 

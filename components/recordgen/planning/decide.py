@@ -74,11 +74,11 @@ def decide(facts: Mapping[int, Columns], options: ConvertOptions) -> Iterator[tu
 
     Args:
         facts: by bucket.
-        options: ``duplicates``, ``split_by``, ``stratify``, and the options that assign splits.
+        options: ``duplicates``, ``group_by``, ``stratify``, and the options that assign splits.
 
     Yields:
         Each bucket and its decisions as columns: ``kept`` is false for a copy of another row; with
-        ``split_by=near`` also ``split_hash``, which decides the split; with ``stratify`` also
+        ``group_by=near`` also ``split_hash``, which decides the split; with ``stratify`` also
         ``split``, ``assigned`` (the row does not name its split) and ``moved`` (``eval_from`` moved
         the row).
 
@@ -160,7 +160,7 @@ def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping
     The rows of a class are ordered by their hash and cut into the requested shares, so each split's
     share of a class is within one example of the requested one.
     """
-    fractions, share = options.split_fractions, options.eval_share
+    fractions, share = options.split.fractions, options.eval_share
     is_named = pc.is_valid(facts["split"]).combine_chunks()
     hashes = facts["split_hash"].to_numpy()
     labels = facts["label"].combine_chunks()

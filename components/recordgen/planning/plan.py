@@ -202,7 +202,7 @@ def _check_unlabelled(rows: int, options: ConvertOptions) -> None:
     task = task_for(options)
     if task.labelling is not None or (isinstance(task, TableTask) and task.has_labels):
         remedy = "write them in the rows or name their column"
-        if options.input_format == "folder":
+        if options.format == "folder":
             remedy = "put the images of each class into a folder of its name, or write a CSV"
         raise DataError(
             f"none of the {rows:,} rows has a label, and {options.task} needs them; {remedy}, or "
@@ -229,7 +229,7 @@ def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base
         raise UsageError(
             f"eval_from={share} needs an empty split eval, but {others:,} other rows name it or "
             f"were assigned to it; remove eval_from, or assign all rows without a split to train "
-            f"with split_fractions=100"
+            f"with split=100"
         )
     if found and not base.shards and not found[share.split] + moved:
         raise UsageError(

@@ -91,13 +91,13 @@ def settle_bucket(
 
     Args:
         placed: all rows of the bucket, in any order (columns of PlacedRow).
-        options: seed, split fractions, eval_from, split_by, shard_by.
+        options: seed, split, eval_from, group_by, shard_by.
         task: the task of the rows.
         drop_unnamed: drop rows without a split.
         infos: returns the size and version of payloads in storage, or the errors that refuse them,
             given their uris and the import files that name them.
         contents: returns the contents of payloads, or the errors that refuse them; called only if
-            ``split_by`` or ``duplicates`` need it.
+            ``group_by`` or ``duplicates`` need it.
         known: examples of this bucket in the dataset that is appended to.
         folders: folders of the import files of that dataset.
         lost: rejected rows, see :func:`recordgen.planning.incomplete.without_incomplete`.
@@ -147,7 +147,7 @@ def plan_bucket(
         rows, decided = rows.filter(kept), decided.filter(kept)
         copies = len(kept) - len(rows)
     if decided is None or options.stratify == "none":
-        splits, assigned, moved = _in_splits(rows, options.split_fractions, options.eval_share)
+        splits, assigned, moved = _in_splits(rows, options.split.fractions, options.eval_share)
     else:
         splits, assigned = decided["split"].combine_chunks(), decided["assigned"]
         moved = pc.sum(decided["moved"]).as_py() or 0

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from recordgen.errors import UsageError
 from recordgen.features import TEXT_ENTITIES
-from recordgen.options import check_image_size, check_names
+from recordgen.image_settings import check_image_size
+from recordgen.options import check_names
 from recordgen.reading.checks import (
     check_at_least,
     check_function,

@@ -98,9 +98,7 @@ class ShardSet:
     @property
     def may_be_raw(self) -> bool:
         """Whether images may be stored as raw pixels, which have no header with a size."""
-        return (
-            self.dataset is not None and self.dataset.options.get("pixels", "encoded") != "encoded"
-        )
+        return self.dataset is not None and self.dataset.encoding.pixels != ""
 
     @property
     def may_be_webp(self) -> bool:
@@ -108,7 +106,7 @@ class ShardSet:
         if self.images is not None:
             return WEBP in self.images.formats
         # Rows with several images have no common statistics.
-        return self.dataset is not None and self.dataset.options.get("encode") == WEBP
+        return self.dataset is not None and self.dataset.encoding.format == WEBP
 
     @property
     def labels(self) -> dict[str, int] | None:

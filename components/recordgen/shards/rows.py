@@ -70,8 +70,6 @@ class PlannedRows:
         for batch in self._in_turn(max(task.batch_rows, _ROWS_AT_ONCE)):
             for name in ("uri", "annotation", "bytes", "version", "assigned"):
                 yield from content_of(batch.columns[name])
-            if options.url_secrets == "keep":
-                yield from content_of(batch.columns["addresses"])
         for paths in self._paths(task):
             yield json.dumps(paths).encode()
 

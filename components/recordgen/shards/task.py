@@ -64,7 +64,7 @@ class ShardTask:
         place = [self.split, self.label, self.index, self.count]
         # Facts that were recorded for fewer checks would hide findings from a later run, and
         # images that took too long must get the time that a later run allows.
-        extra = [options.lint.needs_looks, options.lint.needs_rows, options.image_seconds]
+        extra = [options.selection.needs_looks, options.selection.needs_rows, options.limit.seconds]
         known = [__version__, _ENCODERS, recorded, place, *extra]
         said = hashlib.sha256(json.dumps(known).encode())
         identity = self.rows.identity(vocabulary, options)
@@ -131,7 +131,7 @@ class ShardStats:
 
     def __init__(self, on_progress: OnProgress | None, options: ConvertOptions) -> None:
         self._task = task_for(options)
-        self._keeps_rows = options.lint.needs_rows and ODD_COLUMNS in self._task.checks
+        self._keeps_rows = options.selection.needs_rows and ODD_COLUMNS in self._task.checks
         self._sum = BuiltBatch(facts=facts.Notes())
         self._digest = hashlib.sha256()
         self._on_progress = on_progress

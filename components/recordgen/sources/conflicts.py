@@ -93,8 +93,8 @@ def _unsure_header(head: Head, subject: str) -> str:
     shown = f"{head.where}: this line may be a header: {odd} ({','.join(head.rows[0]):.200}); "
     if at >= len(head.rows[0]):
         return (
-            f"{shown}use --header no if it is a row; if it is a header, complete it: it names no "
-            f"column {at + 1}, which holds the {subject}"
+            f"{shown}use --columns header=no if it is a row; if it is a header, complete it: it "
+            f"names no column {at + 1}, which holds the {subject}"
         )
     first = head.rows[0]
     known = [first[n] for n in find_columns(first, LABEL_COLUMNS)]
@@ -105,13 +105,13 @@ def _unsure_header(head: Head, subject: str) -> str:
     others = [n for n, name in enumerate(first) if name not in (names[at], label)]
     if shapes := geometry_columns(first, below, others):
         return (
-            f"{shown}use --header no if it is a row; if it is a header, these columns look like "
-            f"boxes, masks or points: {', '.join(first[n] for n in shapes):.200}; write boxes as "
-            f"columns xmin, ymin, xmax and ymax, or ignore them: --header yes --columns {example}"
+            f"{shown}use --columns header=no if it is a row; if it is a header, these columns look "
+            f"like boxes, masks or points: {', '.join(first[n] for n in shapes):.200}; write boxes "
+            f"as columns xmin, ymin, xmax and ymax, or ignore them: --columns header=yes,{example}"
         )
     return (
-        f"{shown}use --header no if it is a row; if it is a header, use --header yes and name the "
-        f"columns, such as --columns {example}, or use --task {Tabular.name} for a table"
+        f"{shown}use --columns header=no if it is a row; if it is a header, name its columns, such "
+        f"as --columns header=yes,{example}, or use --task {Tabular.name} for a table"
     )
 
 

@@ -1,6 +1,6 @@
 """Rows of a table whose columns a schema declares: a CSV, or a pandas DataFrame.
 
-The first line of a CSV is a header with ``--header yes`` or, by default, if one of its fields is a
+The first line of a CSV is a header with ``--columns header=yes`` or, by default, if a field is a
 declared column. Then columns may be in any order, and undeclared columns are ignored. Without a
 header, the file has exactly the declared columns, in the declared order.
 """

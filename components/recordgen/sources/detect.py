@@ -53,6 +53,7 @@ from recordgen.sources.row_parser import check_twice
 from recordgen.sources.split_names import split_in_path, splits_in_paths
 from recordgen.sources.words import words_of
 from recordgen.tables.columns import Column, Table
+from recordgen.tables.roles import TABLE_ROLES
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, task_for
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import Task, printable
@@ -95,7 +96,7 @@ class Detection:
         return {
             "task": self.options.task,
             "reason": self.reason,
-            "format": self.options.input_format,
+            "format": self.options.format,
             "delimiter": self.delimiter,
             "header": self.header,
             "columns": dict(self.columns),
@@ -117,7 +118,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
     _check_submission(files)
     source = find_format(files, options)
     files = source.files
-    options = replace(options, input_format=source.format.name)
+    options = replace(options, format=source.format.name)
     options, reason = _with_given_task(options)
     heads = read_heads(files, options)
     for head in heads:
@@ -131,7 +132,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
     _check_format(source.format, options)
     check_offsets(heads, options)
     _check_columns(heads, options, is_given=not reason)
-    task, is_csv = TASKS[options.task], options.input_format == "csv"
+    task, is_csv = TASKS[options.task], options.format == "csv"
     if is_csv and task.kind in ("image", "text", "video"):
         for problem in filter(None, conflicts(heads, options, is_given=not reason)):
             _stop(problem, files, heads, options)
@@ -144,9 +145,11 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         header = heads[0].has_header if heads else None
         delimiter = heads[0].delimiter if heads else read_delimiter(files[0].path)
     if options.task == Tabular.name:
-        header = options.header != "no"
+        header = options.columns.header != "no"
     elif options.task == Declared.name and is_csv:
-        header = has_header(files[0].path, declared(task_for(options)).schema, options.header)
+        header = has_header(
+            files[0].path, declared(task_for(options)).schema, options.columns.header
+        )
     columns = _columns(heads, options, files)
     found = _settled(files, heads, options)
     named = [
@@ -154,7 +157,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         for file, given in zip(found, files, strict=True)
         if file.split is not None and given.split is None
     ]
-    if options.split_from_name == AUTO and len(named) == len(files):
+    if options.split.names == AUTO and len(named) == len(files):
         _check_train(named, heads, options)
     return Detection(
         options,
@@ -175,8 +178,8 @@ def _settled(
     head_of = {head.path: head for head in heads}
     paths = [file.path for file in files]
     named: Sequence[str | None] = [None] * len(files)
-    if options.split_from_name != "no":
-        is_auto = options.split_from_name == AUTO
+    if options.split.names != "no":
+        is_auto = options.split.names == AUTO
         named = splits_in_paths(paths) if is_auto else list(map(split_in_path, paths))
     found = []
     for file, split in zip(files, named, strict=True):
@@ -200,7 +203,7 @@ def _check_train(
     path, split = named[0]
     raise UsageError(
         f"{path}: the name says split {split}, so no row would be in {TRAIN}; use "
-        f"--split-from-name no to assign splits, or yes if all rows belong to {split}"
+        f"--split names=no to assign splits, or yes if all rows belong to {split}"
     )
 
 
@@ -229,43 +232,35 @@ def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
     if given:
         options = replace(options, task=Tabular.name)
     if options.task == Tabular.name:
-        return _of_table(options), reason
-    if options.task == Declared.name and options.columns:
+        _check_roles_of_table(options)
+    elif options.task == Declared.name and options.columns.roles:
         raise UsageError("columns: the schema already names the columns; omit one of the two")
     return options, reason
 
 
-def _of_table(options: ConvertOptions) -> ConvertOptions:
-    """Return a table's options, with the split's column in ``split_column``. Raises: UsageError."""
-    for role, names in options.roles.items():
-        if role == "split" and options.split_column in ("", *names):
-            options = replace(options, split_column=names[0])
-        elif role == "split":
-            raise UsageError(
-                f"columns has split={names[0]}, but split_column is {options.split_column!r}; "
-                f"omit one of the two"
-            )
-        elif role not in ("target", "weight"):
+def _check_roles_of_table(options: ConvertOptions) -> None:
+    """Check that a table has the given roles. Raises: UsageError."""
+    for role in options.columns.roles:
+        if role not in ("split", *TABLE_ROLES):
             raise UsageError(
                 f"columns: a table has no role {role!r}, only split, target and weight; name the "
-                f"column to predict with --target-column"
+                f"column to predict with --columns target=NAME"
             )
-    return options
 
 
 def _check_format(format_: Format, options: ConvertOptions) -> None:
     """Check that task, format and columns fit each other. Raises: UsageError."""
     task, found = options.task, format_.name
     check_task(format_, task)
-    if options.header != AUTO and not format_.has_headers:
-        raise UsageError(f"header is for CSV files (got the format {found}); omit it")
+    if options.columns.header != AUTO and not format_.has_headers:
+        raise UsageError(f"columns: header is for CSV files (got the format {found}); omit it")
     grouping = options.grouping
     if grouping is not None and grouping.column and not format_.has_columns:
         raise UsageError(
             f"group_by={grouping.column} names a column, but the format {found} has none; give a "
             f"regular expression that finds the group in the uri, such as '(patient\\d+)/'"
         )
-    if options.columns and not format_.has_columns:
+    if options.columns.roles and not format_.has_columns:
         raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
 
 
@@ -278,11 +273,11 @@ def _readings(heads: Sequence[Head], options: ConvertOptions) -> Iterator[Readin
     for head in heads:
         if head.header is not None:
             with _first_lines_shown(head):
-                where = "--columns" if options.columns else head.where
+                where = "--columns" if options.columns.roles else head.where
                 yield read_header(head, where)
-        elif options.input_format == "jsonl":
+        elif options.format == "jsonl":
             yield from _read_objects(head)
-        elif options.header == AUTO and is_table(head.rows):
+        elif options.columns.header == AUTO and is_table(head.rows):
             if form := other_forms.of_spans(head):
                 raise SourceError(form)
             reason = f"{head.where} names columns, and the lines below fill them"
@@ -412,12 +407,12 @@ def _check_columns(heads: Sequence[Head], options: ConvertOptions, *, is_given: 
     labelled = next((head.path for head in heads if _label_columns(head, made)), "")
     for head in heads:
         _check_labels(head, given, made, is_given=is_given, labelled=labelled)
-        if options.input_format == "csv":
+        if options.format == "csv":
             with _first_lines_shown(head):
                 row_parser(made, Adjustments()).begin(head.rows[0], given, head.where)
         elif given.roles:
             check_keys(made, given)
-    if options.input_format == "csv" and not any(head.lines for head in heads):
+    if options.format == "csv" and not any(head.lines for head in heads):
         head = heads[0]
         raise SourceError(
             f"{head.where}: this file has a header ({','.join(head.rows[0]):.200}) and no rows"
@@ -459,14 +454,17 @@ def _columns(
     """Return pairs of a column, or of a folder, and its role; none if position decides."""
     if options.task == Tabular.name:
         return columns_of_table(Table.from_json(options.table)) if options.table else ()
-    if roles := FORMATS[options.input_format]().roles(files) if files else ():
+    if roles := FORMATS[options.format]().roles(files) if files else ():
         return tuple(roles)
     if options.task == Declared.name:
         return columns_of_table(declared(task_for(options)).table)
     given = Given.of(options)
     group = ((given.group, "group"),) if given.group else ()
-    if options.input_format == "jsonl":
-        return (*((name, role) for role, names in options.roles.items() for name in names), *group)
+    if options.format == "jsonl":
+        return (
+            *((name, role) for role, names in options.columns.roles.items() for name in names),
+            *group,
+        )
     if not heads or heads[0].header is None:
         return ()
     found = row_parser(task_for(options), Adjustments()).columns_of(heads[0].header)
@@ -500,7 +498,7 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     Raises:
         UsageError: its columns have no known names, or a given column is missing.
     """
-    if options.header != AUTO:
+    if options.columns.header != AUTO:
         raise UsageError("header is for CSV files, not for a DataFrame; omit it")
     check_offsets((), options)
     options, reason = _with_given_task(options)

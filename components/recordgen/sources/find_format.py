@@ -61,13 +61,13 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions) -> Found:
 def _format_of(path: str, options: ConvertOptions) -> tuple[Format, Evidence]:
     """Return the format of one file or folder, and what shows it."""
     listing = Listing.of(path)
-    if options.input_format != AUTO:
-        format_: Format = FORMATS[options.input_format]()
+    if options.format != AUTO:
+        format_: Format = FORMATS[options.format]()
         if options.task != AUTO:
             check_task(format_, options.task)
         return format_, format_.detect(listing) or _without_evidence(format_, path)
     formats: list[Format] = [found() for found in FORMATS.values()]
-    if options.columns and listing.only:  # whoever names columns wants a format that has some
+    if options.columns.roles and listing.only:  # whoever names columns wants a format that has some
         formats = [item for item in formats if item.has_columns]
     all_found = [(item, found) for item in formats if (found := item.detect(listing)) is not None]
     certain = [item for item in all_found if not item[1].is_weak]
@@ -81,7 +81,7 @@ def _format_of(path: str, options: ConvertOptions) -> tuple[Format, Evidence]:
         shown = "; ".join(f"{item.name}: {evidence.reason}" for item, evidence in certain)
         raise UsageError(
             f"{path}: the source may have more than one format ({shown}); choose one with "
-            f"--input-format {certain[0][0].name}, or pass the document itself"
+            f"--format {certain[0][0].name}, or pass the document itself"
         )
     if not all_found:
         raise SourceError(

@@ -54,7 +54,7 @@ class Format(ABC):
     """One input format. An instance has no state.
 
     Class attributes:
-        name: its name in ``--input-format`` and ``dataset.json``.
+        name: its name in ``--format`` and ``dataset.json``.
         has_columns: rows have columns or keys, which ``--columns`` may name.
         has_headers: its files may begin with a header.
         heading: what the preview calls the result of :meth:`roles`.

@@ -107,10 +107,12 @@ class Given:
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
         """Return the columns that options give, without the roles that only tables have."""
-        roles = {role: names for role, names in options.roles.items() if role not in TABLE_ROLES}
+        roles = {
+            role: names for role, names in options.columns.roles.items() if role not in TABLE_ROLES
+        }
         grouping = options.grouping
         group = grouping.column if grouping is not None else ""
-        return cls(options.header, roles, group, options.split_from_name != "no")
+        return cls(options.columns.header, roles, group, options.split.names != "no")
 
     @property
     def settles_header(self) -> bool:
@@ -183,7 +185,8 @@ class Given:
             named += f"{', ' if named else ''}group_by={self.group}" if self.group else ""
             raise UsageError(
                 f"{where}: without a header, columns must be given by number, such as "
-                f"path=1,label=2 (got {named}); if the first line is a header, use --header yes"
+                f"path=1,label=2 (got {named}); if the first line is a header, use --columns "
+                f"header=yes"
             )
         for role in {"path", "text"} & self.roles.keys():
             number = int(self.roles[role][0])

@@ -167,10 +167,10 @@ class Head:
 def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Head]:
     """Return the heads of the first files; none for folders, sentences and given tables."""
     paths = [file.path for file in files[:_MAX_FILES]]
-    if options.input_format == "jsonl":
+    if options.format == "jsonl":
         return [_read_jsonl(path, Given.of(options)) for path in paths]
     has_lines = options.task == AUTO or TASKS[options.task].kind in KINDS_OF_LINES
-    if options.input_format != "csv" or not has_lines:
+    if options.format != "csv" or not has_lines:
         return []
     heads = [_read_csv(path, Given.of(options), options.task) for path in paths]
     return [head for head in heads if head is not None]

@@ -92,7 +92,7 @@ def _delimiter_of(head: list[bytes], source: str) -> str:
     if _JSON.match(first):
         raise SourceError(
             f"{where}: this line is JSON, but the file is read as CSV; name it .jsonl, or use "
-            f"--input-format jsonl"
+            f"--format jsonl"
         )
     texts = [raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled]
     if _are_tagged(texts):

@@ -27,12 +27,12 @@ _MAY_CUT = 0.05
 
 def check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
     """Check the unit of offsets. Raises: UsageError: the spans show another, or there are none."""
-    is_spans = (options.task, options.input_format) == (TextEntities.name, "jsonl")
-    if options.offsets != AUTO:
+    is_spans = (options.task, options.format) == (TextEntities.name, "jsonl")
+    if options.columns.offsets != AUTO:
         if not is_spans:
             raise UsageError(
-                f"offsets={options.offsets} is for JSONL files of {TextEntities.name}, and this "
-                f"source is none; omit it"
+                f"columns: offsets={options.columns.offsets} is for JSONL files of "
+                f"{TextEntities.name}, and this source is none; omit it"
             )
         return
     if not is_spans:
@@ -44,8 +44,8 @@ def check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
                     f"the offsets of entities seem to count {NAMES[unit]}, not characters: of "
                     f"{evidence.moved:,} spans for which it matters, {evidence.cut:,} cut words if "
                     f"they count characters, and {evidence.cut_in_unit:,} if they count "
-                    f"{NAMES[unit]}, such as {evidence.first}; use --offsets {unit}, or --offsets "
-                    f"codepoints if they do count characters"
+                    f"{NAMES[unit]}, such as {evidence.first}; use --columns offsets={unit}, or "
+                    f"--columns offsets=codepoints if they do count characters"
                 )
 
 

@@ -158,8 +158,8 @@ def of_table(head: Head) -> str:
         remedy = "if a column holds paths, name it: --columns path=1,label=2"
     return (
         f"{head.where}: this looks like a table without a header ({','.join(rows[0]):.80}); add a "
-        f"header that names the columns, or number them: --task {Tabular.name} --header no "
-        f"--target-column {len(rows[0])}; {remedy}"
+        f"header that names the columns, or number them: --task {Tabular.name} --columns "
+        f"header=no,target={len(rows[0])}; {remedy}"
     )
 
 

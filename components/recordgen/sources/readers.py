@@ -67,7 +67,7 @@ def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[Imp
         StorageError: storage failed.
     """
     task = task_for(options)
-    if (task.kind, options.input_format) != ("video", "csv"):
+    if (task.kind, options.format) != ("video", "csv"):
         return list(files)
     found: dict[ImportFile, None] = {}
     for file in files:
@@ -88,7 +88,7 @@ def given_for(file: ImportFile, options: ConvertOptions) -> Given:
     """
     given = Given.of(options)
     has_parser = TASKS[options.task].kind in KINDS_OF_LINES and file.named_by is None
-    if options.input_format != "csv" or given.settles_header or not has_parser:
+    if options.format != "csv" or given.settles_header or not has_parser:
         return given
     has_header = file.has_header
     if has_header is None:
@@ -101,7 +101,7 @@ class RowReader:
 
     def __init__(self, options: ConvertOptions) -> None:
         self._task = task_for(options)
-        self._format = FORMATS[options.input_format]()
+        self._format = FORMATS[options.format]()
         self._access = options.access
         self._options = options
 

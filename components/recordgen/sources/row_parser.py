@@ -271,7 +271,7 @@ class RowParser(ABC):
         example = f"{subject}={first or '…'},label=…"
         return (
             f"this line names columns, but no known column of {missing} ({shown:.200}); name the "
-            f"columns, such as --columns {example}; or use --header no if the line is a row"
+            f"columns, such as --columns {example}; or use --columns header=no if the line is a row"
         )
 
     def by_header(
@@ -355,7 +355,7 @@ def _other_header(fields: Sequence[str], where: str) -> SourceError:
     return SourceError(
         f"{where}: this line names columns like a header, but is not the header of this file "
         f"({','.join(fields):.200}); put the lines below it into a file of their own, remove the "
-        f"lines above it if they are no rows, or use --header no if it is a row"
+        f"lines above it if they are no rows, or use --columns header=no if it is a row"
     )
 
 

@@ -74,7 +74,7 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
         adjusted = Adjustments()
         found = (
             frame_rows(frame, task, Given.of(options))
-            if options.schema
+            if options.declared_schema is not None
             else dataframe_rows(frame, task, adjusted, Given.of(options))
         )
         source = Source.of_rows(without_url_secrets(with_findings(found, adjusted), task))

@@ -67,7 +67,7 @@ _UNNAMED_SPLIT_FILLED = 0.5
 _BLOCK_LINES = 20_000
 _BLOCK_CHARACTERS = 16 << 20
 
-#: Most different whole numbers that are taken for classes, unless ``prediction`` is given.
+#: Most different whole numbers that are taken for classes, unless the option says what they are.
 MAX_CLASSES = 20
 
 # From and to this many different whole numbers, the choice may well be wrong.
@@ -95,7 +95,7 @@ def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
     """
     header, stats = _read_all(files, options)
     table = decide_table(header, stats, options, schema_types(header, options))
-    return replace(table, is_bare=options.header == "no")
+    return replace(table, is_bare=options.columns.header == "no")
 
 
 def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str, str]:
@@ -105,20 +105,20 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
         UsageError: the schema does not name exactly the columns of the header, except the split's.
         SourceError: the schema is unreadable.
     """
-    if not options.tfmd_schema:
+    if not options.schema_file:
         return {}
     from recordgen.sources.tfmd_schema import column_types
 
-    types = column_types(options.tfmd_schema)
+    types = column_types(options.schema_file)
     missing = [name for name in types if name not in header]
     unknown = [name for name in header if name not in types]
-    if options.split_column:
-        unknown = [name for name in unknown if name != options.split_column]
+    if options.columns.split:
+        unknown = [name for name in unknown if name != options.columns.split]
     elif len(unknown) == 1:
         unknown = []  # the split's column, if its values are ML_USE words
     if missing or unknown:
         raise UsageError(
-            f"{options.tfmd_schema} must name the columns of the header, except the split's: "
+            f"{options.schema_file} must name the columns of the header, except the split's: "
             + "; ".join(
                 f"{word} {listed(names)}"
                 for word, names in (("it has no", unknown), ("the header has no", missing))
@@ -148,13 +148,13 @@ def _read_all(
                 rest += islice(blocks, 1)
                 header, header_file = names_of(first, rest, where, options), file.path
                 stats = [_ColumnStats() for _ in header]
-            elif options.header == "no":
+            elif options.columns.header == "no":
                 _check_width(first, header, where)
             elif list(without_padding(first.fields)) != header:
                 _check_first_row(first, header, stats, file.path, header_file)
                 rest.append(first)
             rows: Iterator[Item] = chain(rest, blocks)
-            if options.header == "no":
+            if options.columns.header == "no":
                 rows = fitted(chain([first], rows), len(header))
             else:
                 # The reader of the rows reports repeated headers, so they are not collected here.
@@ -436,19 +436,17 @@ def decide_table(
         UsageError: the options or the types do not fit the columns.
     """
     found = dict(zip(header, stats, strict=True))
-    for option in ("split_column", "target_column", "weight_column"):
-        name = getattr(options, option)
-        if name and name not in found:
-            no_column(name, header, option)
-    split = options.split_column or _split_column(found)
-    if split is None or split == options.split_column:
+    for role, [name, *_] in options.columns.by_role:
+        if name not in found:
+            no_column(name, header, f"columns {role}={name}")
+    split = options.columns.split or _split_column(found)
+    if split is None or split == options.columns.split:
         _check_numbered(found, options)
-    target, weight = options.target_column or None, options.weight_column or None
+    target, weight = options.columns.target or None, options.columns.weight or None
     used = [name for name in (split, target, weight) if name is not None]
     if len(set(used)) < len(used):
         raise UsageError(
-            f"the split, target_column and weight_column must be different columns (got "
-            f"{', '.join(used)})"
+            f"columns: split, target and weight must be different columns (got {', '.join(used)})"
         )
     columns = tuple(
         Column.of(name, types.get(name) or ("bytes" if name == split else item.dtype))
@@ -459,19 +457,17 @@ def decide_table(
         if dtypes[weight] == "bytes":
             odd = found[weight].odd
             raise UsageError(
-                f"weight_column {weight!r} must hold numbers"
+                f"the weight {weight!r} must hold numbers"
                 + (f" (got {odd!r})" if odd else ", but some of its values are not numbers")
             )
         columns = tuple(Column(weight, Weight) if c.name == weight else c for c in columns)
     prediction, kind = None, ""
     if target is not None:
-        if options.prediction == AUTO and dtypes[target] == "bytes":
+        if options.columns.prediction == AUTO and dtypes[target] == "bytes":
             kind = _numbers_as_text(target, found[target])
             if kind and target not in types:
                 raise UsageError(kind)
         prediction = _prediction(target, dtypes[target], found[target], options)
-    elif options.prediction != AUTO:
-        raise UsageError(f"prediction={options.prediction} needs a target_column")
     notes = [
         f"column {name!r} loses digits of whole numbers such as {item.inexact}: its type, float32, "
         f"is exact up to 16,777,216; write keys as text"
@@ -484,12 +480,12 @@ def decide_table(
         for name in header
         if name.startswith("Unnamed: ") and dtypes[name] == "int64"
     ]
-    if split and not options.split_column and column_name(split) not in SPLIT_COLUMNS:
+    if split and not options.columns.split and column_name(split) not in SPLIT_COLUMNS:
         notes.append(
             f"column {split!r} is taken for the split, because its values are words of ML_USE; it "
-            f"is not a feature; set split_column to confirm it, or to name another column"
+            f"is not a feature; --columns split={split} confirms it, or names another column"
         )
-    if target is not None and dtypes[target] == "int64" and options.prediction == AUTO:
+    if target is not None and dtypes[target] == "int64" and options.columns.prediction == AUTO:
         kind = _target_kind(target, prediction, found[target])
     has_gaps = prediction == "classification" and found[str(target)].has_gaps(dtypes[str(target)])
     markers = tuple(
@@ -523,8 +519,8 @@ def _numbers_as_text(target: str, item: _ColumnStats) -> str:
     return (
         f"target {target!r} is text{because}, though {item.numbers / filled:.0%} of its values are "
         f"numbers: they are taken for more than {MAX_CLASSES} classes; write all numbers like "
-        f"1234.5 and leave fields without a number empty, or set prediction=classification if they "
-        f"are classes"
+        f"1234.5 and leave fields without a number empty, or use --columns target:class={target} "
+        f"if they are classes"
     )
 
 
@@ -536,13 +532,13 @@ def _target_kind(target: str, prediction: Prediction | None, item: _ColumnStats)
     if prediction == "classification":
         return (
             f"target {target!r} holds {count} different whole numbers, at most {MAX_CLASSES}: they "
-            f"are taken for classes; set prediction=classification to confirm it, or "
-            f"prediction=regression if they are amounts"
+            f"are taken for classes; --columns target:class={target} confirms it, and "
+            f"target:number={target} means amounts"
         )
     return (
         f"target {target!r} holds {count} different whole numbers, more than {MAX_CLASSES}: they "
-        f"are taken for amounts; set prediction=regression to confirm it, or "
-        f"prediction=classification if they are classes"
+        f"are taken for amounts; --columns target:number={target} confirms it, and "
+        f"target:class={target} means classes"
     )
 
 
@@ -552,7 +548,7 @@ def _split_column(found: Mapping[str, _ColumnStats]) -> str | None:
         which = "both" if len(names) == 2 else "all"
         raise UsageError(
             f"the columns {listed(names, between=' and ')} {which} hold {ML_USE_EXPECTED}; name "
-            f"the split's column with split_column"
+            f"the split's column with --columns split=NAME"
         )
     return names[0] if names else None
 
@@ -562,13 +558,13 @@ def _check_numbered(found: Mapping[str, _ColumnStats], options: ConvertOptions) 
 
     Not with a schema, which says that it is a feature.
     """
-    others = (options.target_column, options.weight_column, options.group_by)
+    others = (options.columns.target, options.columns.weight, options.group_by)
     for name, item in found.items():
-        is_split = name == options.split_column or (
-            not options.split_column and column_name(name) in NUMBERED_COLUMNS
+        is_split = name == options.columns.split or (
+            not options.columns.split and column_name(name) in NUMBERED_COLUMNS
         )
         numbers = {str(number) for number in item.distinct or ()}
-        is_open = is_split and name not in others and not options.tfmd_schema
+        is_open = is_split and name not in others and not options.schema_file
         if is_open and numbers and are_numbered(numbers):
             raise UsageError(
                 f"the column {name!r} names splits or folds by "
@@ -579,17 +575,17 @@ def _check_numbered(found: Mapping[str, _ColumnStats], options: ConvertOptions) 
 
 def _prediction(name: str, dtype: str, item: _ColumnStats, options: ConvertOptions) -> Prediction:
     """Return how a target is predicted. Raises: UsageError: its type does not fit the option."""
-    if options.prediction == "classification":
+    if options.columns.prediction == "classification":
         if dtype == "float32":
             raise UsageError(
-                f"prediction=classification needs a target of text or whole numbers; the column "
+                f"columns: a target:class must hold text or whole numbers; the column "
                 f"{name!r} holds fractions"
             )
         return "classification"
-    if options.prediction == "regression":
+    if options.columns.prediction == "regression":
         if dtype == "bytes":
             raise UsageError(
-                f"prediction=regression needs a target of numbers; the column {name!r} holds text"
+                f"columns: a target:number must hold numbers; the column {name!r} holds text"
                 + (f", such as {item.odd!r}" if item.odd else "")
             )
         return "regression"

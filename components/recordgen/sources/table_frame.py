@@ -65,16 +65,16 @@ def _classes_with_gaps(
     Raises:
         UsageError: such a target may also hold amounts, and no option says which.
     """
-    target = options.target_column
+    target = options.columns.target
     if target not in header or not _was_whole(column := frame.iloc[:, header.index(target)]):
         return None
-    if options.prediction == AUTO and column.nunique() <= MAX_CLASSES:
+    if options.columns.prediction == AUTO and column.nunique() <= MAX_CLASSES:
         raise UsageError(
-            f"target_column {target!r} holds floats and gaps, and all floats are whole: set "
-            f"prediction=classification if they are classes, or prediction=regression if they are "
-            f"amounts"
+            f"the target {target!r} holds floats and gaps, and all floats are whole: use "
+            f"--columns target:class={target} if they are classes, or target:number={target} if "
+            f"they are amounts"
         )
-    return target if options.prediction == "classification" else None
+    return target if options.columns.prediction == "classification" else None
 
 
 def _dtype(column: pd.Series[Any]) -> str:

@@ -54,24 +54,24 @@ def names_of(
             f"{where}: the whole line is quoted as one field; remove the quotes around the lines"
         )
     _check_separator(fields, where)
-    if options.header == "no":
+    if options.columns.header == "no":
         return [str(number) for number, _ in enumerate(fields, start=1)]
     rows = [row for row in islice(_rows(below), ROWS_BELOW) if row != fields]
-    is_open = options.header == AUTO and not _is_named(fields, options)
+    is_open = options.columns.header == AUTO and not _is_named(fields, options)
     if is_open and (why := _why_row(fields, rows)):
         last = len(fields)
         raise SourceError(
             f"{where}: this line reads as a row, not as the names of columns: {why} "
-            f"({first.text:.100}); if the file has no header, use --header no, which names its "
-            f"columns 1 to {last}, such as --target-column {last}; if it is the header, use "
-            f"--header yes"
+            f"({first.text:.100}); if the file has no header, use --columns header=no, which names "
+            f"its columns 1 to {last}, such as --columns header=no,target={last}; if it is the "
+            f"header, use --columns header=yes"
         )
     return check_header(fields, where)
 
 
 def _is_named(fields: Sequence[str], options: ConvertOptions) -> bool:
     """Return whether an option names a column of the first line by a word."""
-    named = {options.target_column, options.weight_column, options.split_column}
+    named = {options.columns.target, options.columns.weight, options.columns.split}
     return any(name in fields and not NUMBER.fullmatch(name) for name in named if name)
 
 

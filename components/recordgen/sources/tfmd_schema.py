@@ -20,7 +20,7 @@ def column_types(path: str) -> dict[str, str]:
         from tensorflow_metadata.proto.v0 import schema_pb2
     except ImportError as exc:
         raise UsageError(
-            "tfmd_schema needs tensorflow_metadata: pip install tensorflow-metadata"
+            "a .pbtxt schema needs tensorflow_metadata: pip install tensorflow-metadata"
         ) from exc
     try:
         text = storage.read_text(path)

@@ -5,11 +5,11 @@
     gs://, s3://, …   the same kind of storage, never local files
     https://          https://, at public addresses or on the import file's own server
 
-``allow_scheme`` adds schemes, but never the local one. ``allow_root`` then restricts access to the
-given folders and URL prefixes. In a pipeline step, rows are confined, because the author of the
+The option ``allow`` adds schemes, but never the local one. Folders and URL prefixes in it then
+restrict access to them. In a pipeline step, rows are confined, because the author of the
 import file rarely has the rights of the step:
 
-    import file       its rows reach, in addition to allow_root
+    import file       its rows reach, in addition to prefixes
     /data/a.csv       /data/…
     gs://b/c/a.csv    gs://b/…
     https://host/a    https://host/…
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from unicodedata import normalize
@@ -38,6 +39,10 @@ from recordgen.storage.paths import (
     scheme_of,
 )
 from recordgen.storage.terms import UrlPolicy
+
+# Words of the option that are schemes; others are written ``name://``. A word that is neither must
+# not be taken for one: it may be a folder, which was meant to restrict what rows reach.
+_KNOWN_SCHEMES = (*OBJECT_STORES, "http", "https", "ftp", "sftp", "hdfs", "memory")
 
 # Aliases of a scheme.
 _FAMILY = {"gcs": "gs", "s3a": "s3", "abfs": "az", "abfss": "az"}
@@ -61,24 +66,35 @@ class Access:
     """Access rules: what rows may reach.
 
     Attributes:
-        allow_scheme: schemes allowed in addition to the default ones.
-        allow_root: folders and URL prefixes; empty: no restriction.
-        confined: rows reach only the folder, bucket or server of their import file, and allow_root.
+        schemes: schemes allowed in addition to the default ones.
+        prefixes: folders and URL prefixes; empty: no restriction.
+        confined: rows reach only the folder, bucket or server of their import file, and prefixes.
     """
 
-    allow_scheme: tuple[str, ...] = ()
-    allow_root: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
     confined: bool = False
     _roots: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for scheme in self.allow_scheme:
-            if not _SCHEME.fullmatch(scheme) or scheme in _LOCAL_SCHEMES:
+        object.__setattr__(self, "_roots", tuple(map(_parse_root, self.prefixes)))
+
+    @classmethod
+    def of(cls, words: Sequence[str], *, confined: bool = False) -> Access:
+        """Decode the option ``allow``: ``https``, ``hdfs://``, ``gs://bucket``, ``./images``.
+
+        Raises:
+            UsageError: a word is neither a scheme nor a prefix.
+        """
+        schemes = [word.removesuffix("://") for word in words if _is_scheme(word)]
+        for scheme in schemes:
+            if scheme in _LOCAL_SCHEMES or not _SCHEME.fullmatch(scheme):
                 raise UsageError(
-                    f"allow_scheme must be the scheme of a URL, such as https (got {scheme!r}); "
-                    f"only local import files may reach local files"
+                    f"allow must name schemes of URLs, such as https (got {scheme!r}); only local "
+                    f"import files may reach local files"
                 )
-        object.__setattr__(self, "_roots", tuple(map(_parse_root, self.allow_root)))
+        prefixes = tuple(word for word in words if not _is_scheme(word))
+        return cls(tuple(schemes), prefixes, confined)
 
     def refusal(self, path: str, source: str) -> str | None:
         """Return why a row of the import file ``source`` may not reach ``path``, else None."""
@@ -91,7 +107,7 @@ class Access:
     def may_be_private(self, url: str, source: str, *, redirected: bool) -> bool:
         """Return whether an http URL that is not refused may be at a private address.
 
-        It may if ``allow_root`` contains it. Unless it is the target of a redirect, it also may if
+        It may if a prefix contains it. Unless it is the target of a redirect, it also may if
         the user allowed its scheme or if it is on the import file's own server.
         """
         if self._roots:
@@ -100,14 +116,14 @@ class Access:
                 return is_named
         if redirected:
             return False
-        return scheme_of(url) in _with_https(self.allow_scheme) or (
+        return scheme_of(url) in _with_https(self.schemes) or (
             is_http(source) and origin_of(url) == origin_of(source)
         )
 
     def may_get_credentials(self, url: str, source: str) -> bool:
         """Return whether configured headers and credentials may be sent to an http URL.
 
-        They may if ``allow_root`` contains it or if it is on the import file's own server.
+        They may if a prefix contains it or if it is on the import file's own server.
         """
         if self._roots and self._root_refusal(url) is None:
             return True
@@ -125,7 +141,7 @@ class Access:
                 f"it to this machine"
             )
         anyway = OBJECT_STORES if own == "file" else (own,)
-        allowed = {_FAMILY.get(name, name) for name in (*anyway, *_with_https(self.allow_scheme))}
+        allowed = {_FAMILY.get(name, name) for name in (*anyway, *_with_https(self.schemes))}
         if "http" in anyway:
             allowed.add("https")
         if _FAMILY.get(scheme, scheme) in allowed:
@@ -133,7 +149,7 @@ class Access:
         if scheme in _LOCAL_SCHEMES:
             return f"{scheme}:// is not supported; write only the path"
         where = "a local import file" if own == "file" else f"an import file on {own}://"
-        return f"rows of {where} may not reach {scheme}://; --allow-scheme {scheme} allows it"
+        return f"rows of {where} may not reach {scheme}://; --allow {scheme} allows it"
 
     def _root_refusal(self, path: str) -> str | None:
         if not self._roots:
@@ -141,14 +157,13 @@ class Access:
         place = _place(path)
         if place is None:
             return (
-                "a path with '..' or an ambiguous URL cannot be compared with --allow-root; write "
+                "a path with '..' or an ambiguous URL cannot be compared with --allow; write "
                 "it plainly"
             )
         if any(place[: len(root)] == root for root in self._roots):
             return None
         return (
-            f"it lies outside of {', '.join(self.allow_root)}; allow it with another --allow-root "
-            f"PREFIX"
+            f"it lies outside of {', '.join(self.prefixes)}; allow it with another --allow PREFIX"
         )
 
     def _confined_refusal(self, path: str, source: str) -> str | None:
@@ -164,11 +179,11 @@ class Access:
         own = _own_places(source)
         if any(place[: len(root)] == root for root in (*own, *self._roots)):
             return None
-        if not self._roots and scheme in _with_https(self.allow_scheme):
+        if not self._roots and scheme in _with_https(self.schemes):
             return None
         return (
-            f"in a pipeline step, rows reach only {_shown(own[0])} and allow_root; "
-            f"allow_root={_shown(_wider(place))} allows it"
+            f"in a pipeline step, rows reach only {_shown(own[0])} and what allow "
+            f"names; allow={_shown(_wider(place))} allows it"
         )
 
 
@@ -194,6 +209,25 @@ class RowUrlPolicy(UrlPolicy):
         return not redirected and self.access.may_get_credentials(url, self.source)
 
 
+def resolved(word: str) -> str:
+    """Return a word of the option ``allow`` with its folder as an absolute path.
+
+    Raises:
+        UsageError: it may be a folder or a scheme.
+    """
+    if _is_scheme(word) or not is_local(word):
+        return word
+    if _SCHEME.fullmatch(word) and word not in _LOCAL_SCHEMES:
+        raise UsageError(
+            f"allow: write ./{word} for a folder, or {word}:// for a scheme (got {word!r})"
+        )
+    return os.path.abspath(local_path(word)) if word else word
+
+
+def _is_scheme(word: str) -> bool:
+    return word.endswith("://") or word in (*_KNOWN_SCHEMES, *_LOCAL_SCHEMES)
+
+
 def _with_https(schemes: tuple[str, ...]) -> tuple[str, ...]:
     """Add https if http is there: a user who trusts http trusts https."""
     return (*schemes, "https") if "http" in schemes else schemes
@@ -203,8 +237,8 @@ def _parse_root(root: str) -> tuple[str, ...]:
     place = _place(root) if root else None
     if place is None or is_chained(root) or (is_http(root) and urlsplit(root).query):
         raise UsageError(
-            f"allow_root must be a folder or a plain URL prefix such as gs://bucket/images "
-            f"(got {root!r})"
+            f"allow must name schemes such as https, and folders or plain URL prefixes such as "
+            f"gs://bucket/images (got {root!r})"
         )
     return place
 

@@ -270,5 +270,5 @@ def _check_address(host: str, address: str) -> None:
         shown = host if host == address else f"{host} ({address})"
         raise NotAllowedError(
             f"{shown} is an address of a private network, which rows reach only with an "
-            f"--allow-root, or without a redirect with --allow-scheme"
+            f"--allow PREFIX, or without a redirect with --allow SCHEME"
         )

@@ -1,10 +1,12 @@
-"""Roles of columns, which ``--columns path=image_id,label=source`` assigns in an import file.
+"""The option ``columns``: the role of each column in an import file, and how its lines read.
 
 A role is the use of a column. Its value names the column: by its name in the header, by the key of
 JSON objects, or by its number, counted from 1.
 
-    path=image_id,label=source   →  {"path": ("image_id",), "label": ("source",)}
-    path=1,label=3,label=4       →  {"path": ("1",), "label": ("3", "4")}
+    path=image_id,label=source    →  roles {"path": ("image_id",), "label": ("source",)}
+    path=1,label=3,label=4        →  roles {"path": ("1",), "label": ("3", "4")}
+    header=no,target:class=5      →  no header; the target is column 5, a class
+    offsets=utf16                 →  offsets of entities count UTF-16 units
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from recordgen.errors import UsageError, did_you_mean
 
@@ -19,45 +23,139 @@ from recordgen.errors import UsageError, did_you_mean
 SIZE_ROLES = ("width", "height")
 BOX_ROLES = ("xmin", "ymin", "xmax", "ymax")
 SEGMENT_ROLES = ("start", "end")
-#: The roles that only tables have, with the equivalent option.
-TABLE_ROLES: Mapping[str, str] = {"target": "target_column", "weight": "weight_column"}
+#: The roles that only tables have.
+TABLE_ROLES = ("target", "weight")
 ROLES = ("path", "text", "split", "label", *BOX_ROLES, *SIZE_ROLES, *SEGMENT_ROLES, *TABLE_ROLES)
+
+#: The value of a setting that is detected.
+AUTO = "auto"
+
+# How the lines read: names in the option that are no roles, with their values.
+_SETTINGS: Mapping[str, Sequence[str]] = {
+    "header": (AUTO, "yes", "no"),
+    "offsets": (AUTO, "codepoints", "utf16", "bytes"),
+}
+
+# The kinds of a target, ``target:class``, by what they mean for training.
+_TARGETS = {"class": "classification", "number": "regression"}
 
 # The only role that several columns may have.
 _REPEATS = "label"
 
 Roles = Mapping[str, tuple[str, ...]]
 
+_Given = str | Mapping[str, Any] | None
 
-def parse_columns(value: str | Mapping[str, str | int | Sequence[str | int]]) -> Roles:
-    """Return the columns by role.
 
-    Args:
-        value: comma-separated ``ROLE=NAME`` pairs, quoted as in a CSV line if a name contains a
-            comma; or a mapping of roles to names, for labels also to several names.
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of an import file, as far as the user names them.
 
-    Raises:
-        UsageError: a role is unknown or given twice, or a pair has no ``=`` or no name.
+    Attributes:
+        by_role: role and its columns, in the order of :data:`ROLES`.
+        header: whether the first line is a header: ``auto``, ``yes`` or ``no``.
+        prediction: what the target is: ``auto``, ``classification`` or ``regression``.
+        offsets: the unit of the offsets of entities: ``auto``, ``codepoints``, ``utf16`` or
+            ``bytes``.
     """
-    found: dict[str, tuple[str, ...]] = {}
-    for role, name in _pairs(value):
-        if role not in ROLES:
-            hint = did_you_mean(role, ROLES, f"; roles: {', '.join(ROLES)}")
-            raise UsageError(f"columns: there is no role {role!r}{hint}")
-        if not name:
-            raise UsageError(f"columns: the role {role!r} needs the name of a column (got none)")
-        if role in found and role != _REPEATS:
-            raise UsageError(
-                f"columns: the role {role!r} must have one column (got {found[role][0]} and {name})"
-            )
-        found[role] = (*found.get(role, ()), name)
-    return found
+
+    by_role: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    header: str = AUTO
+    prediction: str = AUTO
+    offsets: str = AUTO
+
+    @classmethod
+    def of(cls, given: _Given | Columns) -> Columns:
+        """Decode columns.
+
+        Args:
+            given: comma-separated ``NAME=VALUE`` pairs, quoted as in a CSV line if a value contains
+                a comma; or a mapping, whose values for labels may also be several columns.
+
+        Raises:
+            UsageError: a name is unknown or given twice, or a pair has no ``=`` or no value.
+        """
+        if isinstance(given, Columns):
+            return given
+        found: dict[str, tuple[str, ...]] = {}
+        settings: dict[str, str] = {}
+        if not isinstance(given, str | Mapping | None):
+            raise UsageError(f"columns must be a text or a mapping (got {given!r:.80})")
+        for name, value in _pairs(given or ""):
+            if not value:
+                raise UsageError(f"columns: {name!r} needs the name of a column (got none)")
+            if name in _SETTINGS:
+                if value not in _SETTINGS[name]:
+                    values = ", ".join(_SETTINGS[name])
+                    raise UsageError(f"columns: {name} must be one of {values} (got {value!r})")
+                settings[name] = value
+                continue
+            role, _, kind = name.partition(":")
+            if kind:
+                settings["prediction"] = _prediction(role, kind)
+            if role not in ROLES:
+                known = (*ROLES, *_SETTINGS)
+                hint = did_you_mean(role, known, f"; roles: {', '.join(known)}")
+                raise UsageError(f"columns: there is no role {role!r}{hint}")
+            if role in found and role != _REPEATS:
+                raise UsageError(
+                    f"columns: the role {role!r} must have one column (got {found[role][0]} and "
+                    f"{value})"
+                )
+            found[role] = (*found.get(role, ()), value)
+        return cls(tuple((role, found[role]) for role in ROLES if role in found), **settings)
+
+    @property
+    def roles(self) -> Roles:
+        """The named columns by role."""
+        return dict(self.by_role)
+
+    @property
+    def split(self) -> str:
+        """The column of the split; empty if none is named."""
+        return self._only("split")
+
+    @property
+    def target(self) -> str:
+        """The column to predict; empty if none is named."""
+        return self._only("target")
+
+    @property
+    def weight(self) -> str:
+        """The column of weights; empty if none is named."""
+        return self._only("weight")
+
+    def _only(self, role: str) -> str:
+        return self.roles.get(role, ("",))[0]
+
+    def __str__(self) -> str:
+        """Return text for :meth:`of`; equal columns have equal texts."""
+        kinds = {meaning: f":{kind}" for kind, meaning in _TARGETS.items()}
+        pairs = [
+            f"{role}{kinds.get(self.prediction, '') if role == 'target' else ''}={name}"
+            for role, names in self.by_role
+            for name in names
+        ]
+        values = {name: getattr(self, name) for name in _SETTINGS}
+        pairs += [f"{name}={value}" for name, value in values.items() if value != AUTO]
+        line = io.StringIO(newline="")
+        csv.writer(line, lineterminator="").writerow(pairs)
+        return line.getvalue()
 
 
-def _pairs(value: str | Mapping[str, str | int | Sequence[str | int]]) -> list[tuple[str, str]]:
+def _prediction(role: str, kind: str) -> str:
+    if role != "target" or kind not in _TARGETS:
+        raise UsageError(
+            f"columns: only the target has a kind, target:class or target:number (got "
+            f"{f'{role}:{kind}'!r})"
+        )
+    return _TARGETS[kind]
+
+
+def _pairs(value: str | Mapping[str, Any]) -> list[tuple[str, str]]:
     if isinstance(value, Mapping):
         return [
-            (str(role), str(name).strip())
+            (str(role), _text(name))
             for role, names in value.items()
             for name in ([names] if isinstance(names, str | int) else names)
         ]
@@ -79,9 +177,6 @@ def _pairs(value: str | Mapping[str, str | int | Sequence[str | int]]) -> list[t
     return pairs
 
 
-def columns_text(roles: Roles) -> str:
-    """Return roles as text for :func:`parse_columns`; equal roles have equal texts."""
-    line = io.StringIO(newline="")
-    pairs = [f"{role}={name}" for role in ROLES for name in roles.get(role, ())]
-    csv.writer(line, lineterminator="").writerow(pairs)
-    return line.getvalue()
+def _text(name: str | int) -> str:
+    """Return a column as text; True and False are the values of ``header``."""
+    return ("no", "yes")[name] if isinstance(name, bool) else str(name).strip()

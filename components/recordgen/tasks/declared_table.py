@@ -47,7 +47,6 @@ from recordgen.tasks.task import (
     check_uri,
     printable,
     psnr_changes,
-    source_ids,
     stored_uri,
 )
 
@@ -78,12 +77,12 @@ class Declared(TableTask):
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
-        if not options.schema:
+        if options.declared_schema is None:
             raise UsageError(
                 f"the task {cls.name} needs a schema with the types of the columns, such as "
                 f'schema={{"photo": "image", "age": "int"}}'
             )
-        schema = Schema.from_json(options.schema)
+        schema = options.declared_schema
         for name, given, other in (
             ("shard_by=label", options.shard_by == "label", "use shard_by=hash"),
             ("stratify=label", options.stratify == "label", "omit it"),
@@ -177,15 +176,15 @@ class Declared(TableTask):
         changes: Counter[str] = Counter()
         images = self.table.images
         uris = [values.get(name, row.uri) for name in images]
-        named = zip(images, payloads, uris, source_ids(row, uris, options), strict=True)
-        for name, data, uri, source_id in named:
+        named = zip(images, payloads, uris, strict=True)
+        for name, data, uri in named:
             try:
                 checked = check_image(data, options, uri)
             except PayloadError as exc:
                 where = "" if len(images) == 1 else f"column {name!r}, {printable(uri)}: "
                 raise PayloadError(exc.code, f"{where}{exc.message}") from exc
             parts = checked.data, checked.format.encode(), checked.height, checked.width
-            stored = zip(IMAGE_PARTS, (*parts, source_id.encode()), strict=True)
+            stored = zip(IMAGE_PARTS, (*parts, uri.encode()), strict=True)
             made |= {self.table.image_feature(name, part): value for part, value in stored}
             reencoded = reencoded or checked.reencoded
             changes.update(psnr_changes(checked.psnr))

@@ -21,7 +21,6 @@ from recordgen.tasks.task import (
     RowContent,
     Task,
     psnr_changes,
-    source_ids,
     stored_uri,
     uri_in,
 )
@@ -103,7 +102,6 @@ class ImageTask(Task):
             said = self.to_features(annotation, vocabulary)
         sha256 = hashlib.sha256(image.data)
         hexdigest = sha256.hexdigest()
-        [source_id] = source_ids(row, [row.uri], options)
         is_raw = image.format == features.RAW
         record = serialize_example(
             {
@@ -111,7 +109,7 @@ class ImageTask(Task):
                 features.IMAGE_FORMAT: image.format.encode(),
                 features.IMAGE_HEIGHT: image.height,
                 features.IMAGE_WIDTH: image.width,
-                features.IMAGE_SOURCE_ID: source_id.encode(),
+                features.IMAGE_SOURCE_ID: row.uri.encode(),
                 features.IMAGE_SHA256: hexdigest.encode(),
                 **({features.IMAGE_CHANNELS: features.RAW_CHANNELS} if is_raw else {}),
                 **said,

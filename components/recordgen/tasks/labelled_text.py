@@ -30,7 +30,6 @@ from recordgen.tasks.task import (
     bad_annotation,
     check_label,
     display_name,
-    source_ids,
     stored_uri,
 )
 from recordgen.tasks.text_task import TextContent, TextTask, row_of, text_of
@@ -90,10 +89,9 @@ class LabelledText(TextTask):
         own = text_of(row.annotation, payloads)
         text = own.encode()
         labels = _labels(row.annotation)
-        [source_id] = source_ids(row, [row.uri], options)
         values: dict[str, FeatureValue] = {
             features.TEXT: text,
-            features.TEXT_SOURCE_ID: source_id.encode(),
+            features.TEXT_SOURCE_ID: row.uri.encode(),
         }
         if labels:
             numbered = sorted((vocabulary.index(label), label) for label in labels)

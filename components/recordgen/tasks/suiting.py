@@ -49,11 +49,11 @@ _BOXES = _Suit(frozenset({"object_detection"}), "is for boxes")
 #: The tasks of each option that does not act in all of Recordgen's tasks; of a single value, if
 #: another value of the option has other tasks.
 SUITS: Mapping[str, _Suit] = {
-    "split_by=content": _FILES,
-    "split_by=near": _LOOKS,
+    "group_by=content": _FILES,
+    "group_by=near": _LOOKS,
     "duplicates": _FILES,
     **dict.fromkeys(
-        ("check", "max_side", "short_side", "size", "resize", "encode", "quality", "pixels"),
+        ("check", "image_size", "resize", "encode"),
         _IMAGES,
     ),
     "bad_boxes": _BOXES,
@@ -69,7 +69,7 @@ _REFUSED_BY_TASKS: Mapping[str, _Suit] = {
     )
 }
 
-# An option in a remedy: "--split-by content keeps …".
+# An option in a remedy: "--group-by content keeps …".
 _OPTION = re.compile(r"--([a-z-]+) ([\w:=,]+)")
 
 
@@ -80,7 +80,7 @@ def check_suits(options: ConvertOptions) -> None:
         if value == OPTIONS[name].default:
             continue
         suit = _suit(name, value)
-        if suit is not None and not suit.suits(_group(options.task, options.schema)):
+        if suit is not None and not suit.suits(_group(options.task, options.declared_schema)):
             found = [task for task in OWN if task in suit.tasks]
             raise UsageError(
                 f"{name}={value} {suit.what}, so it does not act in the task {options.task}; omit "
@@ -96,7 +96,8 @@ def remedies_of(code: str, dataset: Dataset | None) -> str:
     check = CHECKS.get(code)
     group = _OTHER
     if dataset is not None:
-        group = _group(dataset.task, str(dataset.options.get("schema", "")))
+        schema = str(dataset.options.get("schema", ""))
+        group = _group(dataset.task, Schema.from_json(schema) if schema else None)
     shown = [] if check is None else [r for r in check.remedies if _acts(r, group)]
     return "; ".join(shown)
 
@@ -116,11 +117,11 @@ def _suit(name: str, value: Any) -> _Suit | None:
     return SUITS.get(f"{name}={value}") or SUITS.get(name)
 
 
-def _group(task: str, schema: str) -> str:
+def _group(task: str, schema: Schema | None) -> str:
     """Return a task's name in :data:`SUITS`, or :data:`_OTHER`."""
-    if task != "declared" or not schema:
+    if task != "declared" or schema is None:
         return task if task in OWN else _OTHER
-    table = Schema.from_json(schema).table
+    table = schema.table
     if table.only_image is not None:
         return _ONE_IMAGE
     return _SEVERAL_IMAGES if table.images else _NO_IMAGE

@@ -94,7 +94,8 @@ class Tabular(TableTask):
         table = Table.from_json(options.table)
         if options.stratify == "label" and not table.has_labels:
             raise UsageError(
-                "stratify=label needs a target_column of classes; name one, or omit stratify"
+                "stratify=label needs a target of classes; name one with --columns target=NAME, or "
+                "omit stratify"
             )
         return cls(table)
 
@@ -147,7 +148,7 @@ class Tabular(TableTask):
         frames = framed(made.records)
         errors = sorted(made.errors)
         refused = columns.take(pa.array(errors, pa.int64()))
-        odd = odd_rows(made.values.values()) if options.lint.needs_rows else None
+        odd = odd_rows(made.values.values()) if options.selection.needs_rows else None
         assigned, lost = (pc.sum(part["assigned"]).as_py() or 0 for part in (columns, refused))
         lines = zip(refused["source"].to_pylist(), refused["line"].to_pylist(), strict=True)
         return BuiltBatch(

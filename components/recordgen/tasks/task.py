@@ -21,7 +21,7 @@ from recordgen.records.tfrecord import frame
 from recordgen.registry import imported
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.placing import row_name
-from recordgen.rows.planned import PlannedRow, requested_uris
+from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments, Row, RowBatch, is_content_uri
 
 if TYPE_CHECKING:
@@ -733,15 +733,6 @@ def display_name(value: Any, where: str, keys: Sequence[str] = ("displayName",))
 def either(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
     """Return the value of the first of ``keys`` that a JSON object has, or None."""
     return next((record[key] for key in keys if record.get(key) is not None), None)
-
-
-def source_ids(row: PlannedRow, uris: Sequence[str], options: ConvertOptions) -> list[str]:
-    """Return the payload names for a record: uris, with or without secrets as options say."""
-    if row.addresses is None or options.url_secrets == "drop":
-        return list(uris)
-    requested = zip(requested_uris(uris, row.addresses), uris, strict=True)
-    # A relative uri stays: it is the import file's URL that holds the secret.
-    return [url if without_secrets(url) == uri else uri for url, uri in requested]
 
 
 def stored_uri(source_id: bytes) -> str:

@@ -1,7 +1,7 @@
 """Entities in texts: any number of labelled spans that do not overlap.
 
 Vertex AI "Prepare text training data for entity extraction"; offsets count characters (or the units
-that ``--offsets`` names, :mod:`recordgen.tasks.offsets`), and the end is exclusive::
+that ``--columns offsets=…`` names, :mod:`recordgen.tasks.offsets`), and the end is exclusive::
 
     {"textContent": "Anna flew to New York.", "textSegmentAnnotations":
      [{"startOffset": 13, "endOffset": 21, "displayName": "city"}]}
@@ -53,7 +53,6 @@ from recordgen.tasks.task import (
     display_name,
     either,
     need_mixed_shards,
-    source_ids,
     stored_uri,
 )
 from recordgen.tasks.text_task import TextContent, TextTask, inline, row_of, text_of
@@ -103,7 +102,7 @@ class TextEntities(TextTask):
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
         need_mixed_shards(cls.name, options)
-        return cls(CODEPOINTS if options.offsets == AUTO else options.offsets)
+        return cls(CODEPOINTS if options.columns.offsets == AUTO else options.columns.offsets)
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         raise bad_annotation(f"{self.name} needs lines such as {self.expected}")
@@ -174,13 +173,12 @@ class TextEntities(TextTask):
             tags = _check(text, tokens, spans)
         except TagError as exc:
             raise PayloadError(RejectCode.BAD_ANNOTATION.value, str(exc)) from exc
-        [source_id] = source_ids(row, [row.uri], options)
         numbers = [vocabulary.index(span.label) for span in spans]
         by_label = dict(zip((span.label for span in spans), numbers, strict=True))
         record = serialize_example(
             {
                 features.TEXT: text.encode(),
-                features.TEXT_SOURCE_ID: source_id.encode(),
+                features.TEXT_SOURCE_ID: row.uri.encode(),
                 features.TOKENS: [text[start:end].encode() for start, end in tokens],
                 features.TAGS_TEXT: [tag.encode() for tag in tags],
                 features.TAGS_LABEL: [tag_number(tag, by_label.get(tag[2:], 0)) for tag in tags],
@@ -259,7 +257,7 @@ def _check(text: str, tokens: Sequence[Token], spans: Sequence[Span]) -> list[st
         if span.end > len(text):
             raise TagError(
                 f"the span {span} ends after the text, which has {len(text)} characters; offsets "
-                f"count characters, unless --offsets names another unit"
+                f"count characters, unless --columns offsets=… names another unit"
             )
     _check_apart(spans)
     return tags_of(tokens, spans)

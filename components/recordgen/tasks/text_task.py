@@ -96,7 +96,7 @@ class TextTask(Task):
         ``data`` is the text in UTF-8; ``vocabulary`` has the labels, None if they label parts of
         texts.
         """
-        if not options.lint.needs_looks:
+        if not options.selection.needs_looks:
             return None
         from recordgen.lint.seen_texts import SeenText  # reading rows does not need numpy
 

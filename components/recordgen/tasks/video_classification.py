@@ -46,7 +46,6 @@ from recordgen.tasks.task import (
     bad_annotation,
     check_label,
     display_name,
-    source_ids,
     stored_uri,
     uri_in,
 )
@@ -207,10 +206,9 @@ class VideoClassification(Task):
     ) -> BuiltExample:
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)
-        [source_id] = source_ids(row, [row.uri], options)
         values: dict[str, FeatureValue] = {
-            features.VIDEO_URI: source_id.encode(),
-            features.VIDEO_SOURCE_ID: source_id.encode(),
+            features.VIDEO_URI: row.uri.encode(),
+            features.VIDEO_SOURCE_ID: row.uri.encode(),
             features.VIDEO_SEGMENT_START: segment.start,
             features.VIDEO_SEGMENT_END: segment.end,
         }

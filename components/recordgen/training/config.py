@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from recordgen.errors import DataError, UsageError, did_you_mean
-from recordgen.options import Option, check_image_size, declared_options, option
+from recordgen.image_settings import check_image_size
+from recordgen.options import Option, declared_options, option
 from recordgen.scales import AUTO, BACKBONES, PixelScale, scale_of
 from recordgen.tasks import TASKS
 

@@ -80,7 +80,7 @@ class TableTrainer(TaskTrainer):
         if self.table.target is None:
             raise DataError(
                 f"{self.root}: no column is the target, only {', '.join(self.table.names)}; "
-                f"convert with --target-column NAME, or declare it as label, int_label or "
+                f"convert with --columns target=NAME, or declare it as label, int_label or "
                 f"float_label in the schema"
             )
         if not self.table.inputs:
@@ -151,7 +151,7 @@ class TableTrainer(TaskTrainer):
 
     def _reader(self, names: Sequence[str], defaults: Mapping[str, Any]) -> TableReader:
         decoder = ImageDecoder(self.config.image_size)
-        has_raw = self.dataset.options.get("pixels", "encoded") != "encoded"
+        has_raw = self.dataset.encoding.pixels != ""
         known = self.table.features()
         return TableReader(
             self.table, known, names, defaults, decoder, is_ragged=True, has_raw=has_raw

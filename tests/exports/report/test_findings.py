@@ -162,7 +162,7 @@ TASKS: list[tuple[str, str, list[str], set[str], set[str]]] = [
 # Options for tasks of the table above.
 OPTIONS: dict[str, Any] = {
     "declared": {"schema": {"photo": "image", "size": "float", "use": "label"}},
-    "tabular": {"target_column": "job"},
+    "tabular": {"columns": "target=job"},
 }
 
 

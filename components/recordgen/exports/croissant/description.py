@@ -222,8 +222,8 @@ def _examples(dataset: Dataset) -> dict[str, Any] | None:
 
 def _pixels(dataset: Dataset, name: str) -> dict[str, Any]:
     """Return the changed properties of a field with images that may be stored as raw pixels."""
-    pixels = dataset.options.get("pixels")
-    if pixels not in ("raw", "mixed") or not is_image(name):
+    pixels = dataset.encoding.pixels
+    if not pixels or not is_image(name):
         return {}
     shape = ", ".join(name.removesuffix("encoded") + part for part in ("height", "width"))
     layout = f"uint8 [height, width, 3] in C order, RGB; its sides are in {shape}"

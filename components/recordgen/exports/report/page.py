@@ -64,7 +64,7 @@ _LABELS_CHOSEN = 300  # to filter findings by
 _TEXT_SHOWN = 300  # characters of a label, uri or message
 
 # The page has a line for each of these options, with its final value, given or detected.
-_ALWAYS_SHOWN = ("seed", "task", "input_format")
+_ALWAYS_SHOWN = ("seed", "task", "format")
 
 # Invisible characters and changes of the text direction: they make one name look like another.
 _UNSEEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200c\u200d{INVISIBLE}]")

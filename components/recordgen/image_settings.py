@@ -1,0 +1,210 @@
+"""Settings of stored images: what one may cost, its size, and its format.
+
+Each is one option of the conversion, decoded from text such as ``mb=30,seconds=5``, ``512max`` and
+``jpeg:90``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from numbers import Integral
+from typing import Any
+
+from recordgen.errors import UsageError, did_you_mean
+
+KEEP = "keep"
+JPEG, PNG, WEBP = "jpeg", "png", "webp"
+#: Formats of files; ``keep``: JPEG stays JPEG, and all others become PNG if they are encoded.
+_FORMATS = (KEEP, JPEG, PNG, WEBP)
+
+#: All pixels are raw, or only those of small images.
+RAW, MIXED = "raw", "mixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one image, text or video may cost.
+
+    Attributes:
+        mb: largest file, in MB of 10^6 bytes.
+        pixels: most pixels of an image; all frames of a GIF together may have ten times as many.
+        seconds: longest check of an image, in processor time.
+        memory: memory for decoded images in each process, in MB of 10^6 bytes; None: half of the
+            memory of the machine or container, divided by its cores.
+    """
+
+    mb: float = 30
+    pixels: float = 100_000_000
+    seconds: float = 20
+    memory: float | None = None
+
+    @classmethod
+    def of(cls, given: str | Mapping[str, Any] | Limits | None) -> Limits:
+        """Decode limits: ``mb=30,pixels=100000000``, or a mapping.
+
+        Raises:
+            UsageError: a name is unknown, or a value is no number above 0.
+        """
+        if isinstance(given, Limits):
+            return given
+        known = [item.name for item in fields(cls)]
+        found: dict[str, float] = {}
+        for name, value in _pairs("limit", given):
+            if name not in known:
+                hint = did_you_mean(name, known, f"; limits: {', '.join(known)}")
+                raise UsageError(f"limit: there is no limit {name!r}{hint}")
+            found[name] = _above_zero(name, value)
+        return cls(**found)
+
+    @property
+    def bytes(self) -> int:
+        """Largest accepted file in bytes."""
+        return int(self.mb * 1_000_000)
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Memory for decoded images per process, in bytes; None: depends on the machine."""
+        return None if self.memory is None else int(self.memory * 1_000_000)
+
+    @property
+    def recorded(self) -> str:
+        """The limits that affect the output, as text; images rarely reach the others."""
+        return f"mb={_plain(self.mb)},pixels={_plain(self.pixels)}"
+
+    def __str__(self) -> str:
+        memory = "" if self.memory is None else f",memory={_plain(self.memory)}"
+        return f"{self.recorded},seconds={_plain(self.seconds)}{memory}"
+
+
+def _pairs(option: str, given: object) -> list[tuple[str, Any]]:
+    """Return the pairs of ``name=value,…`` or of a mapping. Raises: UsageError."""
+    if isinstance(given, Mapping):
+        return [(str(name), value) for name, value in given.items()]
+    if not isinstance(given, str | None):
+        raise UsageError(f"{option} must be a text or a mapping (got {given!r:.80})")
+    pairs = [item.partition("=") for item in (given or "").split(",") if item.strip()]
+    return [(name.strip().lower(), value.strip()) for name, _, value in pairs]
+
+
+def _above_zero(name: str, value: Any) -> float:
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise UsageError(f"limit: {name} must be a number above 0 (got {value!r})")
+    return int(number) if number.is_integer() else number
+
+
+def _plain(number: float) -> str:
+    """Return a number as a person writes it, so that equal numbers have equal texts."""
+    return str(int(number)) if float(number).is_integer() else str(float(number))
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSizing:
+    """The size of stored images. They are never enlarged.
+
+    Attributes:
+        rule: ``max``: the longer side has at most ``height`` pixels; ``short``: the shorter side
+            has; ``shape``: images get the shape of height and width; empty: images keep their size.
+        height: height in pixels, or the limit of a side.
+        width: width in pixels; as ``height`` if ``rule`` is about a side.
+    """
+
+    rule: str = ""
+    height: int = 0
+    width: int = 0
+
+    @classmethod
+    def of(cls, given: str | int | Sequence[int] | ImageSizing | None) -> ImageSizing:
+        """Decode ``512max``, ``256short``, ``224x320`` (height and width), or ``224`` (a square).
+
+        Raises:
+            UsageError: it has another form.
+        """
+        if isinstance(given, ImageSizing):
+            return given
+        sides = isinstance(given, Sequence) and not isinstance(given, str)
+        text = "x".join(map(str, given)) if sides else str(given or "")  # type: ignore[arg-type]
+        text = text.lower().replace("×", "x").replace(" ", "")
+        if not text:
+            return cls()
+        found = re.fullmatch(r"(\d+)(max|short|x(\d+))?", text)
+        if found is None or not int(found[1]) or not int(found[3] or 1):
+            raise UsageError(
+                f"image_size must be a longest side such as 512max, a shortest side such as "
+                f"256short, or a height and a width such as 224x224, each at least 1 pixel (got "
+                f"{given!r})"
+            )
+        height = int(found[1])
+        rule = found[2] if found[2] in ("max", "short") else "shape"
+        return cls(rule, height, int(found[3] or height))
+
+    def __bool__(self) -> bool:
+        return bool(self.rule)
+
+    def __str__(self) -> str:
+        if self.rule == "shape":
+            return f"{self.height}x{self.width}"
+        return f"{self.height}{self.rule}" if self.rule else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """The format of stored images.
+
+    Attributes:
+        format: ``keep``, ``jpeg``, ``png`` or ``webp``.
+        quality: quality of JPEGs and WEBPs that are re-encoded, from 1 to 100; None: the default.
+        pixels: ``raw``: all images are stored as their pixels; ``mixed``: small ones; empty: none.
+    """
+
+    format: str = KEEP
+    quality: int | None = None
+    pixels: str = ""
+
+    @classmethod
+    def of(cls, given: str | Encoding | None) -> Encoding:
+        """Decode ``keep``, ``jpeg:90``, ``png``, ``webp``, ``raw``, ``mixed`` or ``mixed:jpeg:90``.
+
+        Raises:
+            UsageError: it has another form.
+        """
+        if isinstance(given, Encoding):
+            return given
+        words = str(given or KEEP).lower().split(":")
+        pixels = words.pop(0) if words[0] in (RAW, MIXED) else ""
+        kind = words.pop(0) if words and words[0] in _FORMATS else KEEP
+        quality = words.pop(0) if words else None
+        is_number = quality is not None and quality.isdecimal() and 1 <= int(quality) <= 100
+        is_lossless = kind == PNG and quality is not None
+        is_raw = pixels == RAW and (kind, quality) != (KEEP, None)
+        if words or is_lossless or is_raw or not (quality is None or is_number):
+            raise UsageError(
+                f"encode must be keep, jpeg, png, webp, raw or mixed; keep, jpeg and webp may have "
+                f"a quality from 1 to 100, such as jpeg:90, and mixed a format for large images, "
+                f"such as mixed:jpeg:90 (got {given!r})"
+            )
+        return cls(kind, None if quality is None else int(quality), pixels)
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the user chose the format, whatever the files are."""
+        return self.format != KEEP or self.pixels != ""
+
+    def __str__(self) -> str:
+        words = [self.pixels] if self.pixels else []
+        if self.format != KEEP or self.quality is not None or not words:
+            words.append(self.format)
+        return ":".join(map(str, [*words, *([] if self.quality is None else [self.quality])]))
+
+
+def check_image_size(size: object) -> None:
+    """Check a height and a width in pixels. Raises: UsageError."""
+    sides = size if isinstance(size, Sequence) and bool not in map(type, size) else ()
+    if len(sides) != 2 or not all(isinstance(side, Integral) and int(side) >= 1 for side in sides):
+        raise UsageError(f"image_size must be height and width, each at least 1 (got {size!r})")
