@@ -95,7 +95,7 @@ def test_every_old_option_is_in_the_table() -> None:
         (["--columns", "path=1", "--header", "no"], "use --columns path=1,header=no"),
         (["--split-from-name", "no", "--split", "90,10"], "use --split 90,10,names=no"),
         (["--limit", "mb=5", "--image-seconds", "9"], "use --limit mb=5,seconds=9"),
-        (["--card"], "recordgen card OUTPUT"),
+        (["--card"], "recordgen export card OUTPUT"),
     ],
 )
 def test_an_old_flag_shows_the_new_one(

@@ -166,7 +166,7 @@ GONE: Mapping[str, str] = {
     "on_storage_error": "a file that a web server does not give rejects its row, and any other "
     "unreachable file ends the run",
     "url_secrets": "secrets in the URLs of rows are never stored",
-    "card": "write the card after the conversion, with recordgen card OUTPUT",
+    "card": "write the card after the conversion, with recordgen export card OUTPUT",
 }
 
 #: The names of all old options.
