@@ -40,7 +40,7 @@ def test_labels_of_two_splits(tmp_path: Path, make_images: MakeImages) -> None:
             *({"file_name": f"{name}.png", "label": "abc".index(name)} for name in names),
         )
     dataset = recordgen.convert(str(tmp_path / "in"), tmp_path / "out").dataset
-    assert (dataset.task, dataset.options["input_format"]) == (
+    assert (dataset.task, dataset.options["format"]) == (
         "image_classification",
         "hugging_face",
     )

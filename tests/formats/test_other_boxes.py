@@ -63,7 +63,7 @@ def test_boxes(
     make_images("a.png", "sub/b.png")
     write(tmp_path / "in")
     dataset = recordgen.convert(str(tmp_path / "in"), tmp_path / "out").dataset
-    assert dataset.options["input_format"] == name
+    assert dataset.options["format"] == name
     found = boxes_of(tmp_path / "out")
     corners = [0.1, 0.25, 0.2, 0.5]
     assert found["a.png"][1] == [("cat", cat, corners), ("dog", dog, corners)]

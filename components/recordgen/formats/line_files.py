@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.sources.format import Evidence, Format, Rows
+from recordgen.sources.header import Given
+from recordgen.sources.heads import (
+    KINDS_OF_LINES,
+    Head,
+    first_paths,
+    read_csv_head,
+    read_jsonl_head,
+)
+from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
     from recordgen.rows.row import Adjustments
-    from recordgen.sources.header import Given
     from recordgen.sources.import_file import ImportFile
     from recordgen.sources.listing import Listing
     from recordgen.tasks.task import Task
@@ -42,6 +52,13 @@ class CsvFile(_LineFile):
     name = "csv"
     has_headers = True
 
+    def heads(self, files: Sequence[ImportFile], options: ConvertOptions) -> Sequence[Head]:
+        if options.task != AUTO and TASKS[options.task].kind not in KINDS_OF_LINES:
+            return ()
+        given = Given.of(options)
+        found = (read_csv_head(path, given, options.task) for path in first_paths(files))
+        return [head for head in found if head is not None]
+
     def _is_mine(self, name: str, listing: Listing) -> bool:
         if name.endswith(_JSON_SUFFIXES):
             return False
@@ -52,6 +69,9 @@ class JsonLines(_LineFile):
     """JSON Lines: an object for each row."""
 
     name = "jsonl"
+
+    def heads(self, files: Sequence[ImportFile], options: ConvertOptions) -> Sequence[Head]:
+        return [read_jsonl_head(path, Given.of(options)) for path in first_paths(files)]
 
     def _is_mine(self, name: str, listing: Listing) -> bool:
         if name.endswith(_CSV_SUFFIXES):

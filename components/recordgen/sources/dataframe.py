@@ -12,10 +12,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from recordgen.errors import UsageError
+from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments, Row
+from recordgen.rows.row import Adjustments, Row, with_findings
 from recordgen.sources.automl_jsonl import row_parser
 from recordgen.sources.header import NOTHING_GIVEN, NOWHERE, Given
+from recordgen.sources.secrets import without_url_secrets
+from recordgen.sources.table_layout import OpenFrame
+from recordgen.tasks import task_for
 from recordgen.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -62,6 +66,13 @@ def list_columns(frame: pd.DataFrame) -> frozenset[int]:
     return frozenset(
         index for index in range(frame.shape[1]) if any(map(is_list, frame.iloc[:, index]))
     )
+
+
+def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+    """Return the rows of a frame. Raises: as :func:`dataframe_rows`."""
+    task, adjusted = task_for(options), Adjustments()
+    found = dataframe_rows(frame, task, adjusted, Given.of(options))
+    return OpenFrame(options, without_url_secrets(with_findings(found, adjusted), task))
 
 
 def dataframe_rows(

@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recordgen.errors import SourceError, UsageError
-from recordgen.options import AUTO
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.csv_records import read_records
 from recordgen.sources.dataframe import SOURCE, as_before_gaps, frame_cells
 from recordgen.sources.header import NOTHING_GIVEN, NOWHERE, Given
+from recordgen.sources.import_file import ImportFile
 from recordgen.sources.lines import open_lines
 from recordgen.sources.odd_lines import HEADER
-from recordgen.tasks import Declared
+from recordgen.sources.secrets import without_url_secrets
+from recordgen.sources.table_layout import Layout, OpenFrame, columns_of_table
+from recordgen.tasks import Declared, task_for
 from recordgen.tasks.task import AnnotationError, Task, named_split
 
 if TYPE_CHECKING:
@@ -96,6 +99,20 @@ def frame_rows(
         record = {name: cells[index] for name, index in zip(schema.columns, at, strict=True)}
         group = str(as_before_gaps(cells[group_at])).strip() if group_at != NOWHERE else ""
         yield _row(record, SOURCE, line, task, group)
+
+
+def declared_layout(files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+    """Return the declared columns, and whether a file has a header. Raises: SourceError."""
+    task = declared(task_for(options))
+    has_names = has_header(files[0].path, task.schema, options.columns.header)
+    return Layout(options, columns_of_table(task.table), has_names)
+
+
+def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+    """Return the rows of a frame. Raises: as :func:`frame_rows`."""
+    task = declared(task_for(options))
+    rows = without_url_secrets(frame_rows(frame, task, Given.of(options)), task)
+    return OpenFrame(options, rows, columns_of_table(task.table))
 
 
 def declared(task: Task) -> Declared:

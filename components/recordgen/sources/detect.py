@@ -21,12 +21,10 @@ from recordgen.dataset.splits import TRAIN
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.registry import FORMATS
 from recordgen.rows.row import Adjustments
 from recordgen.sources import foreign_formats, other_forms
 from recordgen.sources.automl_jsonl import check_keys, row_parser
 from recordgen.sources.conflicts import conflicts
-from recordgen.sources.declared_rows import declared, has_header
 from recordgen.sources.evidence import (
     SUBJECT_KEYS,
     Reading,
@@ -39,12 +37,12 @@ from recordgen.sources.find_format import check_task, find_format
 from recordgen.sources.format import Format
 from recordgen.sources.header import PATH_COLUMNS, TEXT_COLUMNS, Given, find_columns
 from recordgen.sources.heads import (
+    KINDS_OF_LINES,
     Head,
     Line,
     head_of_frame,
     is_table,
     read_delimiter,
-    read_heads,
 )
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.offset_units import check_offsets
@@ -52,9 +50,8 @@ from recordgen.sources.preview import ROWS_SHOWN, PreviewRow, preview_files
 from recordgen.sources.row_parser import check_twice
 from recordgen.sources.split_names import split_in_path, splits_in_paths
 from recordgen.sources.words import words_of
-from recordgen.tables.columns import Column, Table
-from recordgen.tables.roles import TABLE_ROLES
-from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, task_for
+from recordgen.tables.columns import Table
+from recordgen.tasks import TASK_OF_TABLES, TASKS, ImageClassification, task_for
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import Task, printable
 
@@ -120,37 +117,31 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
     files = source.files
     options = replace(options, format=source.format.name)
     options, reason = _with_given_task(options)
-    heads = read_heads(files, options)
+    heads = source.format.heads(files, options)
     for head in heads:
         _check_form(head, options)
     if options.task == AUTO:
         if source.evidence.task:
             reading = Reading(source.evidence.task, source.evidence.reason)
         else:
-            reading = _one_of(_readings(heads, options), files, heads, options)
+            readings = _readings(heads, options, source.format)
+            reading = _one_of(readings, files, heads, options)
         options, reason = replace(options, task=reading.task), reading.reason
     _check_format(source.format, options)
     check_offsets(heads, options)
-    _check_columns(heads, options, is_given=not reason)
-    task, is_csv = TASKS[options.task], options.format == "csv"
-    if is_csv and task.kind in ("image", "text", "video"):
+    _check_columns(heads, options, source.format, is_given=not reason)
+    task, format_ = TASKS[options.task], source.format
+    if format_.has_headers and task.kind in KINDS_OF_LINES:
         for problem in filter(None, conflicts(heads, options, is_given=not reason)):
             _stop(problem, files, heads, options)
-    if task.kind == Tabular.kind:
-        from recordgen.sources.table_columns import find_table  # other tasks do not need Arrow
-
-        options = replace(options, table=find_table(files, options).to_json())
     header, delimiter = None, None
-    if is_csv:
+    if format_.has_headers:
         header = heads[0].has_header if heads else None
         delimiter = heads[0].delimiter if heads else read_delimiter(files[0].path)
-    if options.task == Tabular.name:
-        header = options.columns.header != "no"
-    elif options.task == Declared.name and is_csv:
-        header = has_header(
-            files[0].path, declared(task_for(options)).schema, options.columns.header
-        )
-    columns = _columns(heads, options, files)
+    if task.layout is not None:
+        options, columns, header = task.declared("layout")(files, options)
+    else:
+        columns = _columns(heads, options, format_, files)
     found = _settled(files, heads, options)
     named = [
         (masked(file.path), file.split)
@@ -163,7 +154,7 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         options,
         masked(reason),
         header,
-        columns,
+        tuple(columns),
         delimiter=delimiter,
         files=found,
         named_splits=tuple(named),
@@ -223,29 +214,17 @@ def _check_submission(files: Sequence[ImportFile]) -> None:
 def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
     """Return the options with the task that others imply, and the reason. Raises: UsageError."""
     given = options.of_tables()
-    if given and options.task not in (AUTO, Tabular.name):
+    if given and options.task not in (AUTO, TASK_OF_TABLES):
         raise UsageError(
             f"{given[0]} is for tables, and the task is {options.task}; omit it, or use "
-            f"--task {Tabular.name}"
+            f"--task {TASK_OF_TABLES}"
         )
     reason = f"{given[0]} is given" if given and options.task == AUTO else ""
     if given:
-        options = replace(options, task=Tabular.name)
-    if options.task == Tabular.name:
-        _check_roles_of_table(options)
-    elif options.task == Declared.name and options.columns.roles:
-        raise UsageError("columns: the schema already names the columns; omit one of the two")
+        options = replace(options, task=TASK_OF_TABLES)
+    if options.task != AUTO and (wrong := TASKS[options.task].wrong_role(options.columns.roles)):
+        raise UsageError(wrong)
     return options, reason
-
-
-def _check_roles_of_table(options: ConvertOptions) -> None:
-    """Check that a table has the given roles. Raises: UsageError."""
-    for role in options.columns.roles:
-        if role not in ("split", *TABLE_ROLES):
-            raise UsageError(
-                f"columns: a table has no role {role!r}, only split, target and weight; name the "
-                f"column to predict with --columns target=NAME"
-            )
 
 
 def _check_format(format_: Format, options: ConvertOptions) -> None:
@@ -267,7 +246,7 @@ def _check_format(format_: Format, options: ConvertOptions) -> None:
 # --- readings ---------------------------------------------------------------------------------
 
 
-def _readings(heads: Sequence[Head], options: ConvertOptions) -> Iterator[Reading]:
+def _readings(heads: Sequence[Head], options: ConvertOptions, format_: Format) -> Iterator[Reading]:
     """Yield the possible tasks of the files. Raises: UsageError, SourceError."""
     bare: list[Line] = []
     for head in heads:
@@ -275,13 +254,13 @@ def _readings(heads: Sequence[Head], options: ConvertOptions) -> Iterator[Readin
             with _first_lines_shown(head):
                 where = "--columns" if options.columns.roles else head.where
                 yield read_header(head, where)
-        elif options.format == "jsonl":
+        elif not format_.has_headers:
             yield from _read_objects(head)
         elif options.columns.header == AUTO and is_table(head.rows):
             if form := other_forms.of_spans(head):
                 raise SourceError(form)
             reason = f"{head.where} names columns, and the lines below fill them"
-            yield Reading(Tabular.name, reason, len(head.rows))
+            yield Reading(TASK_OF_TABLES, reason, len(head.rows))
             return  # only the first file of a table must have a header
         elif form := other_forms.of_table(head):
             raise SourceError(form)
@@ -395,24 +374,25 @@ def _first_lines_shown(head: Head) -> Iterator[None]:
 # --- columns ----------------------------------------------------------------------------------
 
 
-def _check_columns(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool) -> None:
+def _check_columns(
+    heads: Sequence[Head], options: ConvertOptions, format_: Format, *, is_given: bool
+) -> None:
     """Check columns against the task and the files. Raises: UsageError, SourceError.
 
     ``is_given``: the user has set the task.
     """
-    task = options.task
-    if not heads or task in (Tabular.name, Declared.name):
+    if not heads or TASKS[options.task].layout is not None:
         return
     given, made = Given.of(options), task_for(options)
     labelled = next((head.path for head in heads if _label_columns(head, made)), "")
     for head in heads:
         _check_labels(head, given, made, is_given=is_given, labelled=labelled)
-        if options.format == "csv":
+        if format_.has_headers:
             with _first_lines_shown(head):
                 row_parser(made, Adjustments()).begin(head.rows[0], given, head.where)
         elif given.roles:
             check_keys(made, given)
-    if options.format == "csv" and not any(head.lines for head in heads):
+    if format_.has_headers and not any(head.lines for head in heads):
         head = heads[0]
         raise SourceError(
             f"{head.where}: this file has a header ({','.join(head.rows[0]):.200}) and no rows"
@@ -449,18 +429,17 @@ def _check_labels(
 
 
 def _columns(
-    heads: Sequence[Head], options: ConvertOptions, files: Sequence[ImportFile] = ()
+    heads: Sequence[Head],
+    options: ConvertOptions,
+    format_: Format | None = None,
+    files: Sequence[ImportFile] = (),
 ) -> tuple[tuple[str, str], ...]:
     """Return pairs of a column, or of a folder, and its role; none if position decides."""
-    if options.task == Tabular.name:
-        return columns_of_table(Table.from_json(options.table)) if options.table else ()
-    if roles := FORMATS[options.format]().roles(files) if files else ():
+    if format_ is not None and (roles := format_.roles(files)):
         return tuple(roles)
-    if options.task == Declared.name:
-        return columns_of_table(declared(task_for(options)).table)
     given = Given.of(options)
     group = ((given.group, "group"),) if given.group else ()
-    if options.format == "jsonl":
+    if format_ is not None and format_.has_columns and not format_.has_headers:
         return (
             *((name, role) for role, names in options.columns.roles.items() for name in names),
             *group,
@@ -470,23 +449,6 @@ def _columns(
     found = row_parser(task_for(options), Adjustments()).columns_of(heads[0].header)
     columns = ((heads[0].names[at], role) for role, where in found.items() for at in where)
     return (*columns, *group)
-
-
-def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:
-    """Return the columns of a table with their types and roles."""
-    return tuple((column.name, _shown(column, table)) for column in table.columns)
-
-
-def _shown(column: Column, table: Table) -> str:
-    """Return the type of a column and its roles: ``float``, ``int (target, regression)``."""
-    if column.name == table.split:
-        return "split"
-    roles = []
-    if column.name == table.target:
-        roles += ["target", str(table.prediction)]
-    if column.name == table.group:
-        roles.append("group")
-    return f"{column.type} ({', '.join(roles)})" if roles else str(column.type)
 
 
 # --- DataFrames -------------------------------------------------------------------------------
@@ -502,15 +464,16 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
         raise UsageError("header is for CSV files, not for a DataFrame; omit it")
     check_offsets((), options)
     options, reason = _with_given_task(options)
-    if options.task in (Tabular.name, Declared.name):
-        return Detection(options, reason, columns=_columns((), options))
+    if options.task != AUTO and TASKS[options.task].layout is not None:
+        return Detection(options, reason)
     given, is_given = Given.of(options), options.task != AUTO
     head = head_of_frame(frame, given)
     if not is_given:
         reading = read_header(head, head.where)
         options, reason = replace(options, task=reading.task), reading.reason
-    if options.task != Tabular.name:
-        _check_labels(head, given, task_for(options), is_given=is_given)
-        for problem in filter(None, conflicts([head], options, is_given=is_given)):
-            raise UsageError(problem)
+    if TASKS[options.task].layout is not None:
+        return Detection(options, reason)
+    _check_labels(head, given, task_for(options), is_given=is_given)
+    for problem in filter(None, conflicts([head], options, is_given=is_given)):
+        raise UsageError(problem)
     return Detection(options, reason, columns=_columns([head], options))

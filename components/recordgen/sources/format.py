@@ -23,7 +23,9 @@ from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row, RowBatch
 
 if TYPE_CHECKING:
+    from recordgen.options import ConvertOptions
     from recordgen.sources.header import Given
+    from recordgen.sources.heads import Head
     from recordgen.sources.import_file import ImportFile
     from recordgen.sources.listing import Listing
     from recordgen.tasks.task import Task
@@ -98,6 +100,13 @@ class Format(ABC):
             SourceError: the document is unreadable or malformed as a whole.
             StorageError: storage failed.
         """
+
+    def heads(self, files: Sequence[ImportFile], options: ConvertOptions) -> Sequence[Head]:
+        """Return the first rows of files from which detection infers task and columns.
+
+        None if the evidence of the format says the task, or the task finds out its columns itself.
+        """
+        return ()
 
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
         """Return what was understood about folders or documents, as pairs of a name and a role."""

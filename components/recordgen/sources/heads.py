@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordgen.dataset.splits import UNASSIGNED, is_ml_use
 from recordgen.errors import SourceError
-from recordgen.options import AUTO, ConvertOptions
+from recordgen.options import AUTO
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments
 from recordgen.sources import foreign_formats
@@ -164,16 +164,9 @@ class Head:
         return {text.strip().lower() for text in chain(fields, named)}
 
 
-def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Head]:
-    """Return the heads of the first files; none for folders, sentences and given tables."""
-    paths = [file.path for file in files[:_MAX_FILES]]
-    if options.format == "jsonl":
-        return [_read_jsonl(path, Given.of(options)) for path in paths]
-    has_lines = options.task == AUTO or TASKS[options.task].kind in KINDS_OF_LINES
-    if options.format != "csv" or not has_lines:
-        return []
-    heads = [_read_csv(path, Given.of(options), options.task) for path in paths]
-    return [head for head in heads if head is not None]
+def first_paths(files: Sequence[ImportFile]) -> list[str]:
+    """Return the files whose heads are read."""
+    return [file.path for file in files[:_MAX_FILES]]
 
 
 def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
@@ -185,7 +178,7 @@ def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
     return Head(SOURCE, SOURCE, [names, *rows], header, True, lines, list_columns(frame))
 
 
-def _read_csv(path: str, given: Given, task: str) -> Head | None:
+def read_csv_head(path: str, given: Given, task: str) -> Head | None:
     """Return the head of a CSV file, or None if it is empty. Raises: SourceError, UsageError."""
     with open_lines(path) as lines:
         some = list(_first(lines))
@@ -224,7 +217,7 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
     return Head(path, where, rows, header, has_header, data, delimiter=delimiter)
 
 
-def _read_jsonl(path: str, given: Given) -> Head:
+def read_jsonl_head(path: str, given: Given) -> Head:
     """Return the head of a JSONL file. Raises: SourceError, UsageError.
 
     If options name the keys of the path or the text, the objects are also rows below a header.

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from recordgen.errors import UsageError
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.registry import FORMATS
 from recordgen.sources.heads import Head
-from recordgen.tasks import TextEntities
+from recordgen.tasks import TASKS, TextEntities
 from recordgen.tasks.offsets import BYTES, NAMES, UTF16, places
 from recordgen.tasks.tags import Span, inner_places, tokenize
 from recordgen.tasks.task import AnnotationError
@@ -27,7 +28,11 @@ _MAY_CUT = 0.05
 
 def check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
     """Check the unit of offsets. Raises: UsageError: the spans show another, or there are none."""
-    is_spans = (options.task, options.format) == (TextEntities.name, "jsonl")
+    is_spans = (
+        bool(heads)
+        and TASKS[options.task].kind == "entities"
+        and FORMATS[options.format].has_columns
+    )
     if options.columns.offsets != AUTO:
         if not is_spans:
             raise UsageError(

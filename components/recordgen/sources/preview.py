@@ -8,12 +8,11 @@ from itertools import islice
 
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject, place_of
-from recordgen.rows.row import Row, is_content_uri
+from recordgen.rows.row import Row
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader
-from recordgen.tasks import Tabular, task_for
+from recordgen.tasks import task_for
 from recordgen.tasks.task import Task
-from recordgen.tasks.text_task import TextContent
 
 ROWS_SHOWN = 3
 _ROWS_READ = 1000
@@ -74,19 +73,8 @@ def preview_rows(items: Iterable[Row | Reject | Finding], task: Task) -> tuple[P
 
 def _of_row(row: Row, task: Task) -> PreviewRow:
     where, split = place_of(row.source, row.line, row.uri), row.split or ASSIGNED
-    if task.kind == Tabular.kind:
-        return PreviewRow(where, split, _cut(row.annotation or ""), None)
-    text = None
-    if task.kind in ("text", "entities") and is_content_uri(row.uri):
-        text = TextContent.decode(row.annotation).text
-    has_no_label = row.annotation is None or (
-        task.kind != "declared" and task.has_labels and not task.labels(row.annotation)
-    )
-    annotation = "" if has_no_label else row.annotation or ""
-    # The annotation of a video is shown as written, since it has times as well as a label.
-    if annotation and task.kind != "video":
-        annotation = task.shown(annotation)
-    return PreviewRow(where, split, _cut(row.uri if text is None else text), _cut(annotation))
+    subject, annotation = task.preview(row.uri, row.annotation)
+    return PreviewRow(where, split, _cut(subject), None if annotation is None else _cut(annotation))
 
 
 def _cut(text: str) -> str:

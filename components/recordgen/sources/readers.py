@@ -67,7 +67,7 @@ def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[Imp
         StorageError: storage failed.
     """
     task = task_for(options)
-    if (task.kind, options.format) != ("video", "csv"):
+    if task.kind != "video" or not FORMATS[options.format].has_headers:
         return list(files)
     found: dict[ImportFile, None] = {}
     for file in files:
@@ -88,7 +88,7 @@ def given_for(file: ImportFile, options: ConvertOptions) -> Given:
     """
     given = Given.of(options)
     has_parser = TASKS[options.task].kind in KINDS_OF_LINES and file.named_by is None
-    if options.format != "csv" or given.settles_header or not has_parser:
+    if not FORMATS[options.format].has_headers or given.settles_header or not has_parser:
         return given
     has_header = file.has_header
     if has_header is None:

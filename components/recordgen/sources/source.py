@@ -14,15 +14,13 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
-from recordgen.sources.detect import Detection, columns_of_table, detect, detect_frame
-from recordgen.sources.header import Given
+from recordgen.rows.row import Row, RowBatch, batched, one_by_one
+from recordgen.sources.detect import Detection, detect, detect_frame
 from recordgen.sources.image_folder import Listing, files_below
 from recordgen.sources.import_file import ImportFile, find_import_files
 from recordgen.sources.preview import preview_files, preview_rows
 from recordgen.sources.readers import with_lists
-from recordgen.sources.secrets import without_url_secrets
-from recordgen.tasks import TASKS, Tabular, task_for
+from recordgen.tasks import TASKS, task_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,25 +57,11 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
     frame = as_dense(frame)
     detection = detect_frame(frame, options)
     options = detection.options
-    if TASKS[options.task].kind == Tabular.kind:
-        from recordgen.sources.table_frame import frame_lines, frame_table
-
-        table = frame_table(frame, options)
-        options = replace(options, table=table.to_json())
-        detection = replace(detection, options=options, columns=columns_of_table(table))
-        source = Source.of_rows(frame_lines(frame, table))
-    else:
-        from recordgen.sources.dataframe import dataframe_rows
-        from recordgen.sources.declared_rows import frame_rows
-
-        task = task_for(options)
-        adjusted = Adjustments()
-        found = (
-            frame_rows(frame, task, Given.of(options))
-            if options.declared_schema is not None
-            else dataframe_rows(frame, task, adjusted, Given.of(options))
-        )
-        source = Source.of_rows(without_url_secrets(with_findings(found, adjusted), task))
+    opened = TASKS[options.task].declared("frames")(frame, options)
+    options = opened.options
+    columns = detection.columns if opened.columns is None else tuple(opened.columns)
+    detection = replace(detection, options=options, columns=columns)
+    source = Source.of_rows(opened.rows)
     rows = preview_rows(one_by_one(chain.from_iterable(source.rows)), task_for(options))
     return replace(source, detection=replace(detection, rows=rows)), options
 

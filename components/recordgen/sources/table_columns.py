@@ -39,6 +39,7 @@ from recordgen.sources.other_forms import are_numbered
 from recordgen.sources.row_parser import without_padding
 from recordgen.sources.table_csv import fitted, without_headers
 from recordgen.sources.table_header import names_of
+from recordgen.sources.table_layout import Layout, columns_of_table
 from recordgen.tables.arrow import (
     are_markers,
     decimals,
@@ -84,6 +85,13 @@ _MAX_EXACT = float(1 << 24)
 
 # Whole numbers as programs write them, also in columns of fractions.
 _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
+
+
+def table_layout(files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+    """Return the columns of tables. Raises: as :func:`find_table`."""
+    table = find_table(files, options)
+    decided = replace(options, table=table.to_json())
+    return Layout(decided, columns_of_table(table), options.columns.header != "no")
 
 
 def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:

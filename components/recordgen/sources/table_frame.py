@@ -7,6 +7,7 @@ and a column of floats stays one, even if it held whole numbers before pandas me
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from recordgen.sources.table_columns import (
 )
 from recordgen.sources.table_csv import lines_of
 from recordgen.sources.table_header import check_header
+from recordgen.sources.table_layout import OpenFrame, columns_of_table
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line
 
@@ -50,6 +52,13 @@ def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
     if classes is not None:
         types = {**types, classes: "int64"}
     return decide_table(header, column_stats(_records(frame, classes), header), options, types)
+
+
+def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+    """Return the rows of a frame, and its columns. Raises: as :func:`frame_table`."""
+    table = frame_table(frame, options)
+    decided = replace(options, table=table.to_json())
+    return OpenFrame(decided, frame_lines(frame, table), columns_of_table(table))
 
 
 def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:

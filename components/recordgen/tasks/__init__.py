@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from recordgen.tasks.text_sentiment import TextSentiment as TextSentiment
     from recordgen.tasks.video_classification import VideoClassification as VideoClassification
 
+#: The task of rows that are columns of a table, if nothing else is said.
+TASK_OF_TABLES = "tabular"
+
 #: All tasks by name, including tasks that other packages install.
 TASKS: Mapping[str, type[Task]] = registry.TASKS
 

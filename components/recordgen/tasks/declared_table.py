@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -63,6 +63,8 @@ class Declared(TableTask):
     kind = "declared"
     expected = "the columns of its schema"
     readers: ClassVar = {"csv": "recordgen.sources.readers:read_declared"}
+    layout = "recordgen.sources.declared_rows:declared_layout"
+    frames = "recordgen.sources.declared_rows:open_frame"
     reading = "recordgen.reading.kinds:DECLARED"
     sample = "pipelines.samples.meters:METERS"
     checks = (ALIKE, ODD_IMAGES, ODD_COLUMNS)
@@ -72,8 +74,15 @@ class Declared(TableTask):
     schema: Schema
     table: Table = field(init=False, repr=False, compare=False)
 
+    def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
+        return uri, "" if annotation is None else self.shown(annotation)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", self.schema.table)
+
+    @classmethod
+    def wrong_role(cls, roles: Iterable[str]) -> str:
+        return "columns: the schema already names the columns; omit one of the two" if roles else ""
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:

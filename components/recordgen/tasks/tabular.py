@@ -13,7 +13,7 @@ observation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen.dataset.vocabulary import Vocabulary
@@ -24,6 +24,7 @@ from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.planned import PlannedRow
 from recordgen.tables.columns import Table
+from recordgen.tables.roles import TABLE_ROLES
 from recordgen.tasks.task import (
     GAP,
     INEXACT,
@@ -76,14 +77,29 @@ class Tabular(TableTask):
     kind = "table"
     expected = "a header, then a field for each of its columns"
     readers: ClassVar = {"csv": "recordgen.sources.readers:read_table"}
+    layout = "recordgen.sources.table_columns:table_layout"
+    frames = "recordgen.sources.table_frame:open_frame"
     reading = "recordgen.reading.kinds:TABLES"
     sample = "pipelines.samples.wines:WINES"
     names_payloads = False
     checks = (ODD_COLUMNS,)
     batch_rows = 8192  # enough for Arrow, and few compared to the lines of a shard
 
+    def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
+        return annotation or "", None
+
     def __init__(self, table: Table) -> None:
         self.table = table
+
+    @classmethod
+    def wrong_role(cls, roles: Iterable[str]) -> str:
+        wrong = [role for role in roles if role not in ("split", *TABLE_ROLES)]
+        if not wrong:
+            return ""
+        return (
+            f"columns: a table has no role {wrong[0]!r}, only split, target and weight; name the "
+            f"column to predict with --columns target=NAME"
+        )
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:

@@ -221,6 +221,11 @@ class Task(ABC):
         adds_up: whether several rows of one payload add labels, boxes or spans to one example,
             which is incomplete if one of these rows is rejected.
         details_noun: the word for what annotations hold besides labels, see :meth:`details`.
+        layout: a function ``(files, options)`` that returns the
+            :class:`recordgen.sources.table_layout.Layout` of import files, for a task that detects
+            its columns itself; None if its rows have the columns that it declares.
+        frames: a function ``(frame, options)`` that returns the
+            :class:`recordgen.sources.table_layout.OpenFrame` of a DataFrame.
         by_address: whether payloads are identified and placed by their resolved address, not by
             its spelling in a line, so that the parts of one payload share a split. Planned rows
             then have the uris of :func:`recordgen.flow.steps.located`.
@@ -249,6 +254,8 @@ class Task(ABC):
     names_payloads: ClassVar[bool] = True
     adds_up: ClassVar[bool] = False
     details_noun: ClassVar[str] = "annotation"
+    layout: ClassVar[str | None] = None
+    frames: ClassVar[str] = "recordgen.sources.dataframe:open_frame"
     by_address: ClassVar[bool] = False
     checks: ClassVar[Sequence[str]] = ()
     batch_rows: ClassVar[int]
@@ -285,6 +292,11 @@ class Task(ABC):
         if cls.labelling != "one":
             need_mixed_shards(cls.name, options)
         return cls()
+
+    @classmethod
+    def wrong_role(cls, roles: Iterable[str]) -> str:
+        """Return what is wrong with the roles of columns that options give, or ""."""
+        return ""
 
     def for_file(self) -> Task:
         """Return the task for one pass over the rows of one import file."""
@@ -385,6 +397,15 @@ class Task(ABC):
     def shown(self, annotation: str) -> str:
         """Return an annotation as messages show it."""
         return f"{annotation:.80}"
+
+    def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
+        """Return what a preview shows of a row: its payload, and its annotation or labels.
+
+        The annotation is empty if the row has no label, and None if the payload is the whole row.
+        """
+        if annotation is None or (self.has_labels and not self.labels(annotation)):
+            return uri, ""
+        return uri, self.shown(annotation)
 
     def nearly_agree(self, one: str, other: str) -> bool:
         """Return whether different annotations of one payload mean the same.

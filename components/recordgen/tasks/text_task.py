@@ -75,6 +75,12 @@ class TextTask(Task):
     reading = "recordgen.reading.kinds:TEXTS"
     checks = (ALIKE, ODD_TEXTS)
 
+    def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
+        subject, shown = super().preview(uri, annotation)
+        if is_content_uri(uri) and annotation is not None:
+            subject = TextContent.decode(annotation).text or ""
+        return subject, shown
+
     def uri_of(self, record: Mapping[str, Any]) -> str:
         try:
             return row_of(record, None).uri if self.adds_up else super().uri_of(record)

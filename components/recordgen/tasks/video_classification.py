@@ -124,6 +124,10 @@ class VideoClassification(Task):
     details_noun = "segment"
     checks = (OVERLAPS, SEGMENT_ENDS)
 
+    def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
+        subject, shown = super().preview(uri, annotation)
+        return subject, annotation if shown else shown  # as written: it has times, too
+
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
         if options.stratify == "label":

@@ -1,0 +1,60 @@
+"""What a task of tables finds out by itself: the columns of its source, and its header.
+
+:attr:`recordgen.tasks.task.Task.layout` and :attr:`recordgen.tasks.task.Task.frames` name the
+functions that return these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from recordgen.options import ConvertOptions
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.row import Row, RowBatch
+from recordgen.tables.columns import Column, Table
+
+
+class Layout(NamedTuple):
+    """The columns of import files.
+
+    Attributes:
+        options: the options, with the detected columns.
+        columns: pairs of a column and its type and role, as the preview shows them.
+        header: whether the first line is a header.
+    """
+
+    options: ConvertOptions
+    columns: Sequence[tuple[str, str]]
+    header: bool
+
+
+class OpenFrame(NamedTuple):
+    """A DataFrame as rows.
+
+    Attributes:
+        options: the options, with the detected columns.
+        rows: its rows, and their rejects and findings.
+        columns: as in :class:`Layout`; None if detection knows them already.
+    """
+
+    options: ConvertOptions
+    rows: Iterable[Row | RowBatch | Reject | Finding]
+    columns: Sequence[tuple[str, str]] | None = None
+
+
+def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:
+    """Return the columns of a table with their types and roles."""
+    return tuple((column.name, _shown(column, table)) for column in table.columns)
+
+
+def _shown(column: Column, table: Table) -> str:
+    """Return the type of a column and its roles: ``float``, ``int (target, regression)``."""
+    if column.name == table.split:
+        return "split"
+    roles = []
+    if column.name == table.target:
+        roles += ["target", str(table.prediction)]
+    if column.name == table.group:
+        roles.append("group")
+    return f"{column.type} ({', '.join(roles)})" if roles else str(column.type)
