@@ -21,7 +21,7 @@ MakeCsv = Callable[..., str]
 
 
 def recordgen(*args: str) -> subprocess.CompletedProcess[str]:
-    return WITH_BEAM.run("-m", "recordgen.cli", *args)
+    return WITH_BEAM.run("-m", "recordgen", *args)
 
 
 @pytest.fixture
