@@ -56,8 +56,8 @@ def limit(paths: list[str], output: str) -> float:
     """Return the seconds of a bare loop that reads, checks and writes, and nothing else."""
     from recordgen.options import ConvertOptions
     from recordgen.payloads.image import check_image
+    from recordgen.records import RECORDS
     from recordgen.records.example import serialize_example
-    from recordgen.records.tfrecord import FrameWriter, frame
 
     options = ConvertOptions(lint=("-ALL",))
     threads = len(os.sched_getaffinity(0))
@@ -68,7 +68,7 @@ def limit(paths: list[str], output: str) -> float:
             with open(path, "rb") as file:
                 data = file.read()
             image = check_image(data, options)
-            yield frame(
+            yield RECORDS.frame(
                 serialize_example(
                     {
                         "image/class/label": number % 10,
@@ -82,7 +82,7 @@ def limit(paths: list[str], output: str) -> float:
             )
 
     def write(of: int) -> None:
-        with open(f"{output}-{of}", "wb") as file, FrameWriter(file, "none") as writer:
+        with open(f"{output}-{of}", "wb") as file, RECORDS.writer(file, "none") as writer:
             writer.write(frames(of))
 
     started = time.perf_counter()

@@ -26,8 +26,8 @@ from pyarrow.parquet import read_table
 
 import recordgen
 from recordgen import registry, storage
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 from tests.containers import engine as engine  # a fixture
 from tests.tested import pytest_terminal_summary as pytest_terminal_summary  # a hook
 
@@ -273,7 +273,7 @@ def stored_examples(output: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the split and the features of each record of an output, in order."""
     for name, split in recordgen.read_dataset(str(output)).splits.items():
         for shard in split.shards:
-            for record in read_records(storage.join(str(output), shard.file)):
+            for record in RECORDS.read(storage.join(str(output), shard.file)):
                 yield name, parse_example(record)
 
 

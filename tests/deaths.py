@@ -43,7 +43,7 @@ WHEN_ALL_IS_WRITTEN = Death("recordgen.runs.lease.check_held", 1, after=False)
 DEATHS = {
     "while planning": (Death("recordgen.runs.staging.Staging.write_plan", 1, after=False), False),
     "within the fourth shard": (
-        Death("recordgen.records.tfrecord.write_pieces", 4, after=True),
+        Death("recordgen.records.writer.write_pieces", 4, after=True),
         False,
     ),
     "between shard and result": (

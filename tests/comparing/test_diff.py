@@ -24,8 +24,8 @@ from recordgen.comparing.differences import LabelDrift
 from recordgen.console.differences import difference_summary
 from recordgen.dataset.manifest import Split
 from recordgen.errors import SourceError, UsageError
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 from tests.conftest import encoded, noise
 
 pytestmark = pytest.mark.once
@@ -127,7 +127,7 @@ def test_rows_of_images(found: Differences) -> None:
 def test_rows_say_where_they_are(images: tuple[str, str], found: Differences) -> None:
     """A row names its record and the line of its import file."""
     for row in found.added:
-        record = list(read_records(storage.join(images[1], row.file)))[row.record]
+        record = list(RECORDS.read(storage.join(images[1], row.file)))[row.record]
         assert parse_example(record)["image/source_id"] == [row.uri.encode()]
         assert row.uri in Path(row.source).read_text().splitlines()[row.line - 1]
 

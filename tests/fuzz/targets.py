@@ -23,8 +23,8 @@ from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.image import check_image, looking_options, prepare
 from recordgen.payloads.opening import file_header
 from recordgen.payloads.thumbnail import to_thumbnail
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import count_frames, read_around, read_records
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.arrow_files import read_parquet
 from recordgen.rows.row import Adjustments
@@ -101,12 +101,12 @@ def fuzz_tfrecord(data: bytes) -> None:
         file.write(data)
     records = []
     with suppress(RecordError):
-        records.extend(read_records(path))
-    around = list(read_around(path))
+        records.extend(RECORDS.read(path))
+    around = list(RECORDS.read_around(path))
     assert around[: len(records)] == records
     assert len(around) == len(records) or isinstance(around[len(records)], RecordError)
     with suppress(RecordError):
-        assert count_frames(path) >= len(records)
+        assert RECORDS.count(path) >= len(records)
     for record in records:
         with suppress(ValueError):
             parse_example(record)

@@ -25,8 +25,8 @@ from recordgen.lint.codes import CHECKS, LIKENESS
 from recordgen.lint.contents import find_repeated
 from recordgen.lint.labels import find_odd_classes
 from recordgen.options import ConvertOptions, make_options
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 from tests.conftest import encoded, noise, tree_bytes
 from tests.lint.facts import Noun, facts_of, findings
 
@@ -113,7 +113,7 @@ def test_examples_are_listed(source: str, output: Path) -> None:
             mine = {row["record"]: row["uri"] for row in table if row["shard"] == shard.file}
             there = [
                 parse_example(record)["image/source_id"][0].decode()
-                for record in read_records(str(output / shard.file))
+                for record in RECORDS.read(str(output / shard.file))
             ]
             assert [mine[number] for number in range(shard.examples)] == there
 

@@ -19,7 +19,7 @@ from pipelines.samples import sample_of
 from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.records.tfrecord import read_records
+from recordgen.records import RECORDS
 from recordgen.registry import OWN
 from tests.bulk_inferrer import bulk_scores
 from tests.cpp_loader import CppModel
@@ -140,7 +140,7 @@ def test_bulk_inferrer(task, demo_of, tmp_path):
     (tmp_path / "bulk").mkdir()
     found = bulk_scores(model, output, "eval", tmp_path / "bulk")
     shards = read_dataset(output).splits["eval"].shards
-    records = [r for shard in shards for r in read_records(f"{output}/{shard.file}")]
+    records = [r for shard in shards for r in RECORDS.read(f"{output}/{shard.file}")]
     assert sorted(in_order(record) for record, _ in found) == sorted(map(in_order, records))
     scores = CppModel(model).run("evaluate", examples=[record for record, _ in found])["scores"]
     for (_, alone), expected in zip(found, scores, strict=True):

@@ -19,8 +19,8 @@ from recordgen.conversion.api import plan
 from recordgen.dataset.manifest import Dataset, dataset_digest
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.payloads import resizing
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 from recordgen.runs import lease
 from recordgen.runs.results import ConversionResult
 from recordgen.runs.staging import STAGING, Staging
@@ -67,7 +67,7 @@ def files(output: Path) -> dict[str, bytes]:
 def consistent(dataset: Dataset, output: Path) -> bool:
     """Check that dataset.json, the files and labels.txt agree."""
     named = {shard.file: shard for split in dataset.splits.values() for shard in split.shards}
-    counted = {file: len(list(read_records(str(output / file)))) for file in named}
+    counted = {file: len(list(RECORDS.read(str(output / file)))) for file in named}
     rows = dataset.rows
     went = rows.examples + rows.duplicates + rows.dropped + rows.existing + rows.rejects
     return (
@@ -160,7 +160,7 @@ def test_shards_by_label(tmp_path: Path, lines: list[str]) -> None:
         for shard in split.shards:
             texts = {
                 parse_example(record)["image/class/text"][0]
-                for record in read_records(str(out / shard.file))
+                for record in RECORDS.read(str(out / shard.file))
             }
             assert texts == {(shard.label or "").encode()}
 

@@ -32,8 +32,8 @@ from recordgen.planning.appending import (
     task_there,
 )
 from recordgen.planning.plan import Base
+from recordgen.records import RECORDS
 from recordgen.records.example import serialize_example
-from recordgen.records.tfrecord import frame
 from recordgen.rejects import Finding, Reject
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import KnownRow
@@ -262,7 +262,7 @@ def test_the_task_of_what_is_there(tmp_path: Path) -> None:
 def shard_of(path: Path, *examples: dict[str, object]) -> ExistingShard:
     """Write a shard and return it."""
     records = [b"".join(serialize_example(values)) for values in examples]
-    path.write_bytes(b"".join(piece for record in records for piece in frame([record])))
+    path.write_bytes(b"".join(piece for record in records for piece in RECORDS.frame([record])))
     return ExistingShard(str(path), "train")
 
 

@@ -10,8 +10,8 @@ from PIL import Image
 
 from recordgen import features
 from recordgen.dataset.manifest import Dataset, ImageStats, RowCounts, Shard, Split, write_dataset
+from recordgen.records import RECORDS
 from recordgen.records.example import serialize_example
-from recordgen.records.tfrecord import frame, write_frames
 from tests.conftest import encoded
 
 #: The classes, in the order of the channels that show them.
@@ -84,9 +84,9 @@ def write_split(root, examples, *, split="train", shards=1, labels=COLOURS, imag
     for index in range(shards):
         file = f"Split-{split}/data_tfrecord-{index:05d}-of-{shards:05d}"
         mine = examples[index::shards]
-        with open(f"{root}/{file}", "wb") as out:
-            size = write_frames(out, (frame(serialize_example(item)) for item in mine), "none")
-        found.append(Shard(file, len(mine), size, ""))
+        with open(f"{root}/{file}", "wb") as out, RECORDS.writer(out, "none") as writer:
+            writer.write(RECORDS.frame(serialize_example(item)) for item in mine)
+        found.append(Shard(file, len(mine), writer.bytes, ""))
     counts = more.pop("counts", dict.fromkeys(labels, len(examples)))
     unlabelled = more.pop("unlabelled", 0)
     size = sum(shard.bytes for shard in found)

@@ -13,8 +13,8 @@ import pytest
 
 from recordgen import convert, read, write
 from recordgen.errors import RecordError
-from recordgen.reading import lengths
-from recordgen.records.tfrecord import frame_head, lengths_fit
+from recordgen.records import RECORDS
+from recordgen.records.tfrecord import frame_head
 from tests.conftest import encoded, noise, run_python
 
 HUGE = 1 << 40
@@ -131,11 +131,13 @@ def test_each_version_is_checked_once(tmp_path, counts_cache, monkeypatch):
     rows = written(tmp_path / "rows")
     checked = []
 
-    def check(path: str) -> bool:
-        checked.append(path)
-        return lengths_fit(path)
+    check_lengths = RECORDS.check_lengths
 
-    monkeypatch.setattr(lengths, "lengths_fit", check)
+    def check(path: str) -> None:
+        checked.append(path)
+        check_lengths(path)
+
+    monkeypatch.setattr(RECORDS, "check_lengths", check)
     for _ in range(2):
         read(str(rows), split="train")
     assert len(checked) == 1

@@ -22,8 +22,8 @@ from recordgen.inspection.examples import find_examples
 from recordgen.inspection.records import find_shards, inspect
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import Tuning
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example, serialize_example
-from recordgen.records.tfrecord import frame, read_records
 from recordgen.training.images import stored_images
 from tests.conftest import encoded, exif_of, noise
 
@@ -247,7 +247,7 @@ def test_random_crops(outputs: dict[str, str], what: str, cache: str | None) -> 
 
 
 def records(output: str) -> list[dict[str, Any]]:
-    return [parse_example(item) for path in find_shards(output) for item in read_records(path)]
+    return [parse_example(item) for path in find_shards(output) for item in RECORDS.read(path)]
 
 
 def test_features(outputs: dict[str, str]) -> None:
@@ -318,7 +318,7 @@ def test_a_comparison_knows_the_pictures(outputs: dict[str, str]) -> None:
 )
 def test_models_see_what_they_were_trained_on(outputs: dict[str, str], name: str, png: str) -> None:
     """Evaluation reads records through the model's signature."""
-    examples = [item for path in find_shards(outputs[name]) for item in read_records(path)]
+    examples = [item for path in find_shards(outputs[name]) for item in RECORDS.read(path)]
     images = stored_images(tf.constant(examples), SIZE)
     assert np.array_equal(images, batch(outputs[png])[0])
 
@@ -372,13 +372,13 @@ def test_damaged_pixels_are_skipped(outputs: dict[str, str], tmp_path: Path) -> 
     out = tmp_path / "out"
     shutil.copytree(outputs["raw unchecked"], out)
     [shard] = find_shards(str(out))
-    whole = [parse_example(item) for item in read_records(shard)]
+    whole = [parse_example(item) for item in RECORDS.read(shard)]
     # Keep the number of bytes: dataset.json has the length of the file.
     taken = whole[0]["image/height"][0]
     assert isinstance(taken, int)
     whole[0]["image/height"] = [taken + 1]
     Path(shard).write_bytes(
-        b"".join(part for item in whole for part in frame(serialize_example(item)))
+        b"".join(part for item in whole for part in RECORDS.frame(serialize_example(item)))
     )
     images, _ = batch(str(out), on_error="skip")
     assert len(images) == len(PICTURES) - 1

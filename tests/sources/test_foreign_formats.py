@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from recordgen.errors import SourceError
 from recordgen.options import ConvertOptions
-from recordgen.records.tfrecord import frame
+from recordgen.records import RECORDS
 from recordgen.rejects import OddLine, Reject
 from recordgen.rows.row import Row
 from recordgen.sources.detect import detect
@@ -146,7 +146,7 @@ OPEN_IMAGES_LABELS = (
     b"ImageID,Source,LabelName,Confidence\n000026e7ee790996,verification,/m/04hgtk,0\n"
     b"000026e7ee790996,verification,/m/07j7r,1\n"
 )
-RECORDS = b"".join(b"".join(frame([b"an example"])) for _ in range(3))
+TFRECORDS = b"".join(b"".join(RECORDS.frame([b"an example"])) for _ in range(3))
 
 # file, content, name of the format, words of the remedy
 FILES: list[tuple[str, bytes, str, str]] = [
@@ -169,8 +169,8 @@ FILES: list[tuple[str, bytes, str, str]] = [
     ("via.csv", VIA_CSV, "a VGG Image Annotator project", BOXES),
     ("boxes.csv", OPEN_IMAGES, "Open Images annotations", "ImageID and .jpg"),
     ("labels.csv", OPEN_IMAGES_LABELS, "Open Images annotations", "class-descriptions"),
-    ("a-00000-of-00001", RECORDS, "a TFRecord file", "recordgen.train_dataset"),
-    ("a.tfrecord.gz", gzip.compress(RECORDS), "a TFRecord file", "recordgen.read"),
+    ("a-00000-of-00001", TFRECORDS, "a TFRecord file", "recordgen.train_dataset"),
+    ("a.tfrecord.gz", gzip.compress(TFRECORDS), "a TFRecord file", "recordgen.read"),
     ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip", "unpack it"),
     ("a.zip", in_memory(lambda f: zipped(f, "a.csv")), "a ZIP archive", "pass the folder"),
     (

@@ -31,8 +31,8 @@ from recordgen.kubeflow.__main__ import main as run_step
 from recordgen.kubeflow.execution import Artifact, StepInput
 from recordgen.masking import is_secret, masked, masked_values, without_secrets
 from recordgen.options import make_options
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 from recordgen.rows.planned import PlannedRow
 from recordgen.storage.failures import shown_cause
 from recordgen.storage.hosts import host_of
@@ -352,7 +352,7 @@ def test_names_of_hosts_and_causes() -> None:
 
 
 def source_ids(shard: Path) -> list[str]:
-    records = map(parse_example, read_records(str(shard)))
+    records = map(parse_example, RECORDS.read(str(shard)))
     return [record["image/source_id"][0].decode() for record in records]  # type: ignore[union-attr]
 
 

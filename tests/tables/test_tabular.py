@@ -35,7 +35,6 @@ from recordgen.planning.bucket_files import cut, encode_bucket, planned_rows
 from recordgen.planning.plan import GroupPlan, Plan, SplitPlan
 from recordgen.records.example import parse_example, serialize_example
 from recordgen.records.float32 import as_float32
-from recordgen.records.tfrecord import frame
 from recordgen.rejects import Reject
 from recordgen.rows.columns import Columns, by_bucket, placed, rows_of, shares_of
 from recordgen.rows.placing import placing
@@ -47,7 +46,7 @@ from recordgen.sources.table_columns import in_blocks
 from recordgen.tables.arrow import parse_column
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.csv_fields import csv_line
-from recordgen.tables.examples import count_labels, framed, make_examples
+from recordgen.tables.examples import count_labels, make_examples
 from recordgen.tasks import task_for
 from recordgen.types import ColumnType
 from tests.conftest import stored_examples, tree_bytes
@@ -515,7 +514,6 @@ def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...
     ]
     made = make_examples(pa.array(lines), TABLE)
     assert (made.records.to_pylist(), made.errors) == (expected, {})
-    assert framed(made.records).to_pylist() == [b"".join(frame((record,))) for record in expected]
 
 
 MISSING = object()

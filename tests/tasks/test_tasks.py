@@ -20,8 +20,8 @@ from recordgen.dataset.manifest import LABELS_FILE
 from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import NothingToConvertError, UsageError
 from recordgen.options import ConvertOptions
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example, serialize_example
-from recordgen.records.tfrecord import read_records
 from recordgen.registry import TASK_CHOICES
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import Adjustments, Row
@@ -93,7 +93,7 @@ def box(**corners: Any) -> dict[str, Any]:
 
 
 # task, a line's object, annotation
-RECORDS = [
+LINES = [
     (ImageClassification(), {}, None),
     (ImageClassification(), {"classificationAnnotation": {"displayName": " cat "}}, "cat"),
     (ImageMultiLabel(), {"classificationAnnotations": []}, None),
@@ -108,7 +108,7 @@ RECORDS = [
 ]
 
 
-@pytest.mark.parametrize(("task", "record", "annotation"), RECORDS)
+@pytest.mark.parametrize(("task", "record", "annotation"), LINES)
 def test_json(task: Task, record: dict[str, Any], annotation: str | None) -> None:
     """A JSON line gives the same annotation as a CSV line."""
     assert task.from_json(record, Adjustments()) == annotation
@@ -307,7 +307,7 @@ def test_boxes_turn_with_their_image(
     (tmp_path / "a.csv").write_text("".join(lines))
     recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **options)
     [shard] = storage.list_files(str(tmp_path / "out" / "Split-train" / "*"))
-    records = [parse_example(record) for record in read_records(shard)]
+    records = [parse_example(record) for record in RECORDS.read(shard)]
     assert len(records) == len(files)
     for record in records:
         [uri], [data] = record["image/source_id"], record["image/encoded"]
@@ -376,7 +376,7 @@ def test_boxes_of_the_upright_picture_stay(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("TRAIN,a.png,red,.1,.1,,,.4,.3,,\n")
     recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", box_orientation="upright")
     [shard] = storage.list_files(str(tmp_path / "out" / "Split-train" / "*"))
-    [record] = map(parse_example, read_records(shard))
+    [record] = map(parse_example, RECORDS.read(shard))
     [found] = decode_boxes(ObjectDetection().from_features(record))
     assert found == pytest.approx(Box("red", 0.1, 0.1, 0.4, 0.3))
 

@@ -16,7 +16,7 @@ import recordgen
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.records.tfrecord import read_records
+from recordgen.records import RECORDS
 from recordgen.training.config import TrainingConfig
 from recordgen.training.tables import TableTrainer
 from tests import trainer
@@ -92,7 +92,7 @@ def stored(output: str, split: str) -> list[bytes]:
     return [
         record
         for shard in read_dataset(output).splits[split].shards
-        for record in read_records(f"{output}/{shard.file}")
+        for record in RECORDS.read(f"{output}/{shard.file}")
     ]
 
 

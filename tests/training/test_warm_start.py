@@ -15,7 +15,7 @@ import tensorflow as tf
 from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
-from recordgen.records.tfrecord import read_records
+from recordgen.records import RECORDS
 from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.earlier import EarlierModel, write_inputs
@@ -65,7 +65,7 @@ def begun(output: str, base: Path) -> tuple[TaskTrainer, keras.Model]:
 
 def records_of(output: str) -> tf.Tensor:
     shards = [shard for split in read_dataset(output).splits.values() for shard in split.shards]
-    return tf.constant([r for shard in shards for r in read_records(f"{output}/{shard.file}")])
+    return tf.constant([r for shard in shards for r in RECORDS.read(f"{output}/{shard.file}")])
 
 
 # task, files; additions of a later import: words and a label, which get the first numbers

@@ -32,8 +32,8 @@ from recordgen.errors import (
 )
 from recordgen.features import RAW_DTYPES, FeatureSpec
 from recordgen.inspection.records import inspect
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example, serialize_example
-from recordgen.records.tfrecord import read_records
 from recordgen.runs.staging import Staging
 from recordgen.writing.shard_writer import ShardedWriter
 from tests.conftest import COMPONENTS, run_python, tree_bytes
@@ -44,7 +44,7 @@ TF_DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 def records_of(output: Path | str, split: str = "train") -> list[bytes]:
     """Return the records in their original order: record i is in shard i % n."""
     found = recordgen.read_dataset(str(output)).splits[split]
-    shards = [list(read_records(f"{output}/{shard.file}")) for shard in found.shards]
+    shards = [list(RECORDS.read(f"{output}/{shard.file}")) for shard in found.shards]
     return [
         record for turn in itertools.zip_longest(*shards) for record in turn if record is not None
     ]

@@ -21,9 +21,9 @@ from recordgen.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.stored import stored_image
 from recordgen.quoting import listed
+from recordgen.records import RECORDS
 from recordgen.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_chosen, read_records
 from recordgen.tasks import TASKS
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -72,7 +72,7 @@ def inspect(
     files = find_shards(output, split)
     lists = _list_features(files)
     found = []
-    records = ((file, record) for file in files for record in read_records(file))
+    records = ((file, record) for file in files for record in RECORDS.read(file))
     for index, (file, record) in enumerate(islice(records, num)):
         values = _parsed(file, index, record)
         plain = {
@@ -122,7 +122,7 @@ def extract_images(file: str, numbers: Mapping[int, int], to: str) -> list[str]:
     """
     written = {
         index: _extract(_parsed(file, index, record), f"{file}: record {index}", numbers[index], to)
-        for index, record in read_chosen(file, numbers)
+        for index, record in RECORDS.read_chosen(file, numbers)
     }
     if missing := numbers.keys() - written:
         raise RecordError(f"{file}: no record {min(missing)}, but examples.parquet names it")

@@ -33,8 +33,8 @@ from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.lint.facts import Columns, from_parquet
 from recordgen.options import AUTO, ConvertOptions, recorded_there
 from recordgen.planning.plan import Base
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 from recordgen.rejects import Finding, Reject
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import KnownRow
@@ -197,7 +197,7 @@ def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> It
 
 def _records(shard: ExistingShard) -> Iterator[bytes]:
     try:
-        yield from read_records(shard.path)
+        yield from RECORDS.read(shard.path)
     except OSError as exc:
         raise RecordError(
             f"{shard.path}: dataset.json names this shard, but it cannot be read "

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from recordgen import storage
 from recordgen.errors import StorageError
-from recordgen.records.tfrecord import count_frames, is_gzip, read_records
+from recordgen.records import RECORDS
 
 
 def count_records(path: str) -> int:
@@ -26,14 +26,12 @@ def count_records(path: str) -> int:
         FileNotFoundError: there is no such file.
         StorageError: storage failed.
     """
-    if is_cheap(path):
-        return remembered([path], "records", lambda: count_frames(path))
-    return remembered([path], "records", lambda: sum(1 for _ in read_records(path)))
+    return remembered([path], "records", lambda: RECORDS.count(path))
 
 
 def is_cheap(path: str) -> bool:
     """Return whether a file's records can be counted without reading all of it."""
-    return storage.is_local(path) and not is_gzip(path)
+    return storage.is_local(path) and not RECORDS.is_gzip(path)
 
 
 def remembered(paths: Sequence[str], what: str, count: Callable[[], int]) -> int:

@@ -21,8 +21,8 @@ from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import Keep, keeping
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_around
 from recordgen.tasks import TASKS
 
 # The prefix of features with a value for each box, also in other tools' files.
@@ -43,7 +43,7 @@ def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
     """
     problem: RecordError | None = None
     for path in paths:
-        for number, record in enumerate(islice(read_around(path), _TRIED)):
+        for number, record in enumerate(islice(RECORDS.read_around(path), _TRIED)):
             if isinstance(record, RecordError):
                 problem = problem or record
                 continue

@@ -17,7 +17,7 @@ from recordgen.reading.counting import is_cheap, remembered
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.shards import ShardSet
-from recordgen.records.tfrecord import count_frames, lengths_fit
+from recordgen.records import RECORDS
 
 # On a cold disk, looking for the next record is a wait.
 _THREADS = 16
@@ -46,7 +46,7 @@ def _damages(paths: Sequence[str]) -> dict[str, str]:
         return {}
 
     def check_all() -> int:
-        return len(list(map_in_order(_check_lengths, cheap, threads=_THREADS)))
+        return len(list(map_in_order(RECORDS.check_lengths, cheap, threads=_THREADS)))
 
     try:
         remembered(cheap, "lengths", check_all)
@@ -57,12 +57,7 @@ def _damages(paths: Sequence[str]) -> dict[str, str]:
 
 def _damage(path: str) -> str:
     try:
-        _check_lengths(path)
+        RECORDS.check_lengths(path)
     except RecordError as exc:
         return str(exc)
     return ""
-
-
-def _check_lengths(path: str) -> None:
-    if not lengths_fit(path):
-        count_frames(path)  # raises an error that names the file and the offset

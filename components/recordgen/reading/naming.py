@@ -22,8 +22,8 @@ from recordgen import features
 from recordgen.errors import DataError, RecordError, StorageError
 from recordgen.masking import without_secrets
 from recordgen.reading.shards import REPLACED
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
 
 if TYPE_CHECKING:
     from recordgen.reading.records import Keep
@@ -69,7 +69,7 @@ class Search:
         batch = tf.function(to_batch, [tf.TensorSpec([None], tf.string)], autograph=False)
         for path in self.files:
             number = 0
-            records = read_records(path)
+            records = RECORDS.read(path)
             while time.monotonic() < end:
                 some: list[bytes] = []
                 damage: Exception | None = None

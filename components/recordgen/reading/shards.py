@@ -26,7 +26,7 @@ from recordgen.errors import DataError, RecordError, SourceError, SplitNotFoundE
 from recordgen.features import WEBP
 from recordgen.quoting import listed
 from recordgen.reading.counting import count_records, is_cheap
-from recordgen.records.tfrecord import is_gzip
+from recordgen.records import RECORDS
 
 _MAGIC = frozenset("*?[")
 
@@ -268,8 +268,8 @@ def _packed(files: Sequence[str]) -> frozenset[str]:
     unnamed = [file for file in files if not file.endswith(".gz")]
     local = [file for file in unnamed if storage.is_local(file)]
     remote = [file for file in unnamed if not storage.is_local(file)]
-    packed = [file for file in local if is_gzip(file)]
-    return frozenset([*packed, *(remote if remote and is_gzip(remote[0]) else [])])
+    packed = [file for file in local if RECORDS.is_gzip(file)]
+    return frozenset([*packed, *(remote if remote and RECORDS.is_gzip(remote[0]) else [])])
 
 
 def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:

@@ -16,7 +16,7 @@ import tensorflow as tf
 from recordgen.errors import RecordError, RecordgenError
 from recordgen.reading.decoding import as_written
 from recordgen.reading.targets import lookup_table
-from recordgen.records.tfrecord import read_around
+from recordgen.records import RECORDS
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class DamagedFiles:
             return
         damage, sound = "", 0
         try:
-            for number, found in enumerate(read_around(name)):
+            for number, found in enumerate(RECORDS.read_around(name)):
                 if not isinstance(found, RecordError):
                     sound += 1
                     if damage or name in self._damaged:

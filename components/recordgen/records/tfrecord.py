@@ -12,7 +12,7 @@ import os
 import struct
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +20,7 @@ import google_crc32c
 
 from recordgen import storage
 from recordgen.errors import RecordError
+from recordgen.records.format import Record, RecordColumn, RecordFormat
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,21 +31,8 @@ _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
 _HEAD_BYTES = _LENGTH.size + _CRC.size
 
-_GZIP_SUFFIX, _GZIP_MAGIC = ".gz", b"\x1f\x8b\x08"
-
-#: Bytes of a record in a file in addition to its own: a head of 12 bytes, a checksum of 4.
-FRAME_BYTES = _HEAD_BYTES + _CRC.size
-
-_GZIP_LEVEL = 6
-
-# Many records share one write: after each write, a thread waits for the interpreter's lock.
-_PIECES_PER_WRITE = 64
-
-# Below this size, copying a record is cheaper than passing its pieces.
-_SMALL_BYTES = 4096
-
-# Linux's limit for one call; an example with a long list of large values exceeds it.
-_MAX_PIECES_PER_CALL = 1024
+# Bytes of a record in a file in addition to its own.
+_FRAME_BYTES = _HEAD_BYTES + _CRC.size
 
 # A reader must not allocate memory for a damaged length.
 _MAX_RECORD_BYTES = 1 << 31
@@ -56,25 +44,108 @@ _MIN_BLOCK_BYTES, _MAX_BLOCK_BYTES = 1 << 12, 1 << 18
 _SEARCHED_BYTES = 1 << 26
 
 
-def masked_crc(*pieces: bytes) -> bytes:
-    """Return the masked crc32c of the joined pieces, as stored in the file (4 bytes)."""
-    crc = google_crc32c.value(pieces[0])
-    for piece in pieces[1:]:
-        crc = google_crc32c.extend(crc, piece)
-    return _CRC.pack(masked(crc))
+class TfRecords(RecordFormat):
+    """A length and its checksum, the record, and the record's checksum."""
 
+    def frame(self, record: Record) -> tuple[bytes, ...]:
+        """Return a record in pieces as stored in a file, with length and checksums."""
+        return frame_head(sum(map(len, record))), *record, masked_crc(*record)
 
-def masked(crc: _Crc) -> _Crc:
-    """Return the masked form of a crc32c, or of each of uint64 [n]."""
-    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+    def frame_column(self, records: RecordColumn) -> bytes:
+        """Return the records as stored in a file; only their checksums are made one by one."""
+        import numpy as np
+        import pyarrow as pa
 
+        from recordgen.rows.columns import heads_by_size, joined, joined_by_row, values_of
 
-def frame(record: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return a record in pieces as stored in a file, with length and checksums.
+        items = values_of(records)
+        sums = np.fromiter(map(google_crc32c.value, items), np.uint64, len(items))
+        ends = np.arange(0, 4 * len(items) + 1, 4, dtype=np.int32)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(_masked(sums).astype("<u4"))]
+        checksums = pa.Array.from_buffers(pa.binary(), len(items), buffers)
+        heads = heads_by_size(records, frame_head)
+        return bytes(joined(joined_by_row([heads, records, checksums])))
 
-    The pieces are not joined, to avoid a copy.
-    """
-    return frame_head(sum(map(len, record))), *record, masked_crc(*record)
+    def is_mine(self, head: bytes) -> bool:
+        """Return whether a file begins with the length of a record and the length's checksum."""
+        return _is_head(head[:_HEAD_BYTES])
+
+    def read(self, path: str) -> Iterator[bytes]:
+        """Yield the records of one file, and verify every checksum."""
+        return (record for _, record in self._numbered(path, None))
+
+    def read_chosen(self, path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield some records with their indexes.
+
+        The other records are skipped, without reading them in uncompressed local files.
+        """
+        return self._numbered(path, deque(sorted(set(indexes))))
+
+    def read_around(self, path: str) -> Iterator[bytes | RecordError]:
+        """Yield the records of one file, and the error in place of a damaged record.
+
+        A record with a wrong checksum is skipped. After a damaged length, the next record is
+        searched for; one error covers all records in between. A gzip stream ends at its first
+        damage.
+        """
+        if self.is_gzip(path):
+            try:
+                yield from self.read(path)
+            except RecordError as exc:
+                yield exc
+            return
+        with storage.open_read(path) as file:
+            offset: int | None = 0
+            while offset is not None and (head := file.read(_HEAD_BYTES)):
+                try:
+                    record = _read_one(file, head, path, offset)
+                except RecordError as exc:
+                    yield exc
+                    if (offset := _next_record(file, head, offset)) is not None:
+                        file.seek(offset)
+                else:
+                    yield record
+                    offset += _FRAME_BYTES + len(record)
+
+    def count(self, path: str) -> int:
+        """Return the number of records.
+
+        In a local file that is not compressed, only the lengths and their checksums are read.
+        """
+        if storage.is_local(path) and not self.is_gzip(path):
+            return _count_heads(path)
+        return sum(1 for _ in self.read(path))
+
+    def check_lengths(self, path: str) -> None:
+        """Check that every record ends within the file.
+
+        Checksums are not read unless a length is wrong, so that it takes much less time than
+        :meth:`count`.
+        """
+        if not lengths_fit(path):
+            _count_heads(path)  # raises an error that names the file and the offset
+
+    def _numbered(self, path: str, wanted: deque[int] | None) -> Iterator[tuple[int, bytes]]:
+        """Yield the wanted records with their indexes; all records if None."""
+        with storage.open_read(path) as raw:
+            file = gzip.GzipFile(fileobj=raw) if self._holds_gzip(raw, path) else raw
+            index = offset = 0
+            try:
+                while (wanted is None or wanted) and (head := file.read(_HEAD_BYTES)):
+                    if wanted is None or index == wanted[0]:
+                        record = _read_one(file, head, path, offset)
+                        yield index, record
+                        offset += _FRAME_BYTES + len(record)
+                        if wanted:
+                            wanted.popleft()
+                    else:
+                        offset += _FRAME_BYTES + _record_bytes(head, path, offset)
+                        file.seek(offset)
+                    index += 1
+            except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
+                raise RecordError(
+                    f"{path}: damaged gzip stream after offset {offset}: {exc}"
+                ) from exc
 
 
 @lru_cache(4096)
@@ -84,100 +155,20 @@ def frame_head(size: int) -> bytes:
     return length + masked_crc(length)
 
 
-def write_frames(file: IO[bytes], frames: Iterable[Sequence[bytes]], compression: str) -> int:
-    """Write framed records, optionally through gzip; return the size of the file in bytes.
-
-    The gzip header has no name and no time: the same records give the same bytes.
-    """
-    with FrameWriter(file, compression) as writer:
-        writer.write(frames)
-    return writer.bytes
+def masked_crc(*pieces: bytes) -> bytes:
+    """Return the masked crc32c of the joined pieces, as stored in the file (4 bytes)."""
+    crc = google_crc32c.value(pieces[0])
+    for piece in pieces[1:]:
+        crc = google_crc32c.extend(crc, piece)
+    return _CRC.pack(_masked(crc))
 
 
-class FrameWriter:
-    """A writer like :func:`write_frames`, for frames that arrive in several calls.
-
-    Leaving the context ends the gzip stream, if any; the file stays open.
-    """
-
-    def __init__(self, file: IO[bytes], compression: str) -> None:
-        self._file = file
-        self._sink = _CountingFile(file)
-        self._gzip: gzip.GzipFile | None = None
-        if compression == "gzip":
-            self._gzip = gzip.GzipFile("", "wb", _GZIP_LEVEL, self._sink, mtime=0)
-
-    def __enter__(self) -> FrameWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._gzip is not None:
-            self._gzip.close()
-
-    def write(self, frames: Iterable[Sequence[bytes]]) -> None:
-        """Write framed records; afterwards, all are in the file or in gzip's buffer."""
-        if self._gzip is not None:
-            for pieces in frames:
-                for piece in pieces:
-                    self._gzip.write(piece)
-            return
-        waiting: list[bytes] = []
-        small: list[bytes] = []
-        for pieces in frames:
-            # Join small records of a single piece; images have large records.
-            if len(pieces) == 3 and len(pieces[1]) < _SMALL_BYTES:
-                small += pieces
-                if len(small) < _PIECES_PER_WRITE * 3:
-                    continue
-                pieces = (b"".join(small),)
-                small = []
-            elif small:
-                waiting.append(b"".join(small))
-                small = []
-            waiting += pieces
-            if len(waiting) >= _PIECES_PER_WRITE:
-                self._sink.bytes += write_pieces(self._file, waiting)
-                waiting = []
-        waiting.append(b"".join(small))
-        self._sink.bytes += write_pieces(self._file, waiting)
-
-    @property
-    def bytes(self) -> int:
-        """The size of the file so far."""
-        return self._sink.bytes
+def _masked(crc: _Crc) -> _Crc:
+    """Return the masked form of a crc32c, or of each of uint64 [n]."""
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def write_pieces(file: IO[bytes], pieces: Sequence[bytes]) -> int:
-    """Write pieces in order; to a local file in one call, without joining them."""
-    size = sum(map(len, pieces))
-    if isinstance(file, io.FileIO) and len(pieces) <= _MAX_PIECES_PER_CALL:
-        written = os.writev(file.fileno(), pieces) if pieces else 0
-        if written == size:
-            return size
-        pieces = [b"".join(pieces)[written:]]  # a signal interrupted it, or the disk is full
-    for piece in pieces:
-        view = memoryview(piece)
-        while view:
-            view = view[file.write(view) :]
-    return size
-
-
-class _CountingFile:
-    """A binary sink that counts the bytes written."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.bytes = 0
-
-    def write(self, data: bytes) -> int:
-        self.bytes += len(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-
-def count_frames(path: str) -> int:
+def _count_heads(path: str) -> int:
     """Return the number of records in an uncompressed local file without reading the records.
 
     Verify the lengths, their checksums, and that the file ends with the last record.
@@ -202,7 +193,7 @@ def count_frames(path: str) -> int:
 def lengths_fit(path: str) -> bool:
     """Return whether every record of an uncompressed local file ends within the file.
 
-    It does not read checksums, so that it takes much less time than :func:`count_frames`.
+    It does not read checksums, so that it takes much less time than :meth:`TfRecords.count`.
 
     Raises: FileNotFoundError: there is no such file.
     """
@@ -214,7 +205,7 @@ def lengths_fit(path: str) -> bool:
             last = len(block) - _LENGTH.size
             at = count = 0
             while at <= last:
-                at += _LENGTH.unpack_from(block, at)[0] + FRAME_BYTES
+                at += _LENGTH.unpack_from(block, at)[0] + _FRAME_BYTES
                 count += 1
             if not count:
                 return False
@@ -225,69 +216,10 @@ def lengths_fit(path: str) -> bool:
     return offset == size
 
 
-def read_records(path: str) -> Iterator[bytes]:
-    """Yield the records of one TFRecord file, compressed or not, and verify every checksum.
-
-    Raises:
-        RecordError: the file is truncated or damaged; the message has the offset.
-        FileNotFoundError: there is no such file.
-    """
-    return (record for _, record in _numbered(path, None))
-
-
-def read_around(path: str) -> Iterator[bytes | RecordError]:
-    """Yield the records of one TFRecord file, and the error in place of a damaged record.
-
-    A record with a wrong checksum is skipped. After a damaged length, the next record is searched
-    for; one error covers all records in between. A gzip stream ends at its first damage.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-    """
-    if is_gzip(path):
-        try:
-            yield from read_records(path)
-        except RecordError as exc:
-            yield exc
-        return
-    with storage.open_read(path) as file:
-        offset: int | None = 0
-        while offset is not None and (head := file.read(_HEAD_BYTES)):
-            try:
-                record = _read_one(file, head, path, offset)
-            except RecordError as exc:
-                yield exc
-                if (offset := _next_record(file, head, offset)) is not None:
-                    file.seek(offset)
-            else:
-                yield record
-                offset += FRAME_BYTES + len(record)
-
-
-def is_gzip(path: str) -> bool:
-    """Return whether a TFRecord file is compressed: by its name, or by its first bytes.
-
-    Raises: FileNotFoundError, StorageError.
-    """
-    if path.endswith(_GZIP_SUFFIX):
-        return True
-    with storage.open_read(path) as file:
-        return _holds_gzip(file, path)
-
-
-def _holds_gzip(file: IO[bytes], path: str) -> bool:
-    if path.endswith(_GZIP_SUFFIX):
-        return True
-    head = file.read(_HEAD_BYTES)
-    file.seek(0)
-    # A record of about 560 kB may begin with gzip's bytes, but not with the checksum after them.
-    return head.startswith(_GZIP_MAGIC) and not _is_head(head)
-
-
 def _next_record(file: IO[bytes], head: bytes, offset: int) -> int | None:
     """Return the offset of the record after a damaged one, None if none is found."""
     if _is_head(head) and (size := _LENGTH.unpack_from(head)[0]) <= _MAX_RECORD_BYTES:
-        return offset + FRAME_BYTES + int(size)
+        return offset + _FRAME_BYTES + int(size)
     start = offset + 1
     file.seek(start)
     data = file.read(_SEARCHED_BYTES)
@@ -304,38 +236,6 @@ def _is_head(head: bytes) -> bool:
     """Return whether the bytes are a length and its checksum."""
     length = head[: _LENGTH.size]
     return len(head) == _HEAD_BYTES and masked_crc(length) == head[_LENGTH.size :]
-
-
-def read_chosen(path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield some records of a TFRecord file with their indexes, which start at 0, in order.
-
-    The other records are skipped, without reading them in uncompressed local files. Indexes after
-    the last record are ignored.
-
-    Raises: as :func:`read_records`.
-    """
-    return _numbered(path, deque(sorted(set(indexes))))
-
-
-def _numbered(path: str, wanted: deque[int] | None) -> Iterator[tuple[int, bytes]]:
-    """Yield the wanted records with their indexes; all records if None."""
-    with storage.open_read(path) as raw:
-        file = gzip.GzipFile(fileobj=raw) if _holds_gzip(raw, path) else raw
-        index = offset = 0
-        try:
-            while (wanted is None or wanted) and (head := file.read(_HEAD_BYTES)):
-                if wanted is None or index == wanted[0]:
-                    record = _read_one(file, head, path, offset)
-                    yield index, record
-                    offset += FRAME_BYTES + len(record)
-                    if wanted:
-                        wanted.popleft()
-                else:
-                    offset += FRAME_BYTES + _record_bytes(head, path, offset)
-                    file.seek(offset)
-                index += 1
-        except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
-            raise RecordError(f"{path}: damaged gzip stream after offset {offset}: {exc}") from exc
 
 
 def _record_bytes(head: bytes, path: str, offset: int) -> int:

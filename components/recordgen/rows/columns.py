@@ -231,6 +231,17 @@ def joined(items: Any) -> memoryview:
     return memoryview(data)[int(ends[0]) : int(ends[-1])]
 
 
+def joined_by_row(parts: Sequence[Any]) -> Any:
+    """Return the concatenated parts of each row (binary [rows])."""
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
+
+
+def heads_by_size(items: Any, head: Callable[[int], bytes]) -> Any:
+    """Return the head of each item, which depends only on its size (binary [rows])."""
+    sizes = pc.binary_length(items).dictionary_encode()
+    return pa.array(map(head, sizes.dictionary.to_pylist()), pa.binary()).take(sizes.indices)
+
+
 def content_of(column: Any) -> Iterator[bytes | memoryview]:
     """Yield bytes that depend only on the values of a column of texts, numbers or booleans.
 

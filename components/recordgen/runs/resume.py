@@ -16,7 +16,7 @@ from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordError, StorageError
 from recordgen.lint.facts import renumbered
 from recordgen.options import ConvertOptions
-from recordgen.records.tfrecord import read_records
+from recordgen.records import RECORDS
 from recordgen.rejects import RejectCode
 from recordgen.runs.commit import Leftover
 from recordgen.runs.staging import Staging
@@ -116,7 +116,7 @@ def is_intact(path: str, shard: Shard, task: Task) -> bool:
     try:
         if storage.size(path) != shard.bytes:
             return False
-        for record in read_records(path):
+        for record in RECORDS.read(path):
             digest.update(task.digested(record))
             examples += 1
     except (OSError, RecordError, ValueError):

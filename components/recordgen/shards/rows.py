@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import starmap
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from recordgen.rows.columns import Columns, PlannedBatch, content_of, values_of
 from recordgen.rows.planned import PlannedRow, requested_uris, with_uri
 from recordgen.tasks import task_for
 from recordgen.tasks.task import BuiltBatch, Payloads, Task
+
+_Result = TypeVar("_Result")
 
 # Payload bytes of a batch. Threads take a batch at a time: passing single rows costs more than
 # reading them.
@@ -118,17 +121,24 @@ class PlannedRows:
         ]
 
     def build(
-        self, vocabulary: Vocabulary, options: ConvertOptions, threads: int
-    ) -> Iterator[BuiltBatch]:
-        """Yield the examples of the rows, in order, with a bounded number in flight."""
+        self,
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
+        threads: int,
+        then: Callable[[BuiltBatch], _Result],
+    ) -> Iterator[_Result]:
+        """Yield the result of ``then`` for the examples of the rows, in order.
+
+        Threads make examples and call ``then``. The number of examples in flight is bounded.
+        """
         task = task_for(options)
         paths = (path for part in self._paths(task) for mine in part for path in mine)
 
         def start(batch: PlannedBatch) -> tuple[PlannedBatch, Sequence[Payloads]]:
             return batch, [fetcher.start_all(requested(mine)) for mine in payload_rows(batch, task)]
 
-        def make(started: tuple[PlannedBatch, Sequence[Payloads]]) -> BuiltBatch:
-            return task.make_batch(*started, vocabulary, options)
+        def make(started: tuple[PlannedBatch, Sequence[Payloads]]) -> _Result:
+            return then(task.make_batch(*started, vocabulary, options))
 
         with Fetcher(paths, options) as fetcher:
             yield from map_in_order(

@@ -1,7 +1,7 @@
 """Write or check one shard, the unit of work of a worker.
 
-Threads fetch, check and serialise. The calling thread writes in the task's order, so the bytes do
-not depend on timing.
+Threads fetch, check, serialise and frame. The calling thread writes in the task's order, so the
+bytes do not depend on timing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from recordgen import storage
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions, default_threads
-from recordgen.records.tfrecord import write_frames
+from recordgen.records import RECORDS
+from recordgen.records.format import Record
 from recordgen.shards.task import OnProgress, ShardResult, ShardStats, ShardTask
+from recordgen.tasks.task import BuiltBatch
 
 
 def write_shard(
@@ -33,10 +35,20 @@ def write_shard(
     """
     stats = ShardStats(on_progress, options)
     file = task.file(options.compression)
-    frames = _frames(task, stats, vocabulary, options)
-    with storage.replacing(storage.join(target, file)) as out:
-        size = write_frames(out, frames, options.compression)
-    return stats.result(task, file, size, task.fingerprint(vocabulary, options))
+    threads = options.threads or default_threads()
+    made = task.rows.build(vocabulary, options, threads, _framed)
+
+    def frames() -> Iterator[Record]:
+        for built, framed in made:
+            stats.add(built)
+            yield from framed
+
+    with (
+        storage.replacing(storage.join(target, file)) as out,
+        RECORDS.writer(out, options.compression) as writer,
+    ):
+        writer.write(frames())
+    return stats.result(task, file, writer.bytes, task.fingerprint(vocabulary, options))
 
 
 def check_shard(
@@ -48,16 +60,16 @@ def check_shard(
 ) -> ShardResult:
     """Check one shard as :func:`write_shard` does, but write nothing."""
     stats = ShardStats(on_progress, options)
-    for _ in _frames(task, stats, vocabulary, options):
-        pass
+    threads = options.threads or default_threads()
+    for built in task.rows.build(vocabulary, options, threads, lambda made: made):
+        stats.add(built)
     file = task.file(options.compression)
     return stats.result(task, file, 0, task.fingerprint(vocabulary, options))
 
 
-def _frames(
-    task: ShardTask, stats: ShardStats, vocabulary: Vocabulary, options: ConvertOptions
-) -> Iterator[Sequence[bytes]]:
-    threads = options.threads or default_threads()
-    for built in task.rows.build(vocabulary, options, threads):
-        stats.add(built)
-        yield from built.frames
+def _framed(built: BuiltBatch) -> tuple[BuiltBatch, Sequence[Record]]:
+    """Return the batch with its framed records; checksums are made by the thread that calls it."""
+    frames = [RECORDS.frame(record) for record in built.records]
+    if built.column is not None:
+        frames.insert(0, [RECORDS.frame_column(built.column)])
+    return built, frames

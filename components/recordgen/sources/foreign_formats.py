@@ -19,6 +19,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from recordgen.errors import SourceError
+from recordgen.records import RECORDS
 from recordgen.sources.field_kinds import IMAGE_SUFFIX
 
 #: Enough for the first keys of a document, including COCO's, which follow licenses and categories.
@@ -264,7 +265,7 @@ def of_file(head: bytes) -> ForeignFormat | None:
         return TAR
     if head.startswith(tuple(GZIP.begins)):
         return _in_gzip(head)
-    if _is_tfrecord(head):
+    if RECORDS.is_mine(head):
         return TFRECORD
     if text.lstrip().startswith((b"{", b"[")):
         return of_json(text)
@@ -377,15 +378,6 @@ def _in_gzip(head: bytes) -> ForeignFormat:
         return GZIP
     found = of_file(inside) if not inside.startswith(tuple(GZIP.begins)) else None
     return found if found in (TAR, TFRECORD) else GZIP
-
-
-def _is_tfrecord(head: bytes) -> bool:
-    """Return whether a file begins with the length of a record and the length's checksum."""
-    if len(head) < 12 or head[4:8] != bytes(4):  # no record has 4 GiB
-        return False
-    from recordgen.records.tfrecord import frame_head
-
-    return frame_head(int.from_bytes(head[:8], "little")) == head[:12]
 
 
 def _is_row_of_markup(text: bytes) -> bool:

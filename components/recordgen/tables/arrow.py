@@ -9,7 +9,7 @@ The bytes are the same as from :func:`recordgen.records.example.serialize_exampl
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from recordgen.records.example import example_head, feature_head, packed_ints
 from recordgen.records.number_texts import MARKERS
-from recordgen.rows.columns import joined
+from recordgen.rows.columns import heads_by_size, joined, joined_by_row
 from recordgen.tables.columns import Column
 from recordgen.tables.csv_fields import read_fields
 from recordgen.types import MAX_WEIGHT, Weight
@@ -182,17 +182,6 @@ def serialize_rows(columns: Mapping[str, tuple[str, Values]], rows: int) -> Reco
         parts += [heads_by_size(bodies, partial(_head, name, dtype)), bodies]
     features = joined_by_row(parts) if parts else pa.array([b""] * rows, pa.binary())
     return joined_by_row([heads_by_size(features, example_head), features])
-
-
-def joined_by_row(parts: Sequence[Records]) -> Records:
-    """Return the concatenated parts of each row (binary [rows])."""
-    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
-
-
-def heads_by_size(items: Records, head: Callable[[int], bytes]) -> Records:
-    """Return the head of each item, which depends only on its size (binary [rows])."""
-    sizes = pc.binary_length(items).dictionary_encode()
-    return pa.array(map(head, sizes.dictionary.to_pylist()), pa.binary()).take(sizes.indices)
 
 
 def _head(name: str, dtype: str, size: int) -> bytes:

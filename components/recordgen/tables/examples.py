@@ -7,20 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import google_crc32c
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.records.tfrecord import frame_head, masked
-from recordgen.rows.columns import values_of
 from recordgen.tables.arrow import (
     Records,
     Texts,
     count_inexact,
-    heads_by_size,
-    joined_by_row,
     parse,
     parse_column,
     serialize_rows,
@@ -151,13 +146,3 @@ def _where(mask: Any) -> list[int]:
     if not pc.any(mask).as_py():
         return []
     return [row for row, is_there in enumerate(mask.to_pylist()) if is_there]
-
-
-def framed(records: Records) -> Records:
-    """Return records framed for a file, like :func:`recordgen.records.tfrecord.frame`."""
-    items = values_of(records)
-    sums = np.fromiter(map(google_crc32c.value, items), np.uint64, len(items))
-    ends = np.arange(0, 4 * len(items) + 1, 4, dtype=np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(masked(sums).astype("<u4"))]
-    checksums = pa.Array.from_buffers(pa.binary(), len(items), buffers)
-    return joined_by_row([heads_by_size(records, frame_head), records, checksums])

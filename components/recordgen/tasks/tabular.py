@@ -157,11 +157,10 @@ class Tabular(TableTask):
         from recordgen.lint.columns import odd_rows
         from recordgen.lint.facts import Notes
         from recordgen.rows.columns import joined
-        from recordgen.tables.examples import framed, make_examples
+        from recordgen.tables.examples import make_examples
 
         columns = rows.columns
         made = make_examples(columns["annotation"].combine_chunks(), self.table)
-        frames = framed(made.records)
         errors = sorted(made.errors)
         refused = columns.take(pa.array(errors, pa.int64()))
         odd = odd_rows(made.values.values()) if options.selection.needs_rows else None
@@ -169,7 +168,7 @@ class Tabular(TableTask):
         lines = zip(refused["source"].to_pylist(), refused["line"].to_pylist(), strict=True)
         return BuiltBatch(
             examples=len(made.records),
-            frames=[(bytes(joined(frames)),)],
+            column=made.records,
             digested=[joined(made.records)],
             assigned=assigned - lost,
             labels=Counter(made.labels),

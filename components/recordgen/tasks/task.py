@@ -17,7 +17,7 @@ from recordgen.features import FeatureSpec
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed, shortened
-from recordgen.records.tfrecord import frame
+from recordgen.records.format import Record, RecordColumn
 from recordgen.registry import imported
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.placing import row_name
@@ -141,7 +141,9 @@ class BuiltBatch:
 
     Attributes:
         examples: number of examples.
-        frames: framed records, each of one or several examples, in pieces.
+        records: serialised examples, each in pieces.
+        column: serialised examples (binary [n]) of a task that makes many at a time; they come
+            before ``records``.
         digested: bytes that they add to their shard's digest, in pieces.
         assigned: number of examples whose row names no split.
         labels: examples per label; an example with several labels counts for each.
@@ -158,7 +160,8 @@ class BuiltBatch:
     """
 
     examples: int = 0
-    frames: list[Sequence[bytes]] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    column: RecordColumn | None = None
     digested: list[bytes | memoryview] = field(default_factory=list)
     assigned: int = 0
     labels: Counter[str] = field(default_factory=Counter)
@@ -173,7 +176,7 @@ class BuiltBatch:
     def add(self, made: BuiltExample, *, assigned: bool) -> None:
         """Add the example of the next row."""
         self.examples += 1
-        self.frames.append(frame(made.record))
+        self.records.append(made.record)
         self.digested.append(made.digested)
         self.assigned += assigned
         for label in made.labels:  # update() takes several times as long for a single label

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from recordgen.dataset.vocabulary import shown_labels
 from recordgen.errors import DataError
-from recordgen.records.tfrecord import read_records
+from recordgen.records import RECORDS
 from recordgen.training.config import ACCURACY, LABEL, R2, TABLE_SCORE, UNKNOWN, WEIGHT
 from recordgen.training.moments import Moments
 
@@ -47,7 +47,7 @@ def record_batches(paths: Iterable[str], most: int | None = None) -> Iterator[li
     Raises:
         RecordError: a record is damaged.
     """
-    records = islice(chain.from_iterable(map(read_records, paths)), most)
+    records = islice(chain.from_iterable(map(RECORDS.read, paths)), most)
     while batch := list(islice(records, _BATCH)):
         yield batch
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.errors import StorageError
-from recordgen.records.tfrecord import FrameWriter, frame
+from recordgen.records import RECORDS
 from recordgen.runs.staging import Staging
 
 # Eight shards can be written and read in parallel.
@@ -192,12 +192,12 @@ class _ShardWriter:
 def _writing(path: str, compression: str) -> Generator[None, list[Record] | None, WrittenShard]:
     """Write each block of records that is sent; None finishes the file."""
     examples, digest = 0, hashlib.sha256()
-    with storage.replacing(path) as file, FrameWriter(file, compression) as out:
+    with storage.replacing(path) as file, RECORDS.writer(file, compression) as out:
         while (block := (yield)) is not None:
             examples += len(block)
             for piece in _joined(piece for record in block for piece in record):
                 digest.update(piece)
-            out.write([_joined(piece for record in block for piece in frame(record))])
+            out.write([_joined(piece for record in block for piece in RECORDS.frame(record))])
     return WrittenShard(examples, out.bytes, digest.hexdigest())
 
 

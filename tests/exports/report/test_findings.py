@@ -26,7 +26,7 @@ from recordgen.exports.report.sampling import Place
 from recordgen.lint.codes import CHECKS
 from recordgen.lint.findings import LintFinding
 from recordgen.payloads.thumbnail import Thumbnail
-from recordgen.records.tfrecord import frame, read_records
+from recordgen.records import RECORDS
 from tests.conftest import encoded, noise
 from tests.exports.outputs import rendered
 from tests.exports.report.test_report import Page, converted_page, dataset_of, self_contained
@@ -256,9 +256,9 @@ def test_records_far_behind_are_not_looked_for(output: Path, tmp_path: Path) -> 
     """A finding about a record that takes long to reach is shown without its picture."""
     dataset = read_dataset(str(output))
     [shard] = dataset.splits["test"].shards
-    record = frame(list(read_records(str(output / shard.file))))
+    record = RECORDS.frame(list(RECORDS.read(str(output / shard.file))))
     path = tmp_path / "many"
-    path.write_bytes(b"".join((*record, *(frame([b""]) * 300_000), *record)))
+    path.write_bytes(b"".join((*record, *(RECORDS.frame([b""]) * 300_000), *record)))
     facts = pa.table(
         {
             **{"split": ["test"] * 2, "shard": [shard.file] * 2, "record": [0, 300_001]},

@@ -27,8 +27,8 @@ from recordgen.exports.export import Exported, ExportOptions, FileExport
 from recordgen.exports.features import is_image, stored_features
 from recordgen.exports.output import Output
 from recordgen.features import LIST_DTYPES, FeatureSpec
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import FRAME_BYTES, read_records
 from recordgen.tasks.label_files import label_files
 
 # Rows of a row group, which is in memory at once.
@@ -95,7 +95,7 @@ def _rows(output: Output, columns: Mapping[str, FeatureSpec]) -> Iterator[_Row]:
     for split_name, split in output.dataset.splits.items():
         for shard in split.shards:
             offset, path = 0, output.path_of(shard.file)
-            for number, record in enumerate(read_records(path)):
+            for number, record in enumerate(RECORDS.read(path)):
                 try:
                     values = parse_example(record)
                 except ValueError as exc:
@@ -107,7 +107,7 @@ def _rows(output: Output, columns: Mapping[str, FeatureSpec]) -> Iterator[_Row]:
                     "length": len(record),
                     **{name: _plain(values.get(name, ()), columns[name]) for name in columns},
                 }
-                offset += FRAME_BYTES + len(record)
+                offset += sum(map(len, RECORDS.frame([record])))
 
 
 def _plain(values: Sequence[Any], spec: FeatureSpec) -> Any:

@@ -27,8 +27,8 @@ from recordgen.exports.report.record_views import (
 from recordgen.features import IMAGE_ENCODED
 from recordgen.options import default_threads
 from recordgen.ordered import map_in_order
+from recordgen.records import RECORDS
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_chosen, read_records
 from recordgen.tasks import TASKS
 
 _ALL_SHOWN = 15
@@ -148,7 +148,7 @@ def _reading(split: Split, is_plain: bool) -> Iterator[tuple[Shard, int]]:
 
 def _read_front(read: tuple[str, str, int]) -> tuple[str, list[Record]]:
     split, path, number = read
-    return split, list(map(parse_example, islice(read_records(path), number)))
+    return split, list(map(parse_example, islice(RECORDS.read(path), number)))
 
 
 def _choose(records: Iterable[Record], dataset: Dataset) -> list[Record]:
@@ -194,5 +194,5 @@ def _read_places(
             far_bytes += size
         by_shard[place.shard][place.record] = place
     for file, wanted in by_shard.items():
-        for index, data in read_chosen(path_of(file), wanted):
+        for index, data in RECORDS.read_chosen(path_of(file), wanted):
             yield wanted[index], parse_example(data)
