@@ -63,7 +63,7 @@ def limit(paths: list[str], output: str) -> float:
     threads = len(os.sched_getaffinity(0))
     numbered = list(enumerate(paths))
 
-    def frames(of: int) -> Iterator[tuple[bytes, ...]]:
+    def frames(of: int) -> Iterator[Sequence[bytes]]:
         for number, path in numbered[of::threads]:
             with open(path, "rb") as file:
                 data = file.read()
