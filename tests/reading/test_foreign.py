@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from recordgen import convert, eval_dataset, read, steps_per_epoch, train_dataset, write
 from recordgen.errors import DataError, RecordError, SourceError, StorageError, UsageError
-from recordgen.reading import Tuning, counting, named_errors
+from recordgen.reading import Tuning, named_errors
+from recordgen.records import RECORDS
 from tests.reading.conftest import example, ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))
@@ -71,8 +72,7 @@ def test_they_are_counted_once(path, counts_cache, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("recordgen.reading.datasets.read_records", never)
-        patch.setattr(counting, "count_frames", never)
-        patch.setattr(counting, "read_records", never)
+        patch.setattr(RECORDS, "count", never)
         assert steps_per_epoch(path, 5) == 4
     write_records(path, map(pet, range(8)))
     assert steps_per_epoch(path, 3) == 3
