@@ -51,7 +51,7 @@ def read_independently(data: bytes, shown: Detection) -> dict[int, Read]:
     reader = csv.reader(text, delimiter=shown.delimiter or ",", skipinitialspace=True)
     rows: dict[int, Read] = {}
     roles = dict(shown.columns)
-    given = shown.options.roles.items()
+    given = shown.options.columns.by_role
     given_roles = {name: role for role, names in given for name in names}  # only numbers are given
     header: list[str] | None = None
     line = 1
@@ -170,7 +170,8 @@ def random_file(rng: random.Random) -> tuple[str, bytes, dict[str, str]]:
         subject = "text" if is_text else "path"
         options["columns"] = f"{subject}={1 + has_split},label={2 + has_split}"
     if rng.random() < 0.1:
-        options["header"] = rng.choice(["yes", "no"])
+        header = f"header={rng.choice(['yes', 'no'])}"
+        options["columns"] = ",".join(filter(None, (options.get("columns"), header)))
     if rng.random() < 0.05:
         options["task"] = rng.choice(["image_classification", "text_classification", "tabular"])
     name = rng.choice(["a.csv", "a.csv", "a.txt", "a.tsv", "train.csv"])

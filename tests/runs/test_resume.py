@@ -379,7 +379,7 @@ CHANGES = {
     "a row more": Change(_add_row, None),
     "a row less": Change(_remove_row, None),
     "the seed": Change(lambda images, source: {"seed": 5}, None),
-    "image_size": f"{Change(lambda images, source: {'image_size': '8max'}, None)}max",
+    "image_size": Change(lambda images, source: {"image_size": "8max"}, None),
     "encode": Change(lambda images, source: {"encode": "raw"}, None),
     "compression": Change(lambda images, source: {"compression": "gzip"}, None),
     "shard_by": Change(lambda images, source: {"shard_by": "label"}, None),

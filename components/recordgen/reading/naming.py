@@ -200,8 +200,11 @@ def _reason_of(message: str, record: bytes) -> str:
     # Names in the message may come from anyone, and may be long.
     if len(message) > 2 * _READ_CHARACTERS:
         message = f"{message[:_READ_CHARACTERS]}\n{message[-_READ_CHARACTERS:]}"
-    if found := re.search(r"Summarized data: b'([^\n]*)'(?:\n([^\n]*))?", message):
-        return f"{found[1]} {found[2] or ''}"[:_MESSAGE_CHARACTERS]
+    _, mark, rest = message.partition("Summarized data: b'")
+    first, _, more = rest.partition("\n")
+    data, quote, _ = first.rpartition("'")
+    if mark and quote:
+        return f"{data} {more.partition(chr(10))[0]}"[:_MESSAGE_CHARACTERS]
     # The last line has the error; in a graph, the lines before say where the graph was built.
     lines = [line.strip() for line in message.splitlines()]
     said = [line for line in lines if line and not line.startswith(("[[", "File ", "Detected at"))]
