@@ -168,3 +168,47 @@ def test_every_image_of_a_row(data):
     image = data / "i/3.png"
     replace_later(image, bytes(reversed(image.read_bytes())))
     assert image_fingerprint(files, options) != before
+
+
+# the files of a folder of images, what is passed of it, the file that changes
+FOREIGN = [
+    ({"data.yaml": "train: .\nnames: [a, b]", "a.txt": "0 .5 .5 1 1"}, "", "a.txt"),
+    ({"data.yaml": "train: .\nnames: [a, b]", "a.txt": "0 .5 .5 1 1"}, "data.yaml", "a.txt"),
+    ({"data.yaml": "train: .\nnames: [a, b]", "a.txt": "0 .5 .5 1 1"}, "", "data.yaml"),
+    (
+        {
+            "x.json": '{"images": [{"id": 1, "file_name": "a.jpg", "width": 9, "height": 9}], '
+            '"annotations": [{"image_id": 1, "category_id": 0, "bbox": [0, 0, 5, 5]}], '
+            '"categories": [{"id": 0, "name": "a"}]}'
+        },
+        "",
+        "x.json",
+    ),
+    (
+        {
+            "a.xml": "<annotation><size><width>9</width><height>9</height></size><object><name>a"
+            "</name><bndbox><xmin>0</xmin><ymin>0</ymin><xmax>5</xmax><ymax>5</ymax></bndbox>"
+            "</object></annotation>"
+        },
+        "",
+        "a.xml",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "source", "changed"), FOREIGN)
+def test_labels_of_other_tools(files, source, changed, tmp_path):
+    """A file of labels beside the document is part of the fingerprint, by folder or document."""
+    (tmp_path / "a.jpg").touch()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+
+    def of_source():
+        return image_fingerprint([ImportFile(f"{tmp_path}/{source}")])
+
+    before = of_source()
+    assert before.startswith("images:1,")
+    assert of_source() == before
+    path = tmp_path / changed
+    replace_later(path, path.read_bytes().replace(b"5", b"4").replace(b"[a, b]", b"[b, a]"))
+    assert of_source() != before

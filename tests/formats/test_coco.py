@@ -175,7 +175,7 @@ def test_damaged_documents(text: str, tmp_path: Path) -> None:
     """A cut, malformed or deeply nested document is an error with its path."""
     path = tmp_path / "a.json"
     path.write_text(text)
-    with pytest.raises(SourceError, match=r"a\.json: .*no whole JSON"):
+    with pytest.raises(SourceError, match=r"a\.json: .*no whole COCO"):
         recordgen.convert(str(path), tmp_path / "out")
 
 
@@ -241,3 +241,89 @@ def test_boxes_equal_those_of_pycocotools(tmp_path: Path, make_images: MakeImage
         ):
             assert label == their_label
             assert corners == pytest.approx(theirs_, abs=2e-3)
+
+
+@pytest.mark.parametrize(("one", "other"), [("1", 1), (1, "1"), (1.0, 1), (7, 7.0)])
+def test_ids_of_any_type(one: Any, other: Any, tmp_path: Path, make_images: MakeImages) -> None:
+    """pandas writes 7.0, and other programs "7": the boxes must not get lost."""
+    make_images("a.jpg")
+    path = write(
+        tmp_path / "in/a.json",
+        images=[image(one, "a.jpg")],
+        annotations=[box(other, other, 0, 0, 40, 20)],
+        categories=[{"id": one, "name": "cat"}],
+    )
+    recordgen.convert(str(path), tmp_path / "out")
+    assert boxes_of(tmp_path / "out")["a.jpg"][1] == [("cat", 0, [0, 0, 1, 1])]
+
+
+@pytest.mark.parametrize("ids", [(1, 1), (None, None)])
+def test_images_that_share_an_id_are_rejected(
+    ids: tuple[Any, Any], tmp_path: Path, make_images: MakeImages
+) -> None:
+    """The boxes of one would be stored for both."""
+    make_images("a.jpg", "b.jpg", "c.jpg")
+    path = write(
+        tmp_path / "in/a.json",
+        images=[image(ids[0], "a.jpg"), image(ids[1], "b.jpg"), image(3, "c.jpg")],
+        annotations=[box(ids[0], 2, 0, 0, 40, 20), box(3, 2, 0, 0, 40, 20)],
+        categories=CATEGORIES,
+    )
+    result = recordgen.convert(str(path), tmp_path / "out", max_reject_fraction=1)
+    assert [item.uri for item in result.rejects] == ["a.jpg", "b.jpg"]
+    assert list(boxes_of(tmp_path / "out")) == ["c.jpg"]
+
+
+@pytest.mark.parametrize("annotations", [{"1": [box(1, 2, 1, 1, 2, 2)]}, [[box(1, 2, 1, 1, 2, 2)]]])
+def test_annotations_of_another_shape_stop(
+    annotations: Any, tmp_path: Path, make_images: MakeImages
+) -> None:
+    """Otherwise all images would be images without objects."""
+    make_images("a.jpg")
+    path = write(
+        tmp_path / "in/a.json",
+        images=[image(1, "a.jpg")],
+        annotations=annotations,
+        categories=CATEGORIES,
+    )
+    with pytest.raises(SourceError, match="image_id"):
+        recordgen.plan(str(path))
+
+
+def test_a_category_with_two_names_stops(tmp_path: Path, make_images: MakeImages) -> None:
+    """The class of its boxes would be a guess."""
+    make_images("a.jpg")
+    path = write(
+        tmp_path / "in/a.json",
+        images=[image(1, "a.jpg")],
+        annotations=[box(1, 2, 1, 1, 2, 2)],
+        categories=[*CATEGORIES, {"id": 2, "name": "cow"}],
+    )
+    with pytest.raises(SourceError, match="category 2"):
+        recordgen.plan(str(path))
+
+
+def test_numbers_that_no_float_holds(tmp_path: Path, make_images: MakeImages) -> None:
+    """JSON's integers have no largest value."""
+    make_images("a.jpg", "b.jpg")
+    path = write(
+        tmp_path / "in/a.json",
+        images=[image(1, "a.jpg"), image(2, "b.jpg")],
+        annotations=[box(1, 2, 1, 1, 10**400, 2), box(2, 2, 1, 1, 2, 2)],
+        categories=CATEGORIES,
+    )
+    result = recordgen.convert(str(path), tmp_path / "out", max_reject_fraction=1)
+    assert [item.uri for item in result.rejects] == ["a.jpg"]
+
+
+def test_class_names_with_line_breaks_stop(tmp_path: Path, make_images: MakeImages) -> None:
+    """labels.txt has a class on each line."""
+    make_images("a.jpg")
+    path = write(
+        tmp_path / "in/a.json",
+        images=[image(1, "a.jpg")],
+        annotations=[box(1, 2, 1, 1, 2, 2)],
+        categories=[*CATEGORIES, {"id": 99, "name": "a\nb"}],
+    )
+    with pytest.raises(SourceError, match="class"):
+        recordgen.plan(str(path))

@@ -133,3 +133,48 @@ def test_a_document_without_an_image(tmp_path: Path, make_images: MakeImages) ->
     result = recordgen.convert(str(root), tmp_path / "out", max_reject_fraction=1)
     [reject] = result.rejects
     assert "z.xml" in reject.message
+
+
+def test_lists_of_several_challenges(tmp_path: Path, make_images: MakeImages) -> None:
+    """VOCdevkit has a folder for each year, with lists of the same names."""
+    files = {}
+    for year in ("VOC2007", "VOC2012"):
+        for name in ("a", "b"):
+            make_images(f"{year}/JPEGImages/{year}{name}.jpg")
+            files[f"{year}/Annotations/{year}{name}.xml"] = document("", ("cat", "4 5 8 10"))
+        files[f"{year}/ImageSets/Main/train.txt"] = f"{year}a\n"
+        files[f"{year}/ImageSets/Main/val.txt"] = f"{year}b.jpg\n"  # some write the suffix
+    recordgen.convert(str(write(tmp_path, files)), tmp_path / "out")
+    assert {uri: split for uri, (split, _) in boxes_of(tmp_path / "out").items()} == {
+        "VOC2007/JPEGImages/VOC2007a.jpg": "train",
+        "VOC2007/JPEGImages/VOC2007b.jpg": "eval",
+        "VOC2012/JPEGImages/VOC2012a.jpg": "train",
+        "VOC2012/JPEGImages/VOC2012b.jpg": "eval",
+    }
+
+
+def test_an_image_beside_its_mask(tmp_path: Path, make_images: MakeImages) -> None:
+    """The suffix in <filename> decides between files of one stem."""
+    make_images("a.bmp", "a.jpg")
+    root = write(tmp_path, {"a.xml": document("a.jpg", ("cat", "4 5 8 10"))})
+    recordgen.convert(str(root), tmp_path / "out")
+    assert list(boxes_of(tmp_path / "out")) == ["a.jpg"]
+
+
+def test_entities_in_another_encoding(tmp_path: Path, make_images: MakeImages) -> None:
+    """UTF-16 must not hide a DOCTYPE."""
+    make_images("a.jpg", "b.jpg")
+    root = write(tmp_path, {"b.xml": document("b.jpg", ("cat", "4 5 8 10"))})
+    text = '<!DOCTYPE a [<!ENTITY owl "owl">]>' + document("a.jpg", ("&owl;", "4 5 8 10"))
+    (root / "a.xml").write_bytes(text.encode("utf-16"))
+    result = recordgen.convert(str(root), tmp_path / "out", max_reject_fraction=1)
+    assert [item.uri for item in result.rejects] == ["a.jpg"]
+
+
+def test_other_xml_beside_the_documents(tmp_path: Path, make_images: MakeImages) -> None:
+    """It neither hides the format nor costs an image."""
+    make_images("z.jpg")
+    files = dict.fromkeys(("a.xml", "b.xml", "c.xml"), "<settings/>")
+    root = write(tmp_path, {**files, "z.xml": document("z.jpg", ("cat", "4 5 8 10"))})
+    recordgen.convert(str(root), tmp_path / "out")
+    assert list(boxes_of(tmp_path / "out")) == ["z.jpg"]

@@ -166,6 +166,8 @@ STOPS = [
     ("train: images\nnames: 7\n", "names must be"),
     ("nc: 2\nnames: [cat, dog]\n", "no split is named"),
     ("train: images\nkpt_shape: 3\n" + NAMES, "kpt_shape"),
+    ("train: images\nkpt_shape: [a, 3]\n" + NAMES, "kpt_shape"),
+    ("train: images\nkpt_shape: [-3, 1]\n" + NAMES, "kpt_shape"),
     ("train: 3\n" + NAMES, "train must be a path"),
 ]
 
@@ -218,3 +220,61 @@ def test_aliases_are_refused(tmp_path: Path) -> None:
     root = write(tmp_path, {"data.yaml": "a: &a [1]\nb: [*a, *a]\ntrain: x\nnames: [c]\n"})
     with pytest.raises(SourceError):
         recordgen.plan(str(root / "data.yaml"), format="yolo")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("[yes, no]", ("yes", "no")),
+        ("[010, 1.10]", ("010", "1.10")),
+        ("{0: on, 1: off}", ("on", "off")),
+        ("['', dog]", ("0", "dog")),
+    ],
+)
+def test_names_are_texts(
+    names: str, expected: tuple[str, ...], tmp_path: Path, make_images: MakeImages
+) -> None:
+    """To YAML, they are truth values, octal and other numbers."""
+    make_images("images/a.jpg")
+    root = write(
+        tmp_path,
+        {"data.yaml": f"train: images\nnames: {names}\n", "labels/a.txt": "1 0.5 0.5 1 1\n"},
+    )
+    recordgen.convert(str(root), tmp_path / "out")
+    assert recordgen.read_dataset(str(tmp_path / "out")).labels == expected
+
+
+def test_classes_of_one_name_are_reported(tmp_path: Path, make_images: MakeImages) -> None:
+    """The numbers of later classes differ from those in the labels."""
+    make_images("images/a.jpg")
+    root = write(
+        tmp_path,
+        {
+            "data.yaml": "train: images\nnames: [cat, cat, dog]\n",
+            "labels/a.txt": "2 0.5 0.5 1 1\n",
+        },
+    )
+    recordgen.convert(str(root), tmp_path / "out")
+    assert boxes_of(tmp_path / "out")["images/a.jpg"][1] == [("dog", 1, [0, 0, 1, 1])]
+    assert "named 'cat'" in (tmp_path / "out/lint.jsonl").read_text()
+
+
+# data.yaml beside images and labels, part of the message
+UNREADABLE = [
+    ("x: " + "[" * 60_000, "nested"),
+    ("x: &a [1]\ny: *a\n" + NAMES, "aliases"),
+    ("x: !!python/object/apply:os.getcwd []\n" + NAMES, "python"),
+    (f"train: images\n{NAMES}---\nx: 1\n", "single document"),
+    (f"train: images\n{NAMES}#" + "x" * 70_000, "KiB"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), UNREADABLE)
+def test_a_data_yaml_that_cannot_be_read(
+    text: str, words: str, tmp_path: Path, make_images: MakeImages
+) -> None:
+    """The message has the reason, instead of a missing data.yaml; and it comes at once."""
+    make_images("images/a.jpg")
+    root = write(tmp_path, {"data.yaml": text, "labels/a.txt": "1 0.5 0.5 1 1\n"})
+    with pytest.raises(SourceError, match=words):
+        recordgen.plan(str(root))

@@ -17,6 +17,7 @@ from recordgen.errors import NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import payload_infos
+from recordgen.registry import FORMATS
 from recordgen.rows.planned import requested_uris
 from recordgen.rows.row import Row
 from recordgen.sources.detect import detect
@@ -114,9 +115,12 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _DE
 
     if not present:
         return f"images:0,sha256:{digest.hexdigest()}"
-    options = detect(present, options).options
-    present = with_lists(present, options)
+    detection = detect(present, options)
+    options = detection.options
+    given, present = {file.path for file in present}, with_lists(detection.files, options)
     for file in present:
+        if file.folder and file.path not in given:
+            add(without_secrets(file.path), version_or_missing(file.path))
         if file.named_by is not None:
             policy = RowUrlPolicy(options.access, file.named_by)
             version = version_or_missing(file.path, RequestContext(policy))
@@ -125,6 +129,8 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _DE
     task = task_for(options)
     if not task.names_payloads:  # all data is in the import files
         return f"images:0,sha256:{digest.hexdigest()}"
+    # Of a folder, only the documents have a version so far, and not the files of labels.
+    is_all_given = FORMATS[options.input_format].has_columns
     rows = (item for item in RowReader(options).read_all(present) if isinstance(item, Row))
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         for row, versions in zip(some, _versions(some, options, task), strict=True):
@@ -132,4 +138,6 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _DE
             # A row without payloads in storage is added itself.
             for path, version in versions or [(row.uri, row.annotation or "")]:
                 add(path, version)
+            if not is_all_given:
+                add(row.split or "", row.annotation or "")
     return f"images:{images},sha256:{digest.hexdigest()}"

@@ -11,7 +11,6 @@ of their ids, as Detectron2, torchvision and Ultralytics number them.
 
 from __future__ import annotations
 
-import math
 import posixpath
 from array import array
 from collections import Counter
@@ -47,6 +46,14 @@ _OTHERS = {
     "annotations.segments_info": "panoptic segments",
 }
 
+# Each COCO document begins with one of these keys.
+_WORDS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"licenses"')
+
+_MAX_DIGITS = 300
+
+# Numbers of pixels are far smaller; some integers do not even fit into a float.
+_MAX_NUMBER = 1e15
+
 # Objects of a box that cannot be used.
 _NO_CATEGORY, _NO_BOX = -1, -2
 
@@ -79,6 +86,13 @@ class Coco(PictureFormat):
             if not isinstance(name, str) or not name.strip():
                 yield Problem(line, f"the image {image.get('id')!r:.40} has no file_name")
                 continue
+            if boxes and parsed.is_shared(image):
+                message = (
+                    f"the image {name} has no id of its own (got {image.get('id')!r:.40}), so its "
+                    f"boxes are unknown"
+                )
+                yield Problem(line, message, name)
+                continue
             found: str | Problem = name
             if "://" not in name:
                 found = image_or_problem(listing, name, *folders, line=line)
@@ -101,7 +115,11 @@ class Coco(PictureFormat):
 
 def _is_coco(listing: Listing, name: str) -> bool:
     """Return whether a document is COCO's. Raises: SourceError: it is one of another task."""
-    keys = key_paths(listing.head(name).decode("utf-8", "replace"))
+    head = listing.head(name)
+    # A folder may have another tool's document for each image.
+    if not any(word in head for word in _WORDS):
+        return False
+    keys = key_paths(head.decode("utf-8", "replace"))
     # Thousands of categories may come before the first image.
     firsts = {"images.file_name", "images.coco_url", "categories.supercategory"}
     has_images = not firsts.isdisjoint(keys)
@@ -132,16 +150,16 @@ class _Document:
     """
 
     images: list[Mapping[str, Any]] = field(default_factory=list)
-    names: dict[Any, str] = field(default_factory=dict)
-    groups: dict[Any, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
     has_annotations: bool = False
-    _number_of: dict[Any, int] = field(default_factory=dict)  # of an image, by its id
+    _number_of: dict[str, int] = field(default_factory=dict)  # of an image, by its id
     _image: array[int] = field(default_factory=lambda: array("q"))
     _category: array[int] = field(default_factory=lambda: array("q"))
     _id: array[int] = field(default_factory=lambda: array("q"))
     _is_crowd: array[int] = field(default_factory=lambda: array("b"))
     _corners: array[float] = field(default_factory=lambda: array("d"))
-    _categories: dict[Any, int] = field(default_factory=dict)
+    _categories: dict[str, int] = field(default_factory=dict)
 
     def add_annotation(self, item: Mapping[str, Any]) -> None:
         """Add an annotation."""
@@ -161,25 +179,48 @@ class _Document:
         self._corners.extend(corners)
 
     @cached_property
-    def _id_of(self) -> Sequence[Any]:
+    def _id_of(self) -> Sequence[str]:
         return list(self._categories)
 
+    @cached_property
+    def _file_of(self) -> Mapping[str, Any]:
+        """The name of the image with each id; None if several images have it."""
+        found: dict[str, Any] = {}
+        for image in self.images:
+            if (own := image.get("id")) is not None:
+                name = image.get("file_name")
+                if found.setdefault(_key(own), name) != name:
+                    found[_key(own)] = None
+        return found
+
     @property
-    def used(self) -> frozenset[Any]:
+    def has_boxes(self) -> bool:
+        """Whether any annotation is of a listed image."""
+        return not self._file_of.keys().isdisjoint(self._number_of)
+
+    def is_shared(self, image: Mapping[str, Any]) -> bool:
+        """Return whether another image has the id of an image."""
+        return self._file_of.get(_key(image.get("id"))) is None
+
+    @property
+    def used(self) -> frozenset[str]:
         """The ids of the categories that annotations have."""
         return frozenset(self._categories)
 
     def notes(self) -> Iterator[Note]:
         """Yield what is odd about the whole document."""
-        known = {_key(image.get("id")) for image in self.images}
-        orphans = [number for key, number in self._number_of.items() if key not in known]
+        orphans = [number for key, number in self._number_of.items() if key not in self._file_of]
         if lost := int(np.isin(np.asarray(self._image), orphans).sum()) if orphans else 0:
             yield Note(
                 0, f"{lost:,} annotations are of images that are not listed; they were skipped"
             )
         same = [name for name, count in Counter(self.names.values()).items() if count > 1]
         if same:
-            yield Note(0, f"several categories are named {same[0]!r}; they were merged")
+            yield Note(
+                0,
+                f"several categories are named {same[0]!r}; they were merged, so that later ones "
+                f"have smaller numbers",
+            )
 
     def pictures(self) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
         """Yield each image with the indices of its annotations."""
@@ -231,11 +272,13 @@ def _parse(listing: Listing, name: str) -> _Document:
                     if isinstance(item, dict):
                         found.add_annotation(item)
                 elif key == "categories" and isinstance(item, dict):
-                    label = item.get("name")
-                    found.names[_key(item.get("id"))] = "" if label is None else str(label).strip()
-                    found.groups[_key(item.get("id"))] = str(item.get("supercategory") or "")
+                    own, label = _key(item.get("id")), item.get("name")
+                    label = "" if label is None else str(label).strip()
+                    if found.names.setdefault(own, label) != label:
+                        raise ValueError(f"the category {own} is {label!r} and {found.names[own]!r}")
+                    found.groups[own] = str(item.get("supercategory") or "")
     except (ValueError, UnicodeDecodeError) as exc:
-        raise SourceError(f"{where}: this is no whole JSON document: {exc}") from exc
+        raise SourceError(f"{where}: this is no whole COCO document: {exc}") from exc
     if not found.images or not found.names:
         raise SourceError(
             f"{where}: a COCO document needs images and categories (got {len(found.images):,} "
@@ -243,6 +286,11 @@ def _parse(listing: Listing, name: str) -> _Document:
         )
     if not found.has_annotations:
         raise SourceError(f"{where}: this COCO document has no annotations, only images")
+    if not found.has_boxes:
+        raise SourceError(
+            f"{where}: no annotation has the image_id of an image; expected a list of annotations, "
+            f"each with the id of its image"
+        )
     return found
 
 
@@ -250,7 +298,7 @@ def _classes(
     listing: Listing, names: Sequence[str], documents: Sequence[_Document]
 ) -> tuple[str, ...]:
     """Return the names of all categories in the order of their ids. Raises: SourceError."""
-    all_names: dict[Any, str] = {}
+    all_names: dict[str, str] = {}
     for name, document in zip(names, documents, strict=True):
         for key, label in document.names.items():
             if all_names.setdefault(key, label) != label:
@@ -259,13 +307,13 @@ def _classes(
                     f"{all_names[key]!r} in {names[0]}; convert the documents separately"
                 )
     parent = _parent(documents)
-    ordered = sorted(all_names, key=lambda key: (isinstance(key, str), key))
+    ordered = sorted(all_names, key=_order)
     return tuple(
         dict.fromkeys(all_names[key] for key in ordered if key != parent and all_names[key])
     )
 
 
-def _parent(documents: Sequence[_Document]) -> Any:
+def _parent(documents: Sequence[_Document]) -> str | None:
     """Return the id of Roboflow's category 0, which only names the project, or None."""
     for key, label in documents[0].names.items():
         others = [groups for own, groups in documents[0].groups.items() if own != key]
@@ -287,9 +335,15 @@ def _folders(document: str) -> Sequence[str]:
     ]
 
 
-def _key(value: Any) -> Any:
-    """Return an id that can be compared: a number, or a text."""
-    return value if isinstance(value, int | str) else repr(value)
+def _key(value: Any) -> str:
+    """Return an id that can be compared: 7, 7.0 and "7" are the same."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _order(key: str) -> tuple[bool, float, str]:
+    """Return the sort key of an id: numbers first."""
+    number = key.removeprefix("-").isdecimal() and len(key) < _MAX_DIGITS
+    return not number, int(key) if number else 0, key
 
 
 def _size_of(image: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -319,6 +373,6 @@ def _corners_of(item: Mapping[str, Any]) -> Corners | None:
 
 def _are_numbers(values: Any) -> bool:
     return isinstance(values, list) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MAX_NUMBER
         for value in values
     )

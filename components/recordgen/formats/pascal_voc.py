@@ -18,7 +18,9 @@ from typing import ClassVar
 from xml.etree import ElementTree
 
 from recordgen.errors import SourceError
+from recordgen.rejects import RejectCode
 from recordgen.rows.picture import Corners, Marked, Picture
+from recordgen.sources.field_kinds import IMAGE_SUFFIX
 from recordgen.sources.format import Evidence
 from recordgen.sources.listing import HEAD_BYTES, Listing
 from recordgen.sources.pictures import Note, PictureFormat, Problem, size_in_file
@@ -48,14 +50,16 @@ class PascalVoc(PictureFormat):
 
     def detect(self, listing: Listing) -> Evidence | None:
         documents = listing.candidates(".xml")
-        found = [name for name in documents[:_PROBED] if _is_voc(listing.head(name))]
+        # Other XML may lie beside the images: documents with an image of their name come first.
+        documents = sorted(documents, key=lambda name: not _stem_image(listing, name))[:_PROBED]
+        found = [name for name in documents if _is_voc(listing.head(name))]
         if not found:
             return None
         reason = f"{found[0]} is the <annotation> of an image"
         return Evidence(reason, self.tasks[0], found if listing.only else ("",))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        splits = _image_sets(listing)
+        sets = _image_sets(listing)
         used = set()
         for line, name in enumerate(listing.candidates(".xml"), start=1):
             item = _read(listing, line, name)
@@ -64,6 +68,7 @@ class PascalVoc(PictureFormat):
                 continue
             if isinstance(item, Picture):
                 stem = posixpath.splitext(posixpath.basename(name))[0]
+                splits = next((sets[place] for place in sets if name.startswith(place)), {})
                 if splits and stem not in splits:
                     yield Note(line, f"{name} is in no list of ImageSets/Main; it was skipped")
                     continue
@@ -81,13 +86,21 @@ def _is_voc(head: bytes) -> bool:
     return _ROOT.search(head[:1024]) is not None and b"<annotations" not in head[:1024]
 
 
-def _image_sets(listing: Listing) -> Mapping[str, str]:
-    """Return the split of each image by its stem, from ``ImageSets/Main``; empty without lists."""
-    lists = {
-        posixpath.basename(name): name
-        for name in listing.others
-        if "ImageSets/Main/" in name and name.endswith(".txt")
-    }
+def _image_sets(listing: Listing) -> Mapping[str, Mapping[str, str]]:
+    """Return for each folder with ``ImageSets/Main`` the splits in its lists.
+
+    ``{"VOC2007/": {"000005": "train"}}``. Inner folders come before the outer ones.
+    """
+    lists: dict[str, dict[str, str]] = {}
+    for name in listing.others:
+        place, base = posixpath.split(name)
+        if f"/{place}".endswith("/ImageSets/Main") and base.endswith(".txt"):
+            lists.setdefault(place.removesuffix("ImageSets/Main"), {})[base] = name
+    return {place: _splits(listing, lists[place]) for place in sorted(lists, reverse=True)}
+
+
+def _splits(listing: Listing, lists: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the split of each image by its stem, from lists by their file name."""
     both = "train.txt" in lists or "val.txt" in lists
     words = ("train", "val", "test") if both else ("trainval", "test")
     found: dict[str, str] = {}
@@ -96,7 +109,7 @@ def _image_sets(listing: Listing) -> Mapping[str, str]:
             continue
         with listing.open(name) as file:
             for raw in file:
-                stem = raw.decode("utf-8-sig", "replace").strip()
+                stem = IMAGE_SUFFIX.sub("", raw.decode("utf-8-sig", "replace").strip())
                 split = "train" if word == "trainval" else word
                 if stem and found.setdefault(stem, split) != split:
                     raise SourceError(
@@ -116,8 +129,9 @@ def _read(listing: Listing, line: int, name: str) -> Picture | Problem | None:
         return None
     image = _image(listing, name, root)
     if image is None:
-        said = _text(root, "filename") or "no <filename>"
-        return Problem(line, f"{name}: there is no image of this name, and none named {said}")
+        said = _text(root, "filename")
+        message = f"{name}: there is no image of this name, and none named {said or '(nothing)'}"
+        return Problem(line, message, said, RejectCode.MISSING_FILE)
     try:
         marked = list(_objects(root))
     except ValueError as exc:
@@ -143,6 +157,8 @@ def _parse(listing: Listing, name: str) -> ElementTree.Element:
             data = file.read(_MAX_DOCUMENT + 1)
     if len(data) > _MAX_DOCUMENT:
         raise ValueError(f"it has more than {_MAX_DOCUMENT >> 20} MiB")
+    if b"\0" in data:
+        raise ValueError("it is UTF-16, or no text; save it as UTF-8")
     if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
         raise ValueError("it declares a DOCTYPE or entities, which no such document needs")
     return ElementTree.fromstring(data)
@@ -150,23 +166,26 @@ def _parse(listing: Listing, name: str) -> ElementTree.Element:
 
 def _image(listing: Listing, name: str, root: ElementTree.Element) -> str | None:
     """Return the image of a document: of its own name, or else the one that it names."""
-    if own := _stem_image(listing, name):
+    said = _text(root, "filename")
+    if own := _stem_image(listing, name, posixpath.splitext(said)[1]):
         return own
     folder = posixpath.dirname(name)
     above = posixpath.dirname(folder)
     places = (folder, posixpath.join(above, "JPEGImages"), posixpath.join(above, "images"), above)
-    said = _text(root, "filename")
     found = listing.image_at(said, *places) if said else ()
     return found if isinstance(found, str) else None
 
 
-def _stem_image(listing: Listing, name: str) -> str:
-    """Return the image beside a document, or in its twin folder, with the same stem."""
+def _stem_image(listing: Listing, name: str, suffix: str = "") -> str:
+    """Return the image beside a document, or in its twin folder, with the same stem.
+
+    The suffix decides between an image and its mask.
+    """
     folder, base = posixpath.split(posixpath.splitext(name)[0])
     above = posixpath.dirname(folder)
     for place in (folder, posixpath.join(above, "JPEGImages"), posixpath.join(above, "images")):
         if same := listing.by_stem.get(posixpath.join(place, base)):
-            return same[0]
+            return next((image for image in same if suffix and image.endswith(suffix)), same[0])
     return ""
 
 

@@ -13,6 +13,8 @@ Darknet's and Label Studio's folders, in which ``classes.txt``, ``obj.names`` or
 from __future__ import annotations
 
 import posixpath
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -32,6 +34,8 @@ _NAMES = ("classes.txt", "obj.names", "_darknet.labels")
 _SPLITS = {"train": ("train",), "val": ("val", "validation", "valid"), "test": ("test",)}
 
 _MAX_LABELS = 16 << 20
+# PyYAML's time grows with the square of the depth.
+_MAX_DEPTH = 20
 _SHOWN = 5
 
 
@@ -101,6 +105,13 @@ class Yolo(PictureFormat):
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         config = _config(listing, document)
+        for name, count in Counter(config.classes).items():
+            if count > 1:
+                yield Note(
+                    0,
+                    f"{count} classes are named {name!r}; they were merged, so that later classes "
+                    f"have smaller numbers",
+                )
         line = 0
         used: set[str | None] = set()
         for split, labelled in _splits(listing, config):
@@ -138,14 +149,28 @@ def _yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
     try:
         if len(head) >= HEAD_BYTES:
             raise ValueError(f"more than {HEAD_BYTES >> 10} KiB")
-        # Aliases could make a small file large.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(head, yaml.SafeLoader)):
-            raise ValueError("it has aliases")
-        return yaml.safe_load(head)
-    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        _check_yaml(head)
+        found = yaml.safe_load(head)
+        if isinstance(found, dict) and "names" in found:
+            # The classes yes, no and 010 are texts, and no truth values or octal numbers.
+            found["names"] = yaml.load(head, yaml.BaseLoader)["names"]
+        return found
+    except (yaml.YAMLError, ValueError) as exc:
         if not is_strict:
             return None
         raise SourceError(f"{listing.root}{name}: cannot be read as YAML: {exc}") from exc
+
+
+def _check_yaml(data: bytes) -> None:
+    """Check that YAML stays small when it is loaded. Raises: ValueError, yaml.YAMLError."""
+    depth = 0
+    for event in yaml.parse(data, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("it has aliases")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise ValueError("it is nested too deep")
 
 
 def _is_config(found: Any) -> bool:
@@ -159,10 +184,7 @@ def _config(listing: Listing, name: str) -> _Config:
     where, folder = f"{listing.root}{name}", posixpath.dirname(name)
     if posixpath.basename(name) in _NAMES:
         text = listing.head(name).decode("utf-8-sig", "replace")
-        names = [line.strip() for line in text.splitlines()]
-        while names and not names[-1]:
-            names.pop()
-        return _Config(where, folder, [name or str(at) for at, name in enumerate(names)])
+        return _Config(where, folder, _class_names(text.rstrip().splitlines(), where))
     found = _yaml(listing, name)
     classes = _class_names(found["names"], where)
     if isinstance(count := found.get("nc"), int) and count != len(classes):
@@ -170,7 +192,8 @@ def _config(listing: Listing, name: str) -> _Config:
             f"{where}: nc is {count}, but there are {len(classes)} names; correct one"
         )
     shape = found.get("kpt_shape") or (0, 0)
-    if not (isinstance(shape, list | tuple) and len(shape) == 2):
+    is_shape = isinstance(shape, list | tuple) and len(shape) == 2
+    if not (is_shape and all(isinstance(side, int) and side >= 0 for side in shape)):
         raise SourceError(f"{where}: kpt_shape must be two numbers (got {shape!r:.40})")
     splits = {}
     for split, keys in _SPLITS.items():
@@ -183,13 +206,13 @@ def _config(listing: Listing, name: str) -> _Config:
     if not splits:
         raise SourceError(f"{where}: no split is named; expected train: and val:, with paths")
     root = found.get("path") or ""
-    return _Config(where, folder, classes, splits, str(root), int(shape[0]) * int(shape[1]))
+    return _Config(where, folder, classes, splits, str(root), shape[0] * shape[1])
 
 
 def _class_names(names: Any, where: str) -> Sequence[str]:
     """Return the names of classes by number: a list, or numbers with names. Raises: SourceError."""
     if isinstance(names, list) and names:
-        return [str(name).strip() for name in names]
+        return [str(name).strip() or str(at) for at, name in enumerate(names)]
     if isinstance(names, dict) and names:
         try:
             by_number = {int(number): str(name).strip() for number, name in names.items()}
@@ -271,7 +294,9 @@ def _there(listing: Listing, config: _Config, value: str) -> str | None:
 def _below(listing: Listing, folder: str) -> Sequence[str]:
     if not folder:
         return listing.images
-    return [name for name in listing.images if name.startswith(f"{folder}/")]
+    # Names are sorted, and "0" follows "/".
+    start, end = (bisect_left(listing.images, f"{folder}{after}") for after in "/0")
+    return listing.images[start:end]
 
 
 def _labels_of(image: str) -> Sequence[str]:
@@ -316,6 +341,8 @@ def _check_unnamed(listing: Listing) -> None:
         stem = posixpath.splitext(name)[0]
         is_twin = "labels" in name.split("/")[:-1] and name.endswith(".txt")
         if is_twin and _swapped(stem, "labels", "images") in listing.by_stem:
+            for other in listing.candidates("data.yaml", "data.yml"):
+                _yaml(listing, other)  # it may say why it was not understood
             raise SourceError(
                 f"{listing.root}: this looks like YOLO labels ({name}), but no file names the "
                 f"classes; add a data.yaml with names: and train:, or a classes.txt"

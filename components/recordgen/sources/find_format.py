@@ -8,7 +8,7 @@ Evidence in a file has precedence over a name. If two formats find evidence, not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from recordgen import storage
@@ -18,7 +18,9 @@ from recordgen.registry import FORMATS
 from recordgen.sources.format import Evidence, Format
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.listing import Listing
+from recordgen.sources.pictures import PictureFormat
 from recordgen.tasks import TASKS
+from recordgen.tasks.task import AnnotationError, check_text, printable
 
 
 class Found(NamedTuple):
@@ -55,12 +57,30 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions) -> Found:
     documents = [item for file, (_, evidence) in found for item in _documents(file, evidence)]
     format_, evidence = found[0][1]
     classes = dict.fromkeys(name for _, (_, each) in found for name in each.classes)
+    _check_classes(classes, files[0].path)
     return Found(format_, documents, evidence, tuple(classes))
+
+
+def _check_classes(classes: Iterable[str], path: str) -> None:
+    """Check that declared classes can be written to a text file. Raises: SourceError."""
+    for name in classes:
+        try:
+            check_text(name)
+        except AnnotationError as exc:
+            raise SourceError(f"{path}: the class {printable(name)!s:.80}: {exc}") from exc
 
 
 def _format_of(path: str, options: ConvertOptions) -> tuple[Format, Evidence]:
     """Return the format of one file or folder, and what shows it."""
-    listing = Listing.of(path)
+    listing = Listing.of(path, options.access if options.confined else None)
+    format_, evidence = _found_in(listing, path, options)
+    if options.confined and isinstance(format_, PictureFormat):
+        for name in listing.others:  # labels, which become a part of the dataset or of messages
+            listing.check_link(name)
+    return format_, evidence
+
+
+def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[Format, Evidence]:
     if options.format != AUTO:
         format_: Format = FORMATS[options.format]()
         if options.task != AUTO:

@@ -184,8 +184,12 @@ def _check_link(folder: str, path: str) -> None:
     link = storage.join(folder, path)
     if storage.is_local(link) and os.path.islink(storage.local_path(link)):
         target = os.path.realpath(storage.local_path(link))
-        above = os.path.realpath(os.path.dirname(storage.local_path(link)))
-        if os.path.commonpath([target, above]) == target:
+        place = storage.local_path(folder)
+        above = [
+            os.path.join(place, *path.split("/")[:depth]) for depth in range(path.count("/") + 1)
+        ]
+        # Behind another link, the folders above have more than one path.
+        if any(os.path.commonpath([target, os.path.realpath(each)]) == target for each in above):
             raise SourceError(
                 f"{link}: this link leads back to {target}, a folder above it; remove the link"
             )

@@ -6,6 +6,7 @@ Listing.of("photos/data.yaml")  the same names, but ``only`` is data.yaml
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +17,12 @@ from recordgen import storage
 from recordgen.errors import SourceError
 from recordgen.sources import image_folder
 from recordgen.sources.field_kinds import IMAGE_SUFFIX
+from recordgen.storage.access import Access
 
 #: The bytes of a file that detection may read: enough for the first keys of a document.
 HEAD_BYTES = 64 * 1024
+
+_HEADS_KEPT = 64
 
 
 class Listing:
@@ -27,20 +31,22 @@ class Listing:
     Attributes:
         root: the folder; its path or URL ends with ``/``.
         only: the name of the file in it that the user passed; empty if it was the folder.
+        access: the rules for links that leave the folder; None: they are followed.
     """
 
-    def __init__(self, root: str, only: str = "") -> None:
+    def __init__(self, root: str, only: str = "", access: Access | None = None) -> None:
         self.root = root
         self.only = only
+        self.access = access
         self._heads: dict[str, bytes] = {}
 
     @classmethod
-    def of(cls, path: str) -> Listing:
+    def of(cls, path: str, access: Access | None = None) -> Listing:
         """Return the listing of a folder, whose path ends with ``/``, or of one file."""
         if path.endswith("/"):
-            return cls(path)
+            return cls(path, access=access)
         folder, _, name = path.rpartition("/")
-        return cls(f"{folder}/" if folder or path.startswith("/") else "./", name)
+        return cls(f"{folder}/" if folder or path.startswith("/") else "./", name, access)
 
     @cached_property
     def names(self) -> Sequence[str]:
@@ -86,18 +92,31 @@ class Listing:
     def head(self, name: str) -> bytes:
         """Return the first :data:`HEAD_BYTES` of a file. Raises: SourceError, StorageError."""
         if name not in self._heads:
+            self.check_link(name)
             with self.open(name) as file:
-                self._heads[name] = file.read(HEAD_BYTES)
+                head = file.read(HEAD_BYTES)
+            if len(self._heads) >= _HEADS_KEPT:  # a folder may have a document for each image
+                self._heads.clear()
+            self._heads[name] = head
         return self._heads[name]
+
+    def check_link(self, name: str) -> None:
+        """Check that a file is no link to one that rows may not reach. Raises: SourceError."""
+        path = storage.join(self.root, name)
+        if self.access is not None and (refusal := self.access.refusal(path, self.root)):
+            raise SourceError(f"{path}: this link to a file leaves its folder: {refusal}")
 
     def open(self, name: str) -> IO[bytes]:
         """Open a file for reading. Raises: SourceError: it is unreadable; StorageError."""
+        path = storage.join(self.root, name)
+        if name != self.only and storage.is_local(path):
+            place = storage.local_path(path)
+            if os.path.exists(place) and not os.path.isfile(place):  # a pipe would block
+                raise SourceError(f"{path}: this is no regular file; remove it from the folder")
         try:
-            return storage.open_read(storage.join(self.root, name))
+            return storage.open_read(path)
         except OSError as exc:
-            raise SourceError(
-                f"{storage.join(self.root, name)}: cannot be read: {exc.strerror or exc}"
-            ) from exc
+            raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
 
     def image_at(self, name: str, *folders: str) -> str | Sequence[str]:
         """Return the image that a document names, as its authors may have written the path.

@@ -1,0 +1,73 @@
+"""Files of labels that are links, pipes or loops."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import recordgen
+from recordgen.conversion.api import convert_files
+from recordgen.errors import SourceError
+from recordgen.kubeflow.convert import carrier_factory
+from recordgen.options import ConvertOptions
+from recordgen.sources.import_file import find_import_files
+from tests.formats.conftest import MakeImages
+from tests.formats.test_pascal_voc import document
+
+YOLO = {"data.yaml": "train: images\nnames: [cat]\n", "labels/b.txt": "0 0.5 0.5 1 1\n"}
+VOC = {"images/b.xml": document("b.jpg", ("cat", "4 5 8 10"))}
+
+
+# the link, the other files, the source
+LINKS = [
+    ("labels/a.txt", YOLO, ""),
+    ("labels/a.txt", YOLO, "data.yaml"),
+    ("images/a.xml", VOC, ""),
+    ("classes.txt", {"labels/b.txt": "0 0.5 0.5 1 1\n"}, ""),
+    ("a.json", {}, ""),
+]
+
+
+@pytest.mark.parametrize(("link", "files", "source"), LINKS)
+def test_links_out_of_the_folder_in_a_step(
+    link: str, files: dict[str, str], source: str, tmp_path: Path, make_images: MakeImages
+) -> None:
+    """A pipeline step must not show lines of files that the author of the folder cannot read."""
+    root = _written(tmp_path, files, make_images)
+    secret = tmp_path / "secret"
+    secret.write_text("TOPSECRET\n")
+    (root / link).symlink_to(secret)
+    options = ConvertOptions(confined=True, max_reject_fraction=1)
+    found = find_import_files(str(root / source))
+    with pytest.raises(SourceError, match="link") as caught:
+        convert_files(found, str(tmp_path / "out"), options, new_carrier=carrier_factory([]))
+    assert "TOPSECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.json", "labels/a.txt"])
+def test_pipes(name: str, tmp_path: Path, make_images: MakeImages) -> None:
+    """A run must not wait for a pipe."""
+    root = _written(tmp_path, YOLO, make_images)
+    os.mkfifo(root / name)
+    with pytest.raises(SourceError, match="no regular file"):
+        recordgen.plan(str(root))
+
+
+def test_links_to_each_other(tmp_path: Path, make_images: MakeImages) -> None:
+    """Two folders with two links to each other have 2**40 paths."""
+    root = _written(tmp_path, YOLO, make_images)
+    for one, other in ("xy", "yx"):
+        (root / one).mkdir()
+        for number in range(2):
+            (root / one / f"{other}{number}").symlink_to(f"../{other}")
+    with pytest.raises(SourceError, match="leads back"):
+        recordgen.plan(str(root))
+
+
+def _written(folder: Path, files: dict[str, str], make_images: MakeImages) -> Path:
+    """Write files and the images ``a.jpg`` and ``b.jpg``, and return their folder."""
+    make_images("images/a.jpg", "images/b.jpg")
+    for name, text in files.items():
+        (folder / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "in" / name).write_text(text)
+    return folder / "in"

@@ -1,0 +1,191 @@
+"""Boxes of random documents, compared with readers that share no code with Recordgen's."""
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.dom import minidom
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pycocotools.coco import COCO
+
+from recordgen.options import ConvertOptions
+from recordgen.rows.row import Row
+from recordgen.sources.detect import detect
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader
+from recordgen.tasks.object_detection import decode_boxes
+
+WIDTH, HEIGHT = 64, 48
+NAMES = ["cat", "a dog", "owl & mouse", "été"]
+
+# Documents need no images: rows are read before any image is opened.
+Boxes = dict[str, list[tuple[str, list[float]]]]
+
+share = st.floats(0.01, 0.49).map(lambda value: round(value, 6))
+#: number of a class; center and half of the sides, in shares of the image
+boxes = st.lists(st.tuples(st.integers(0, 3), share, share, share, share), max_size=4)
+images = st.dictionaries(st.text("abcxyz-_", min_size=1, max_size=6), boxes, min_size=2, max_size=5)
+line_end = st.sampled_from(["\n", "\r\n"])
+fast = settings(max_examples=40, deadline=None)
+
+
+def corners(box: tuple[int, float, float, float, float]) -> tuple[float, float, float, float]:
+    """Return corners within the image: the center is at least as far from the edge as 0.25."""
+    _, x, y, width, height = box
+    return x + 0.25 - width / 2, y + 0.25 - height / 2, x + 0.25 + width / 2, y + 0.25 + height / 2
+
+
+def read(root: Path) -> Boxes:
+    """Return the boxes of each image as Recordgen reads them."""
+    found = detect([ImportFile(f"{root}/")], ConvertOptions())
+    rows = RowReader(found.options).read_all(found.files)
+    return {
+        Path(row.uri).stem: sorted(
+            (box.label, [*box[1:]]) for box in decode_boxes(row.annotation or "[]")
+        )
+        for row in rows
+        if isinstance(row, Row)
+    }
+
+
+def check(ours: Boxes, theirs: Boxes) -> None:
+    """Check that two readers have the same boxes, up to repeated ones."""
+    assert ours.keys() == theirs.keys()
+    for name, found in ours.items():
+        rest = [(label, pytest.approx(box, abs=1e-4)) for label, box in theirs[name]]
+        assert all(each in rest for each in found)
+        assert all(any(each == other for other in found) for each in rest)
+
+
+def write(root: Path, files: Mapping[str, str]) -> None:
+    """Write text files."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(text.encode())
+
+
+@fast
+@given(images, line_end, st.booleans())
+def test_yolo(content: dict[str, Any], end: str, has_bom: bool) -> None:
+    """Labels as Ultralytics' documentation describes them."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        files = {"data.yaml": f"train: images\nnames: {json.dumps(NAMES, ensure_ascii=False)}"}
+        for name, objects in content.items():
+            lines = []
+            for box in objects:
+                left, top, right, bottom = corners(box)
+                x, y = (left + right) / 2, (top + bottom) / 2
+                lines.append(f"{box[0]} {x:.6f} {y:.6f} {right - left:.6f} {bottom - top:.6f}{end}")
+            files[f"images/{name}.jpg"] = ""
+            files[f"labels/{name}.txt"] = "\ufeff" * has_bom + "".join(lines)
+        write(root, files)
+        check(read(root), _theirs_of_yolo(root))
+
+
+def _theirs_of_yolo(root: Path) -> Boxes:
+    found: Boxes = {}
+    for path in (root / "labels").iterdir():
+        found[path.stem] = []
+        for line in path.read_text("utf-8-sig").split("\n"):
+            if line.strip():
+                kind, x, y, width, height = line.split()
+                left, top = float(x) - float(width) / 2, float(y) - float(height) / 2
+                box = [left, top, left + float(width), top + float(height)]
+                found[path.stem].append((NAMES[int(kind)], box))
+    return found
+
+
+@fast
+@given(images, st.booleans())
+def test_pascal_voc(content: dict[str, Any], is_challenge: bool) -> None:
+    """Documents with pixels from 0 or, of the challenge, from 1."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        files = {}
+        shift = int(is_challenge)
+        for name, objects in content.items():
+            items = []
+            for box in objects:
+                left, top, right, bottom = corners(box)
+                label = NAMES[box[0]].replace("&", "&amp;")
+                items.append(
+                    f"<object>\n<name>{label}</name><bndbox><xmin>{left * WIDTH + shift}</xmin>"
+                    f"<ymax>{bottom * HEIGHT}</ymax><ymin>{top * HEIGHT + shift}</ymin>"
+                    f"<xmax> {right * WIDTH} </xmax></bndbox></object>"
+                )
+            files[f"JPEGImages/{name}.jpg"] = ""
+            files[f"Annotations/{name}.xml"] = (
+                f"<annotation><folder>{'VOC2007' if is_challenge else 'x'}</folder>"
+                f"<size><height>{HEIGHT}</height><width>{WIDTH}</width></size>{''.join(items)}"
+                f"</annotation>"
+            )
+        write(root, files)
+        check(read(root), _theirs_of_voc(root, shift))
+
+
+def _theirs_of_voc(root: Path, shift: int) -> Boxes:
+    found: Boxes = {}
+    for path in (root / "Annotations").iterdir():
+        found[path.stem] = []
+        for item in minidom.parse(str(path)).getElementsByTagName("object"):
+
+            def text(tag: str, item: minidom.Element = item) -> str:
+                return item.getElementsByTagName(tag)[0].firstChild.data.strip()  # type: ignore[union-attr]
+
+            left, top = float(text("xmin")) - shift, float(text("ymin")) - shift
+            right, bottom = float(text("xmax")), float(text("ymax"))
+            box = [left / WIDTH, top / HEIGHT, right / WIDTH, bottom / HEIGHT]
+            found[path.stem].append((text("name"), box))
+    return found
+
+
+@fast
+@given(images, st.permutations(["images", "annotations", "categories"]), st.randoms())
+def test_coco(content: dict[str, Any], keys: list[str], random: Any) -> None:
+    """Documents with keys, images and annotations in any order, and ids with gaps."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        ids = random.sample(range(1000), len(content) + len(NAMES))
+        of_image, of_class = dict(zip(content, ids, strict=False)), ids[len(content) :]
+        annotations = []
+        for name, objects in content.items():
+            for box in objects:
+                left, top, right, bottom = corners(box)
+                sides = [left * WIDTH, top * HEIGHT]
+                sides += [(right - left) * WIDTH, (bottom - top) * HEIGHT]
+                item = {"image_id": of_image[name], "category_id": of_class[box[0]], "bbox": sides}
+                annotations.append({**item, "id": len(annotations), "iscrowd": 0, "area": 1})
+        if not annotations:
+            return
+        random.shuffle(annotations)
+        values: dict[str, Any] = {
+            "images": [
+                {"id": own, "file_name": f"{name}.jpg", "width": WIDTH, "height": HEIGHT}
+                for name, own in of_image.items()
+            ],
+            "annotations": annotations,
+            "categories": [
+                {"id": own, "name": name} for own, name in zip(of_class, NAMES, strict=True)
+            ],
+        }
+        write(root, {f"{name}.jpg": "" for name in content})
+        document = root / "instances.json"
+        document.write_text(json.dumps({key: values[key] for key in keys}))
+        check(read(root), _theirs_of_coco(document))
+
+
+def _theirs_of_coco(document: Path) -> Boxes:
+    theirs, found = COCO(str(document)), dict[str, Any]()
+    for image in theirs.loadImgs(theirs.getImgIds()):
+        name = found[Path(image["file_name"]).stem] = []
+        for item in theirs.loadAnns(theirs.getAnnIds(imgIds=[image["id"]])):
+            x, y, width, height = item["bbox"]
+            [category] = theirs.loadCats([item["category_id"]])
+            box = [x / WIDTH, y / HEIGHT, (x + width) / WIDTH, (y + height) / HEIGHT]
+            name.append((category["name"], box))
+    return found
