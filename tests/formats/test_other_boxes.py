@@ -70,6 +70,8 @@ def test_boxes(
     assert found["sub/b.png"][1] == []
 
 
+HUGE = 10**400  # more than a float holds
+
 BAD: list[tuple[Any, Any]] = [
     (cvat, "<points label='cat' points='1,2'/>"),
     (cvat, "<box label='cat' xtl='x' ytl='5' xbr='8' ybr='10'/>"),
@@ -79,9 +81,14 @@ BAD: list[tuple[Any, Any]] = [
     (labelme, [{"label": "cat", "shape_type": "point", "points": [[1, 2]]}]),
     (labelme, [{"label": "cat", "points": [[1, 2], [3, "x"]]}]),
     (labelme, [{"label": " ", "points": [[1, 2], [3, 4]]}]),
+    (labelme, [{"label": "cat", "points": [[1, 2], [3, HUGE]]}]),
     (labelme, [7]),
     (create_ml, [{"label": "cat"}]),
     (create_ml, [{"label": "cat", "coordinates": {"x": 1, "y": 2, "width": None, "height": 3}}]),
+    (
+        create_ml,
+        [{"label": "cat", "coordinates": dict.fromkeys(("x", "y", "width", "height"), HUGE)}],
+    ),
     (create_ml, [7]),
 ]
 
@@ -122,7 +129,13 @@ def test_videos_of_cvat_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["<annotations><image name='a'>", "<!DOCTYPE x><annotations><image name='a'/>"]
+    "text",
+    [
+        "<annotations><image name='a'>",
+        "<!DOCTYPE x><annotations><image name='a'/>",
+        f"<!--<annotations><image {'x' * 70_000}--><!DOCTYPE x><annotations><image name='a'/>",
+        "<annotations><meta><label></meta><image name='a'/></annotations>",
+    ],
 )
 def test_damaged_xml(text: str, tmp_path: Path) -> None:
     """A cut document, and one with a DOCTYPE, are errors with the path."""

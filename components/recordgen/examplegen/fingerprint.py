@@ -130,7 +130,7 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _DE
     if not task.names_payloads:  # all data is in the import files
         return f"images:0,sha256:{digest.hexdigest()}"
     # Of a folder, only the documents have a version so far, and not the files of labels.
-    is_all_given = FORMATS[options.input_format].has_columns
+    is_all_given = FORMATS[options.format].has_columns
     rows = (item for item in RowReader(options).read_all(present) if isinstance(item, Row))
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         for row, versions in zip(some, _versions(some, options, task), strict=True):

@@ -23,7 +23,7 @@ import numpy as np
 
 from recordgen.errors import SourceError
 from recordgen.formats.json_items import top_items
-from recordgen.rows.picture import Corners, Marked, Picture
+from recordgen.rows.picture import Corners, Marked, Picture, is_number, is_size
 from recordgen.sources.foreign_formats import key_paths
 from recordgen.sources.format import Evidence
 from recordgen.sources.listing import Listing
@@ -50,9 +50,6 @@ _OTHERS = {
 _WORDS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"licenses"')
 
 _MAX_DIGITS = 300
-
-# Numbers of pixels are far smaller; some integers do not even fit into a float.
-_MAX_NUMBER = 1e15
 
 # Objects of a box that cannot be used.
 _NO_CATEGORY, _NO_BOX = -1, -2
@@ -275,7 +272,9 @@ def _parse(listing: Listing, name: str) -> _Document:
                     own, label = _key(item.get("id")), item.get("name")
                     label = "" if label is None else str(label).strip()
                     if found.names.setdefault(own, label) != label:
-                        raise ValueError(f"the category {own} is {label!r} and {found.names[own]!r}")
+                        raise ValueError(
+                            f"the category {own} is {label!r} and {found.names[own]!r}"
+                        )
                     found.groups[own] = str(item.get("supercategory") or "")
     except (ValueError, UnicodeDecodeError) as exc:
         raise SourceError(f"{where}: this is no whole COCO document: {exc}") from exc
@@ -348,10 +347,10 @@ def _order(key: str) -> tuple[bool, float, str]:
 
 def _size_of(image: Mapping[str, Any]) -> tuple[int, int] | None:
     sides = image.get("width"), image.get("height")
-    if all(isinstance(side, int | float) and 1 <= side < 1 << 31 for side in sides):
-        width, height = map(int, sides)  # type: ignore[arg-type]
-        return width, height
-    return None
+    if not all(map(is_number, sides)):
+        return None
+    width, height = map(int, sides)  # type: ignore[arg-type]
+    return (width, height) if is_size((width, height)) else None
 
 
 def _corners_of(item: Mapping[str, Any]) -> Corners | None:
@@ -372,7 +371,4 @@ def _corners_of(item: Mapping[str, Any]) -> Corners | None:
 
 
 def _are_numbers(values: Any) -> bool:
-    return isinstance(values, list) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MAX_NUMBER
-        for value in values
-    )
+    return isinstance(values, list) and all(map(is_number, values))

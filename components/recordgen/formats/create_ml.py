@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from recordgen.errors import SourceError
 from recordgen.formats.json_items import list_items
-from recordgen.rows.picture import Marked, Picture
+from recordgen.rows.picture import Marked, Picture, is_number
 from recordgen.sources.foreign_formats import key_paths
 from recordgen.sources.format import Evidence
 from recordgen.sources.listing import Listing
@@ -61,7 +61,10 @@ class CreateMl(PictureFormat):
 
 
 def _is_mine(listing: Listing, name: str) -> bool:
-    keys = key_paths(listing.head(name).decode("utf-8", "replace"))
+    head = listing.head(name)
+    if b'"coordinates"' not in head:  # a folder may have another document for each image
+        return False
+    keys = key_paths(head.decode("utf-8", "replace"))
     return "annotations.coordinates" in keys and not keys.isdisjoint(_NAMES)
 
 
@@ -92,11 +95,7 @@ def _marked(item: Any) -> Marked:
     label = item.get("label") if isinstance(item, dict) else None
     box = item.get("coordinates") if isinstance(item, dict) else None
     values: list[Any] = [box.get(side) for side in _SIDES] if isinstance(box, Mapping) else []
-    if not isinstance(label, str) or not values or not all(map(_is_number, values)):
+    if not isinstance(label, str) or not values or not all(map(is_number, values)):
         raise ValueError(f"an annotation needs a label and coordinates (got {item!r:.80})")
     x, y, width, height = values
     return Marked(label.strip(), (x - width / 2, y - height / 2, x + width / 2, y + height / 2))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

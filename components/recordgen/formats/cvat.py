@@ -16,7 +16,8 @@ from xml.etree import ElementTree
 
 from recordgen.dataset.splits import is_ml_use
 from recordgen.errors import SourceError
-from recordgen.rows.picture import Marked, Picture
+from recordgen.formats.doctype import check_no_doctype
+from recordgen.rows.picture import Marked, Picture, is_size
 from recordgen.sources.format import Evidence
 from recordgen.sources.listing import Listing
 from recordgen.sources.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
@@ -77,15 +78,14 @@ def _is_mine(head: bytes) -> bool:
 def _elements(listing: Listing, name: str, tag: str) -> Iterator[ElementTree.Element]:
     """Yield each element of a tag once it is whole. Raises: SourceError."""
     where = f"{listing.root}{name}"
-    head = listing.head(name)
-    if b"<!DOCTYPE" in head or b"<!ENTITY" in head:
-        raise SourceError(f"{where}: it declares a DOCTYPE or entities, which CVAT never does")
     try:
+        with listing.open(name) as file:
+            check_no_doctype(file)
         with listing.open(name) as file:
             for _, element in ElementTree.iterparse(file):
                 if element.tag == tag:
                     yield element
-    except ElementTree.ParseError as exc:
+    except (ElementTree.ParseError, ValueError) as exc:
         raise SourceError(f"{where}: this is no whole XML document: {exc}") from exc
 
 
@@ -96,7 +96,11 @@ def _labels(listing: Listing, name: str) -> Iterator[str]:
     start = meta.find(b"<meta>")
     if start < 0 or b"<!" in meta:
         return
-    for label in ElementTree.fromstring(meta[start:]).iter("label"):
+    try:
+        declared = ElementTree.fromstring(meta[start:])
+    except ElementTree.ParseError:
+        return  # the reader reports it
+    for label in declared.iter("label"):
         if text := (label.findtext("name") or "").strip():
             yield text
 
@@ -113,7 +117,7 @@ def _picture(
         size = int(element.get("width", 0)), int(element.get("height", 0))
     except ValueError:
         size = (0, 0)
-    there = size if min(size) > 0 else size_in_file(listing, image)
+    there = size if is_size(size) else size_in_file(listing, image)
     if there is None and objects:
         return Problem(
             number, f"{image} needs its width and height, since boxes are in pixels", image

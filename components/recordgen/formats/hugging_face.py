@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from recordgen.errors import SourceError
-from recordgen.rows.picture import Marked, Picture
+from recordgen.rows.picture import Marked, Picture, is_number
 from recordgen.sources.format import Evidence
 from recordgen.sources.listing import Listing
 from recordgen.sources.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
@@ -140,12 +140,8 @@ def _picture(
         return Problem(line, "the size of the image cannot be read, and boxes are in pixels", image)
     objects = []
     for name, box in zip(names, boxes, strict=True):
-        if not (isinstance(box, list) and len(box) == 4 and all(map(_is_number, box))):
+        if not (isinstance(box, list) and len(box) == 4 and all(map(is_number, box))):
             return Problem(line, f"a bbox must be x, y, width and height (got {box!r:.80})", image)
         x, y, width, height = box
         objects.append(Marked(str(name).strip(), (x, y, x + width, y + height)))
     return Picture(line, image, split, size, objects)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

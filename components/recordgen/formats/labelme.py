@@ -15,7 +15,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from recordgen.rows.picture import Corners, Marked, Picture
+from recordgen.rows.picture import Corners, Marked, Picture, is_number, is_size
 from recordgen.sources.foreign_formats import key_paths
 from recordgen.sources.format import Evidence
 from recordgen.sources.listing import Listing
@@ -95,7 +95,7 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
 
 def _size(found: Mapping[str, Any]) -> tuple[int, int] | None:
     width, height = found.get("imageWidth"), found.get("imageHeight")
-    if isinstance(width, int) and isinstance(height, int) and min(width, height) > 0:
+    if isinstance(width, int) and isinstance(height, int) and is_size((width, height)):
         return width, height
     return None
 
@@ -131,8 +131,4 @@ def _box(kind: str, points: list[list[float]]) -> Corners:
 
 
 def _is_point(point: Any) -> bool:
-    return (
-        isinstance(point, list)
-        and len(point) == 2
-        and all(isinstance(value, int | float) and math.isfinite(value) for value in point)
-    )
+    return isinstance(point, list) and len(point) == 2 and all(map(is_number, point))

@@ -11,6 +11,7 @@ count pixels from 1; other programs write the same tags with pixels from 0.
 
 from __future__ import annotations
 
+import io
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
@@ -18,8 +19,9 @@ from typing import ClassVar
 from xml.etree import ElementTree
 
 from recordgen.errors import SourceError
+from recordgen.formats.doctype import check_no_doctype
 from recordgen.rejects import RejectCode
-from recordgen.rows.picture import Corners, Marked, Picture
+from recordgen.rows.picture import Corners, Marked, Picture, is_size
 from recordgen.sources.field_kinds import IMAGE_SUFFIX
 from recordgen.sources.format import Evidence
 from recordgen.sources.listing import HEAD_BYTES, Listing
@@ -157,10 +159,7 @@ def _parse(listing: Listing, name: str) -> ElementTree.Element:
             data = file.read(_MAX_DOCUMENT + 1)
     if len(data) > _MAX_DOCUMENT:
         raise ValueError(f"it has more than {_MAX_DOCUMENT >> 20} MiB")
-    if b"\0" in data:
-        raise ValueError("it is UTF-16, or no text; save it as UTF-8")
-    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-        raise ValueError("it declares a DOCTYPE or entities, which no such document needs")
+    check_no_doctype(io.BytesIO(data))
     return ElementTree.fromstring(data)
 
 
@@ -218,7 +217,7 @@ def _size(root: ElementTree.Element) -> tuple[int, int] | None:
         width, height = (int(float(_text(root.find("size"), tag))) for tag in ("width", "height"))
     except (ValueError, OverflowError):
         return None
-    return (width, height) if min(width, height) > 0 else None
+    return (width, height) if is_size((width, height)) else None
 
 
 def _text(element: ElementTree.Element | None, tag: str) -> str:

@@ -10,6 +10,21 @@ from typing import NamedTuple, TypeAlias
 Corners: TypeAlias = tuple[float, float, float, float]
 
 
+# Coordinates are far smaller; some of JSON's integers do not even fit into a float.
+_MAX_NUMBER = 1e15
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value of a document is a number that a coordinate may have."""
+    is_real = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_real and abs(value) < _MAX_NUMBER  # type: ignore[operator]
+
+
+def is_size(size: tuple[int, int]) -> bool:
+    """Return whether these may be the width and height of an image."""
+    return all(1 <= side < 1 << 31 for side in size)
+
+
 class Marked(NamedTuple):
     """An object in a picture.
 
