@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from pycocotools.coco import COCO
 
 import recordgen
@@ -13,6 +14,7 @@ from recordgen import cli
 from recordgen.errors import SourceError, UsageError
 from tests.formats.boxes import boxes_of
 from tests.formats.conftest import MakeImages
+from tests.servers import serving
 
 CATEGORIES = [
     {"id": 18, "name": "dog", "supercategory": "animal"},
@@ -177,6 +179,49 @@ def test_damaged_documents(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(SourceError, match=r"a\.json: .*no whole COCO"):
         recordgen.convert(str(path), tmp_path / "out")
+
+
+def test_the_folder_of_coco_2017(tmp_path: Path, make_images: MakeImages) -> None:
+    """Captions and keypoints lie beside the instances, and the images in another folder."""
+    make_images("train2017/a.jpg", "train2017/b.jpg")
+    images = [image(1, "a.jpg"), image(2, "b.jpg")]
+    folder = tmp_path / "in/annotations"
+    write(
+        folder / "captions_train2017.json",
+        images=images,
+        annotations=[{"image_id": 1, "caption": "A cat"}],
+    )
+    for name in ("instances", "person_keypoints"):
+        write(
+            folder / f"{name}_train2017.json",
+            images=images,
+            annotations=[box(1, 2, 0, 0, 40, 20)],
+            categories=CATEGORIES,
+        )
+    recordgen.convert(str(tmp_path / "in"), tmp_path / "out")
+    assert boxes_of(tmp_path / "out") == {
+        "train2017/a.jpg": ("train", [("cat", 0, [0, 0, 1, 1])]),
+        "train2017/b.jpg": ("train", []),
+    }
+    with pytest.raises(SourceError, match="pass the folder"):
+        recordgen.plan(str(folder / "instances_train2017.json"))
+
+
+def test_a_document_on_a_web_server(tmp_path: Path, make_images: MakeImages) -> None:
+    """A web server lists no files, so paths in the document cannot be found."""
+    make_images("a.jpg")
+    write(
+        tmp_path / "in/a.json",
+        images=[image(1, "a.jpg")],
+        annotations=[box(1, 2, 0, 0, 40, 20)],
+        categories=CATEGORIES,
+    )
+
+    async def answer(request: web.BaseRequest) -> web.FileResponse:
+        return web.FileResponse(tmp_path / "in" / request.path[1:])
+
+    with serving(answer) as server, pytest.raises(SourceError, match="bucket"):
+        recordgen.plan(f"{server}/a.json")
 
 
 def test_categories_that_differ_stop(tmp_path: Path, make_images: MakeImages) -> None:

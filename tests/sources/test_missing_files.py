@@ -130,3 +130,9 @@ def test_pointers_and_pages_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(pointer)
     with pytest.raises(SourceError, match="git lfs pull"):
         detect([ImportFile(str(tmp_path / "a.csv"))], ConvertOptions())
+
+
+def test_labels_beside_images_are_no_images(tmp_path: Path) -> None:
+    """The labels of an image have its name, but cannot be the image."""
+    assert hint(tmp_path, ["a.xml"], "a.jpg") == ""
+    assert "b.png" in hint(tmp_path, ["b.xml", "b.png"], "b.jpg")

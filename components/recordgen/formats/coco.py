@@ -64,7 +64,14 @@ class Coco(PictureFormat):
     expects = "a COCO document, JSON with images, annotations and categories"
 
     def detect(self, listing: Listing) -> Evidence | None:
-        found = [name for name in listing.candidates(".json") if _is_coco(listing, name)]
+        found, others = [], []
+        for name in listing.candidates(".json"):
+            try:
+                found += [name] if _is_coco(listing, name) else []
+            except SourceError as exc:  # captions often lie beside the instances
+                others.append(exc)
+        if not found and others:
+            raise others[0]
         if not found:
             return None
         documents = [_parse(listing, name) for name in found]
@@ -92,6 +99,11 @@ class Coco(PictureFormat):
                 continue
             found: str | Problem = name
             if "://" not in name:
+                if not listing.images:
+                    raise SourceError(
+                        f"{listing.root}{document}: there are no images below its folder; pass the "
+                        f"folder that holds both the document and the images"
+                    )
                 found = image_or_problem(listing, name, *folders, line=line)
             if isinstance(found, Problem):
                 yield found

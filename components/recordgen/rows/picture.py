@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 #: xmin, ymin, xmax, ymax; from the upper left corner.
 Corners: TypeAlias = tuple[float, float, float, float]
@@ -14,10 +14,10 @@ Corners: TypeAlias = tuple[float, float, float, float]
 _MAX_NUMBER = 1e15
 
 
-def is_number(value: object) -> bool:
+def is_number(value: Any) -> bool:
     """Return whether a value of a document is a number that a coordinate may have."""
     is_real = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_real and abs(value) < _MAX_NUMBER  # type: ignore[operator]
+    return is_real and abs(value) < _MAX_NUMBER
 
 
 def is_size(size: tuple[int, int]) -> bool:

@@ -52,8 +52,13 @@ class Listing:
     def names(self) -> Sequence[str]:
         """All files below the folder except hidden ones, relative to it, sorted.
 
-        Raises: as :func:`recordgen.sources.image_folder.files_below`.
+        Raises: as :func:`recordgen.sources.image_folder.files_below`; SourceError: on a web server.
         """
+        if storage.is_http(self.root):
+            raise SourceError(
+                f"{self.root}{self.only}: a web server does not list the files beside this one; "
+                f"copy the dataset to a folder or bucket"
+            )
         return sorted(image_folder.files_below(self.root, image_folder.Listing()))
 
     @cached_property

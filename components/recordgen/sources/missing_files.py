@@ -18,6 +18,7 @@ from recordgen import storage
 from recordgen.errors import StorageError
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import is_content_uri
+from recordgen.sources.field_kinds import IMAGE_SUFFIX
 
 # Enough to see what the rows have in common; a listing must stay cheap beside a conversion.
 _REJECTS = 1000
@@ -79,6 +80,8 @@ def _walk(folder: str) -> Iterator[str]:
 def _only(there: dict[str, list[str]], uri: str) -> str:
     """Return the only file that a path may mean, or "": with two, neither is likelier."""
     found = there.get(_stem(uri), [])
+    if IMAGE_SUFFIX.search(uri):  # and not the labels beside an image
+        found = [path for path in found if IMAGE_SUFFIX.search(path)]
     name = posixpath.basename(uri)
     same = [path for path in found if posixpath.basename(path) == name] or found
     return same[0] if len(same) == 1 else ""
