@@ -49,6 +49,9 @@ _OTHERS = {
 # Each COCO document begins with one of these keys.
 _WORDS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"licenses"')
 
+# The only ones that are kept, since there may be a hundred thousand images.
+_IMAGE_KEYS = ("id", "file_name", "width", "height")
+
 _MAX_DIGITS = 300
 
 # Objects of a box that cannot be used.
@@ -153,7 +156,7 @@ class _Document:
     """A parsed document. Boxes are in arrays, since there may be millions.
 
     Attributes:
-        images: the images, as written.
+        images: the images, with their :data:`_IMAGE_KEYS` as written.
         names: the name of each category, by its id.
         groups: the supercategory of each category, by its id.
     """
@@ -275,7 +278,7 @@ def _parse(listing: Listing, name: str) -> _Document:
         with listing.open(name) as file:
             for key, item in top_items(file):
                 if key == "images" and isinstance(item, dict):
-                    found.images.append(item)
+                    found.images.append({key: item.get(key) for key in _IMAGE_KEYS})
                 elif key == "annotations":
                     found.has_annotations = True
                     if isinstance(item, dict):

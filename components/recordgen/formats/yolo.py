@@ -137,7 +137,7 @@ class Yolo(PictureFormat):
         lost = [name for name in _label_files(listing, config) if name not in used]
         if lost:
             shown = ", ".join(lost[:_SHOWN])
-            yield Note(0, f"{len(lost):,} files of labels have no image, and were skipped: {shown}")
+            yield Note(0, f"{len(lost):,} files of labels have no image in a split: {shown}")
 
 
 # --- the file with the classes -------------------------------------------------------------------
