@@ -177,6 +177,8 @@ def test_coco(content: dict[str, Any], keys: list[str], random: Any) -> None:
         document = root / "instances.json"
         document.write_text(json.dumps({key: values[key] for key in keys}))
         check(read(root), _theirs_of_coco(document))
+        classes = detect([ImportFile(f"{root}/")], ConvertOptions()).classes
+        assert classes == tuple(name for _, name in sorted(zip(of_class, NAMES, strict=True)))
 
 
 def _theirs_of_coco(document: Path) -> Boxes:
