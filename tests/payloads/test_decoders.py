@@ -44,7 +44,6 @@ CALLERS = {
         "payloads/jpeg.py": "reads the header first, by jpeg_header",
         "payloads/opening.py": "reads the header first",
         "payloads/resizing.py": "opens what it encoded",
-        "training/pictures.py": "opens what payloads/thumbnail.py and payloads/drawing.py encoded",
     },
     "simplejpeg": {
         "payloads/jpeg.py": "reads the frame first",

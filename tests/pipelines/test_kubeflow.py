@@ -97,13 +97,13 @@ def test_parameters_can_be_given_with_each_run(compiled: Compiled) -> None:
     """Every option is a parameter and reaches its step; only the source is required."""
     specification = compiled()
     parameters = specification["root"]["inputDefinitions"]["parameters"]
-    own = {"source", "beam_args", "transfer", "eval_split", "min_score"}
+    own = {"source", "beam_args", "transfer", "eval_split", "min_score", "stored_image_size"}
     assert set(parameters) == {*OPTIONS, *TRAINING_OPTIONS, *own}
     assert {name for name, item in parameters.items() if "defaultValue" not in item} == {"source"}
     assert all(item["description"] for item in parameters.values())
     tasks = specification["root"]["dag"]["tasks"]
     for task, names in (
-        ("convert-images-to-tfrecords", {"source", *OPTIONS}),
+        ("convert-images-to-tfrecords", {"source", "stored_image_size", *OPTIONS} - {"image_size"}),
         ("train", {*TRAINING_OPTIONS}),
         ("evaluate", {"eval_split"}),
     ):
@@ -112,8 +112,8 @@ def test_parameters_can_be_given_with_each_run(compiled: Compiled) -> None:
 
 
 def test_one_parameter_serves_options_of_one_name() -> None:
-    """Only the seed is an option of both conversion and training; its description says so."""
-    assert set(OPTIONS) & set(TRAINING_OPTIONS) == {"seed"}
+    """The seed is one parameter for conversion and training; the sizes of images are two."""
+    assert set(OPTIONS) & set(TRAINING_OPTIONS) == {"seed", "image_size"}
     seed = create_pipeline().component_spec.inputs["seed"]
     assert "; in train: decides weights" in seed.description
 

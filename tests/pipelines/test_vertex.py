@@ -90,23 +90,14 @@ def test_options_become_parameters(compiled):
     job = compiled(
         *("--pattern", "{YYYY}-{MM}-{DD}/*.csv", "--span", "20455", "--dataset-version", "v3"),
         *("--stored-image-size", "64max", "--split", "60,40,0", "--epochs", "3", "--seed", "7"),
-        *(
-            "--dropout",
-            "0.5",
-            "--allow",
-            "https,ftp",
-            "--min-score",
-            "0.9",
-            "--threads",
-            "2",
-        ),
+        *("--dropout", "0.5", "--allow", "https,ftp", "--min-score", "0.9", "--threads", "2"),
     )
     values = job["runtimeConfig"]["parameterValues"]
     assert json.loads(values["range_config"])["static_range"]["start_span_number"] == 20455
     assert json.loads(values["input_config"])["splits"][0]["pattern"] == "{YYYY}-{MM}-{DD}/*.csv"
     assert values["dataset_version"] == "v3"
     names = ("image_size", "allow", "seed", "threads")
-    assert [values[name] for name in names] == [64, "https,ftp", 7, 2]
+    assert [values[name] for name in names] == ["64max", "https,ftp", 7, 2]
     assert json.loads(values["output_config"])["split_config"]["splits"] == [
         {"name": "train", "hash_buckets": 60},
         {"name": "eval", "hash_buckets": 40},

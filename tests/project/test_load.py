@@ -116,7 +116,7 @@ def test_memory_that_ends(
     monkeypatch.setattr(image_task, "serialize_example", _Starving(image_task.serialize_example))
     output = tmp_path / "out"
     with pytest.raises(
-        RunnerError, match=r"out of memory: .* smaller limit memory=… .* resume=True"
+        RunnerError, match=r"out of memory: .* smaller limit='memory=…' .* resume=True"
     ):
         recordgen.convert(source, output, threads=1, **_SMALL)
     assert not (output / "dataset.json").exists()

@@ -267,7 +267,7 @@ def test_features(outputs: dict[str, str]) -> None:
     assert '"image/channels"' not in Path(outputs["png"], "schema.pbtxt").read_text()
     dataset = recordgen.read_dataset(outputs["one size raw"])
     assert dataset.encoding.pixels == "raw"
-    assert dataset.reencoded == {"size": 4, "exif_orientation": 1}
+    assert dataset.reencoded == {"image_size": 4, "exif_orientation": 1}
     assert "SUFFIX" not in dataset.lint
 
 

@@ -122,7 +122,7 @@ def test_length_is_known(path):
         ),
         ({"vector": tf.float32}, UsageError, "'vector' must be a tf.TensorSpec or a spec"),
         (
-            {"encode": tf.TensorSpec((None, 3), tf.uint8)},
+            {"pixels": tf.TensorSpec((None, 3), tf.uint8)},
             UsageError,
             "'pixels' must have a shape without None .*tf.io.RaggedFeature",
         ),

@@ -74,7 +74,7 @@ def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
         ({"columns": ["size"]}, r"columns: there is no column 'size'; there are 'age', 'balance'"),
         ({"columns": "age"}, "columns must be several names"),
         ({"weights": "balanced"}, "weights: the column 'w' has the weight of each row"),
-        ({"columns": {"image_size": "1"}}, "columns: there is no column 'size'"),
+        ({"columns": {"size": "1"}}, "columns: there is no column 'size'"),
         ({"columns": {"age": 0.5}}, r"'age' holds int64 \(got 0.5\)"),
         ({"image_size": (8, 8)}, r"image_size does not apply .* \(tabular\); remove"),
     ]

@@ -128,9 +128,8 @@ def test_a_subset_opens_only_its_files(pets_by_label, tmp_path):
             Path(source, shard.file).write_bytes(bytes(shard.bytes))
     found = numbers(eval_dataset(source, split="train", only={"dog"}, **WITH_IDS))
     assert sorted(found) == [n for n in TRAIN if n % 4 == 2]
-    data = eval_dataset(source, split="train", **SIZE)
-    with pytest.raises(RecordError, match="record 0: damaged record length"), named_errors(data):
-        list(data)
+    with pytest.raises(RecordError, match="damaged record length"):
+        list(eval_dataset(source, split="train", **SIZE))
 
 
 def test_classes_mix_though_files_do_not(pets_by_label):
