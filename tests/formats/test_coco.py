@@ -130,6 +130,19 @@ def test_rejects_and_findings(tmp_path: Path, make_images: MakeImages) -> None:
     assert "SKIPPED" in codes
 
 
+def test_a_path_as_written_has_precedence(tmp_path: Path, make_images: MakeImages) -> None:
+    """An image of the same name in a nearer folder is another image."""
+    make_images("train/1.jpg", "val/1.jpg", "c/1.jpg")
+    path = write(
+        tmp_path / "in/train/a.json",
+        images=[image(1, "val/1.jpg"), image(2, "C:\\x\\c\\1.jpg")],
+        annotations=[box(1, 2, 0, 0, 1, 1), box(2, 2, 0, 0, 1, 1)],
+        categories=CATEGORIES,
+    )
+    recordgen.convert(str(path.parent.parent), tmp_path / "out")
+    assert sorted(boxes_of(tmp_path / "out")) == ["c/1.jpg", "val/1.jpg"]
+
+
 def test_sizes_that_are_missing_come_from_the_image(
     tmp_path: Path, make_images: MakeImages
 ) -> None:

@@ -139,8 +139,8 @@ class Listing:
         """
         path = posixpath.normpath(name.strip().replace("\\", "/")).lstrip("/")
         parts = [part for part in path.split("/") if part not in ("..", ".")]
-        for folder in folders or ("",):
-            for start in range(len(parts)):
+        for start in range(len(parts)):
+            for folder in folders or ("",):
                 tried = posixpath.normpath(posixpath.join(folder, *parts[start:]))
                 if tried in self._there:
                     return tried
