@@ -8,8 +8,22 @@ boxes.py     boxes of an example
 float32.py   numbers as float32 features store them
 """
 
-from recordgen.records.format import RecordFormat
-from recordgen.records.tfrecord import TfRecords
+from __future__ import annotations
 
-#: The format of every file of records.
-RECORDS: RecordFormat = TfRecords()
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recordgen.records.format import RecordFormat
+
+    #: The format of every file of records.
+    RECORDS: RecordFormat
+
+
+def __getattr__(name: str) -> Any:
+    # Modules that need only numbers or features must not load the checksums' library.
+    if name != "RECORDS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from recordgen.records.tfrecord import TfRecords
+
+    globals()[name] = TfRecords()
+    return globals()[name]
