@@ -52,7 +52,9 @@ def read_parquet(
             raise ValueError("it has other columns")
         if any(there.count(name) > 1 for name in wanted):
             raise ValueError("two columns have the same name")
-        found = opened.read(wanted).select(wanted)
+        # Threads that read a Python file wait for the interpreter's lock, and the thread that meets
+        # the damage may hold it while it waits for them.
+        found = opened.read(wanted, use_threads=False).select(wanted)
         found.validate(full=True)
         found = found.cast(pa.schema([schema.field(name) for name in wanted]))
         for name in missing:
