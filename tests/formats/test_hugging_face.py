@@ -1,13 +1,14 @@
 """Hugging Face's imagefolder: labels, several labels, boxes, and columns that would be lost."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import recordgen
-from recordgen.errors import SourceError
+from recordgen.errors import RecordgenError, SourceError
 from tests.conftest import stored_examples
 from tests.formats.boxes import boxes_of
 from tests.formats.conftest import MakeImages
@@ -100,6 +101,26 @@ def test_columns_that_are_unclear_stop(
         str(path), task="image_classification", columns=f"path=file_name,label={label}"
     )
     assert plan.rows == 1
+
+
+def test_an_image_of_another_split_is_no_substitute(
+    tmp_path: Path, make_images: MakeImages
+) -> None:
+    """Paths are exact: the image of this name in test must not become one of train."""
+    make_images("train/a.png", "test/b.png")
+    records = ({"file_name": f"{name}.png", "label": "cat"} for name in "ab")
+    write(tmp_path / "in/train/metadata.jsonl", *records)
+    result = recordgen.convert(str(tmp_path / "in"), tmp_path / "out", max_reject_fraction=1)
+    assert [(item.uri, item.code) for item in result.rejects] == [("train/b.png", "missing_file")]
+    assert list(labels_of(tmp_path / "out")) == ["train/a.png"]
+
+
+def test_a_head_that_is_no_csv(tmp_path: Path, make_images: MakeImages) -> None:
+    """Python 3.10 does not read NUL in a CSV, later ones do: no version raises csv.Error."""
+    make_images("cat/a.png")
+    (tmp_path / "in/metadata.csv").write_bytes(b"file_name,label\n\0,\0\n")
+    with suppress(RecordgenError):
+        recordgen.plan(str(tmp_path / "in"))
 
 
 def test_bad_lines_are_rejects(tmp_path: Path, make_images: MakeImages) -> None:

@@ -15,13 +15,15 @@ import io
 import json
 import posixpath
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from recordgen.errors import SourceError
+from recordgen.rejects import RejectCode
 from recordgen.rows.picture import Marked, Picture, is_number
 from recordgen.sources.format import Evidence
 from recordgen.sources.listing import Listing
-from recordgen.sources.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
+from recordgen.sources.pictures import Note, PictureFormat, Problem, size_in_file
 from recordgen.sources.split_names import split_in_path
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 from recordgen.tasks.image_classification import LABEL_COLUMNS
@@ -67,9 +69,13 @@ class HuggingFace(PictureFormat):
             if not isinstance(name, str) or not name.strip():
                 yield Problem(line, f"expected {_FILE} and {label} (got {record!r:.80})")
                 continue
-            image = image_or_problem(listing, name, folder, line=line)
-            if isinstance(image, Problem):
-                yield image
+            # The path is exact. An image of this name elsewhere may be of another split.
+            image = posixpath.normpath(posixpath.join(folder, name.strip()))
+            if image not in listing:
+                message = (
+                    f"there is no image {image}; {_FILE} is relative to the folder of this file"
+                )
+                yield Problem(line, message, image, RejectCode.MISSING_FILE)
             else:
                 yield _picture(listing, line, image, split, record.get(label), label)
 
@@ -98,7 +104,9 @@ def _first(listing: Listing, name: str) -> Mapping[str, Any]:
     """Return the first record of the metadata, or an empty one."""
     text = listing.head(name).decode("utf-8-sig", "replace")
     if name.endswith(".csv"):
-        return next(csv.DictReader(io.StringIO(text, newline="")), {})
+        with suppress(csv.Error):  # a field that is too large: then it is no such metadata
+            return next(csv.DictReader(io.StringIO(text, newline="")), {})
+        return {}
     try:
         found = json.loads(text.lstrip().partition("\n")[0] or "{}")
     except (ValueError, RecursionError):

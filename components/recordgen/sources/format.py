@@ -104,7 +104,7 @@ class Format(ABC):
     def heads(self, files: Sequence[ImportFile], options: ConvertOptions) -> Sequence[Head]:
         """Return the first rows of files from which detection infers task and columns.
 
-        None if the evidence of the format says the task, or the task finds out its columns itself.
+        Empty if the evidence of the format says the task, or the task finds its columns itself.
         """
         return ()
 
