@@ -22,8 +22,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from benchmarks.growth import measure_growth
+from recordgen.checks.facts import Facts, of_shard, to_parquet, whole
 from recordgen.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, RowCounts, Split
-from recordgen.lint.facts import Facts, of_shard, to_parquet, whole
 from recordgen.version import __version__
 
 LABELS = 100

@@ -32,9 +32,9 @@ import simplejpeg
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from benchmarks.scenes import KINDS, SIZE
-from recordgen.lint.codes import CHECKS
-from recordgen.lint.looks import SmallPicture, jpeg_factor, look_at
-from recordgen.lint.pictures import PictureFacts, find_alike, findings_of, measured
+from recordgen.checks.codes import CHECKS
+from recordgen.checks.looks import SmallPicture, jpeg_factor, look_at
+from recordgen.checks.pictures import PictureFacts, find_alike, findings_of, measured
 
 QUALITY = 92
 BATCH = 16

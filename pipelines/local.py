@@ -20,9 +20,9 @@ from recordgen.console.quiet import load_tensorflow, quiet_libraries
 from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import RunnerError
 from recordgen.exports.lineage import TFX_FOLDER
+from recordgen.formats.detect import detect
+from recordgen.formats.import_file import find_import_files
 from recordgen.options import AUTO
-from recordgen.sources.detect import detect
-from recordgen.sources.import_file import find_import_files
 from recordgen.tasks import TASKS
 from recordgen.training.model_labels import read_model_labels
 

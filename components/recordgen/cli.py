@@ -32,8 +32,8 @@ from recordgen.runs.counters import total_counts
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
+    from recordgen.formats.detect import Detection
     from recordgen.runs.progress import Progress
-    from recordgen.sources.detect import Detection
 
 _RECORDS_SHOWN = 5
 _EXAMPLES_SHOWN = 20

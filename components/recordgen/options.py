@@ -16,6 +16,7 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, TypedDict, get_args, get_type_hints
 
+from recordgen.checks.selection import Selection
 from recordgen.dataset.splits import EvalFrom, GroupBy, SplitFractions, SplitRule
 from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError, did_you_mean
@@ -30,7 +31,6 @@ from recordgen.image_settings import (
     ImageSizing,
     Limits,
 )
-from recordgen.lint.selection import Selection
 from recordgen.masking import without_secrets
 from recordgen.old_options import refusal
 from recordgen.registry import FORMAT_CHOICES, TASK_CHOICES

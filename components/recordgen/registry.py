@@ -169,9 +169,9 @@ TASKS: Registry[Any] = Registry(
 )
 
 
-#: The classes of all input formats: subclasses of :class:`recordgen.sources.format.Format`.
+#: The classes of all input formats: subclasses of :class:`recordgen.formats.format.Format`.
 FORMATS: Registry[Any] = Registry(
-    "recordgen.formats", OWN_FORMATS, "format", check="recordgen.sources.format:check_declaration"
+    "recordgen.formats", OWN_FORMATS, "format", check="recordgen.formats.format:check_declaration"
 )
 
 

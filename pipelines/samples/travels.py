@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from pipelines.samples import Sample, write_lines
-from recordgen.sources.automl_jsonl import LABELS_KEY, ML_USE_KEY
+from recordgen.formats.automl_jsonl import LABELS_KEY, ML_USE_KEY
 from recordgen.tasks.tags import Span
 from recordgen.training import TrainingConfig
 

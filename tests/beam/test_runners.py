@@ -31,6 +31,7 @@ from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageE
 from recordgen.flow import graph
 from recordgen.flow.carrier import Each
 from recordgen.flow.in_process import InProcess
+from recordgen.formats.import_file import find_import_files
 from recordgen.options import ConvertOptions
 from recordgen.planning.bucket_files import encode_bucket
 from recordgen.planning.messages import RowBlock
@@ -39,7 +40,6 @@ from recordgen.rows.placing import placing
 from recordgen.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.runs.commit import Run
 from recordgen.runs.staging import Staging
-from recordgen.sources.import_file import find_import_files
 from tests.clusters import (
     ROOT,
     dataflow,

@@ -23,8 +23,8 @@ from recordgen.console.waiting import ProgressLine, progress_for
 from recordgen.console.warned import in_python
 from recordgen.conversion.api import convert_files
 from recordgen.flow.in_process import InProcess
+from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
-from recordgen.sources.import_file import ImportFile
 
 pytestmark = pytest.mark.once
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import recordgen
+from recordgen.checks.codes import CHECKS
+from recordgen.checks.labels import find_odd_classes
 from recordgen.cli import main
 from recordgen.dataset.manifest import Split
 from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.lint.codes import CHECKS
-from recordgen.lint.labels import find_odd_classes
 
 pytestmark = pytest.mark.once
 

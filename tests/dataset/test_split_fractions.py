@@ -10,11 +10,11 @@ import pytest
 
 from recordgen.dataset.splits import SPLITS, SplitFractions, split_named, split_order
 from recordgen.errors import UsageError
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.readers import RowReader
 from recordgen.options import ConvertOptions, make_options
 from recordgen.rows.planned import Group, PlacedRow
 from recordgen.rows.row import Row
-from recordgen.sources.import_file import ImportFile
-from recordgen.sources.readers import RowReader
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification
 from tests.planned import chosen, resolved

@@ -10,17 +10,17 @@ import pandas as pd
 import pytest
 
 from recordgen.dataset.splits import parse_ml_use
+from recordgen.formats import automl_jsonl
+from recordgen.formats import declared_rows as declared
+from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.dataframe import dataframe_rows
+from recordgen.formats.detect import detect
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.readers import RowReader
+from recordgen.formats.text_csv import TextParser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row
-from recordgen.sources import automl_jsonl
-from recordgen.sources import declared_rows as declared
-from recordgen.sources.automl_csv import LineParser
-from recordgen.sources.dataframe import dataframe_rows
-from recordgen.sources.detect import detect
-from recordgen.sources.import_file import ImportFile
-from recordgen.sources.readers import RowReader
-from recordgen.sources.text_csv import TextParser
 from recordgen.tasks import ImageClassification, TextClassification, task_for
 
 IMAGE, TEXT = ImageClassification(), TextClassification()

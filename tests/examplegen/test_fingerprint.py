@@ -7,8 +7,8 @@ import pytest
 from aiohttp import web
 
 from recordgen.examplegen.fingerprint import image_fingerprint, version_or_missing
+from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
-from recordgen.sources.import_file import ImportFile
 from recordgen.storage import RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
 from tests.servers import listed_bucket, serving

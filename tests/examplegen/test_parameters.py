@@ -18,8 +18,8 @@ from recordgen.examplegen.parameters import (
     ExampleGenParameters,
     split_fractions,
 )
+from recordgen.formats.import_file import ImportFile
 from recordgen.options import OPTIONS, make_options, option_text
-from recordgen.sources.import_file import ImportFile
 from tests.examplegen.configs import input_config, output_config
 from tests.steps import OTHER_VALUES
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from recordgen.checks.findings import LintFinding
 from recordgen.dataset.manifest import Dataset
 from recordgen.exports import Output
 from recordgen.exports.report.render import Report
-from recordgen.lint.findings import LintFinding
 from recordgen.rejects import Reject
 
 

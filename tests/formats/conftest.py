@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-MakeImages = Callable[..., None]
+MakePictures = Callable[..., None]
 
 
 @pytest.fixture
-def make_images(tmp_path: Path) -> MakeImages:
+def make_pictures(tmp_path: Path) -> MakePictures:
     """Return a function that writes images, each with its own pixels, below ``in``."""
     rng = np.random.default_rng(0)
 

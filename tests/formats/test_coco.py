@@ -13,7 +13,7 @@ import recordgen
 from recordgen import cli
 from recordgen.errors import SourceError, UsageError
 from tests.formats.boxes import boxes_of
-from tests.formats.conftest import MakeImages
+from tests.formats.conftest import MakePictures
 from tests.servers import serving
 
 CATEGORIES = [
@@ -41,10 +41,10 @@ def write(path: Path, **keys: Any) -> Path:
 
 
 def test_boxes_splits_and_numbers(
-    tmp_path: Path, make_images: MakeImages, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, make_pictures: MakePictures, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two documents of one folder: pixels become shares, categories keep their order by id."""
-    make_images("train2017/a.jpg", "train2017/b.jpg", "train2017/e.jpg", "val2017/c.jpg")
+    make_pictures("train2017/a.jpg", "train2017/b.jpg", "train2017/e.jpg", "val2017/c.jpg")
     write(
         tmp_path / "in/annotations/instances_train2017.json",
         info={"year": 2017},
@@ -72,10 +72,10 @@ def test_boxes_splits_and_numbers(
     assert recordgen.read_dataset(str(tmp_path / "out")).labels == ("cat", "dog", "owl")
 
 
-def test_roboflow(tmp_path: Path, make_images: MakeImages) -> None:
+def test_roboflow(tmp_path: Path, make_pictures: MakePictures) -> None:
     """Documents beside their images; category 0 only names the project; folders are splits."""
     for split in ("train", "valid"):
-        make_images(f"{split}/{split}.jpg")
+        make_pictures(f"{split}/{split}.jpg")
         write(
             tmp_path / f"in/{split}/_annotations.coco.json",
             images=[image(0, f"{split}.jpg")],
@@ -92,9 +92,9 @@ def test_roboflow(tmp_path: Path, make_images: MakeImages) -> None:
     }
 
 
-def test_rejects_and_findings(tmp_path: Path, make_images: MakeImages) -> None:
+def test_rejects_and_findings(tmp_path: Path, make_pictures: MakePictures) -> None:
     """An image with a bad object is rejected as a whole; crowds and orphans are reported."""
-    make_images(*(f"{number}.jpg" for number in range(6)))
+    make_pictures(*(f"{number}.jpg" for number in range(6)))
     path = write(
         tmp_path / "in/a.json",
         images=[image(number, f"{number}.jpg") for number in range(6)] + [image(9, "none.jpg")],
@@ -130,9 +130,9 @@ def test_rejects_and_findings(tmp_path: Path, make_images: MakeImages) -> None:
     assert "SKIPPED" in codes
 
 
-def test_a_path_as_written_has_precedence(tmp_path: Path, make_images: MakeImages) -> None:
+def test_a_path_as_written_has_precedence(tmp_path: Path, make_pictures: MakePictures) -> None:
     """An image of the same name in a nearer folder is another image."""
-    make_images("train/1.jpg", "val/1.jpg", "c/1.jpg")
+    make_pictures("train/1.jpg", "val/1.jpg", "c/1.jpg")
     path = write(
         tmp_path / "in/train/a.json",
         images=[image(1, "val/1.jpg"), image(2, "C:\\x\\c\\1.jpg")],
@@ -144,10 +144,10 @@ def test_a_path_as_written_has_precedence(tmp_path: Path, make_images: MakeImage
 
 
 def test_sizes_that_are_missing_come_from_the_image(
-    tmp_path: Path, make_images: MakeImages
+    tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """Width and height may be missing or 0."""
-    make_images("a.png", size=(80, 40))
+    make_pictures("a.png", size=(80, 40))
     path = write(
         tmp_path / "in/a.json",
         images=[image(1, "a.png", width=0, height=0)],
@@ -194,9 +194,9 @@ def test_damaged_documents(text: str, tmp_path: Path) -> None:
         recordgen.convert(str(path), tmp_path / "out")
 
 
-def test_the_folder_of_coco_2017(tmp_path: Path, make_images: MakeImages) -> None:
+def test_the_folder_of_coco_2017(tmp_path: Path, make_pictures: MakePictures) -> None:
     """Captions and keypoints lie beside the instances, and the images in another folder."""
-    make_images("train2017/a.jpg", "train2017/b.jpg")
+    make_pictures("train2017/a.jpg", "train2017/b.jpg")
     images = [image(1, "a.jpg"), image(2, "b.jpg")]
     folder = tmp_path / "in/annotations"
     write(
@@ -220,9 +220,9 @@ def test_the_folder_of_coco_2017(tmp_path: Path, make_images: MakeImages) -> Non
         recordgen.plan(str(folder / "instances_train2017.json"))
 
 
-def test_a_document_on_a_web_server(tmp_path: Path, make_images: MakeImages) -> None:
+def test_a_document_on_a_web_server(tmp_path: Path, make_pictures: MakePictures) -> None:
     """A web server lists no files, so paths in the document cannot be found."""
-    make_images("a.jpg")
+    make_pictures("a.jpg")
     write(
         tmp_path / "in/a.json",
         images=[image(1, "a.jpg")],
@@ -237,9 +237,9 @@ def test_a_document_on_a_web_server(tmp_path: Path, make_images: MakeImages) -> 
         recordgen.plan(f"{server}/a.json")
 
 
-def test_categories_that_differ_stop(tmp_path: Path, make_images: MakeImages) -> None:
+def test_categories_that_differ_stop(tmp_path: Path, make_pictures: MakePictures) -> None:
     """One id must not have two names."""
-    make_images("train/a.jpg", "val/b.jpg")
+    make_pictures("train/a.jpg", "val/b.jpg")
     for split, name, label in (("train", "a.jpg", "cat"), ("val", "b.jpg", "dog")):
         write(
             tmp_path / f"in/{split}/x.json",
@@ -251,9 +251,9 @@ def test_categories_that_differ_stop(tmp_path: Path, make_images: MakeImages) ->
         recordgen.plan(str(tmp_path / "in"))
 
 
-def test_another_task_is_refused(tmp_path: Path, make_images: MakeImages) -> None:
+def test_another_task_is_refused(tmp_path: Path, make_pictures: MakePictures) -> None:
     """The message names the task that boxes have."""
-    make_images("a.jpg")
+    make_pictures("a.jpg")
     path = write(
         tmp_path / "in/a.json",
         images=[image(1, "a.jpg")],
@@ -264,11 +264,11 @@ def test_another_task_is_refused(tmp_path: Path, make_images: MakeImages) -> Non
         recordgen.plan(str(path), task="image_classification")
 
 
-def test_boxes_equal_those_of_pycocotools(tmp_path: Path, make_images: MakeImages) -> None:
+def test_boxes_equal_those_of_pycocotools(tmp_path: Path, make_pictures: MakePictures) -> None:
     """COCO's own reader has the same boxes, up to float32."""
     rng = random.Random(0)
     names = [f"{number}.png" for number in range(20)]
-    make_images(*names)
+    make_pictures(*names)
     annotations = []
     for number in range(60):
         left, top = rng.uniform(0, 30), rng.uniform(0, 10)
@@ -302,9 +302,9 @@ def test_boxes_equal_those_of_pycocotools(tmp_path: Path, make_images: MakeImage
 
 
 @pytest.mark.parametrize(("one", "other"), [("1", 1), (1, "1"), (1.0, 1), (7, 7.0)])
-def test_ids_of_any_type(one: Any, other: Any, tmp_path: Path, make_images: MakeImages) -> None:
+def test_ids_of_any_type(one: Any, other: Any, tmp_path: Path, make_pictures: MakePictures) -> None:
     """pandas writes 7.0, and other programs "7": the boxes must not get lost."""
-    make_images("a.jpg")
+    make_pictures("a.jpg")
     path = write(
         tmp_path / "in/a.json",
         images=[image(one, "a.jpg")],
@@ -317,10 +317,10 @@ def test_ids_of_any_type(one: Any, other: Any, tmp_path: Path, make_images: Make
 
 @pytest.mark.parametrize("ids", [(1, 1), (None, None)])
 def test_images_that_share_an_id_are_rejected(
-    ids: tuple[Any, Any], tmp_path: Path, make_images: MakeImages
+    ids: tuple[Any, Any], tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """The boxes of one would be stored for both."""
-    make_images("a.jpg", "b.jpg", "c.jpg")
+    make_pictures("a.jpg", "b.jpg", "c.jpg")
     path = write(
         tmp_path / "in/a.json",
         images=[image(ids[0], "a.jpg"), image(ids[1], "b.jpg"), image(3, "c.jpg")],
@@ -334,10 +334,10 @@ def test_images_that_share_an_id_are_rejected(
 
 @pytest.mark.parametrize("annotations", [{"1": [box(1, 2, 1, 1, 2, 2)]}, [[box(1, 2, 1, 1, 2, 2)]]])
 def test_annotations_of_another_shape_stop(
-    annotations: Any, tmp_path: Path, make_images: MakeImages
+    annotations: Any, tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """Otherwise all images would be images without objects."""
-    make_images("a.jpg")
+    make_pictures("a.jpg")
     path = write(
         tmp_path / "in/a.json",
         images=[image(1, "a.jpg")],
@@ -348,9 +348,9 @@ def test_annotations_of_another_shape_stop(
         recordgen.plan(str(path))
 
 
-def test_a_category_with_two_names_stops(tmp_path: Path, make_images: MakeImages) -> None:
+def test_a_category_with_two_names_stops(tmp_path: Path, make_pictures: MakePictures) -> None:
     """The class of its boxes would be a guess."""
-    make_images("a.jpg")
+    make_pictures("a.jpg")
     path = write(
         tmp_path / "in/a.json",
         images=[image(1, "a.jpg")],
@@ -361,9 +361,9 @@ def test_a_category_with_two_names_stops(tmp_path: Path, make_images: MakeImages
         recordgen.plan(str(path))
 
 
-def test_numbers_that_no_float_holds(tmp_path: Path, make_images: MakeImages) -> None:
+def test_numbers_that_no_float_holds(tmp_path: Path, make_pictures: MakePictures) -> None:
     """JSON's integers have no largest value."""
-    make_images("a.jpg", "b.jpg")
+    make_pictures("a.jpg", "b.jpg")
     path = write(
         tmp_path / "in/a.json",
         images=[image(1, "a.jpg"), image(2, "b.jpg")],
@@ -374,9 +374,9 @@ def test_numbers_that_no_float_holds(tmp_path: Path, make_images: MakeImages) ->
     assert [item.uri for item in result.rejects] == ["a.jpg"]
 
 
-def test_class_names_with_line_breaks_stop(tmp_path: Path, make_images: MakeImages) -> None:
+def test_class_names_with_line_breaks_stop(tmp_path: Path, make_pictures: MakePictures) -> None:
     """labels.txt has a class on each line."""
-    make_images("a.jpg")
+    make_pictures("a.jpg")
     path = write(
         tmp_path / "in/a.json",
         images=[image(1, "a.jpg")],

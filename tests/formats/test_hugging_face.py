@@ -11,7 +11,7 @@ import recordgen
 from recordgen.errors import RecordgenError, SourceError
 from tests.conftest import stored_examples
 from tests.formats.boxes import boxes_of
-from tests.formats.conftest import MakeImages
+from tests.formats.conftest import MakePictures
 
 
 def write(path: Path, *records: dict[str, Any]) -> Path:
@@ -32,9 +32,9 @@ def labels_of(output: Path) -> dict[str, tuple[str, list[str]]]:
     }
 
 
-def test_labels_of_two_splits(tmp_path: Path, make_images: MakeImages) -> None:
+def test_labels_of_two_splits(tmp_path: Path, make_pictures: MakePictures) -> None:
     """Names of folders are splits; numbers stay numbers."""
-    make_images("train/a.png", "train/b.png", "test/c.png")
+    make_pictures("train/a.png", "train/b.png", "test/c.png")
     for split, names in (("train", "ab"), ("test", "c")):
         write(
             tmp_path / f"in/{split}/metadata.jsonl",
@@ -52,9 +52,9 @@ def test_labels_of_two_splits(tmp_path: Path, make_images: MakeImages) -> None:
     }
 
 
-def test_csv_and_lists(tmp_path: Path, make_images: MakeImages) -> None:
+def test_csv_and_lists(tmp_path: Path, make_pictures: MakePictures) -> None:
     """A CSV has one label; a list of JSON has several."""
-    make_images("a.png", "b.png")
+    make_pictures("a.png", "b.png")
     (tmp_path / "in/metadata.csv").write_text("file_name,label\na.png,cat\nb.png,\n")
     recordgen.convert(str(tmp_path / "in"), tmp_path / "one")
     found = labels_of(tmp_path / "one")
@@ -65,9 +65,9 @@ def test_csv_and_lists(tmp_path: Path, make_images: MakeImages) -> None:
     assert labels_of(tmp_path / "two")["a.png"][1] == ["cat", "dog"]
 
 
-def test_boxes(tmp_path: Path, make_images: MakeImages) -> None:
+def test_boxes(tmp_path: Path, make_pictures: MakePictures) -> None:
     """Objects are COCO's boxes in pixels, of the size that the image has."""
-    make_images("train/a.png", size=(80, 40))
+    make_pictures("train/a.png", size=(80, 40))
     objects = {"bbox": [[8, 4, 8, 4], [0, 0, 80, 40]], "categories": [1, 0]}
     write(tmp_path / "in/train/metadata.jsonl", {"file_name": "a.png", "objects": objects})
     recordgen.convert(str(tmp_path / "in"), tmp_path / "out")
@@ -88,10 +88,10 @@ UNCLEAR = [
 
 @pytest.mark.parametrize(("record", "words"), UNCLEAR)
 def test_columns_that_are_unclear_stop(
-    record: dict[str, Any], words: str, tmp_path: Path, make_images: MakeImages
+    record: dict[str, Any], words: str, tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """Nothing is guessed, and the remedy works."""
-    make_images("a.png")
+    make_pictures("a.png")
     path = write(tmp_path / "in/metadata.jsonl", {"file_name": "a.png", **record})
     with pytest.raises(SourceError, match=words) as caught:
         recordgen.plan(str(tmp_path / "in"))
@@ -104,10 +104,10 @@ def test_columns_that_are_unclear_stop(
 
 
 def test_an_image_of_another_split_is_no_substitute(
-    tmp_path: Path, make_images: MakeImages
+    tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """Paths are exact: the image of this name in test must not become one of train."""
-    make_images("train/a.png", "test/b.png")
+    make_pictures("train/a.png", "test/b.png")
     records = ({"file_name": f"{name}.png", "label": "cat"} for name in "ab")
     write(tmp_path / "in/train/metadata.jsonl", *records)
     result = recordgen.convert(str(tmp_path / "in"), tmp_path / "out", max_reject_fraction=1)
@@ -115,17 +115,17 @@ def test_an_image_of_another_split_is_no_substitute(
     assert list(labels_of(tmp_path / "out")) == ["train/a.png"]
 
 
-def test_a_head_that_is_no_csv(tmp_path: Path, make_images: MakeImages) -> None:
+def test_a_head_that_is_no_csv(tmp_path: Path, make_pictures: MakePictures) -> None:
     """Python 3.10 does not read NUL in a CSV, later ones do: no version raises csv.Error."""
-    make_images("cat/a.png")
+    make_pictures("cat/a.png")
     (tmp_path / "in/metadata.csv").write_bytes(b"file_name,label\n\0,\0\n")
     with suppress(RecordgenError):
         recordgen.plan(str(tmp_path / "in"))
 
 
-def test_bad_lines_are_rejects(tmp_path: Path, make_images: MakeImages) -> None:
+def test_bad_lines_are_rejects(tmp_path: Path, make_pictures: MakePictures) -> None:
     """Each names its line."""
-    make_images("a.png", "b.png")
+    make_pictures("a.png", "b.png")
     path = write(
         tmp_path / "in/metadata.jsonl",
         {"file_name": "a.png", "label": "cat"},

@@ -8,10 +8,10 @@ import pytest
 import recordgen
 from recordgen.conversion.api import convert_files
 from recordgen.errors import SourceError
+from recordgen.formats.import_file import find_import_files
 from recordgen.kubeflow.convert import carrier_factory
 from recordgen.options import ConvertOptions
-from recordgen.sources.import_file import find_import_files
-from tests.formats.conftest import MakeImages
+from tests.formats.conftest import MakePictures
 from tests.formats.test_pascal_voc import document
 
 YOLO = {"data.yaml": "train: images\nnames: [cat]\n", "labels/b.txt": "0 0.5 0.5 1 1\n"}
@@ -30,10 +30,10 @@ LINKS = [
 
 @pytest.mark.parametrize(("link", "files", "source"), LINKS)
 def test_links_out_of_the_folder_in_a_step(
-    link: str, files: dict[str, str], source: str, tmp_path: Path, make_images: MakeImages
+    link: str, files: dict[str, str], source: str, tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """A pipeline step must not show lines of files that the author of the folder cannot read."""
-    root = _written(tmp_path, files, make_images)
+    root = _written(tmp_path, files, make_pictures)
     secret = tmp_path / "secret"
     secret.write_text("TOPSECRET\n")
     (root / link).symlink_to(secret)
@@ -45,17 +45,17 @@ def test_links_out_of_the_folder_in_a_step(
 
 
 @pytest.mark.parametrize("name", ["a.json", "labels/a.txt"])
-def test_pipes(name: str, tmp_path: Path, make_images: MakeImages) -> None:
+def test_pipes(name: str, tmp_path: Path, make_pictures: MakePictures) -> None:
     """A run must not wait for a pipe."""
-    root = _written(tmp_path, YOLO, make_images)
+    root = _written(tmp_path, YOLO, make_pictures)
     os.mkfifo(root / name)
     with pytest.raises(SourceError, match="no regular file"):
         recordgen.plan(str(root))
 
 
-def test_links_to_each_other(tmp_path: Path, make_images: MakeImages) -> None:
+def test_links_to_each_other(tmp_path: Path, make_pictures: MakePictures) -> None:
     """Two folders with two links to each other have 2**40 paths."""
-    root = _written(tmp_path, YOLO, make_images)
+    root = _written(tmp_path, YOLO, make_pictures)
     for one, other in ("xy", "yx"):
         (root / one).mkdir()
         for number in range(2):
@@ -64,9 +64,9 @@ def test_links_to_each_other(tmp_path: Path, make_images: MakeImages) -> None:
         recordgen.plan(str(root))
 
 
-def _written(folder: Path, files: dict[str, str], make_images: MakeImages) -> Path:
+def _written(folder: Path, files: dict[str, str], make_pictures: MakePictures) -> Path:
     """Write files and the images ``a.jpg`` and ``b.jpg``, and return their folder."""
-    make_images("images/a.jpg", "images/b.jpg")
+    make_pictures("images/a.jpg", "images/b.jpg")
     for name, text in files.items():
         (folder / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "in" / name).write_text(text)

@@ -10,7 +10,7 @@ import pytest
 import recordgen
 from recordgen.errors import SourceError
 from tests.formats.boxes import boxes_of
-from tests.formats.conftest import MakeImages
+from tests.formats.conftest import MakePictures
 
 Write = Callable[[Path], None]
 
@@ -57,10 +57,10 @@ FORMATS = [(cvat, "cvat", 1, 0), (labelme, "labelme", 0, 1), (create_ml, "create
 
 @pytest.mark.parametrize(("write", "name", "cat", "dog"), FORMATS)
 def test_boxes(
-    write: Write, name: str, cat: int, dog: int, tmp_path: Path, make_images: MakeImages
+    write: Write, name: str, cat: int, dog: int, tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """Rectangles and polygons become shares; an image without objects stays."""
-    make_images("a.png", "sub/b.png")
+    make_pictures("a.png", "sub/b.png")
     write(tmp_path / "in")
     dataset = recordgen.convert(str(tmp_path / "in"), tmp_path / "out").dataset
     assert dataset.options["format"] == name
@@ -95,19 +95,19 @@ BAD: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("write", "shapes"), BAD)
 def test_an_object_without_a_box_rejects_its_image(
-    write: Any, shapes: Any, tmp_path: Path, make_images: MakeImages
+    write: Any, shapes: Any, tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """The other image stays."""
-    make_images("a.png", "sub/b.png")
+    make_pictures("a.png", "sub/b.png")
     write(tmp_path / "in", shapes=shapes)
     result = recordgen.convert(str(tmp_path / "in"), tmp_path / "out", max_reject_fraction=1)
     assert [(item.uri, item.code) for item in result.rejects] == [("sub/b.png", "bad_annotation")]
     assert list(boxes_of(tmp_path / "out")) == ["a.png"]
 
 
-def test_circles_and_ellipses(tmp_path: Path, make_images: MakeImages) -> None:
+def test_circles_and_ellipses(tmp_path: Path, make_pictures: MakePictures) -> None:
     """Their boxes enclose them."""
-    make_images("a.png", "sub/b.png")
+    make_pictures("a.png", "sub/b.png")
     circle = {"label": "cat", "shape_type": "circle", "points": [[20, 10], [20, 15]]}
     labelme(tmp_path / "in", shapes=[circle])
     recordgen.convert(str(tmp_path / "in"), tmp_path / "out")

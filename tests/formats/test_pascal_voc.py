@@ -8,7 +8,7 @@ import recordgen
 from recordgen import cli
 from recordgen.errors import SourceError
 from tests.formats.boxes import boxes_of
-from tests.formats.conftest import MakeImages
+from tests.formats.conftest import MakePictures
 
 
 def document(name: str, *objects: tuple[str, str], folder: str = "x", size: str = "40 20") -> str:
@@ -37,10 +37,10 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 
 
 def test_the_challenge(
-    tmp_path: Path, make_images: MakeImages, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, make_pictures: MakePictures, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Pixels count from 1, ImageSets/Main has the splits, and parts of objects are no objects."""
-    make_images(*(f"JPEGImages/{name}.jpg" for name in "abcd"))
+    make_pictures(*(f"JPEGImages/{name}.jpg" for name in "abcd"))
     root = write(
         tmp_path,
         {
@@ -65,9 +65,9 @@ def test_the_challenge(
     assert dataset.rows.adjusted["voc_one_based"] == 2
 
 
-def test_documents_beside_their_images(tmp_path: Path, make_images: MakeImages) -> None:
+def test_documents_beside_their_images(tmp_path: Path, make_pictures: MakePictures) -> None:
     """Roboflow's folders are splits; pixels count from 0; a wrong filename does not matter."""
-    make_images("train/a.jpg", "valid/b.jpg", "valid/c.jpg")
+    make_pictures("train/a.jpg", "valid/b.jpg", "valid/c.jpg")
     root = write(
         tmp_path,
         {
@@ -96,10 +96,10 @@ BAD = [
 
 @pytest.mark.parametrize(("text", "words"), BAD)
 def test_a_bad_document_rejects_its_image(
-    text: str, words: str, tmp_path: Path, make_images: MakeImages
+    text: str, words: str, tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """The other images stay."""
-    make_images("a.jpg", "b.jpg")
+    make_pictures("a.jpg", "b.jpg")
     root = write(tmp_path, {"a.xml": text, "b.xml": document("b.jpg", ("cat", "4 5 8 10"))})
     result = recordgen.convert(str(root), tmp_path / "out", max_reject_fraction=1)
     [reject] = result.rejects
@@ -108,9 +108,9 @@ def test_a_bad_document_rejects_its_image(
     assert list(boxes_of(tmp_path / "out")) == ["b.jpg"]
 
 
-def test_an_image_in_two_lists_stops(tmp_path: Path, make_images: MakeImages) -> None:
+def test_an_image_in_two_lists_stops(tmp_path: Path, make_pictures: MakePictures) -> None:
     """Its split would be a guess."""
-    make_images("JPEGImages/a.jpg")
+    make_pictures("JPEGImages/a.jpg")
     root = write(
         tmp_path,
         {
@@ -123,9 +123,9 @@ def test_an_image_in_two_lists_stops(tmp_path: Path, make_images: MakeImages) ->
         recordgen.convert(str(root), tmp_path / "out")
 
 
-def test_a_document_without_an_image(tmp_path: Path, make_images: MakeImages) -> None:
+def test_a_document_without_an_image(tmp_path: Path, make_pictures: MakePictures) -> None:
     """It is a reject that names the document."""
-    make_images("a.jpg")
+    make_pictures("a.jpg")
     root = write(
         tmp_path,
         {"a.xml": document("a.jpg", ("cat", "4 5 8 10")), "z.xml": document("z.jpg")},
@@ -135,12 +135,12 @@ def test_a_document_without_an_image(tmp_path: Path, make_images: MakeImages) ->
     assert "z.xml" in reject.message
 
 
-def test_lists_of_several_challenges(tmp_path: Path, make_images: MakeImages) -> None:
+def test_lists_of_several_challenges(tmp_path: Path, make_pictures: MakePictures) -> None:
     """VOCdevkit has a folder for each year, with lists of the same names."""
     files = {}
     for year in ("VOC2007", "VOC2012"):
         for name in ("a", "b"):
-            make_images(f"{year}/JPEGImages/{year}{name}.jpg")
+            make_pictures(f"{year}/JPEGImages/{year}{name}.jpg")
             files[f"{year}/Annotations/{year}{name}.xml"] = document("", ("cat", "4 5 8 10"))
         files[f"{year}/ImageSets/Main/train.txt"] = f"{year}a\n"
         files[f"{year}/ImageSets/Main/val.txt"] = f"{year}b.jpg\n"  # some write the suffix
@@ -153,17 +153,17 @@ def test_lists_of_several_challenges(tmp_path: Path, make_images: MakeImages) ->
     }
 
 
-def test_an_image_beside_its_mask(tmp_path: Path, make_images: MakeImages) -> None:
+def test_an_image_beside_its_mask(tmp_path: Path, make_pictures: MakePictures) -> None:
     """The suffix in <filename> decides between files of one stem."""
-    make_images("a.bmp", "a.jpg")
+    make_pictures("a.bmp", "a.jpg")
     root = write(tmp_path, {"a.xml": document("a.jpg", ("cat", "4 5 8 10"))})
     recordgen.convert(str(root), tmp_path / "out")
     assert list(boxes_of(tmp_path / "out")) == ["a.jpg"]
 
 
-def test_entities_in_another_encoding(tmp_path: Path, make_images: MakeImages) -> None:
+def test_entities_in_another_encoding(tmp_path: Path, make_pictures: MakePictures) -> None:
     """UTF-16 must not hide a DOCTYPE."""
-    make_images("a.jpg", "b.jpg")
+    make_pictures("a.jpg", "b.jpg")
     root = write(tmp_path, {"b.xml": document("b.jpg", ("cat", "4 5 8 10"))})
     text = '<!DOCTYPE a [<!ENTITY owl "owl">]>' + document("a.jpg", ("&owl;", "4 5 8 10"))
     (root / "a.xml").write_bytes(text.encode("utf-16"))
@@ -171,9 +171,9 @@ def test_entities_in_another_encoding(tmp_path: Path, make_images: MakeImages) -
     assert [item.uri for item in result.rejects] == ["a.jpg"]
 
 
-def test_other_xml_beside_the_documents(tmp_path: Path, make_images: MakeImages) -> None:
+def test_other_xml_beside_the_documents(tmp_path: Path, make_pictures: MakePictures) -> None:
     """It neither hides the format nor costs an image."""
-    make_images("z.jpg")
+    make_pictures("z.jpg")
     files = dict.fromkeys(("a.xml", "b.xml", "c.xml"), "<settings/>")
     root = write(tmp_path, {**files, "z.xml": document("z.jpg", ("cat", "4 5 8 10"))})
     recordgen.convert(str(root), tmp_path / "out")

@@ -10,7 +10,7 @@ import recordgen
 from recordgen import cli
 from recordgen.errors import SourceError
 from tests.formats.boxes import boxes_of
-from tests.formats.conftest import MakeImages
+from tests.formats.conftest import MakePictures
 
 NAMES = "names: [cat, dog]\nnc: 2\n"
 
@@ -25,10 +25,10 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 def test_ultralytics(
-    tmp_path: Path, make_images: MakeImages, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, make_pictures: MakePictures, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Folders of images and labels; a polygon becomes its box; no labels are no objects."""
-    make_images(
+    make_pictures(
         "images/train/a.jpg", "images/train/b.jpg", "images/train/c.jpg", "images/val/d.jpg"
     )
     root = write(
@@ -68,10 +68,10 @@ PATHS = [
 
 @pytest.mark.parametrize(("splits", "name"), PATHS)
 def test_paths_as_people_write_them(
-    splits: str, name: str, tmp_path: Path, make_images: MakeImages
+    splits: str, name: str, tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """Roboflow's, Windows' and another machine's paths, lists, and lists in files."""
-    make_images("train/images/a.jpg", "valid/images/b.jpg")
+    make_pictures("train/images/a.jpg", "valid/images/b.jpg")
     root = write(
         tmp_path,
         {
@@ -97,10 +97,10 @@ def test_paths_as_people_write_them(
     ],
 )
 def test_folders_without_yaml(
-    names: str, image: str, labels: str, tmp_path: Path, make_images: MakeImages
+    names: str, image: str, labels: str, tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """Darknet's and Label Studio's folders."""
-    make_images(image)
+    make_pictures(image)
     root = write(tmp_path, {names: "cat\ndog\n", labels: "1 0.5 0.5 1 1\n"})
     recordgen.convert(str(root), tmp_path / "out")
     [(_, boxes)] = boxes_of(tmp_path / "out").values()
@@ -122,10 +122,10 @@ BAD_LINES = [
 
 @pytest.mark.parametrize(("line", "words"), BAD_LINES)
 def test_a_bad_line_rejects_its_image(
-    line: str, words: str, tmp_path: Path, make_images: MakeImages
+    line: str, words: str, tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """Without the object, the image would teach a false background."""
-    make_images("images/a.jpg", "images/b.jpg")
+    make_pictures("images/a.jpg", "images/b.jpg")
     root = write(
         tmp_path,
         {
@@ -141,9 +141,9 @@ def test_a_bad_line_rejects_its_image(
     assert list(boxes_of(tmp_path / "out")) == ["images/b.jpg"]
 
 
-def test_keypoints_follow_the_box(tmp_path: Path, make_images: MakeImages) -> None:
+def test_keypoints_follow_the_box(tmp_path: Path, make_pictures: MakePictures) -> None:
     """With kpt_shape, numbers behind the box are no polygon."""
-    make_images("images/a.jpg")
+    make_pictures("images/a.jpg")
     root = write(
         tmp_path,
         {
@@ -173,17 +173,21 @@ STOPS = [
 
 
 @pytest.mark.parametrize(("text", "words"), STOPS)
-def test_what_stops_a_run(text: str, words: str, tmp_path: Path, make_images: MakeImages) -> None:
+def test_what_stops_a_run(
+    text: str, words: str, tmp_path: Path, make_pictures: MakePictures
+) -> None:
     """A lost split, one folder for two splits, and names that do not add up."""
-    make_images("images/a.jpg")
+    make_pictures("images/a.jpg")
     root = write(tmp_path, {"data.yaml": text, "labels/a.txt": "0 0.5 0.5 1 1\n"})
     with pytest.raises(SourceError, match=words):
         recordgen.convert(str(root), tmp_path / "out")
 
 
-def test_most_images_without_labels_stop_the_run(tmp_path: Path, make_images: MakeImages) -> None:
+def test_most_images_without_labels_stop_the_run(
+    tmp_path: Path, make_pictures: MakePictures
+) -> None:
     """Labels that lie elsewhere must not become images without objects."""
-    make_images("images/a.jpg", "images/b.jpg", "images/c.jpg")
+    make_pictures("images/a.jpg", "images/b.jpg", "images/c.jpg")
     root = write(
         tmp_path, {"data.yaml": f"train: images\n{NAMES}", "labels/a.txt": "0 0.5 0.5 1 1\n"}
     )
@@ -191,17 +195,17 @@ def test_most_images_without_labels_stop_the_run(tmp_path: Path, make_images: Ma
         recordgen.convert(str(root), tmp_path / "out")
 
 
-def test_labels_without_names_of_classes(tmp_path: Path, make_images: MakeImages) -> None:
+def test_labels_without_names_of_classes(tmp_path: Path, make_pictures: MakePictures) -> None:
     """The folder is no folder of classes, and the message says what is missing."""
-    make_images("images/a.jpg")
+    make_pictures("images/a.jpg")
     root = write(tmp_path, {"labels/a.txt": "0 0.5 0.5 1 1\n"})
     with pytest.raises(SourceError, match="no file names the classes"):
         recordgen.plan(str(root))
 
 
-def test_labels_without_images_are_reported(tmp_path: Path, make_images: MakeImages) -> None:
+def test_labels_without_images_are_reported(tmp_path: Path, make_pictures: MakePictures) -> None:
     """They are counted, and named."""
-    make_images("images/a.jpg")
+    make_pictures("images/a.jpg")
     root = write(
         tmp_path,
         {
@@ -232,10 +236,10 @@ def test_aliases_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_names_are_texts(
-    names: str, expected: tuple[str, ...], tmp_path: Path, make_images: MakeImages
+    names: str, expected: tuple[str, ...], tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """To YAML, they are truth values, octal and other numbers."""
-    make_images("images/a.jpg")
+    make_pictures("images/a.jpg")
     root = write(
         tmp_path,
         {"data.yaml": f"train: images\nnames: {names}\n", "labels/a.txt": "1 0.5 0.5 1 1\n"},
@@ -244,9 +248,9 @@ def test_names_are_texts(
     assert recordgen.read_dataset(str(tmp_path / "out")).labels == expected
 
 
-def test_classes_of_one_name_are_reported(tmp_path: Path, make_images: MakeImages) -> None:
+def test_classes_of_one_name_are_reported(tmp_path: Path, make_pictures: MakePictures) -> None:
     """The numbers of later classes differ from those in the labels."""
-    make_images("images/a.jpg")
+    make_pictures("images/a.jpg")
     root = write(
         tmp_path,
         {
@@ -271,10 +275,10 @@ UNREADABLE = [
 
 @pytest.mark.parametrize(("text", "words"), UNREADABLE)
 def test_a_data_yaml_that_cannot_be_read(
-    text: str, words: str, tmp_path: Path, make_images: MakeImages
+    text: str, words: str, tmp_path: Path, make_pictures: MakePictures
 ) -> None:
     """The message has the reason, instead of a missing data.yaml; and it comes at once."""
-    make_images("images/a.jpg")
+    make_pictures("images/a.jpg")
     root = write(tmp_path, {"data.yaml": text, "labels/a.txt": "1 0.5 0.5 1 1\n"})
     with pytest.raises(SourceError, match=words):
         recordgen.plan(str(root))

@@ -17,6 +17,9 @@ import pyarrow as pa
 
 from recordgen.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.errors import PayloadError, RecordError, RecordgenError, SourceError
+from recordgen.formats import automl_jsonl
+from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.lines import bounded_lines
 from recordgen.masking import masked, masked_values, without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import draw_boxes
@@ -28,9 +31,6 @@ from recordgen.records.example import parse_example
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.arrow_files import read_parquet
 from recordgen.rows.row import Adjustments
-from recordgen.sources import automl_jsonl
-from recordgen.sources.automl_csv import LineParser
-from recordgen.sources.lines import bounded_lines
 from recordgen.storage.access import Access
 from recordgen.tasks import TASKS
 

@@ -13,14 +13,14 @@ import pytest
 import recordgen
 from recordgen.dataset.splits import EvalFrom, GroupBy
 from recordgen.errors import UsageError
+from recordgen.formats.readers import RowReader
+from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from recordgen.planning.groups import with_groups
 from recordgen.rejects import Reject
 from recordgen.rows.columns import placed, values_of
 from recordgen.rows.placing import placing
 from recordgen.rows.row import Row, RowBatch, batched, content_uri
-from recordgen.sources.readers import RowReader
-from recordgen.sources.source import open_source
 from tests.planning.test_eval_from import split_of_each
 
 pytestmark = pytest.mark.outside

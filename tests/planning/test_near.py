@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
 
 import recordgen
+from recordgen.checks.looks import SmallPicture, small_picture
 from recordgen.errors import UsageError
-from recordgen.lint.looks import SmallPicture, small_picture
 from recordgen.options import ConvertOptions
 from recordgen.planning.decide import decide
 from recordgen.planning.near import SeenImages

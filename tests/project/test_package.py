@@ -23,7 +23,7 @@ LIGHT = [
     ("recordgen.dataset.vocabulary", HEAVY),
     ("recordgen.features", HEAVY),
     ("recordgen.dataset.manifest", HEAVY),
-    ("recordgen.sources", HEAVY),
+    ("recordgen.formats", HEAVY),
     ("recordgen.tasks", (*HEAVY, "pyarrow")),
     ("recordgen.planning.plan", HEAVY),
     ("recordgen.kubeflow.__main__", HEAVY),

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from recordgen.sources.iob import _SENTENCES
-from recordgen.sources.layout import _ADDRESS
+from recordgen.formats.iob import _SENTENCES
+from recordgen.formats.layout import _ADDRESS
 from tests.conftest import COMPONENTS
 from tests.linear_patterns import is_linear
 

@@ -16,11 +16,11 @@ import recordgen
 from recordgen import records
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import RecordError
+from recordgen.formats.foreign_formats import TFRECORD, of_file
 from recordgen.inspection.records import inspect
 from recordgen.reading.counting import count_records
 from recordgen.records.example import parse_example
 from recordgen.records.format import Record, RecordFormat
-from recordgen.sources.foreign_formats import TFRECORD, of_file
 
 
 class Lines(RecordFormat):

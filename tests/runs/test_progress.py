@@ -29,14 +29,14 @@ from recordgen.conversion import api as conversion
 from recordgen.dataset.manifest import RowCounts, read_dataset
 from recordgen.flow import graph
 from recordgen.flow.in_process import InProcess
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
 from recordgen.planning.plan import make_plan
 from recordgen.runs import counters
 from recordgen.runs.heartbeat import Heartbeat
 from recordgen.runs.progress import Pace, Snapshot, watching
 from recordgen.runs.staging import Staging
-from recordgen.sources.import_file import ImportFile
-from recordgen.sources.source import Source
 from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_python
 from tests.preloaded import WITH_BEAM
 

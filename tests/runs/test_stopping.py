@@ -59,7 +59,7 @@ from recordgen.console.stopping import stopping
 signalled = []
 
 def importing(name, *_):  # as a module in C that imports pandas
-    if name == "recordgen.sources.source" and not signalled:
+    if name == "recordgen.formats.source" and not signalled:
         signalled.append(name)
         with contextlib.suppress(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGTERM)

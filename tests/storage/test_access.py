@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from recordgen.cli import main
 from recordgen.conversion.api import make_options
 from recordgen.errors import SourceError, UsageError
+from recordgen.formats.source import open_source
 from recordgen.masking import masked
 from recordgen.options import ConvertOptions
-from recordgen.sources.source import open_source
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.addresses import is_public, origin_of
 from recordgen.storage.paths import OBJECT_STORES, resolve

@@ -40,12 +40,12 @@ from recordgen.errors import (
     UnreachableError,
     UsageError,
 )
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import FAR_REQUESTS, Fetcher
 from recordgen.payloads.sizes import listed_infos, worth_listing
 from recordgen.rows.planned import PlannedRow
-from recordgen.sources.import_file import ImportFile
-from recordgen.sources.source import Source
 from recordgen.storage import RequestContext, hosts
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.failures import Meaning, meaning, to_error

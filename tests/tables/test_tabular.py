@@ -29,6 +29,9 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.features import FeatureSpec
+from recordgen.formats.detect import detect
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.table_columns import in_blocks
 from recordgen.inspection import records as inspection
 from recordgen.options import ConvertOptions
 from recordgen.planning.bucket_files import cut, encode_bucket, planned_rows
@@ -40,9 +43,6 @@ from recordgen.rows.columns import Columns, by_bucket, placed, rows_of, shares_o
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import PlacedRow, PlannedRow
 from recordgen.rows.row import RowBatch
-from recordgen.sources.detect import detect
-from recordgen.sources.import_file import ImportFile
-from recordgen.sources.table_columns import in_blocks
 from recordgen.tables.arrow import parse_column
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.csv_fields import csv_line

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import recordgen
+from recordgen.checks.codes import CHECKS
 from recordgen.errors import DataError, UsageError
-from recordgen.lint.codes import CHECKS
 from recordgen.options import OPTIONS, ConvertOptions, make_options
 from recordgen.registry import OWN
 from recordgen.tables.columns import Column, Table

@@ -17,13 +17,13 @@ import recordgen
 from recordgen.dataset.manifest import read_dataset
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.readers import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.records.example import parse_example
 from recordgen.rejects import Finding, Reject
 from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments, Row, content_uri
-from recordgen.sources.import_file import ImportFile
-from recordgen.sources.readers import RowReader
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
 from recordgen.tasks.task import AnnotationError, RowContent

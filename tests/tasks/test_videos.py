@@ -21,13 +21,13 @@ from PIL import Image
 import recordgen
 from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.readers import RowReader, with_lists
 from recordgen.options import ConvertOptions
 from recordgen.records.example import parse_example
 from recordgen.rejects import Reject
 from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Row
-from recordgen.sources.import_file import ImportFile
-from recordgen.sources.readers import RowReader, with_lists
 from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification import Segment
 from tests.conftest import stored_examples

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from recordgen import storage
+from recordgen.checks.facts import read_examples
 from recordgen.comparing.differences import (
     ChangedRow,
     Compared,
@@ -25,7 +26,6 @@ from recordgen.comparing.differences import (
 from recordgen.comparing.rows import COLUMNS, Places, Rows, differing, joined, leaks, match
 from recordgen.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, read_dataset
 from recordgen.errors import SourceError, UsageError
-from recordgen.lint.facts import read_examples
 from recordgen.masking import without_secrets
 
 # Fields of dataset.json that are compared in addition to its options.

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
+from recordgen.checks.shares import changes
 from recordgen.comparing.rows import RowRef
 from recordgen.dataset.manifest import Split
 from recordgen.dataset.splits import split_order
-from recordgen.lint.shares import changes
 from recordgen.shown import Shown
 
 _Item = TypeVar("_Item")

@@ -33,10 +33,10 @@ from recordgen.runs import counters
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
+    from recordgen.formats.detect import Detection
     from recordgen.rejects import Reject
     from recordgen.runs.progress import Snapshot
     from recordgen.runs.results import CheckResult, ConversionResult
-    from recordgen.sources.detect import Detection
 
 FORMATS = ("text", "json")
 

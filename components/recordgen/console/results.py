@@ -23,8 +23,8 @@ from recordgen.masking import masked
 from recordgen.quoting import megabytes
 
 if TYPE_CHECKING:
+    from recordgen.checks.run import Lint
     from recordgen.dataset.manifest import Dataset
-    from recordgen.lint.run import Lint
     from recordgen.shown import Shown
 
 # What has the rest of a list, in the place of a command's --json.

@@ -8,29 +8,29 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from recordgen import features
+from recordgen.checks.codes import ERROR, WARNING, only_level
 from recordgen.console.terminal import one_line
-from recordgen.lint.codes import ERROR, WARNING, only_level
+from recordgen.formats.missing_files import missing_hint
 from recordgen.options import AUTO
 from recordgen.quoting import megabytes, shortened
 from recordgen.registry import FORMATS
 from recordgen.rejects import place_of
 from recordgen.rows.row import is_content_uri
 from recordgen.runs import counters
-from recordgen.sources.missing_files import missing_hint
 from recordgen.storage.hosts import unreachable_text
 from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tasks.suiting import remedies_of
 
 if TYPE_CHECKING:
+    from recordgen.checks.findings import LintFinding
+    from recordgen.checks.run import Lint
     from recordgen.dataset.manifest import Dataset
+    from recordgen.formats.detect import Detection
     from recordgen.inspection.examples import ListedExample
     from recordgen.inspection.records import Record
-    from recordgen.lint.findings import LintFinding
-    from recordgen.lint.run import Lint
     from recordgen.rejects import Finding, Reject
     from recordgen.runs.results import CheckResult, ConversionResult
     from recordgen.runs.staging import StagedPlan
-    from recordgen.sources.detect import Detection
 
 _CLASSES_SHOWN = 20
 _FINDINGS_SHOWN = 5

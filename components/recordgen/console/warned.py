@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
+from recordgen.checks.findings import LintFinding
+from recordgen.checks.run import Lint
 from recordgen.console.summaries import is_worth_naming
 from recordgen.console.terminal import one_line
 from recordgen.dataset.manifest import Dataset
 from recordgen.errors import RecordgenWarning
-from recordgen.lint.findings import LintFinding
-from recordgen.lint.run import Lint
 from recordgen.masking import masked
 from recordgen.options import OPTIONS
 from recordgen.quoting import shortened

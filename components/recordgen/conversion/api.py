@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recordgen import storage
 from recordgen.beam.runners import carrier_factory, need_local_workers, need_reachable
+from recordgen.checks.facts import Facts
+from recordgen.checks.run import need_packages
 from recordgen.console import logs
 from recordgen.console.stopping import check_stopped
 from recordgen.console.summaries import reject_lines
@@ -39,8 +41,8 @@ from recordgen.exports.openlineage import run_events
 from recordgen.flow import graph
 from recordgen.flow.carrier import Carrier
 from recordgen.flow.running import NewCarrier, running
-from recordgen.lint.facts import Facts
-from recordgen.lint.run import need_packages
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.source import AnySource, Source, open_files, open_source
 from recordgen.masking import masked
 from recordgen.options import (
     ConvertOptions,
@@ -64,8 +66,6 @@ from recordgen.runs.progress import Progress
 from recordgen.runs.results import CheckResult, ConversionResult
 from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.shards.task import ShardResult
-from recordgen.sources.import_file import ImportFile
-from recordgen.sources.source import AnySource, Source, open_files, open_source
 from recordgen.tasks import TASKS, task_for
 from recordgen.version import __version__
 

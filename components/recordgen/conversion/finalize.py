@@ -9,6 +9,10 @@ from itertools import islice
 from typing import IO
 
 from recordgen import storage
+from recordgen.checks.codes import CHANGED
+from recordgen.checks.facts import Facts
+from recordgen.checks.labels import find_odd_classes
+from recordgen.checks.run import Lint, run_checks
 from recordgen.dataset.manifest import (
     LINT_FILE,
     REJECTS_FILE,
@@ -29,10 +33,8 @@ from recordgen.errors import (
     TooManyRejectsError,
 )
 from recordgen.features import FeatureSpec
-from recordgen.lint.codes import CHANGED
-from recordgen.lint.facts import Facts
-from recordgen.lint.labels import find_odd_classes
-from recordgen.lint.run import Lint, run_checks
+from recordgen.formats.missing_files import missing_hint
+from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import check_reach
 from recordgen.planning.plan import too_many
@@ -40,8 +42,6 @@ from recordgen.rejects import Finding, Reject, place_of, to_lines
 from recordgen.runs.commit import leave_failed
 from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.shards.task import ShardResult
-from recordgen.sources.missing_files import missing_hint
-from recordgen.sources.source import Source
 from recordgen.storage import RequestContext
 from recordgen.storage.access import RowUrlPolicy
 from recordgen.storage.hosts import unreachable_text

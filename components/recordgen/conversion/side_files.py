@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
+from recordgen.checks.facts import Facts, to_parquet
+from recordgen.checks.findings import LintFinding
+from recordgen.checks.run import Lint
 from recordgen.dataset.manifest import (
     EXAMPLES_FILE,
     FINDINGS_FILE,
@@ -14,9 +17,6 @@ from recordgen.dataset.manifest import (
 )
 from recordgen.exports.beside import CONVERTED, exported, no_files
 from recordgen.exports.output import Output
-from recordgen.lint.facts import Facts, to_parquet
-from recordgen.lint.findings import LintFinding
-from recordgen.lint.run import Lint
 from recordgen.rejects import Finding, Reject, to_lines
 from recordgen.tasks.label_files import label_files
 

@@ -14,15 +14,15 @@ from recordgen import storage
 from recordgen.dataset.manifest import read_vocabulary
 from recordgen.dataset.vocabulary import labels_digest
 from recordgen.errors import NotAllowedError, PayloadError, UnknownSchemeError
+from recordgen.formats.detect import detect
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.readers import RowReader, with_lists
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import payload_infos
 from recordgen.registry import FORMATS
 from recordgen.rows.planned import requested_uris
 from recordgen.rows.row import Row
-from recordgen.sources.detect import detect
-from recordgen.sources.import_file import ImportFile
-from recordgen.sources.readers import RowReader, with_lists
 from recordgen.storage import FileInfo, RequestContext
 from recordgen.storage.access import RowUrlPolicy
 from recordgen.tasks import Task, task_for

@@ -16,8 +16,8 @@ from tfx.utils import proto_utils
 from recordgen import storage
 from recordgen.dataset.splits import DEFAULT_FRACTIONS, SplitFractions, SplitRule, split_named
 from recordgen.errors import SourceError, UsageError
+from recordgen.formats.import_file import ImportFile
 from recordgen.options import OPTIONS, ConvertOptions, make_options, refuse_old, without_unset
-from recordgen.sources.import_file import ImportFile
 
 DATASET_VERSION_KEY = "dataset_version"
 PREVIOUS_KEY = "previous"

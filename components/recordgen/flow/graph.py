@@ -43,6 +43,7 @@ from recordgen.flow.steps import (
     WorkOnShards,
     summaries_in,
 )
+from recordgen.formats.source import ROW_BYTES, Source
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.planning.appending import Existing
 from recordgen.planning.messages import ReadSummary, SplitsNamed
@@ -52,7 +53,6 @@ from recordgen.runs.resume import compare_shard, keep_or_write_shard
 from recordgen.runs.staging import Staging
 from recordgen.shards.task import ShardResult
 from recordgen.shards.write import check_shard, write_shard
-from recordgen.sources.source import ROW_BYTES, Source
 from recordgen.tasks import task_for
 
 # A bucket's rows are in memory together. Buckets are smaller for small sources; otherwise, each

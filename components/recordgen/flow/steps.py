@@ -14,6 +14,8 @@ from recordgen.dataset.manifest import RowCounts
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError
 from recordgen.flow.carrier import Count, Step
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.readers import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import check_reach, contents, payload_infos
 from recordgen.planning.appending import ExistingShard, known_rows
@@ -46,8 +48,6 @@ from recordgen.rows.row import BATCH_ROWS, Row, RowBatch, batched
 from recordgen.runs import counters
 from recordgen.runs.staging import Staging
 from recordgen.shards.task import ShardResult, ShardTask
-from recordgen.sources.import_file import ImportFile
-from recordgen.sources.readers import RowReader
 from recordgen.storage.access import Access
 from recordgen.tasks import task_for
 

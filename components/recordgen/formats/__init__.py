@@ -1,4 +1,14 @@
-"""Recordgen's own input formats: a module for each.
+"""Import files → rows, without TensorFlow and Beam.
 
-Each is a :class:`recordgen.sources.format.Format`, listed in :data:`recordgen.registry.FORMATS`.
+A module for each of Recordgen's own formats, listed in :data:`recordgen.registry.FORMATS`, and what
+they share:
+
+import_file.py  an import file, and the files that a pattern names
+detect.py       detection of task and format, by evidence.py, header.py and conflicts.py
+format.py       the interface of an input format
+find_format.py  the format of a source, from the evidence that formats find in its listing.py
+pictures.py     the base of formats whose documents describe images
+readers.py      the reader of each format of each task
+source.py       the source of a run: import files or a DataFrame
+preview.py      a few rows as they were understood
 """

@@ -14,19 +14,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from recordgen.errors import SourceError
+from recordgen.formats.foreign_formats import key_paths
+from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import list_items
-from recordgen.rows.picture import Marked, Picture, is_number
-from recordgen.sources.foreign_formats import key_paths
-from recordgen.sources.format import Evidence
-from recordgen.sources.listing import Listing
-from recordgen.sources.pictures import (
+from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import (
     Note,
     PictureFormat,
     Problem,
     image_or_problem,
     size_in_file,
 )
-from recordgen.sources.split_names import split_in_path
+from recordgen.formats.split_names import split_in_path
+from recordgen.rows.picture import Marked, Picture, is_number
 from recordgen.tasks import ObjectDetection
 
 _SIDES = ("x", "y", "width", "height")

@@ -17,11 +17,11 @@ from xml.etree import ElementTree
 from recordgen.dataset.splits import is_ml_use
 from recordgen.errors import SourceError
 from recordgen.formats.doctype import check_no_doctype
+from recordgen.formats.format import Evidence
+from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
+from recordgen.formats.split_names import split_in_path
 from recordgen.rows.picture import Marked, Picture, is_size
-from recordgen.sources.format import Evidence
-from recordgen.sources.listing import Listing
-from recordgen.sources.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
-from recordgen.sources.split_names import split_in_path
 from recordgen.tasks import ImageMultiLabel, ObjectDetection
 
 _ROOT = b"<annotations"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from recordgen.sources import image_folder
-from recordgen.sources.format import Evidence, Format, Rows
+from recordgen.formats import folder_rows
+from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.tasks import ImageClassification
 
 if TYPE_CHECKING:
+    from recordgen.formats.header import Given
+    from recordgen.formats.import_file import ImportFile
+    from recordgen.formats.listing import Listing
     from recordgen.rows.row import Adjustments
-    from recordgen.sources.header import Given
-    from recordgen.sources.import_file import ImportFile
-    from recordgen.sources.listing import Listing
     from recordgen.tasks.task import Task
 
 
@@ -35,7 +35,7 @@ class ImageFolder(Format):
         return task.name == ImageClassification.name
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        return image_folder.read_folder(file.path, task, adjusted, given)
+        return folder_rows.read_folder(file.path, task, adjusted, given)
 
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
-        return [item for file in files for item in image_folder.roles_in(file.path).items()]
+        return [item for file in files for item in folder_rows.roles_in(file.path).items()]

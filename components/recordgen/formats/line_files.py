@@ -6,22 +6,22 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from recordgen.options import AUTO, ConvertOptions
-from recordgen.sources.format import Evidence, Format, Rows
-from recordgen.sources.header import Given
-from recordgen.sources.heads import (
+from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.header import Given
+from recordgen.formats.heads import (
     KINDS_OF_LINES,
     Head,
     first_paths,
     read_csv_head,
     read_jsonl_head,
 )
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
+    from recordgen.formats.import_file import ImportFile
+    from recordgen.formats.listing import Listing
     from recordgen.rows.row import Adjustments
-    from recordgen.sources.import_file import ImportFile
-    from recordgen.sources.listing import Listing
     from recordgen.tasks.task import Task
 
 _CSV_SUFFIXES = (".csv",)

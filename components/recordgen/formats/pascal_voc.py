@@ -20,13 +20,13 @@ from xml.etree import ElementTree
 
 from recordgen.errors import SourceError
 from recordgen.formats.doctype import check_no_doctype
+from recordgen.formats.field_kinds import IMAGE_SUFFIX
+from recordgen.formats.format import Evidence
+from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.formats.pictures import Note, PictureFormat, Problem, size_in_file
+from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
 from recordgen.rows.picture import Corners, Marked, Picture, is_size
-from recordgen.sources.field_kinds import IMAGE_SUFFIX
-from recordgen.sources.format import Evidence
-from recordgen.sources.listing import HEAD_BYTES, Listing
-from recordgen.sources.pictures import Note, PictureFormat, Problem, size_in_file
-from recordgen.sources.split_names import split_in_path
 from recordgen.tasks import ObjectDetection
 
 #: Name in ``rows.adjusted``: images whose corners counted pixels from 1.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recordgen.sources import iob
-from recordgen.sources.format import Evidence, Format, Rows
+from recordgen.formats import iob
+from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.tasks import TextEntities
 
 if TYPE_CHECKING:
+    from recordgen.formats.header import Given
+    from recordgen.formats.import_file import ImportFile
+    from recordgen.formats.listing import Listing
     from recordgen.rows.row import Adjustments
-    from recordgen.sources.header import Given
-    from recordgen.sources.import_file import ImportFile
-    from recordgen.sources.listing import Listing
     from recordgen.tasks.task import Task
 
 

@@ -23,10 +23,10 @@ import yaml
 
 from recordgen.dataset.splits import is_ml_use
 from recordgen.errors import SourceError
+from recordgen.formats.format import Evidence
+from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.formats.pictures import Note, PictureFormat, Problem
 from recordgen.rows.picture import Marked, Picture
-from recordgen.sources.format import Evidence
-from recordgen.sources.listing import HEAD_BYTES, Listing
-from recordgen.sources.pictures import Note, PictureFormat, Problem
 from recordgen.tasks import ObjectDetection
 
 _NAMES = ("classes.txt", "obj.names", "_darknet.labels")

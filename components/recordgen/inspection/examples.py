@@ -18,12 +18,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recordgen.checks.codes import CHECKS
+from recordgen.checks.findings import LintFinding
 from recordgen.dataset.manifest import EXAMPLES_FILE, LINT_FILE
 from recordgen.errors import SourceError, UsageError, did_you_mean
 from recordgen.exports.output import Output, read_lines
 from recordgen.inspection.records import extract_images
-from recordgen.lint.codes import CHECKS
-from recordgen.lint.findings import LintFinding
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
 from recordgen.rows.row import is_content_uri

@@ -8,11 +8,11 @@ from recordgen.conversion.api import check_opened, with_rejects
 from recordgen.conversion.finalize import why_unusable
 from recordgen.dataset.manifest import LINT_FILE, REJECTS_FILE
 from recordgen.errors import LintError
+from recordgen.formats.import_file import find_import_files
+from recordgen.formats.source import open_files
 from recordgen.kubeflow.convert import counts_of, metrics_of, to_options
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
 from recordgen.rejects import to_lines
-from recordgen.sources.import_file import find_import_files
-from recordgen.sources.source import open_files
 
 _FINDINGS_SHOWN = 20
 

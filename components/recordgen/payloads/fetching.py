@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
+from recordgen.checks.looks import SmallPicture
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
@@ -25,7 +26,6 @@ from recordgen.errors import (
     UnknownSchemeError,
     UnreachableError,
 )
-from recordgen.lint.looks import SmallPicture
 from recordgen.options import ConvertOptions, default_threads
 from recordgen.ordered import map_in_order
 from recordgen.payloads.image import (

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 from PIL import Image, JpegImagePlugin
 
+from recordgen.checks.looks import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.errors import PayloadError
 from recordgen.features import RAW, WEBP
-from recordgen.lint.looks import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.options import ConvertOptions
 from recordgen.payloads.apart import check_apart
 from recordgen.payloads.bmp import RUN_LENGTHS, is_plain_bmp

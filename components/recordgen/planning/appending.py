@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from recordgen import storage
+from recordgen.checks.facts import Columns, from_parquet
 from recordgen.dataset.joining import join_features
 from recordgen.dataset.manifest import (
     DATASET_FILE,
@@ -30,7 +31,6 @@ from recordgen.dataset.manifest import (
 from recordgen.dataset.splits import split_order
 from recordgen.dataset.vocabulary import join_names
 from recordgen.errors import RecordError, SourceError, UsageError
-from recordgen.lint.facts import Columns, from_parquet
 from recordgen.options import AUTO, ConvertOptions, recorded_there
 from recordgen.planning.plan import Base
 from recordgen.records import RECORDS

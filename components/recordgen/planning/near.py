@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.lint.facts import Notes, picture_facts
-from recordgen.lint.looks import SmallPicture
-from recordgen.lint.pictures import find_alike
+from recordgen.checks.facts import Notes, picture_facts
+from recordgen.checks.looks import SmallPicture
+from recordgen.checks.pictures import find_alike
 from recordgen.rows.columns import Columns
 
 #: Columns that are needed to compare an image with others.

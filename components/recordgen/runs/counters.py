@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from recordgen.lint.codes import ERROR, WARNING, count_level
+from recordgen.checks.codes import ERROR, WARNING, count_level
 
 if TYPE_CHECKING:
     from recordgen.dataset.manifest import Dataset

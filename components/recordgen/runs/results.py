@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recordgen.checks.run import Lint
 from recordgen.dataset.manifest import Dataset
-from recordgen.lint.run import Lint
+from recordgen.formats.detect import Detection
 from recordgen.rejects import Finding, Reject
 from recordgen.shown import Shown
-from recordgen.sources.detect import Detection
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recordgen import storage
+from recordgen.checks.facts import renumbered
 from recordgen.dataset.manifest import Shard
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordError, StorageError
-from recordgen.lint.facts import renumbered
 from recordgen.options import ConvertOptions
 from recordgen.records import RECORDS
 from recordgen.rejects import RejectCode

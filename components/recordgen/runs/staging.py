@@ -30,10 +30,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from recordgen import errors, storage
+from recordgen.checks.facts import of_shard, whole, without_empty
 from recordgen.dataset.manifest import shard_index
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordgenError, StorageError
-from recordgen.lint.facts import of_shard, whole, without_empty
 from recordgen.ordered import map_in_order
 from recordgen.planning.bucket_files import (
     BucketFile,
@@ -53,7 +53,7 @@ from recordgen.shards.task import ShardResult
 from recordgen.shown import Shown
 
 if TYPE_CHECKING:
-    from recordgen.sources.detect import Detection
+    from recordgen.formats.detect import Detection
 
 _T = TypeVar("_T")
 

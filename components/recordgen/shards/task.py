@@ -12,10 +12,10 @@ from typing import Any
 import PIL
 import simplejpeg
 
+from recordgen.checks import facts
+from recordgen.checks.codes import ODD_COLUMNS
 from recordgen.dataset.manifest import ImageStats, Shard, shard_file
 from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.lint import facts
-from recordgen.lint.codes import ODD_COLUMNS
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.shards.rows import PlannedRows

@@ -22,10 +22,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from recordgen import features
+from recordgen.checks.codes import ALIKE, ODD_COLUMNS, ODD_IMAGES
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.lint.codes import ALIKE, ODD_COLUMNS, ODD_IMAGES
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32, is_exact
@@ -62,9 +62,9 @@ class Declared(TableTask):
     name = "declared"
     kind = "declared"
     expected = "the columns of its schema"
-    readers: ClassVar = {"csv": "recordgen.sources.readers:read_declared"}
-    layout = "recordgen.sources.declared_rows:declared_layout"
-    frames = "recordgen.sources.declared_rows:open_frame"
+    readers: ClassVar = {"csv": "recordgen.formats.readers:read_declared"}
+    layout = "recordgen.formats.declared_rows:declared_layout"
+    frames = "recordgen.formats.declared_rows:open_frame"
     reading = "recordgen.reading.kinds:DECLARED"
     sample = "pipelines.samples.meters:METERS"
     checks = (ALIKE, ODD_IMAGES, ODD_COLUMNS)

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
+from recordgen.checks.codes import ALIKE, ODD_IMAGES
 from recordgen.dataset.manifest import record_line
 from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.lint.codes import ALIKE, ODD_IMAGES
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.rows.planned import PlannedRow
@@ -38,8 +38,8 @@ class ImageTask(Task):
     checks: ClassVar[Sequence[str]] = (ALIKE, ODD_IMAGES)
     uri_key = "imageGcsUri"
     readers: ClassVar = {
-        "csv": "recordgen.sources.readers:read_paths",
-        "jsonl": "recordgen.sources.readers:read_json",
+        "csv": "recordgen.formats.readers:read_paths",
+        "jsonl": "recordgen.formats.readers:read_json",
     }
     reading = "recordgen.reading.kinds:IMAGES"
 

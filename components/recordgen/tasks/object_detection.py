@@ -29,9 +29,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features
+from recordgen.checks.codes import ODD_BOXES
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError
-from recordgen.lint.codes import ODD_BOXES
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
 from recordgen.records.example import FeatureValue

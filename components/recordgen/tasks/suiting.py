@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recordgen.checks.codes import CHECKS
 from recordgen.errors import UsageError
-from recordgen.lint.codes import CHECKS
 from recordgen.options import OPTIONS, ConvertOptions
 from recordgen.registry import OWN
 from recordgen.tables.schema import Schema

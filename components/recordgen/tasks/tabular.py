@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from recordgen.checks.codes import ODD_COLUMNS
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
-from recordgen.lint.codes import ODD_COLUMNS
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.planned import PlannedRow
@@ -76,9 +76,9 @@ class Tabular(TableTask):
     name = "tabular"
     kind = "table"
     expected = "a header, then a field for each of its columns"
-    readers: ClassVar = {"csv": "recordgen.sources.readers:read_table"}
-    layout = "recordgen.sources.table_columns:table_layout"
-    frames = "recordgen.sources.table_frame:open_frame"
+    readers: ClassVar = {"csv": "recordgen.formats.readers:read_table"}
+    layout = "recordgen.formats.table_columns:table_layout"
+    frames = "recordgen.formats.table_frame:open_frame"
     reading = "recordgen.reading.kinds:TABLES"
     sample = "pipelines.samples.wines:WINES"
     names_payloads = False
@@ -154,8 +154,8 @@ class Tabular(TableTask):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from recordgen.lint.columns import odd_rows
-        from recordgen.lint.facts import Notes
+        from recordgen.checks.columns import odd_rows
+        from recordgen.checks.facts import Notes
         from recordgen.rows.columns import joined
         from recordgen.tables.examples import make_examples
 

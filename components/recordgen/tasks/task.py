@@ -25,8 +25,8 @@ from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments, Row, RowBatch, is_content_uri
 
 if TYPE_CHECKING:
-    from recordgen.lint.looks import SmallPicture
-    from recordgen.lint.seen_texts import SeenText
+    from recordgen.checks.looks import SmallPicture
+    from recordgen.checks.seen_texts import SeenText
     from recordgen.rows.columns import PlannedBatch
     from recordgen.rows.picture import Picture
 
@@ -156,7 +156,7 @@ class BuiltBatch:
             PSNR (:data:`PSNR`), and changed annotations by their name in ``rows.adjusted`` of
             ``dataset.json``. For columns of whole numbers, the number of missing values
             (:data:`GAP`), and of values that float32 cannot hold (:data:`INEXACT`).
-        facts: the rows' :class:`recordgen.lint.facts.Notes`, for the checks.
+        facts: the rows' :class:`recordgen.checks.facts.Notes`, for the checks.
     """
 
     examples: int = 0
@@ -212,7 +212,7 @@ class Task(ABC):
         features: features of its examples.
         labelling: ``one`` label per example, or ``several``; None if examples as a whole have no
             labels. Unless it is None, training skips examples without a label.
-        readers: functions that read import files, as in :mod:`recordgen.sources.readers`, by
+        readers: functions that read import files, as in :mod:`recordgen.formats.readers`, by
             format.
         reading: how records are read, a :class:`recordgen.reading.kinds.Kind`.
         trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`, or None.
@@ -225,15 +225,15 @@ class Task(ABC):
             which is incomplete if one of these rows is rejected.
         details_noun: the word for what annotations hold besides labels, see :meth:`details`.
         layout: a function ``(files, options)`` that returns the
-            :class:`recordgen.sources.table_layout.Layout` of import files, for a task that detects
+            :class:`recordgen.formats.table_layout.Layout` of import files, for a task that detects
             its columns itself; None if its rows have the columns that it declares.
         frames: a function ``(frame, options)`` that returns the
-            :class:`recordgen.sources.table_layout.OpenFrame` of a DataFrame.
+            :class:`recordgen.formats.table_layout.OpenFrame` of a DataFrame.
         by_address: whether payloads are identified and placed by their resolved address, not by
             its spelling in a line, so that the parts of one payload share a split. Planned rows
             then have the uris of :func:`recordgen.flow.steps.located`.
         checks: checks of its examples in addition to those of every task, see
-            :mod:`recordgen.lint.codes`.
+            :mod:`recordgen.checks.codes`.
         batch_rows: number of rows that a thread makes into examples at a time, unless they are
             large.
     """
@@ -258,7 +258,7 @@ class Task(ABC):
     adds_up: ClassVar[bool] = False
     details_noun: ClassVar[str] = "annotation"
     layout: ClassVar[str | None] = None
-    frames: ClassVar[str] = "recordgen.sources.dataframe:open_frame"
+    frames: ClassVar[str] = "recordgen.formats.dataframe:open_frame"
     by_address: ClassVar[bool] = False
     checks: ClassVar[Sequence[str]] = ()
     batch_rows: ClassVar[int]
@@ -526,7 +526,7 @@ class Task(ABC):
         Raises:
             StorageError: storage failed.
         """
-        from recordgen.lint.facts import Notes
+        from recordgen.checks.facts import Notes
 
         built = BuiltBatch(payload_bytes=rows.payload_bytes)
         facts = Notes()

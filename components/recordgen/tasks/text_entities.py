@@ -89,7 +89,7 @@ class TextEntities(TextTask):
     json_keys = (_SPANS_KEY,)
     features: ClassVar = features.TEXT_ENTITIES
     readers: ClassVar = {
-        "jsonl": "recordgen.sources.readers:read_json",
+        "jsonl": "recordgen.formats.readers:read_json",
     }
     reading = "recordgen.reading.kinds:ENTITIES"
     trainer = "recordgen.training.entities:EntityTagger"

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from recordgen.checks.codes import ALIKE, ODD_TEXTS
 from recordgen.errors import PayloadError
-from recordgen.lint.codes import ALIKE, ODD_TEXTS
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import content_uri, is_content_uri
@@ -27,8 +27,8 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
+    from recordgen.checks.seen_texts import SeenText
     from recordgen.dataset.vocabulary import Vocabulary
-    from recordgen.lint.seen_texts import SeenText
 
 #: The key of text in a line of JSONL.
 CONTENT_KEY = "textContent"
@@ -69,8 +69,8 @@ class TextTask(Task):
     batch_rows = 256
     uri_key = "textGcsUri"
     readers: ClassVar = {
-        "csv": "recordgen.sources.readers:read_texts",
-        "jsonl": "recordgen.sources.readers:read_json",
+        "csv": "recordgen.formats.readers:read_texts",
+        "jsonl": "recordgen.formats.readers:read_json",
     }
     reading = "recordgen.reading.kinds:TEXTS"
     checks = (ALIKE, ODD_TEXTS)
@@ -104,7 +104,7 @@ class TextTask(Task):
         """
         if not options.selection.needs_looks:
             return None
-        from recordgen.lint.seen_texts import SeenText  # reading rows does not need numpy
+        from recordgen.checks.seen_texts import SeenText  # reading rows does not need numpy
 
         has_names = vocabulary is not None and vocabulary.kind == "text"
         return SeenText(data, len(text), vocabulary.names if vocabulary and has_names else ())

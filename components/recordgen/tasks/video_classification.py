@@ -25,9 +25,9 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from recordgen import features, storage
+from recordgen.checks.codes import OVERLAPS, SEGMENT_ENDS
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import UsageError
-from recordgen.lint.codes import OVERLAPS, SEGMENT_ENDS
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32
@@ -111,8 +111,8 @@ class VideoClassification(Task):
     features: ClassVar = features.VIDEO_CLASSIFICATION
     labelling = "one"
     readers: ClassVar = {
-        "csv": "recordgen.sources.readers:read_videos",
-        "jsonl": "recordgen.sources.readers:read_json",
+        "csv": "recordgen.formats.readers:read_videos",
+        "jsonl": "recordgen.formats.readers:read_json",
     }
     reading = "recordgen.reading.kinds:VIDEOS"
     trainer = "recordgen.training.videos:VideoTrainer"

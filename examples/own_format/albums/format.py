@@ -9,9 +9,9 @@ digits/11.png
 from __future__ import annotations
 
 from recordgen.errors import SourceError
+from recordgen.formats.format import Evidence
+from recordgen.formats.pictures import PictureFormat, Problem, image_or_problem
 from recordgen.rows.picture import Picture
-from recordgen.sources.format import Evidence
-from recordgen.sources.pictures import PictureFormat, Problem, image_or_problem
 
 
 class Album(PictureFormat):

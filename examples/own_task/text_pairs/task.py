@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from recordgen.dataset.splits import parse_ml_use
 from recordgen.features import FeatureSpec
+from recordgen.formats.lines import open_lines
 from recordgen.records.example import serialize_example
 from recordgen.rejects import Reject
 from recordgen.rows.row import Row
-from recordgen.sources.lines import open_lines
 from recordgen.tasks.task import BuiltExample, RowContent, Task
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recordgen.checks.boxes import areas_of
 from recordgen.dataset.manifest import Dataset
 from recordgen.exports.report.balance import evenly
 from recordgen.exports.report.distributions import (
@@ -23,7 +24,6 @@ from recordgen.exports.report.distributions import (
 )
 from recordgen.exports.report.record_views import Record, as_text, is_own_value
 from recordgen.features import TEXT, TOKENS
-from recordgen.lint.boxes import areas_of
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS
 

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recordgen.checks.findings import LintFinding
 from recordgen.dataset.manifest import Dataset
 from recordgen.exports.report.record_views import Label, RecordView
 from recordgen.exports.report.sampling import Place
-from recordgen.lint.findings import LintFinding
 from recordgen.tasks.suiting import remedies_of
 
 # Limits of the records read for findings, and of the bytes of their pictures on the page.

@@ -26,13 +26,13 @@ from jinja2 import (
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from recordgen.checks.codes import ERROR, WARNING, count_level
 from recordgen.dataset.manifest import Dataset
 from recordgen.exports.report.balance import class_balance
 from recordgen.exports.report.contents import Contents
 from recordgen.exports.report.distributions import HEAT_SIDE
 from recordgen.exports.report.finding_groups import CodeGroup
 from recordgen.exports.report.record_views import RecordView
-from recordgen.lint.codes import ERROR, WARNING, count_level
 from recordgen.options import recorded_defaults
 from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import Thumbnail

@@ -1,0 +1,314 @@
+"""Measures of pictures from their thumbnails, many at a time, and the findings from them.
+
+    64 looks (32×32 gray, sharpness)  ─measured─▶  PictureFacts (an array for each measure)
+
+The hash of given pixels is the same on every machine: it is computed with whole numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from recordgen.checks.findings import Hits, Rows
+from recordgen.checks.looks import SIDE, Looks, Pixels
+from recordgen.checks.neighbours import Hashes, Indices, find_neighbours
+
+#: Pixels on each side of a signature.
+SIGNATURE_SIDE = 8
+
+#: Bits of a perceptual hash.
+HASH_BITS = 64
+
+_Floats: TypeAlias = "npt.NDArray[np.float32]"
+
+# The following numbers come from the table of `python -m benchmarks.lint_precision`.
+
+#: The least correlation of the signatures of near-duplicates.
+LEAST_CORRELATION = 0.97
+
+#: The least contrast of a picture with a meaningful hash.
+LEAST_HASH_CONTRAST = 3.0
+
+
+# Divisions of the signatures in crowded buckets: two of a class of about this size are compared.
+# Pairs that correlate by 0.97 are in one class in about every third division.
+_DIVISIONS, _CLASS_SIZE = 12, 32
+
+# Enough for 2**29 signatures.
+_MAX_STEPS = 24
+
+# Signatures that are handled together.
+_SAMPLE = 1 << 14
+
+
+class PictureFacts(NamedTuple):
+    """Measures of pictures: arrays with one element for each picture.
+
+    Attributes:
+        perceptual_hash: uint64: the signs of the 64 lowest frequencies. Copies differ in few bits,
+            also after encoding, resizing or brightening; it is meaningless without ``contrast``.
+        signature: uint8 [n, 8, 8]: the picture in 64 gray pixels, to verify that two are alike.
+        brightness: float32: mean, 0 (black) to 255 (white).
+        contrast: float32: standard deviation, 0 to 127.5.
+        darkest: uint8: 1 % of the picture is at this level or below.
+        lightest: uint8: 1 % of the picture is at this level or above.
+        entropy: float32: entropy of the levels in steps of 4, 0 to 6 bits.
+        sharpness: float32: see :class:`recordgen.checks.looks.Looks`.
+        colourfulness: float32: see :class:`recordgen.checks.looks.Looks`; NaN if unknown.
+    """
+
+    perceptual_hash: npt.NDArray[np.uint64]
+    signature: Pixels
+    brightness: _Floats
+    contrast: _Floats
+    darkest: Pixels
+    lightest: Pixels
+    entropy: _Floats
+    sharpness: _Floats
+    colourfulness: _Floats
+
+
+def measured(looks: Looks) -> PictureFacts:
+    """Measure pictures."""
+    histograms = _histograms(looks.thumbnail)
+    brightness, contrast = _moments(histograms)
+    below = histograms.cumsum(axis=1)
+    few = SIDE * SIDE // 100
+    return PictureFacts(
+        perceptual_hashes(looks.thumbnail),
+        signatures(looks.thumbnail),
+        brightness,
+        contrast,
+        (below <= few).sum(axis=1).astype(np.uint8),
+        (below < SIDE * SIDE - few).sum(axis=1).astype(np.uint8),
+        _entropy(histograms),
+        looks.sharpness.astype(np.float32),
+        looks.colourfulness.astype(np.float32),
+    )
+
+
+def _histograms(thumbnails: Pixels) -> npt.NDArray[np.int64]:
+    """Return the number of pixels at each level: int64 [n, 256]."""
+    count = len(thumbnails)
+    offsets = np.arange(count)[:, None] * 256
+    levels = thumbnails.reshape(count, SIDE * SIDE) + offsets
+    return np.bincount(levels.ravel(), minlength=count * 256).reshape(count, 256)
+
+
+def _moments(histograms: npt.NDArray[np.int64]) -> tuple[_Floats, _Floats]:
+    levels, size = np.arange(256), SIDE * SIDE
+    sums, squares = histograms @ levels, histograms @ (levels * levels)
+    spread = np.sqrt((size * squares - sums * sums).astype(np.float64)) / size
+    return (sums / size).astype(np.float32), spread.astype(np.float32)
+
+
+def _entropy(histograms: npt.NDArray[np.int64]) -> _Floats:
+    """Return the entropy of the levels in steps of 4, in bits."""
+    shares = histograms.reshape(-1, 64, 4).sum(axis=2) / (SIDE * SIDE)
+    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
+    return (0 - (shares * logs).sum(axis=1)).astype(np.float32)
+
+
+def signatures(thumbnails: Pixels) -> Pixels:
+    """Reduce thumbnails to 8×8 pixels: uint8 [n, 8, 8]."""
+    side = SIDE // SIGNATURE_SIDE
+    rows = np.repeat(np.eye(SIGNATURE_SIDE), side, axis=1)
+    sums = np.matmul(rows, np.matmul(thumbnails.astype(np.float64), rows.T))
+    return (sums / (side * side) + 0.5).astype(np.uint8)
+
+
+def perceptual_hashes(thumbnails: Pixels) -> npt.NDArray[np.uint64]:
+    """Return the signs of the lowest frequencies of thumbnails, the lowest in the lowest bit.
+
+    Args:
+        thumbnails: uint8 [n, 32, 32].
+
+    Returns:
+        uint64 [n].
+    """
+    cosines, rows, columns, bits = _cosines()
+    # Whole numbers below 255 * (32 * 2**12)**2 < 2**53.
+    waves = np.matmul(cosines, np.matmul(thumbnails.astype(np.float64), cosines.T))
+    signs = waves[:, rows, columns] > 0
+    return np.where(signs, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
+
+
+@lru_cache(maxsize=1)
+def _cosines() -> tuple[
+    npt.NDArray[np.float64],
+    npt.NDArray[np.intp],
+    npt.NDArray[np.intp],
+    npt.NDArray[np.uint64],
+]:
+    """Return the DCT's matrix in whole numbers, its 64 lowest waves (rows, columns), their bits."""
+    count = 11  # waves along a side: without the mean, diagonals 1 to 10 have 65
+    waves = np.arange(count)[:, None] * (2 * np.arange(SIDE)[None] + 1)
+    cosines = np.rint(np.cos(waves * (np.pi / (2 * SIDE))) * (1 << 12))
+    lowest = sorted(
+        ((row, column) for row in range(count) for column in range(count) if row or column),
+        key=lambda wave: (sum(wave), wave),
+    )[:HASH_BITS]
+    rows, columns = np.array(lowest).T
+    return cosines, rows, columns, np.uint64(1) << np.arange(HASH_BITS, dtype=np.uint64)
+
+
+def find_alike(facts: PictureFacts, *, least: float = LEAST_CORRELATION) -> Indices:
+    """Group pictures that are nearly the same, or nearly each other's mirror images.
+
+    It takes about four seconds for a million pictures.
+
+    Args:
+        facts: facts about all pictures.
+        least: see :func:`are_alike`.
+
+    Returns:
+        int32 [n]: the lowest number of the group of each picture; its own if it has none.
+    """
+    count = len(facts.perceptual_hash)
+    hashes = np.concatenate([facts.perceptual_hash, mirrored_hashes(facts.perceptual_hash)])
+    usable = np.tile(has_hash(facts), 2)
+
+    def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
+        return are_alike(signatures_of(first), signatures_of(second), least)
+
+    def signatures_of(views: Indices) -> Pixels:
+        stack: Pixels = facts.signature[views % count]
+        turned = views >= count
+        stack[turned] = stack[turned, :, ::-1]
+        return stack
+
+    def keys_of(views: Indices) -> Iterator[npt.NDArray[np.uint32]]:
+        return _signature_keys(views, signatures_of)
+
+    return find_neighbours(hashes, count=count, usable=usable, alike=alike, keys_of=keys_of)
+
+
+def _signature_keys(
+    views: Indices, signatures_of: Callable[[Indices], Pixels]
+) -> Iterator[npt.NDArray[np.uint32]]:
+    """Yield twelve divisions of signatures into small classes of similar ones, each at random.
+
+    Each step halves the classes: in the middle of their signatures along a direction. So it divides
+    signatures that have much in common, too, such as those of forms.
+    """
+    count = len(views)
+    depth = max(0, count // _CLASS_SIZE).bit_length()
+    for directions in _directions()[:, :depth]:
+        along = np.empty((depth, count), np.float32)
+        for start in range(0, count, _SAMPLE):
+            at = slice(start, start + _SAMPLE)
+            along[:, at] = _positions(signatures_of(views[at]), directions).T
+        classes = np.zeros(count, np.uint32)
+        for step, positions in enumerate(along, start=1):
+            classes[np.lexsort((positions, classes))] = (np.arange(count) << step) // count
+        yield classes
+
+
+@lru_cache(maxsize=1)
+def _directions() -> npt.NDArray[np.float64]:
+    """Return directions of 1 and -1, the same everywhere: [divisions, steps, pixels]."""
+    shape = (_DIVISIONS, _MAX_STEPS, SIGNATURE_SIDE**2)
+    drawn = hashlib.shake_128(b"recordgen").digest(math.prod(shape) // 8)
+    return np.unpackbits(np.frombuffer(drawn, np.uint8)).reshape(shape) * 2.0 - 1.0
+
+
+def _positions(signatures: Pixels, directions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the positions of signatures along directions: [n, directions].
+
+    Brightness and contrast do not matter.
+    """
+    levels = signatures.reshape(len(signatures), -1).astype(np.float64)
+    size = levels.shape[1]
+    centred = size * levels - levels.sum(axis=1, keepdims=True)
+    # Whole numbers below 2**53 until they are divided, so that all machines agree.
+    length = np.sqrt((centred * centred).sum(axis=1, keepdims=True))
+    return (centred @ directions.T) / np.maximum(length, 1)
+
+
+def mirrored_hashes(hashes: Hashes) -> Hashes:
+    """Return the hashes of the mirror images: waves that are odd from left to right change sign."""
+    _, _, columns, bits = _cosines()
+    return hashes ^ np.bitwise_or.reduce(bits[columns % 2 == 1])
+
+
+def are_alike(
+    signatures: Pixels, others: Pixels, least: float = LEAST_CORRELATION
+) -> npt.NDArray[np.bool_]:
+    """Return whether the pixels of each pair of pictures correlate.
+
+    Brightness and contrast do not matter.
+
+    Args:
+        signatures: uint8 [n, 8, 8].
+        others: uint8 [n, 8, 8]: the other picture of each pair.
+        least: the least correlation of two pictures that are alike, 0 to 1.
+
+    Returns:
+        bool [n]
+    """
+    one, other = (
+        stack.reshape(len(stack), -1).astype(np.float32) for stack in (signatures, others)
+    )
+    size = one.shape[1]
+    ones, others_sum = one.sum(axis=1).astype(np.int64), other.sum(axis=1).astype(np.int64)
+    shared = size * _products(one, other) - ones * others_sum
+    spread = size * _products(one, one) - ones * ones
+    other_spread = size * _products(other, other) - others_sum * others_sum
+    both = np.sqrt(spread.astype(np.float64) * other_spread)
+    return shared >= least * both
+
+
+def _products(one: _Floats, other: _Floats) -> npt.NDArray[np.int64]:
+    """Return the sum of products of each pair of signatures: whole numbers below 2**24."""
+    return np.einsum("ij,ij->i", one, other).astype(np.int64)
+
+
+def has_hash(facts: PictureFacts) -> npt.NDArray[np.bool_]:
+    """Return whether each picture has enough contrast for a meaningful hash."""
+    return facts.contrast >= LEAST_HASH_CONTRAST
+
+
+# Messages, formatted with the facts about a picture and the threshold.
+_MESSAGES = {
+    "ONE_COLOUR": "the picture has nearly one colour: its levels deviate by {contrast:.1f} of 255 "
+    "around {brightness:.0f} (less than {threshold:g})",
+    "DARK": "the picture is dark: 99 % of it are at level {lightest} of 255 or below (less than "
+    "{threshold:g})",
+    "LIGHT": "the picture is overexposed: 99 % of it are at level {darkest} of 255 or above (more "
+    "than {threshold:g})",
+    "BLURRED": "the picture is blurred: its sharpest edge has a sharpness of {sharpness:.2f} (less "
+    "than {threshold:g}; 1 is sharp)",
+}
+
+
+def findings_of(facts: PictureFacts, thresholds: Mapping[str, float]) -> Iterator[Hits]:
+    """Yield findings about pictures; their rows are indices in ``facts``.
+
+    A picture of one colour is not also reported as dark, light or blurred.
+
+    Args:
+        facts: facts about the pictures.
+        thresholds: by code, see :data:`recordgen.checks.codes.CHECKS`.
+    """
+    plain = facts.contrast < thresholds["ONE_COLOUR"]
+    found = {
+        "ONE_COLOUR": plain,
+        "DARK": ~plain & (facts.lightest < thresholds["DARK"]),
+        "LIGHT": ~plain & (facts.darkest > thresholds["LIGHT"]),
+        "BLURRED": ~plain & (facts.sharpness < thresholds["BLURRED"]),
+    }
+    for code, is_found in found.items():
+        pictures = np.flatnonzero(is_found)
+        yield Hits(code, pictures, partial(_message, code, facts, pictures, thresholds[code]))
+
+
+def _message(code: str, facts: PictureFacts, pictures: Rows, threshold: float, place: int) -> str:
+    values = {name: column[pictures[place]] for name, column in facts._asdict().items()}
+    return _MESSAGES[code].format(threshold=threshold, **values)

@@ -1,0 +1,152 @@
+r"""The facts that a worker collects about texts, many at a time.
+
+SeenText(b"The caf\xc3\x83\xc2\xa9 is good", 16, ("good", "bad"))
+  ─measured─▶  TextFacts(…, characters=[16], garbled=["The cafÃ© is good"], named=[["good"]])
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recordgen.checks.minhash import (
+    SIGNATURE_BYTES,
+    Signatures,
+    Words,
+    chunks,
+    signatures,
+    words_of,
+)
+
+# Labels with more words are not searched.
+_MOST_WORDS = 4
+
+# Bits of a hash that quickly exclude words that cannot begin a label.
+_SIEVE_BITS = 16
+
+#: The character that decoders write for invalid bytes.
+REPLACEMENT = "\ufffd"
+
+# Matches every character of two or three bytes whose UTF-8 was read as Latin-1 or Windows-1252, and
+# encoded once more. The first byte is a literal, which makes the search fast.
+_SUSPECT = re.compile(rb"\xc3[\x82-\xb4][\xc2\xc5\xc6\xcb\xe2]")
+
+# Suspects that are examined per text, and bytes on each side of a suspect.
+_MOST_SUSPECTS, _AROUND = 16, 12
+
+
+class SeenText(NamedTuple):
+    """One text that becomes an example.
+
+    Attributes:
+        data: the text in UTF-8.
+        characters: its number of characters.
+        labels: all labels of the dataset; the same tuple for all its texts.
+    """
+
+    data: bytes
+    characters: int
+    labels: tuple[str, ...]
+
+
+class TextFacts(NamedTuple):
+    """Facts about several texts.
+
+    Attributes:
+        signatures: uint8 [n, 64], see :mod:`recordgen.checks.minhash`; zeros without words.
+        has_words: bool [n].
+        characters: int32 [n].
+        garbled: a part of each text that was decoded wrongly; None if none was found.
+        named: the labels that each text contains, in any order; None if there are none.
+    """
+
+    signatures: Signatures
+    has_words: npt.NDArray[np.bool_]
+    characters: npt.NDArray[np.int32]
+    garbled: Sequence[str | None]
+    named: Sequence[Sequence[str] | None]
+
+
+def measured(texts: Sequence[SeenText]) -> TextFacts:
+    """Collect facts about texts; many at once cost less than one by one."""
+    found = np.zeros((len(texts), SIGNATURE_BYTES), np.uint8)
+    has_words = np.zeros(len(texts), np.bool_)
+    named: list[list[str] | None] = [None] * len(texts)
+    labels = texts[0].labels if texts else ()
+    for start, chunk in chunks([text.data for text in texts]):
+        words = words_of(chunk)
+        signed, rows = signatures(words)
+        found[start + rows] = signed
+        has_words[start + rows] = True
+        for at, label in _labels_in(words, labels):
+            named[start + at] = [*(named[start + at] or ()), label]
+    characters = np.fromiter((text.characters for text in texts), np.int32, len(texts))
+    return TextFacts(found, has_words, characters, [_garbled(each.data) for each in texts], named)
+
+
+def _garbled(data: bytes) -> str | None:
+    """Return a part of a text that was decoded with the wrong encoding, or None."""
+    if data.isascii():
+        return None
+    at = data.find(REPLACEMENT.encode())
+    if at >= 0:
+        return _around(data, at)
+    for suspect in islice(_SUSPECT.finditer(data), _MOST_SUSPECTS):
+        from ftfy.badness import is_bad  # its tables are loaded only if there is a suspect
+
+        part = _around(data, suspect.start())
+        if is_bad(part):
+            return part
+    return None
+
+
+def _around(data: bytes, at: int) -> str:
+    return data[max(0, at - _AROUND) : at + _AROUND].decode("utf-8", "ignore")
+
+
+class _LabelIndex(NamedTuple):
+    """Labels with the same number of words.
+
+    Attributes:
+        sieve: bool [65536]: whether a label's hash has these lowest bits.
+        by_hash: the labels by the hash of their words.
+    """
+
+    sieve: npt.NDArray[np.bool_]
+    by_hash: Mapping[int, str]
+
+
+def _labels_in(words: Words, labels: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    """Yield the index of a text and a label that it contains word by word, for all such pairs."""
+    for length, index in _by_length(labels).items() if labels else ():
+        if length > len(words.hashes):
+            continue
+        hashes, is_whole = words.runs(length)
+        low = hashes.astype(np.uint16)
+        places = np.flatnonzero(index.sieve[low] & is_whole)
+        texts, by_hash = words.texts[places].tolist(), index.by_hash
+        found = {*zip(texts, map(by_hash.get, hashes[places].tolist()), strict=True)}
+        yield from sorted((text, label) for text, label in found if label is not None)
+
+
+@lru_cache(maxsize=4)
+def _by_length(labels: tuple[str, ...]) -> Mapping[int, _LabelIndex]:
+    by_length: dict[int, dict[int, str]] = {}
+    for label in labels:
+        words = words_of([label.encode()[:1000]])
+        length = len(words.hashes)
+        if 0 < length <= _MOST_WORDS:
+            [whole] = words.runs(length)[0].tolist()
+            by_length.setdefault(length, {}).setdefault(whole, label)
+    found = {}
+    for length, by_hash in sorted(by_length.items()):
+        sieve = np.zeros(1 << _SIEVE_BITS, np.bool_)
+        sieve[np.array(list(by_hash), np.uint64).astype(np.uint16)] = True
+        found[length] = _LabelIndex(sieve, by_hash)
+    return found

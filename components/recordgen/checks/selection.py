@@ -1,0 +1,127 @@
+"""The user's selection of checks, of codes that fail a run, and of thresholds.
+
+Codes may be written in any case; a level means all codes of the level, ``ALL`` all codes. A check
+that opens payloads runs only if its own code is selected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from recordgen.checks.codes import (
+    ALL,
+    BY_DEFAULT,
+    CHECKS,
+    ERROR,
+    LIKENESS,
+    ODD_COLUMNS,
+    ON_LOOKS,
+    WARNING,
+)
+from recordgen.errors import UsageError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Selected checks.
+
+    Attributes:
+        codes: the checks that run.
+        fatal: codes whose findings fail a conversion.
+        thresholds: by code, for checks that have one; similarity thresholds only if given.
+    """
+
+    codes: frozenset[str]
+    fatal: frozenset[str]
+    thresholds: Mapping[str, float]
+
+    @property
+    def needs_looks(self) -> bool:
+        """Whether a check examines each image or text."""
+        return not self.codes.isdisjoint(ON_LOOKS)
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether a check reads rows of tables."""
+        return any(CHECKS[code].finder == ODD_COLUMNS for code in self.codes)
+
+    @classmethod
+    @lru_cache(maxsize=16)
+    def of(cls, lint: tuple[str, ...], fail_on: tuple[str, ...] = ()) -> Selection:
+        """Decode the options of these names.
+
+        Args:
+            lint: codes that run, by default all that open no payload; ``-CODE`` does not run;
+                ``CODE=NUMBER`` has another threshold.
+            fail_on: codes.
+
+        Raises:
+            UsageError: a code is unknown, or a threshold is not a number above 0.
+        """
+        ignored = [word[1:] for word in lint if word.startswith("-")]
+        thresholds = dict(map(_threshold, (word for word in lint if "=" in word)))
+        named = [word for word in lint if "=" not in word and not word.startswith("-")]
+        codes = _codes("lint", named, BY_DEFAULT) | (thresholds.keys() if named else frozenset())
+        return cls(
+            (codes or BY_DEFAULT) - _codes("lint", ignored, CHECKS),
+            _codes("fail_on", fail_on, CHECKS),
+            {
+                **{code: check.threshold for code, check in CHECKS.items() if check.threshold},
+                **thresholds,
+            },
+        )
+
+
+def _codes(option: str, words: Iterable[str], grouped: Collection[str]) -> frozenset[str]:
+    """Return the codes that words select.
+
+    Args:
+        option: the option, for messages.
+        words: codes, levels and ``ALL``.
+        grouped: the codes that levels and ``ALL`` include.
+
+    Raises:
+        UsageError: a word is none of these.
+    """
+    groups = {
+        ALL: frozenset(grouped),
+        **{
+            level.upper(): frozenset(code for code in grouped if CHECKS[code].level == level)
+            for level in (ERROR, WARNING)
+        },
+    }
+    found: frozenset[str] = frozenset()
+    for word in words:
+        code = word.upper()
+        if code not in groups and code not in CHECKS:
+            raise UsageError(
+                f"{option}: no check is named {word!r}{did_you_mean(code, (*CHECKS, *groups))}"
+            )
+        found |= groups.get(code, frozenset((code,)))
+    return found
+
+
+def _threshold(word: str) -> tuple[str, float]:
+    name, _, text = word.partition("=")
+    code = name.strip().upper()
+    known = [
+        each for each, check in CHECKS.items() if check.threshold is not None or each in LIKENESS
+    ]
+    if code not in known:
+        raise UsageError(
+            f"lint: {word!r} must be CODE=NUMBER with one of {', '.join(known)}"
+            f"{did_you_mean(code, known)}"
+        )
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise UsageError(f"lint: {code} needs a number above 0 (got {text!r})")
+    if code in LIKENESS and number > 1:
+        raise UsageError(
+            f"lint: {code} needs a similarity above 0 and at most 1, such as 0.8 (got {text!r})"
+        )
+    return code, number

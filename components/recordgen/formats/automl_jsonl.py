@@ -1,0 +1,307 @@
+"""AutoML's JSONL files: one JSON object per payload and line. The task reads the annotations.
+
+The format is Vertex AI's "Prepare image training data"; exports of managed datasets are the same::
+
+    {"imageGcsUri": "gs://bucket/1.jpg",
+     "classificationAnnotation": {"displayName": "cat"},
+     "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "training"}}
+
+become ``Row(split="train", uri="gs://bucket/1.jpg", annotation="cat")``. Only the uri is required.
+
+``--columns`` names the keys of other tools' objects. With ``path=file,label=breed``,
+``{"file": "gs://bucket/1.jpg", "breed": "cat"}`` is the row above without its split.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from recordgen.dataset.splits import parse_ml_use
+from recordgen.errors import SourceError, UsageError
+from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
+from recordgen.formats.lines import decode_line, text_of_first
+from recordgen.formats.odd_lines import FIRST_MARK, INNER_MARK, MARK
+from recordgen.formats.row_parser import RowParser
+from recordgen.formats.text_csv import TextParser
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row
+from recordgen.tasks.labelled_text import OLDER_KEY
+from recordgen.tasks.spelling import check_spelling
+from recordgen.tasks.task import AnnotationError, Task, bad_annotation, printable
+from recordgen.tasks.text_task import CONTENT_KEY
+
+# The parts of a line that name keys and their texts; a text that does not end is one, too.
+_TEXT_OR_COLON = re.compile(r'"(?:[^"\\]|\\[\s\S]?)*"?|:')
+
+LABELS_KEY = "dataItemResourceLabels"
+ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
+
+# Suffixes of Vertex AI's annotation keys, in both spellings.
+_ANNOTATIONS = ("Annotation", "Annotations")
+_SNAKE_ANNOTATIONS = ("_annotation", "_annotations")
+
+# The kinds of tasks that read the older form of annotations.
+_KINDS_OF_TEXT = ("text", "entities")
+
+# Keys that can only name the split.
+_SPLIT_KEYS = frozenset(
+    {"split", "ml_use", "mlUse", "ML_USE", "data_item_resource_labels", LABELS_KEY, ML_USE_KEY}
+)
+
+
+def parse_lines(
+    lines: Iterable[bytes],
+    *,
+    source: str,
+    task: Task,
+    adjusted: Adjustments,
+    given: Given = NOTHING_GIVEN,
+) -> Iterator[Row | Reject]:
+    r"""Parse the physical lines of a JSONL file.
+
+    Args: as :meth:`recordgen.formats.row_parser.RowParser.parse_lines`; lines may have their ending
+    (``\n`` or ``\r\n``), and a UTF-8 byte order mark at the start of a line is skipped.
+
+    Raises:
+        SourceError: the file is UTF-16, not text, or one JSON document with all objects.
+        UsageError: the task does not have a given role.
+    """
+    by_roles = _ByRoles(task, adjusted, given) if given.roles else None
+    for number, raw in enumerate(lines, start=1):
+        if number == 1:
+            raw = text_of_first(raw, source, "JSONL in UTF-8")
+            if raw.lstrip().startswith(b"[") or raw.strip() == b"{":
+                raise SourceError(
+                    f"{source}: this is one JSON document; write one object per line (JSONL)"
+                )
+        if raw.startswith(MARK):
+            raw = raw.removeprefix(MARK)
+            adjusted.add_line(source, number, *FIRST_MARK)
+        if not raw.strip():
+            continue
+        if by_roles is not None:
+            found = [by_roles.parse(raw, source, number)]
+        else:
+            found = parse_line(raw, source, number, task, adjusted, given.group)
+        # In a readable line, the mark is a character of some text.
+        if MARK in raw and all(isinstance(item, Reject) for item in found):
+            adjusted.add_line(source, number, *INNER_MARK)
+        yield from found
+
+
+class _ByRoles:
+    """Reads objects by the keys that options name; the other keys are AutoML's."""
+
+    def __init__(self, task: Task, adjusted: Adjustments, given: Given) -> None:
+        check_keys(task, given)
+        self._task = task
+        self._roles = dict(given.roles)
+        self._group = given.group
+        if not self._roles.keys() & {"path", "text"}:
+            self._roles["path"] = (task.uri_key,)
+            if task.kind == "text":
+                self._roles["text"] = (CONTENT_KEY,)
+        self._parser = row_parser(task, adjusted)
+
+    def parse(self, raw: bytes, source: str, line: int) -> Row | Reject:
+        """Parse one line."""
+        record: Mapping[str, Any] = {}
+        try:
+            record = parse_object(raw)
+            header: list[str] = []
+            fields: list[str] = []
+            for role, keys in self._roles.items():
+                found = [text for key in keys for text in cells(record.get(key), key)]
+                if role != "label" and len(found) > 1:
+                    raise bad_annotation(
+                        f"{printable(keys[0])} must hold one value for {role} (got {len(found)})"
+                    )
+                header += [role] * len(found)
+                fields += found
+            if "split" not in self._roles:
+                header.append("split")
+                fields.append(_split(record) or "")
+            group = _group(record, self._group)
+        except AnnotationError as exc:
+            return _reject(exc, self._subject(record or _readable(raw)), source, line, self._task)
+        made = self._parser.by_header(header)(fields, source, line)
+        return made if isinstance(made, Reject) else made._replace(group=group)
+
+    def _subject(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the path and the text of an object under AutoML's keys."""
+        known = {"path": self._task.uri_key, "text": CONTENT_KEY}
+        return {
+            known[role]: record.get(name)
+            for role in known.keys() & self._roles.keys()
+            for name in self._roles[role]
+        }
+
+
+def check_keys(task: Task, given: Given) -> None:
+    """Check that the task has the given roles. Raises: UsageError."""
+    if not task.columns:
+        raise UsageError(
+            f"columns: {task.name} has no columns, because its annotations are lists of spans; "
+            f"omit columns"
+        )
+    row_parser(task, Adjustments()).check_roles(given)
+
+
+def row_parser(task: Task, adjusted: Adjustments) -> RowParser:
+    """Return the task's parser of rows with named fields."""
+    return TextParser(task, adjusted) if task.kind == "text" else LineParser(task, adjusted)
+
+
+def check_names(records: Iterable[Mapping[str, Any]], given: Given, source: str) -> None:
+    """Check that each given key occurs. Raises: UsageError, which lists the existing keys."""
+    there = dict.fromkeys(key for record in records for key in record)
+    for role, names in given.roles.items():
+        for name in names:
+            if name not in there:
+                no_column(name, [*there], f"{source}: columns: {role}={name}")
+    if given.group and given.group not in there:
+        no_column(given.group, [*there], f"{source}: group_by={given.group}")
+
+
+def cells(value: Any, name: str) -> list[str]:
+    """Return a JSON value as fields of a CSV line; a list becomes a field for each item.
+
+    Raises:
+        AnnotationError: the value is or contains an object.
+    """
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return [text for item in value for text in cells(item, name)]
+    if isinstance(value, dict):
+        raise bad_annotation(
+            f"{printable(name)} must hold a text, a number or a list of these (got {value!r:.80})"
+        )
+    if isinstance(value, float) and value.is_integer():
+        return [str(int(value))]
+    return [value if isinstance(value, str) else json.dumps(value)]
+
+
+def parse_line(
+    raw: bytes, source: str, line: int, task: Task, adjusted: Adjustments, group_key: str = ""
+) -> list[Row | Reject]:
+    """Parse one line; see the module's example. ``group_key`` is the key of the row's group."""
+    record: Mapping[str, Any] = {}
+    try:
+        record = parse_object(raw)
+        split = _split(record)
+        group = _group(record, group_key)
+        _check_kinds(record, task)
+        found = task.from_record(record, adjusted)
+    except AnnotationError as exc:
+        return [_reject(exc, record or _readable(raw), source, line, task)]
+    return [
+        _reject(item, record, source, line, task)
+        if isinstance(item, AnnotationError)
+        else Row(source, line, split, *item, group)
+        for item in found
+    ]
+
+
+def _reject(
+    error: AnnotationError, record: Mapping[str, Any], source: str, line: int, task: Task
+) -> Reject:
+    return error.reject(source, line, task.uri_of(record))
+
+
+def parse_object(raw: bytes) -> Mapping[str, Any]:
+    """Return the JSON object of a line. Raises: AnnotationError."""
+    text = decode_line(raw, "line", "is this a JSONL file?")
+    try:
+        record = json.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError) as exc:
+        raise AnnotationError(
+            RejectCode.BAD_LINE, f"each line must be one JSON object ({exc}): {_start(raw)}"
+        ) from exc
+    if not isinstance(record, dict):
+        raise AnnotationError(
+            RejectCode.BAD_LINE, f"each line must be one JSON object: {_start(raw)}"
+        )
+    return record
+
+
+def _readable(raw: bytes) -> Mapping[str, Any]:
+    """Return the texts by their keys in a line that is no JSON object: it is cut, or not UTF-8."""
+    parts = _TEXT_OR_COLON.findall(raw.decode("utf-8", "replace"))
+    found: dict[str, str] = {}
+    for key, colon, value in zip(parts, parts[1:], parts[2:], strict=False):
+        if colon == ":" != value:
+            with suppress(ValueError):
+                found.setdefault(json.loads(key), json.loads(value))
+    return {key: value for key, value in found.items() if "\ufffd" not in value}
+
+
+def _group(record: Mapping[str, Any], key: str) -> str | None:
+    """Return the value of the key of groups. Raises: AnnotationError: it has several values."""
+    found = cells(record.get(key), key) if key else []
+    if len(found) > 1:
+        raise bad_annotation(
+            f"{printable(key)} must hold one value for group_by (got {len(found)})"
+        )
+    return "".join(found).strip() or None
+
+
+def _start(raw: bytes) -> str:
+    return ascii(raw[:80].decode("utf-8", "replace"))
+
+
+def split_word(record: Mapping[str, Any]) -> str:
+    """Return the ML_USE of an object as written, or ""."""
+    labels = record.get(LABELS_KEY)
+    return str(labels.get(ML_USE_KEY, "")) if isinstance(labels, Mapping) else ""
+
+
+def _split(record: Mapping[str, Any]) -> str | None:
+    labels = record.get(LABELS_KEY) or {}
+    ml_use = labels.get(ML_USE_KEY, "") if isinstance(labels, Mapping) else labels
+    try:
+        if not ml_use:  # else the line has its split, and other keys are the user's own
+            _check_split_keys(record, LABELS_KEY)
+            _check_split_keys(labels, ML_USE_KEY)
+        if not isinstance(ml_use, str):
+            raise ValueError(f"{LABELS_KEY} must hold texts by name (got {labels!r:.80})")
+        return parse_ml_use(ml_use.strip())
+    except ValueError as exc:
+        raise AnnotationError(RejectCode.UNKNOWN_ML_USE, str(exc)) from exc
+
+
+def _check_split_keys(record: Mapping[str, Any], known: str) -> None:
+    """Check that no key but ``known`` names a split. Raises: ValueError."""
+    for key in sorted(key for key in record.keys() & _SPLIT_KEYS - {known} if record[key]):
+        raise ValueError(
+            f'a split must be named as "{LABELS_KEY}": {{"{ML_USE_KEY}": "training"}} (got the key '
+            f"{key}; if it names the split, use --columns split={key})"
+        )
+
+
+def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
+    """Check that an object has no annotations of another task, and no misspelt keys.
+
+    Raises: AnnotationError.
+    """
+    for key, value in record.items():
+        is_other = (
+            key.endswith(_ANNOTATIONS)
+            or (key.endswith(_SNAKE_ANNOTATIONS) and isinstance(value, dict | list))
+            or (key == OLDER_KEY and task.kind not in _KINDS_OF_TEXT)
+        )
+        if is_other and value and key not in task.json_keys:
+            known = ", ".join(task.json_keys)
+            raise bad_annotation(
+                f"{printable(key)} is no annotation of {task.name}, which has {known}; "
+                f"keep the rows of different tasks in separate files"
+            )
+    check_spelling(record, (task.uri_key, *task.json_keys, LABELS_KEY, CONTENT_KEY), "the line")
+    if isinstance(labels := record.get(LABELS_KEY), Mapping):
+        names = {key.rpartition("/")[2]: value for key, value in labels.items()}
+        check_spelling(names, (ML_USE_KEY.rpartition("/")[2],), LABELS_KEY)

@@ -1,0 +1,416 @@
+r"""The only reader of CSV files: physical lines → records with their line numbers.
+
+The grammar is RFC 4180 and what spreadsheets write: fields separated by commas, semicolons or tabs
+(:mod:`recordgen.formats.layout` detects which), lines that end with LF or CR LF, a byte order mark,
+quoted fields that contain separators, doubled quotes and line breaks. Blanks before a field are not
+part of it. Lines of empty fields are skipped.
+
+    1  TRAIN; "Good, and cheap"; praise  →  Record(1, 'TRAIN,"Good, and cheap",praise', […])
+    2  TEST; Bad; complaint              →  Plain(2, ["TEST,Bad,complaint"])
+
+A quote that is never closed must not swallow the rest of the file, so the length of a record is
+limited. An unreadable record is rejected at its first line, and reading continues with the next
+line. Lines that may be the rest of a broken record are rejected one by one, up to the first line
+that must begin a row: at most as many as a record can contain, and at most a hundred if no quote
+closes the record, because the first quote may then be a mistake.
+
+    1  TRAIN,"no end, praise          →  rejected: quotes
+    2  a line without quotes          →  rejected: may belong to line 1
+    3  TRAIN,"Good, and cheap",praise →  ["TRAIN", "Good, and cheap", "praise"]
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+from recordgen.dataset.splits import ML_USE_WORDS
+from recordgen.formats.encodings import not_utf8
+from recordgen.formats.field_kinds import FILE_SUFFIXES
+from recordgen.formats.layout import BLANKS, read_layout
+from recordgen.formats.odd_lines import FIRST_MARK, INNER_MARK, MARK
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
+from recordgen.tasks.task import AnnotationError
+
+#: Most lines, and about how many bytes, that are read together.
+BLOCK_LINES = 1000
+_BLOCK_BYTES = 1 << 20
+
+# Most lines of an endless record that are rejected: longer texts are usually in separate files.
+_MAX_LINES = 100
+
+# A line with as many fields as the first record begins a row if it has at least this many: with
+# fewer, it may also be a line of a text that contains a comma.
+_FIELDS_OF_A_ROW = 3
+
+# Python's messages about an unclosed quote and about a carriage return outside quotes.
+_NEVER_CLOSED = "unexpected end of data"
+_INNER_RETURN = "new-line character"
+
+#: The characters of lines without content; stripping them is faster than :func:`is_empty`.
+EMPTY_FIELDS = f"{BLANKS},"
+
+#: Message of the reject of an overlong record.
+TOO_LONG = (
+    f"a row must be at most {MAX_RECORD_BYTES} bytes long: close its quotes, shorten its fields, "
+    f"or put its text into a separate file"
+)
+
+
+_WHOLE_ROWS = (
+    "a quote opens here, and the lines until it closes are rows themselves, as in files without "
+    "quoting; double each quote, and quote the field that contains it"
+)
+
+
+class Record(NamedTuple):
+    """One record.
+
+    Attributes:
+        line: 1-based number of its first physical line.
+        text: the record as written, but with commas between fields and without the last line end.
+        fields: the fields, without leading blanks.
+    """
+
+    line: int
+    text: str
+    fields: list[str]
+
+
+# Avoids the argument handling of Record(…), which costs more than splitting a line.
+_new_tuple = tuple.__new__
+
+
+class Plain(NamedTuple):
+    """Consecutive lines without quotes; each is a record or empty.
+
+    Attributes:
+        line: 1-based number of the first line.
+        texts: the lines, written as in :class:`Record`.
+    """
+
+    line: int
+    texts: list[str]
+
+
+Item: TypeAlias = "Plain | Record | Reject"
+
+
+class _EndlessError(AnnotationError):
+    """The record has no end: a quote is not closed, or it is too long."""
+
+
+def read_records(
+    lines: Iterable[bytes],
+    source: str,
+    *,
+    strip: bool = False,
+    adjusted: Adjustments | None = None,
+) -> Iterator[Record | Reject]:
+    """Yield the records of physical lines, and a Reject for each unreadable record.
+
+    Args and Raises: as :func:`read_blocks`; ``strip`` removes blanks around fields, also inside
+    quotes.
+    """
+    for item in read_blocks(lines, source, adjusted):
+        yield from records_of(item, strip=strip)
+
+
+def records_of(item: Item, *, strip: bool) -> Iterator[Record | Reject]:
+    """Yield the records of an item one by one; see :func:`read_records`."""
+    if isinstance(item, Plain):
+        split = _splitting(item.texts, strip=strip)
+        for line, text in enumerate(item.texts, start=item.line):
+            if text.strip(EMPTY_FIELDS):
+                yield _new_tuple(Record, (line, text, split(text)))
+    elif strip and isinstance(item, Record):
+        yield item._replace(fields=[field.strip() for field in item.fields])
+    else:
+        yield item
+
+
+def _splitting(texts: Sequence[str], *, strip: bool) -> Callable[[str], list[str]]:
+    """Return the fastest function that splits these lines, which have no quotes."""
+    joined = ",".join(texts)
+    # The space is the only printable blank.
+    if " " not in joined and joined.isprintable():
+        return _split
+    return _split_stripped if strip else split_plain
+
+
+def _split(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _split_stripped(text: str) -> list[str]:
+    return [field.strip() for field in text.split(",")]
+
+
+def is_empty(text: str) -> bool:
+    """Return whether a line has only empty fields, like the lines below a table in spreadsheets."""
+    return not text.strip(EMPTY_FIELDS)
+
+
+def read_blocks(
+    lines: Iterable[bytes],
+    source: str,
+    adjusted: Adjustments | None = None,
+    uri_in: Callable[[Sequence[str]], str] | None = None,
+) -> Iterator[Item]:
+    r"""Yield the records of physical lines; lines without quotes come many at a time.
+
+    Args:
+        lines: without their ``\n``; a UTF-8 byte order mark at the start of a record is skipped.
+        source: the file's name, for rejects and messages.
+        adjusted: collects the later lines that contain a byte order mark; None if not needed.
+        uri_in: returns the uri for the reject of an unreadable line; it takes the line's fields, in
+            which U+FFFD stands for what is unreadable.
+
+    Raises:
+        SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`.
+    """
+    delimiter, checked = read_layout(lines, source)
+    return _Reader(checked, source, delimiter, adjusted or Adjustments(), uri_in).read()
+
+
+class _Reader:
+    """Joins physical lines into records."""
+
+    def __init__(
+        self,
+        lines: Iterable[bytes],
+        source: str,
+        delimiter: str,
+        adjusted: Adjustments,
+        uri_in: Callable[[Sequence[str]], str] | None,
+    ) -> None:
+        self._lines = iter(lines)
+        self._pushed_back: deque[bytes] = deque()  # lines to read again
+        self._number = 1  # of the next line
+        self._width = 0  # number of fields of the first record; 0 before it
+        self._source = source
+        self._delimiter = delimiter
+        self._adjusted = adjusted
+        self._uri_in = uri_in
+        self._signs = '"\r' if delimiter == "," else '"\r,'
+        self._blank = f"{BLANKS}{delimiter}".encode()
+        separator = re.escape(delimiter)
+        begin = (
+            rf'\s*("|({"|".join(ML_USE_WORDS)})\s*{separator}'
+            rf"|([a-z][a-z0-9+.-]*://[^\s{separator}]+|[^\s{separator}]+\.({FILE_SUFFIXES}))"
+            rf"\s*({separator}|$))"
+        )
+        self._begins_row = re.compile(begin.encode(), re.IGNORECASE)
+
+    def read(self) -> Iterator[Item]:
+        """Yield all records and rejects."""
+        count = BLOCK_LINES
+        while block := self._next_lines(count):
+            last = self._number + len(block) - 1
+            count = min(BLOCK_LINES, _BLOCK_BYTES * len(block) // (sum(map(len, block)) + 1) + 1)
+            items, taken = self._whole_records(block)
+            self._number += taken
+            self._pushed_back.extendleft(reversed(block[taken:]))
+            self._width = self._width or next(filter(None, map(_width, items)), 0)
+            yield from items
+            # The next record is broken or does not end in the block.
+            while self._number <= last:
+                for item in self._next_record():
+                    self._width = self._width or _width(item)
+                    yield item
+
+    def _next_lines(self, count: int) -> list[bytes]:
+        """Return up to ``count`` lines, or none at the end of the file."""
+        known = [self._pushed_back.popleft() for _ in range(min(count, len(self._pushed_back)))]
+        return known or list(islice(self._lines, count))
+
+    def _next_line(self) -> bytes | None:
+        return self._pushed_back.popleft() if self._pushed_back else next(self._lines, None)
+
+    def _whole_records(self, block: Sequence[bytes]) -> tuple[list[Plain | Record], int]:
+        """Return the records at the beginning of a block, and their number of lines.
+
+        They end before the first record that is unreadable or does not end in the block.
+        """
+        joined = b"\n".join(block)
+        if b"\0" in joined or MARK in joined or max(map(len, block)) > MAX_RECORD_BYTES:
+            return [], 0
+        try:
+            text = joined.decode("utf-8")
+        except UnicodeDecodeError:
+            return [], 0
+        lines = texts = text.split("\n")
+        if "\r" in text:
+            texts = [line.rstrip("\r") for line in lines]
+            text = "\n".join(texts)
+        items: list[Plain | Record] = []
+        at = 0
+
+        def following() -> Iterator[str]:
+            nonlocal at
+            while at < len(lines):
+                at += 1
+                yield f"{lines[at - 1]}\n"
+
+        reader = read_fields(following(), self._delimiter)
+        signs = [sign for sign in self._signs if sign in text]
+        special = {n for sign in signs for n, line in enumerate(texts) if sign in line}
+        for start in sorted(special):
+            if start < at:
+                continue  # a line inside quotes
+            if at < start:
+                items.append(self._plain(at, texts[at:start]))
+            at = start
+            try:
+                fields = next(reader)
+            except csv.Error:
+                return items, start
+            if at - start > 1 and sum(map(len, block[start:at])) + at - start > MAX_RECORD_BYTES:
+                return items, start
+            if self._are_rows(lines[start:at]):
+                return items, start
+            items.append(self._record(self._number + start, lines[start:at], fields))
+        if at < len(texts):
+            items.append(self._plain(at, texts[at:]))
+        return items, len(texts)
+
+    def _plain(self, at: int, texts: list[str]) -> Plain:
+        """Return lines without quotes that begin at line ``at`` of the block."""
+        if self._delimiter != ",":
+            texts = [text.replace(self._delimiter, ",") for text in texts]
+        return Plain(self._number + at, texts)
+
+    def _record(self, line: int, lines: Sequence[str], fields: list[str]) -> Record:
+        is_written = self._delimiter == ","
+        text = "\n".join(lines).rstrip("\r") if is_written else csv_line(fields)
+        return Record(line, text, fields)
+
+    def _next_record(self) -> Iterator[Record | Reject]:
+        """Yield the record that begins at the next line, or its reject."""
+        taken: list[bytes] = []
+        self._skip_mark()
+        try:
+            fields = next(read_fields(self._lines_of_record(taken), self._delimiter))
+            if self._are_rows([line.decode("utf-8") for line in taken]):
+                raise AnnotationError(RejectCode.BAD_LINE, _WHOLE_ROWS)
+        except AnnotationError as exc:
+            broken = exc
+        except csv.Error as exc:
+            broken = _not_csv(exc, taken[0])
+        else:
+            if any(line.strip(self._blank) for line in taken):
+                lines = [line.decode("utf-8") for line in taken]
+                yield self._record(self._number, lines, fields)
+            self._number += len(taken)
+            return
+        first, *rest = taken
+        self._pushed_back.extendleft(reversed(rest))
+        self._number += 1
+        if first.strip(self._blank):
+            yield self._reject(broken, first)
+            yield from self._rest_of_broken(first, is_endless=isinstance(broken, _EndlessError))
+
+    def _are_rows(self, lines: Sequence[str]) -> bool:
+        """Return whether lines between quotes are whole rows, as files without quoting have them.
+
+        Only tabs tell: texts of several lines may have a comma in each. Two lines may have as many
+        by chance.
+        """
+        if self._delimiter != "\t" or len(lines) <= 2:
+            return False
+        widths = {line.count("\t") + 1 for line in lines}
+        return len(widths) == 1 and min(widths) > 1 and widths <= {self._width or min(widths)}
+
+    def _skip_mark(self) -> None:
+        """Remove the byte order mark from the next line, which begins a record."""
+        raw = self._next_line()
+        if raw is None:
+            return
+        if raw.startswith(MARK):
+            raw = raw.removeprefix(MARK)
+            self._adjusted.add_line(self._source, self._number, *FIRST_MARK)
+        elif MARK in raw and b'"' not in raw:  # quoted texts may contain anything
+            self._adjusted.add_line(self._source, self._number, *INNER_MARK)
+        self._pushed_back.appendleft(raw)
+
+    def _lines_of_record(self, taken: list[bytes]) -> Iterator[str]:
+        """Yield the next lines as text with their ends, and add them to ``taken``."""
+        size = -1
+        while (raw := self._next_line()) is not None:
+            taken.append(raw)
+            size += len(raw) + 1
+            if size > MAX_RECORD_BYTES:
+                raise _EndlessError(RejectCode.BAD_LINE, TOO_LONG)
+            where = "the line" if len(taken) == 1 else f"line {self._number + len(taken) - 1}"
+            if b"\0" in raw:
+                message = f"{where} contains a NUL character; is this a CSV file?"
+                raise AnnotationError(RejectCode.BAD_LINE, message)
+            try:
+                text = raw.decode("utf-8")
+            except UnicodeDecodeError as exc:
+                message = not_utf8(exc, where)
+                raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
+            yield f"{text}\n"
+
+    def _rest_of_broken(self, first: bytes, *, is_endless: bool) -> Iterator[Reject]:
+        """Yield the rejects of lines that may be the rest of a broken record."""
+        begin, size = self._number - 1, len(first) + 1
+        is_open = first.count(b'"') % 2 == 1
+        message = f"this may belong to the broken row that begins at line {begin}"
+        while is_open and (line := self._next_line()) is not None:
+            size += len(line) + 1
+            is_over = size > MAX_RECORD_BYTES or (is_endless and self._number - begin > _MAX_LINES)
+            if is_over or self._can_only_begin_row(line):
+                self._pushed_back.appendleft(line)
+                return
+            is_open = line.count(b'"') % 2 == 0
+            self._number += 1
+            if line.strip():
+                broken = AnnotationError(RejectCode.BAD_LINE, message)
+                yield self._reject(broken, line)
+
+    def _reject(self, broken: AnnotationError, raw: bytes) -> Reject:
+        """Return the reject of the line that was read last."""
+        uri = self._uri_in(_readable(raw, self._delimiter)) if self._uri_in is not None else ""
+        return broken.reject(self._source, self._number - 1, uri)
+
+    def _can_only_begin_row(self, line: bytes) -> bool:
+        if line.startswith(MARK) or self._begins_row.match(line):
+            return True
+        commas = line.count(self._delimiter.encode())
+        return b'"' not in line and commas + 1 == self._width >= _FIELDS_OF_A_ROW
+
+
+def _readable(raw: bytes, delimiter: str) -> list[str]:
+    """Return the fields of an unreadable line, with U+FFFD for what is unreadable."""
+    text = raw[:MAX_RECORD_BYTES].decode("utf-8", "replace").replace("\0", "\ufffd")
+    with suppress(csv.Error):
+        return next(csv.reader([text.replace("\r", " ")], delimiter=delimiter), [])
+    return []
+
+
+def _not_csv(exc: csv.Error, first: bytes) -> AnnotationError:
+    """Return the error for a broken record whose first line is ``first``."""
+    if _INNER_RETURN in str(exc):
+        message = "a line must not contain a carriage return outside quotes; is this a CSV file?"
+        return AnnotationError(RejectCode.BAD_LINE, message)
+    shown = ascii(first[:80].decode("utf-8", "replace"))
+    message = f"quotes must be balanced, a quote inside doubled ({exc}): {shown}"
+    if b'\\"' in first:
+        message += '; a backslash does not escape a quote: write "" for \\"'
+    error = _EndlessError if _NEVER_CLOSED in str(exc) else AnnotationError
+    return error(RejectCode.BAD_LINE, message)
+
+
+def _width(item: Item) -> int:
+    """Return the number of fields of the first record, or 0 if there is none."""
+    if isinstance(item, Plain):
+        return next((text.count(",") + 1 for text in item.texts if not is_empty(text)), 0)
+    return len(item.fields) if isinstance(item, Record) else 0

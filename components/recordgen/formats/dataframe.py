@@ -1,0 +1,181 @@
+"""A pandas DataFrame as rows: columns ``split``, ``image_uri`` and ``label``, in any order.
+
+    split   image_uri   label
+    TRAIN   /a/1.jpg    cat     →  Row("DataFrame", 1, "train", "/a/1.jpg", "cat")
+
+Columns may have the known names of CSV headers. A row's line is its 1-based position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from recordgen.errors import UsageError
+from recordgen.formats.automl_jsonl import row_parser
+from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given
+from recordgen.formats.secrets import without_url_secrets
+from recordgen.formats.table_layout import OpenFrame
+from recordgen.options import ConvertOptions
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row, with_findings
+from recordgen.tasks import task_for
+from recordgen.tasks.task import Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SOURCE = "DataFrame"
+
+_SAMPLE_ROWS = 1000
+
+
+def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with dense columns; cells and types of sparse ones need special handling."""
+    import pandas as pd
+
+    if not any(isinstance(dtype, pd.SparseDtype) for dtype in frame.dtypes):
+        return frame
+    columns = [
+        column.sparse.to_dense()  # type: ignore[attr-defined]  # the stubs do not know it
+        if isinstance(column.dtype, pd.SparseDtype)
+        else column
+        for _, column in frame.items()
+    ]
+    return pd.concat(columns, axis=1)
+
+
+def frame_cells(frame: pd.DataFrame) -> Iterator[list[Any]]:
+    """Yield the cells of each row; missing values are empty texts."""
+    present = frame.notna().to_numpy()
+    for row, there in zip(frame.to_numpy(dtype=object), present, strict=True):
+        yield [value if known else "" for value, known in zip(row, there, strict=True)]
+
+
+def frame_records(frame: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield the first rows of a frame as fields, for detection; lists are written as in JSON."""
+    for cells in frame_cells(frame.head(_SAMPLE_ROWS)):
+        yield [
+            f"[{', '.join(map(str, cell))}]" if is_list(cell) else str(as_before_gaps(cell))
+            for cell in cells
+        ]
+
+
+def list_columns(frame: pd.DataFrame) -> frozenset[int]:
+    """Return the indices of columns with lists, tuples, sets or arrays."""
+    return frozenset(
+        index for index in range(frame.shape[1]) if any(map(is_list, frame.iloc[:, index]))
+    )
+
+
+def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+    """Return the rows of a frame. Raises: as :func:`dataframe_rows`."""
+    task, adjusted = task_for(options), Adjustments()
+    found = dataframe_rows(frame, task, adjusted, Given.of(options))
+    return OpenFrame(options, without_url_secrets(with_findings(found, adjusted), task))
+
+
+def dataframe_rows(
+    frame: pd.DataFrame, task: Task, adjusted: Adjustments, given: Given = NOTHING_GIVEN
+) -> Iterator[Row | Reject]:
+    """Yield a Row or a Reject for each row of a frame with the columns of a CSV with a header.
+
+    Missing values are empty fields. If the task takes several labels, a label may be a list.
+
+    Raises:
+        UsageError: no column has the name of a path column, or the task's rows have no columns.
+    """
+    if not task.columns:
+        raise UsageError(
+            f"rows of {task.name} cannot be a DataFrame: write {task.expected}, one per line of a "
+            f"JSONL file, and pass that file"
+        )
+    parser = row_parser(task, adjusted)
+    names = [str(column) for column in frame.columns]
+    try:
+        parser.begin(names, Given("yes", given.roles, given.group), SOURCE)
+    except UsageError as exc:
+        if given.roles or given.group or len(set(names)) < len(names):
+            raise
+        wanted = "text" if task.kind == "text" else "image_uri"
+        raise UsageError(
+            f"a DataFrame needs the column {wanted}, and split or label (got {', '.join(names)}); "
+            f"or name the columns, such as columns={{'path': …, 'label': …}}"
+        ) from exc
+    header = given.rename(names, SOURCE)
+    columns = parser.columns_of(header)
+    used = sorted({at for found in columns.values() for at in found})
+    titles = [(header[at], names[at]) for at in used]
+    labels = set(columns["label"]) if task.repeats is not None else set()
+    group_at, group = given.find_group(names, SOURCE), NOWHERE
+    if group_at != NOWHERE:  # a first column of its own, since it may also be one of the others
+        used, titles, group = [group_at, *used], [("", names[group_at]), *titles], 0
+    lists = labels & list_columns(frame)
+    parse = parser.by_header([name for name, _ in titles], group=group)
+    several = f"several labels need task='{task.kind}_multi_label' and one label column"
+    for line, cells in enumerate(frame_cells(frame.iloc[:, used]), start=1):
+        fields: list[tuple[str, str]] = []
+        for at, (name, column), cell in zip(used, titles, cells, strict=True):
+            values = list(cell) if at in lists and name and is_list(cell) else [cell]
+            texts = (single_text(as_before_gaps(v), column, line, several) for v in values)
+            fields += [(name, text) for text in texts]
+        if lists:  # each label is a field, so rows differ in their number of fields
+            parse = parser.by_header([name for name, _ in fields], group=group)
+        yield parse([text for _, text in fields], SOURCE, line)
+
+
+def is_list(value: Any) -> bool:
+    """Return whether a cell has several values."""
+    import numpy as np
+
+    return isinstance(value, list | tuple | set | frozenset | np.ndarray)  # Parquet yields arrays
+
+
+def _way_of_content(value: Any, column: str) -> str:
+    """Return what a cell holds instead of a path, and the way to convert it; "" for other cells."""
+    import numpy as np
+
+    kind = type(value).__name__
+    if isinstance(value, bytes | bytearray | memoryview):
+        if _is_text(bytes(value)):
+            return f"texts as bytes; decode them: frame[{column!r}].str.decode('utf-8')"
+        what = "contents of files as bytes"
+    elif isinstance(value, dict) and {"bytes", "path"} & value.keys():
+        if value.get("path") and not value.get("bytes"):
+            return f"paths in dicts, as Hugging Face does; take them: frame[{column!r}].str['path']"
+        what = "contents of files in dicts, as Hugging Face does"
+    elif hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
+        if isinstance(value, np.generic) or np.ndim(value) < 2:
+            return ""
+        what = f"images in memory ({kind})"
+    else:
+        return ""
+    return (
+        f"{what}; write each to a file, and put the paths of the files into the column; or write "
+        f"examples of arrays or bytes with recordgen.write"
+    )
+
+
+def _is_text(data: bytes) -> bool:
+    """Return whether bytes are a text: the contents of images are not UTF-8."""
+    try:
+        return "\0" not in data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+
+
+def as_before_gaps(value: Any) -> Any:
+    """Return a cell as it was before pandas, which turns 3 into 3.0 in a column with gaps."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def single_text(value: Any, column: str, line: int, remedy: str = "") -> str:
+    """Return a cell as a CSV field; None is empty. Raises: UsageError: it is not a single value."""
+    if way := _way_of_content(value, column):
+        raise UsageError(f"row {line} of the DataFrame: column {column!r} holds {way}")
+    if isinstance(value, dict) or is_list(value):
+        raise UsageError(
+            f"row {line} of the DataFrame: column {column!r} must hold single values (got "
+            f"{value!r:.80})" + (f"; {remedy}" if remedy else "")
+        )
+    return "" if value is None else str(value)

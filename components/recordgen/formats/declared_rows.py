@@ -1,0 +1,185 @@
+"""Rows of a table whose columns a schema declares: a CSV, or a pandas DataFrame.
+
+The first line of a CSV is a header with ``--columns header=yes`` or, by default, if a field is a
+declared column. Then columns may be in any order, and undeclared columns are ignored. Without a
+header, the file has exactly the declared columns, in the declared order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recordgen.errors import SourceError, UsageError
+from recordgen.formats.csv_records import read_records
+from recordgen.formats.dataframe import SOURCE, as_before_gaps, frame_cells
+from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.lines import open_lines
+from recordgen.formats.odd_lines import HEADER
+from recordgen.formats.secrets import without_url_secrets
+from recordgen.formats.table_layout import Layout, OpenFrame, columns_of_table
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row
+from recordgen.tasks import Declared, task_for
+from recordgen.tasks.task import AnnotationError, Task, named_split
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from recordgen.tables.schema import Schema
+
+
+def parse_lines(
+    lines: Iterable[bytes],
+    *,
+    source: str,
+    task: Task,
+    adjusted: Adjustments,
+    given: Given = NOTHING_GIVEN,
+) -> Iterator[Row | Reject]:
+    """Parse the physical lines of a CSV.
+
+    Args: as :meth:`recordgen.formats.row_parser.RowParser.parse_lines`.
+
+    Raises:
+        SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`; or its
+            columns do not match the schema.
+    """
+    task = declared(task)
+    schema = task.schema
+    columns: Sequence[int] | None = None
+    count, group_at, begin = 0, NOWHERE, 0
+    repeated: Sequence[str] | None = None
+    for item in read_records(lines, source, adjusted=adjusted):
+        if isinstance(item, Reject):
+            yield item
+            continue
+        fields = item.fields
+        if columns is None:
+            first = [field.strip() for field in fields]
+            columns, is_header = _columns(first, schema, given.header, f"{source}:{item.line}")
+            count, begin = len(fields), item.line
+            group_at = given.find_group(first, f"{source}:{item.line}")
+            repeated = fields if is_header else None
+        if fields == repeated:
+            if item.line > begin:
+                adjusted.add_line(source, item.line, *HEADER)
+            continue
+        if len(fields) != count:
+            message = (
+                f"expected {count} fields, as the first line has (got {len(fields)}); quote a "
+                f"field that holds a comma"
+            )
+            yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
+        else:
+            record = {name: fields[at] for name, at in zip(schema.columns, columns, strict=True)}
+            group = fields[group_at].strip() if group_at != NOWHERE else ""
+            yield _row(record, source, item.line, task, group)
+
+
+def frame_rows(
+    frame: pd.DataFrame, task: Task, given: Given = NOTHING_GIVEN
+) -> Iterator[Row | Reject]:
+    """Yield a Row or a Reject for each row of a frame with the columns of the schema.
+
+    Other columns are ignored. Missing values are empty fields; a value of ``floats`` may be a list
+    or an array.
+
+    Raises:
+        UsageError: a column is missing, or there twice.
+    """
+    task = declared(task)
+    schema = task.schema
+    names = [str(name) for name in frame.columns]
+    at = [_place(name, names, "the DataFrame", UsageError) for name in schema.columns]
+    group_at = given.find_group(names, SOURCE)
+    for line, cells in enumerate(frame_cells(frame), start=1):
+        record = {name: cells[index] for name, index in zip(schema.columns, at, strict=True)}
+        group = str(as_before_gaps(cells[group_at])).strip() if group_at != NOWHERE else ""
+        yield _row(record, SOURCE, line, task, group)
+
+
+def declared_layout(files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+    """Return the declared columns, and whether a file has a header. Raises: SourceError."""
+    task = declared(task_for(options))
+    has_names = has_header(files[0].path, task.schema, options.columns.header)
+    return Layout(options, columns_of_table(task.table), has_names)
+
+
+def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+    """Return the rows of a frame. Raises: as :func:`frame_rows`."""
+    task = declared(task_for(options))
+    rows = without_url_secrets(frame_rows(frame, task, Given.of(options)), task)
+    return OpenFrame(options, rows, columns_of_table(task.table))
+
+
+def declared(task: Task) -> Declared:
+    """Return the task, which must have a schema. Raises: TypeError."""
+    if not isinstance(task, Declared):
+        raise TypeError(f"{task.name} has no schema")
+    return task
+
+
+def _columns(
+    fields: Sequence[str], schema: Schema, header: str, where: str
+) -> tuple[list[int], bool]:
+    """Return the index of each declared column, and whether the first line is a header."""
+    if _is_header(fields, schema, header):
+        return [_place(name, fields, where, SourceError) for name in schema.columns], True
+    if len(fields) != len(schema.columns):
+        raise SourceError(
+            f"{where}: the line has {len(fields)} fields ({_shown(fields)}) and names none of the "
+            f"schema's {len(schema.columns)} columns ({_shown(schema.columns)}); add a header, or "
+            f"declare all columns in order, including ignored ones"
+        )
+    return list(range(len(fields))), False
+
+
+def has_header(path: str, schema: Schema, header: str) -> bool:
+    """Return whether the first line of a CSV names columns. Raises: SourceError.
+
+    Args:
+        path: the file.
+        schema: declares the columns.
+        header: the option of this name.
+    """
+    with open_lines(path) as lines:
+        records = read_records(lines, path)
+        first = next((item.fields for item in records if not isinstance(item, Reject)), [])
+    return _is_header([field.strip() for field in first], schema, header)
+
+
+def _is_header(fields: Sequence[str], schema: Schema, header: str) -> bool:
+    return header == "yes" or (header == AUTO and any(field in schema.columns for field in fields))
+
+
+def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], Exception]) -> int:
+    found = [index for index, field in enumerate(there) if field == name]
+    if not found:
+        raise error(
+            f"{where}: there is no column {name!r}, which the schema declares, only {_shown(there)}"
+        )
+    if len(found) > 1:
+        raise error(f"{where}: {len(found)} columns are named {name!r}; rename the others")
+    return found[0]
+
+
+def _row(
+    record: Mapping[str, Any], source: str, line: int, task: Declared, group: str
+) -> Row | Reject:
+    table = task.table
+    uri = str(record[table.only_image]).strip() if table.only_image is not None else ""
+    split = None
+    try:
+        if table.split is not None:
+            split = named_split(str(record[table.split]).strip(), table.split)
+        [content] = task.from_record(record, Adjustments())
+    except AnnotationError as exc:
+        return exc.reject(source, line, uri)
+    return Row(source, line, split, content.uri, content.annotation, group or None)
+
+
+def _shown(names: Iterable[str]) -> str:
+    return f"{', '.join(names):.200}"

@@ -1,0 +1,261 @@
+"""Evidence of the task in the first lines of import files: a header, JSON keys, the lines' shape.
+
+A reading is a task with a line that shows it. Only unmistakable lines count: a name that ends in
+``.jpg``, a sentence, a box. A single line among ten or more is a malformed line, not another task.
+If two readings remain, :mod:`recordgen.formats.detect` stops the run and asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from recordgen.errors import UsageError
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
+from recordgen.formats.header import (
+    PATH_COLUMNS,
+    TEXT_COLUMNS,
+    TEXT_FILE_COLUMNS,
+    column_name,
+    find_columns,
+    find_path,
+    same_named,
+)
+from recordgen.formats.heads import LINES_AROUND_A_MISTAKE, Head, Line, is_table
+from recordgen.tables.roles import SEGMENT_ROLES
+from recordgen.tasks import TASKS
+from recordgen.tasks.image_classification import LABEL_COLUMNS, ImageClassification
+from recordgen.tasks.image_multi_label import ImageMultiLabel
+from recordgen.tasks.labelled_text import OLDER_KEY
+from recordgen.tasks.object_detection import ObjectDetection
+from recordgen.tasks.tabular import Tabular
+from recordgen.tasks.task import Task
+from recordgen.tasks.text_classification import TextClassification
+from recordgen.tasks.text_entities import TextEntities
+from recordgen.tasks.text_multi_label import TextMultiLabel
+from recordgen.tasks.text_sentiment import MAX_SENTIMENT, TextSentiment
+from recordgen.tasks.text_task import CONTENT_KEY
+from recordgen.tasks.video_classification import VideoClassification
+
+_SENTIMENT_COLUMN = "sentiment"
+
+# By kind of payload: the task of a line without an annotation, and the reason.
+_PLAIN: Mapping[str, tuple[type[Task], str]] = {
+    "image": (ImageClassification, "names an image"),
+    "text": (TextClassification, "holds a text"),
+    "video": (VideoClassification, "names a video, or a list of them"),
+}
+
+# Tasks with several labels can read all rows of the tasks with one label.
+_SUBSUMES: Mapping[str, str] = {
+    ImageMultiLabel.name: ImageClassification.name,
+    TextMultiLabel.name: TextClassification.name,
+}
+
+# The keys of an object's payload, and the possible tasks of such an object.
+_BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
+    ((ImageClassification.uri_key,), (ImageClassification, ImageMultiLabel, ObjectDetection)),
+    (
+        (CONTENT_KEY, TextClassification.uri_key, "text_snippet", "textSnippet"),
+        (TextClassification, TextMultiLabel, TextSentiment, TextEntities),
+    ),
+    ((VideoClassification.uri_key,), (VideoClassification,)),
+)
+
+#: The published keys among them.
+SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
+
+
+class Reading(NamedTuple):
+    """A possible task, with the evidence.
+
+    Attributes:
+        task: its name.
+        reason: a line, and what the line has.
+        lines: number of lines that show the task; 0 for a guess from lines without annotations.
+    """
+
+    task: str
+    reason: str
+    lines: int = 1
+
+
+def settle(readings: Iterable[Reading]) -> list[Reading]:
+    """Return the remaining readings: several only if lines contradict each other.
+
+    A single line among ten is malformed; a task with several labels reads rows of one label, too.
+    """
+    counts: Counter[str] = Counter()
+    first: dict[str, Reading] = {}
+    found = list(readings)
+    for reading in [reading for reading in found if reading.lines] or found[:1]:
+        counts[reading.task] += reading.lines
+        first.setdefault(reading.task, reading)
+    if counts.total() >= LINES_AROUND_A_MISTAKE:
+        most = max(counts.values())
+        counts = Counter({task: n for task, n in counts.items() if n > 1 or n == most})
+    subsumed = {_SUBSUMES.get(task) for task in counts}
+    return [
+        first[task]._replace(lines=count) for task, count in counts.items() if task not in subsumed
+    ]
+
+
+# --- a header -----------------------------------------------------------------------------------
+
+
+def read_header(head: Head, where: str) -> Reading:
+    """Return the task of rows whose columns have known names.
+
+    Args:
+        head: the header in known names, and the rows below it.
+        where: the line of the header, or the option that names the columns.
+
+    Raises:
+        UsageError: no known column holds paths or texts, or texts are names of images.
+    """
+    header, rows = head.header or (), [line.fields for line in head.lines]
+    texts = find_columns(header, TEXT_COLUMNS)
+    path = find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)
+    paths = _values(rows, path)
+    kinds = set(map(kind_of, paths))
+    are_images = any(map(IMAGE_WORD.search, header)) or any(map(IMAGE_SUFFIX.search, paths[:1]))
+    of_segments = VideoClassification.columns
+    has_segments = all(find_columns(header, of_segments[role]) for role in SEGMENT_ROLES)
+    labels = same_named(header, find_columns(header, LABEL_COLUMNS))
+    several = len(labels) > 1 or not head.lists.isdisjoint(labels)
+    task: type[Task] = ImageMultiLabel if several else ImageClassification
+    names = "the columns of images"
+    if ObjectDetection.has_header(header):
+        task, names = ObjectDetection, "the columns of a box"
+    elif path >= len(header) or (texts and not are_images):
+        if texts:
+            _check_texts(header, _values(rows, texts[0]), where)
+            task, names = _task_of_texts(header, rows, several=several)
+        elif is_table([header, *rows]):
+            task, names = Tabular, "columns, and the lines below fill them"
+        else:
+            raise UsageError(
+                f"{where}: no known column of paths or texts ({','.join(header):.200}); name the "
+                f"columns, such as --columns path={next(filter(None, header), '…')},label=…, or "
+                f"use --task {Tabular.name} for a table"
+            )
+    elif (has_segments and not are_images) or kinds == {"video"}:
+        task, names = VideoClassification, "the columns of a segment"
+    elif kinds == {"text"} and not are_images:
+        task, names = _task_of_texts(header, rows, several=several)
+    return Reading(task.name, f"{where} names {names}", max(1, len(rows)))
+
+
+def _values(rows: Sequence[Sequence[str]], at: int) -> list[str]:
+    return [row[at] for row in rows if at < len(row) and row[at]]
+
+
+def _check_texts(header: Sequence[str], texts: Sequence[str], where: str) -> None:
+    """Check that a column of texts does not contain names of images. Raises: UsageError."""
+    files = list(filter(is_media, texts))
+    if files and len(files) * 2 >= len(texts):
+        raise UsageError(
+            f"{where}: the header names a column of texts ({','.join(header):.200}), but it "
+            f"contains names of images or videos ({files[0]:.80}); name it image_uri or video_uri, "
+            f"or use --columns path=…"
+        )
+
+
+def _task_of_texts(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, several: bool
+) -> tuple[type[Task], str]:
+    if several:
+        return TextMultiLabel, "the columns of texts and labels"
+    named = [at for at, name in enumerate(header) if column_name(name) == _SENTIMENT_COLUMN]
+    values = [value for at in named for value in _values(rows, at)]
+    if values and not find_columns(header, LABEL_COLUMNS) and all(map(_is_sentiment, values)):
+        return TextSentiment, "the columns of texts and sentiments"
+    return TextClassification, "the columns of texts"
+
+
+# --- keys of JSON -------------------------------------------------------------------------------
+
+
+def read_object(record: Mapping[str, Any], where: str) -> Iterator[Reading]:
+    """Yield the tasks that an object's keys show; without an annotation, a reading of 0 lines.
+
+    Only the first kind of payload counts: the object of an image may also have a text.
+    """
+    for keys, tasks in _BY_KEY:
+        if (key := next((key for key in keys if key in record), None)) is None:
+            continue
+        values = {task: record.get(task.json_keys[0]) for task in tasks}
+        # An empty list also shows a task, unless another key has a value.
+        found = [task for task in tasks if values[task] not in (None, [], {})]
+        found = found or [task for task in tasks if values[task] is not None]
+        for task in found:
+            yield Reading(task.name, f"{where} has {task.json_keys[0]}")
+        older = record.get(OLDER_KEY)
+        if not found and tasks[0].kind == "text" and isinstance(older, list) and older:
+            task, what = _task_of_older(older)
+            yield Reading(task.name, f"{where} has {what}")
+        elif not found:
+            # Videos have only one task, so their key decides.
+            yield Reading(tasks[0].name, f"{where} has {key}", int(len(tasks) == 1))
+        return
+
+
+def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
+    kinds = {name for item in annotations if isinstance(item, Mapping) for name in item}
+    if not kinds.isdisjoint({"text_extraction", "textExtraction"}):
+        return TextEntities, f"{OLDER_KEY} of parts of a text"
+    if not kinds.isdisjoint({"text_sentiment", "textSentiment"}):
+        return TextSentiment, f"{OLDER_KEY} of a sentiment"
+    if len(annotations) > 1:
+        return TextMultiLabel, f"{len(annotations)} {OLDER_KEY}"
+    return TextClassification, f"one of {OLDER_KEY}"
+
+
+# --- lines without a header ---------------------------------------------------------------------
+
+
+def read_lines(lines: Sequence[Line]) -> Iterator[Reading]:
+    """Yield the readings of lines without a header."""
+    plain = settle(
+        Reading(_PLAIN[line.kind][0].name, f"{line.where} {_PLAIN[line.kind][1]}")
+        for line in lines
+        if line.kind
+    )
+    perhaps = {likely_kind(line.subject) for line in ([] if plain else lines)}
+    kind = "text" if "text" in perhaps and "image" not in perhaps else "image"
+    kind = TASKS[plain[0].task].kind if plain else kind
+    if len(plain) > 1 or kind == "video":
+        yield from plain
+        return
+    yield Reading(_PLAIN[kind][0].name, "", 0)
+    labels = [label for line in lines for label in line.labels]
+    # AutoML writes sentiments like this. The reason tells what to do if the numbers are classes.
+    are_sentiments = kind == "text" and all(map(_is_sentiment, labels))
+    for line in lines:
+        if line.labels:
+            yield _read_line(line, kind, are_sentiments=are_sentiments)
+
+
+def _read_line(line: Line, kind: str, *, are_sentiments: bool) -> Reading:
+    count = len(line.labels)
+    if kind == "image":
+        if ObjectDetection.has_box(line.annotation):
+            return Reading(ObjectDetection.name, f"{line.where} has a box")
+        if count > 1:
+            return Reading(ImageMultiLabel.name, f"{line.where} has {count} labels")
+        return Reading(ImageClassification.name, f"{line.where} has one label")
+    if count > 1:
+        return Reading(TextMultiLabel.name, f"{line.where} has a text and {count} labels")
+    if are_sentiments:
+        return Reading(
+            TextSentiment.name,
+            f"{line.where} has a text and its sentiment; use --task {TextClassification.name} if "
+            f"the numbers are classes",
+        )
+    return Reading(TextClassification.name, f"{line.where} has a text and its label")
+
+
+def _is_sentiment(label: str) -> bool:
+    """Return whether a label is a whole number that AutoML takes for a sentiment."""
+    return label.isdecimal() and label.isascii() and int(label) <= MAX_SENTIMENT

@@ -1,0 +1,154 @@
+"""The format of a source: the only one that finds evidence of itself.
+
+    photos/             folder (nothing but its name), yolo (data.yaml names 2 classes)  →  yolo
+    photos/             yolo (data.yaml …), coco (_annotations.coco.json …)  →  UsageError
+
+Evidence in a file has precedence over a name. If two formats find evidence, nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from recordgen import storage
+from recordgen.errors import SourceError, UsageError
+from recordgen.formats.format import Evidence, Format
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import PictureFormat
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.registry import FORMATS
+from recordgen.tasks import TASKS
+from recordgen.tasks.task import AnnotationError, check_text, printable
+
+
+class Found(NamedTuple):
+    """The format of a source.
+
+    Attributes:
+        format: the format.
+        files: the documents to read.
+        evidence: what shows the format, of the first file.
+        classes: the declared classes of all files, in the order of their numbers.
+    """
+
+    format: Format
+    files: Sequence[ImportFile]
+    evidence: Evidence
+    classes: Sequence[str] = ()
+
+
+def find_format(files: Sequence[ImportFile], options: ConvertOptions) -> Found:
+    """Return the format of import files and folders.
+
+    Raises:
+        UsageError: several formats are possible, or the files have different formats.
+        SourceError: a file is unreadable, or has not the given format.
+        StorageError: storage failed.
+    """
+    found = [(file, _format_of(file.path, options)) for file in files]
+    names = {format_.name: file.path for file, (format_, _) in reversed(found)}
+    if len(names) > 1:
+        read = " and ".join(f"{path} as {name}" for name, path in reversed(names.items()))
+        raise UsageError(
+            f"import files must have the same format (got {read}); convert them separately"
+        )
+    documents = [item for file, (_, evidence) in found for item in _documents(file, evidence)]
+    format_, evidence = found[0][1]
+    classes = dict.fromkeys(name for _, (_, each) in found for name in each.classes)
+    _check_classes(classes, files[0].path)
+    return Found(format_, documents, evidence, tuple(classes))
+
+
+def _check_classes(classes: Iterable[str], path: str) -> None:
+    """Check that declared classes can be written to a text file. Raises: SourceError."""
+    for name in classes:
+        try:
+            check_text(name)
+        except AnnotationError as exc:
+            raise SourceError(f"{path}: the class {printable(name)!s:.80}: {exc}") from exc
+
+
+def _format_of(path: str, options: ConvertOptions) -> tuple[Format, Evidence]:
+    """Return the format of one file or folder, and what shows it."""
+    listing = Listing.of(path, options.access if options.confined else None)
+    format_, evidence = _found_in(listing, path, options)
+    if options.confined and isinstance(format_, PictureFormat):
+        for name in listing.others:  # labels, which become a part of the dataset or of messages
+            listing.check_link(name)
+    return format_, evidence
+
+
+def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[Format, Evidence]:
+    if options.format != AUTO:
+        format_: Format = FORMATS[options.format]()
+        if options.task != AUTO:
+            check_task(format_, options.task)
+        return format_, format_.detect(listing) or _without_evidence(format_, path)
+    formats: list[Format] = [found() for found in FORMATS.values()]
+    if options.columns.roles and listing.only:  # whoever names columns wants a format that has some
+        formats = [item for item in formats if item.has_columns]
+    all_found = [(item, found) for item in formats if (found := item.detect(listing)) is not None]
+    certain = [item for item in all_found if not item[1].is_weak]
+    all_found = certain or all_found
+    if options.task != AUTO:
+        # The task rules formats out; the error about a task without any comes later.
+        task = TASKS[options.task]
+        all_found = [item for item in all_found if item[0].accepts(task)] or all_found
+        certain = [item for item in certain if item in all_found]
+    if len(certain) > 1:
+        shown = "; ".join(f"{item.name}: {evidence.reason}" for item, evidence in certain)
+        raise UsageError(
+            f"{path}: the source may have more than one format ({shown}); choose one with "
+            f"--format {certain[0][0].name}, or pass the document itself"
+        )
+    if not all_found:
+        raise SourceError(
+            f"{path}: no format is known for this source; the formats are {', '.join(FORMATS)}"
+        )
+    return all_found[0]
+
+
+def check_task(format_: Format, task: str) -> None:
+    """Check that rows of a format can be rows of a task. Raises: UsageError."""
+    if format_.accepts(TASKS[task]):
+        return
+    if format_.gives:
+        tasks = [name for name, found in TASKS.items() if format_.accepts(found)]
+        raise UsageError(
+            f"the format {format_.name} gives {format_.gives}: its task is {' or '.join(tasks)} "
+            f"(got {task})"
+        )
+    hint = "; if it lists other files, pass those files instead" if format_.has_headers else ""
+    raise UsageError(
+        f"{task} needs the format {' or '.join(formats_of(task))} (got the format "
+        f"{format_.name}){hint}"
+    )
+
+
+def formats_of(task: str) -> tuple[str, ...]:
+    """Return the import formats of a task."""
+    made = TASKS[task]
+    return tuple(name for name, found in FORMATS.items() if found().accepts(made))
+
+
+def _without_evidence(format_: Format, path: str) -> Evidence:
+    """Return the evidence of a format that the user names. Raises: SourceError.
+
+    A reader of lines needs none: whoever names CSV may pass a file of any name.
+    """
+    if format_.has_columns and not path.endswith("/"):
+        return Evidence(f"the format {format_.name} is given", is_weak=True)
+    raise SourceError(f"{path}: expected {format_.expects or f'the format {format_.name}'}")
+
+
+def _documents(file: ImportFile, evidence: Evidence) -> list[ImportFile]:
+    """Return the documents of a file or folder as import files."""
+    if tuple(evidence.documents) == ("",):
+        return [file]
+    root = Listing.of(file.path).root
+    return [
+        file._replace(path=storage.join(root, name), bytes=None, folder=root)
+        for name in evidence.documents
+    ]

@@ -1,0 +1,255 @@
+"""A folder of images as rows: ``<split>/<label>/<file>``, or ``<label>/<file>`` without splits.
+
+    photos/train/cat/1.jpg   →  Row("photos/", 1, "train", "train/cat/1.jpg", "cat")
+    photos/cat/1.jpg         →  Row("photos/", 1, None, "cat/1.jpg", "cat")
+
+TFRecorder and ``keras.utils.image_dataset_from_directory`` read such folders. A file directly in
+the folder of a split has no label. :mod:`recordgen.formats.folder_names` decides which folders are
+splits or labels, and which files are skipped because they are no images. The line of a row is the
+file's position in sorted order.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from recordgen import storage
+from recordgen.dataset.manifest import DATASET_FILE
+from recordgen.errors import SourceError
+from recordgen.formats import foreign_formats
+from recordgen.formats.folder_names import Folders, Placed, holds_no_images, is_no_image
+from recordgen.formats.header import Given
+from recordgen.formats.odd_lines import SKIPPED
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row
+from recordgen.tasks.task import AnnotationError, Task, check_label, check_text
+
+_IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
+
+# What may be a path in a line of such a file.
+_FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
+
+# Skipped files or folders that a message names.
+_NAMES_SHOWN = 3
+
+
+@dataclass
+class Listing:
+    """The files of a folder.
+
+    Attributes:
+        images: all files that may be images, relative to the folder, sorted.
+        others: files, and folders with ``/`` at their end, whose names show that they are no
+            images.
+        datasets: folders with converted datasets, which are not searched.
+    """
+
+    images: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    datasets: list[str] = field(default_factory=list)
+
+
+def list_images(folder: str) -> Listing:
+    """Return all files below a folder except hidden ones.
+
+    Raises:
+        SourceError: the folder has no images, is a dataset, or has a known format of another tool.
+        StorageError: storage failed.
+    """
+    found = Listing()
+    for name in sorted(files_below(folder, found)):
+        (found.others if is_no_image(name) else found.images).append(name)
+    if "" in found.datasets:
+        raise SourceError(
+            f"{folder}: this folder contains a converted dataset; pass import files, or a folder "
+            f"of images by label"
+        )
+    if not found.images:
+        _check_import_files(folder, found, [], [""])
+    files = [name for name in (*found.images, *found.others) if not name.endswith("/")]
+    _check_format(folder, sorted(files))
+    if not found.images:
+        raise SourceError(f"{folder}: {_without_images(found)}")
+    return found
+
+
+def _check_import_files(
+    folder: str, found: Listing, placed: Sequence[Placed], inside: Collection[str]
+) -> None:
+    """Check that no import file holds the labels of images. Raises: SourceError, StorageError.
+
+    A file such as ``history.csv`` beside folders of classes is none, unless it names their images.
+
+    Args:
+        folder: the folder.
+        found: its files.
+        placed: its images.
+        inside: the folders that are no classes.
+    """
+    for name in found.others:
+        place, suffix = posixpath.dirname(name), posixpath.splitext(name)[1]
+        if place not in inside or suffix.lower() not in _IMPORT_SUFFIXES:
+            continue
+        below = [image for image in placed if image.name.startswith(f"{place}/" if place else "")]
+        has_classes = any(image.labels for image in below)
+        path = storage.join(folder, name)
+        if foreign_formats.is_metadata(name) or (has_classes and not _names_images(path, below)):
+            continue
+        same = [
+            name for name in found.others if posixpath.basename(name) == posixpath.basename(path)
+        ]
+        pattern = storage.join(folder, place, f"*{suffix}")
+        if len(same) > 1 and place and all(name.count("/") == 1 for name in same):
+            pattern = f"{storage.join(folder, '*', posixpath.basename(path))} for all splits"
+        other = "; or move it elsewhere, to take labels from the folders" if has_classes else ""
+        raise SourceError(
+            f"{folder}: this folder contains the import file {name}; pass that file, or "
+            f"{pattern}{other}"
+        )
+
+
+def _names_images(path: str, images: Iterable[Placed]) -> bool:
+    """Return whether the first lines of a file name one of these images. Raises: StorageError."""
+    with storage.open_read(path) as file:
+        text = file.read(foreign_formats.HEAD_BYTES).decode("utf-8", "replace")
+    names = {posixpath.basename(field.strip()) for field in _FIELD.findall(text)}
+    return any(posixpath.basename(image.name) in names for image in images)
+
+
+def _without_images(found: Listing) -> str:
+    """Return the message about a folder without images."""
+    if found.datasets:
+        return (
+            f"there is no image in this folder, only a converted dataset in {found.datasets[0]}; "
+            f"pass import files, or a folder of images by label"
+        )
+    if not found.others:
+        return "there is no file in this folder"
+    shown = ", ".join(found.others[:_NAMES_SHOWN])
+    message = f"there is no image in this folder, only files such as {shown}"
+    if any(name.lower().endswith(".txt") for name in found.others):
+        message += (
+            "; to convert texts, write a CSV with the columns text_uri and label, and a row for "
+            "each file"
+        )
+    return message
+
+
+def _check_format(folder: str, names: Sequence[str]) -> None:
+    """Check that a folder has no format of another tool. Raises: SourceError, StorageError."""
+    found = foreign_formats.of_folder(names)
+    # One document describes all images, or each image has one: the first shows the format.
+    document = next((name for name in names if name.lower().endswith((".json", ".xml"))), None)
+    if found is None and document is not None:
+        with storage.open_read(storage.join(folder, document)) as file:
+            format_ = foreign_formats.of_file(file.read(foreign_formats.HEAD_BYTES))
+        if format_ is not None and format_ is not foreign_formats.XML:
+            found = format_, document
+    if found is not None:
+        format_, evidence = found
+        raise format_.error(folder, evidence)
+
+
+def files_below(folder: str, found: Listing, path: str = "") -> Iterator[str]:
+    """Yield all files below ``folder``/``path`` except hidden ones, relative to ``folder``.
+
+    Folders with a converted dataset, and folders in which programs keep files of their own, are not
+    searched, but added to ``found``.
+
+    Raises:
+        SourceError: a link leads back to a folder above it.
+        StorageError: storage failed.
+    """
+    entries = storage.list_dir(storage.join(folder, path) if path else folder)
+    if (DATASET_FILE, False) in entries:
+        found.datasets.append(path)
+        return
+    for name, is_folder in entries:
+        if name.startswith("."):
+            continue
+        if not is_folder:
+            yield f"{path}{name}"
+        elif holds_no_images(name):
+            found.others.append(f"{path}{name}/")
+        else:
+            _check_link(folder, f"{path}{name}")
+            yield from files_below(folder, found, f"{path}{name}/")
+
+
+def _check_link(folder: str, path: str) -> None:
+    link = storage.join(folder, path)
+    if storage.is_local(link) and os.path.islink(storage.local_path(link)):
+        target = os.path.realpath(storage.local_path(link))
+        place = storage.local_path(folder)
+        above = [
+            os.path.join(place, *path.split("/")[:depth]) for depth in range(path.count("/") + 1)
+        ]
+        # Behind another link, the folders above have more than one path.
+        if any(os.path.commonpath([target, os.path.realpath(each)]) == target for each in above):
+            raise SourceError(
+                f"{link}: this link leads back to {target}, a folder above it; remove the link"
+            )
+
+
+def roles_in(folder: str) -> Mapping[str, str]:
+    """Return what was understood about folders that are no classes, and what is skipped.
+
+    ``{"train_images": "split train"}``
+
+    Raises: as :func:`read_folder`.
+    """
+    found, names, _ = _understood(folder)
+    return names.roles | dict.fromkeys(found.datasets, "skipped, a converted dataset")
+
+
+def _understood(folder: str) -> tuple[Listing, Folders, Sequence[Placed]]:
+    """Return the files of a folder, the meaning of its folders, and the images with their place.
+
+    Raises: as :func:`read_folder`.
+    """
+    found, names = list_images(folder), Folders(folder)
+    placed = names.place(found.images)
+    _check_import_files(folder, found, placed, ["", *names.roles])
+    return found, names, placed
+
+
+def read_folder(
+    folder: str, task: Task, adjusted: Adjustments, given: Given
+) -> Iterator[Row | Reject]:
+    """Yield a row for each file below a folder, whose path ends with ``/``.
+
+    ``adjusted`` collects what is skipped.
+
+    Raises:
+        SourceError: as :func:`list_images`; or an import file holds the labels; or folders are
+            neither splits nor labels, as
+            :meth:`recordgen.formats.folder_names.Folders.place`.
+        StorageError: storage failed.
+    """
+    found, _, placed = _understood(folder)
+    for names, what in (
+        (sorted(found.others), "files or folders whose names show that they are no images"),
+        (found.datasets, "folders with a converted dataset"),
+    ):
+        if names:
+            more = ", …" if len(names) > _NAMES_SHOWN else ""
+            shown = f"{', '.join(names[:_NAMES_SHOWN])}{more}"
+            adjusted.add_line(folder, 0, SKIPPED, f"{len(names):,} {what} were skipped: {shown}")
+    for line, (name, split, labels) in enumerate(placed, start=1):
+        try:
+            check_text(name)
+            label = check_label(labels[0]) if labels else None
+        except AnnotationError as exc:
+            yield exc.reject(folder, line, name)
+            continue
+        if len(labels) > 1:
+            message = (
+                f"expected <split>/<label>/<file> or <label>/<file> (got {name}, which is too deep)"
+            )
+            yield Reject(folder, line, name, RejectCode.BAD_ANNOTATION.value, message)
+            continue
+        yield Row(folder, line, split, name, label)

@@ -1,0 +1,386 @@
+"""Known formats of other tools: their names, and how to make an import file from them.
+
+    annotations/instances_train.json   →  COCO: write a CSV of boxes …
+    JPEGImages/1.jpg                   →  Pascal VOC: write a CSV of boxes …
+    ImageID,Source,LabelName,XMin,…    →  Open Images: …
+    @relation iris                     →  ARFF: …
+
+A file is recognised by its first bytes, a folder by its listing, a CSV by its header. This module
+opens no file.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from recordgen.errors import SourceError
+from recordgen.formats.field_kinds import IMAGE_SUFFIX
+from recordgen.records import RECORDS
+
+#: Enough for the first keys of a document, including COCO's, which follow licenses and categories.
+HEAD_BYTES = 64 * 1024
+
+
+class ForeignFormat(NamedTuple):
+    """A format of another tool: its name, the remedy, and how to recognise it.
+
+    Attributes:
+        name: its usual name, with an article if it needs one.
+        remedy: how to turn it into something that Recordgen reads.
+        begins: the first bytes of its files; case does not matter.
+        keys: patterns of key paths in a JSON document, see :func:`key_paths`; paths joined by
+            ``&`` must all be present.
+        columns: lower-case names that only the header of such a CSV has.
+        files: a pattern of the names of its files in a folder without images.
+        per_line: it has one object per line, so single lines may be mistakes in an import file.
+    """
+
+    name: str
+    remedy: str
+    begins: Sequence[bytes] = ()
+    keys: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    files: str = ""
+    per_line: bool = False
+
+    def error(self, where: str, evidence: str = "") -> SourceError:
+        """Return the error that names the format.
+
+        Args:
+            where: the file, file and line, or folder.
+            evidence: what shows the format, if ``where`` does not.
+        """
+        shown = f" ({evidence})" if evidence else ""
+        return SourceError(f"{where}: this looks like {self.name}{shown}; {self.remedy}")
+
+
+_BOXES = "write a CSV with the header filename,width,height,class,xmin,ymin,xmax,ymax"
+_SHARES = "write a CSV with the header image_uri,label,xmin,ymin,xmax,ymax"
+_FRAME = "read it with pandas, and convert the DataFrame"
+_UNPACK = "unpack it, and pass the folder or the import file in it"
+_REWRITE = "write a CSV or JSONL file with the same content"
+
+PASCAL_VOC = ForeignFormat("Pascal VOC", "pass the folder with its images and all of its XML")
+CVAT = ForeignFormat(
+    "CVAT annotations",
+    f"convert its XML: {_BOXES} and a line for each <box>, in pixels, with the width and height of "
+    f"its <image>",
+)
+XML = ForeignFormat("XML", _REWRITE)
+YOLO = ForeignFormat(
+    "YOLO labels",
+    "pass its folder, with a data.yaml or classes.txt that names the classes",
+)
+ARFF = ForeignFormat(
+    "ARFF",
+    "write a CSV: a header with the names in its @attribute lines, and the lines below @data; "
+    "comments that begin with % go",
+)
+_HUGGING_FACE_COLUMNS = (
+    "name its columns: --columns path=file_name,label=LABEL, where LABEL is the name of the label "
+    "column"
+)
+HUGGING_FACE = ForeignFormat(
+    "a Hugging Face imagefolder",
+    f"pass its file of metadata, or with several all of them in quotes, such as "
+    f"'DIR/*/metadata.jsonl', and {_HUGGING_FACE_COLUMNS}",
+)
+TFRECORD = ForeignFormat(
+    "a TFRecord file",
+    "it already contains examples: read them with recordgen.train_dataset or recordgen.read",
+    files=r"tfrecord",
+)
+ZIP = ForeignFormat("a ZIP archive", _UNPACK, begins=[b"PK\x03\x04"], files=r"\.zip$")
+TAR = ForeignFormat("a tar archive", _UNPACK, files=r"\.(tar|tgz|tar\.\w+)$")
+GZIP = ForeignFormat("a file packed with gzip", "unpack it", begins=[b"\x1f\x8b"])
+EXCEL = ForeignFormat(
+    "an Excel workbook",
+    "save the sheet as CSV UTF-8",
+    begins=[b"\xd0\xcf\x11\xe0"],
+    files=r"\.xlsx?$",
+)
+
+# The first match wins.
+_FORMATS: Sequence[ForeignFormat] = (
+    ForeignFormat(
+        "COCO annotations",
+        "pass the document with images, annotations and categories, or its folder, without options "
+        "of other formats",
+        # The last item is COCO's format for results.
+        keys=[
+            "images.file_name",
+            "annotations.image_id",
+            "categories.supercategory",
+            "licenses&info",
+            "image_id&category_id",
+        ],
+    ),
+    ForeignFormat(
+        "Create ML annotations",
+        f"{_BOXES} and a line for each annotation, in pixels: x and y in coordinates are the "
+        f"center, so xmin is x - width / 2; write the width and height of the image",
+        keys=["annotations.coordinates"],
+    ),
+    ForeignFormat(
+        "LabelMe annotations",
+        f"{_BOXES} and a line for each of the shapes, in pixels: the smallest and largest x and y "
+        f"of its points, with imageWidth and imageHeight",
+        keys=["shapes.points", "shapes&imagePath"],
+    ),
+    ForeignFormat(
+        "a Label Studio export",
+        f"write a CSV with the header image_uri,label and a line for each choice; for rectangles, "
+        f"{_SHARES}: x, y, width and height are percent of the image, so xmax is (x + width) / 100",
+        keys=["annotations.result", "completions.result", "annotation_id&annotator"],
+        columns=["annotation_id", "annotator"],
+    ),
+    ForeignFormat(
+        "a Labelbox export",
+        f"write a CSV with the header image_uri,label and a line for each classification; for "
+        f"boxes, {_BOXES} and a line for each bounding_box, in pixels: xmin is left, xmax left + "
+        f"width",
+        keys=["data_row.id", "Labeled Data&DataRow ID"],
+        per_line=True,
+    ),
+    ForeignFormat(
+        "a VoTT export",
+        f"{_BOXES} and a line for each of the regions, in pixels: xmin is left of its boundingBox, "
+        f"xmax left + width; path, width and height are in asset",
+        keys=["asset.path&regions", "assets.*.asset.path", "securityToken&sourceConnection"],
+    ),
+    ForeignFormat(
+        "Azure Machine Learning's annotations",
+        f"{_SHARES} and a line for each object in label: xmin is topX, ymax bottomY; for labels "
+        f"without boxes, --columns path=image_url,label=label; the paths are those of the images, "
+        f"not of the data store",
+        keys=["image_url&image_details"],
+        per_line=True,
+    ),
+    ForeignFormat(
+        "a Prodigy export",
+        "write a CSV with the header text,label and the lines whose answer is accept",
+        keys=["_input_hash&answer"],
+        per_line=True,
+    ),
+    ForeignFormat(
+        "CoNLL-U",
+        "write the tokens of a sentence on one line of a file sentences.txt, and their tags on the "
+        "same line of labels.txt",
+        begins=[b"# sent_id =", b"# text =", b"# newdoc", b"# global.columns ="],
+    ),
+    ForeignFormat(
+        "a VGG Image Annotator project",
+        f"{_BOXES} and a line for each region, in pixels: xmin is x of its shape attributes, xmax "
+        f"x + width; the project does not contain the width and height of images",
+        keys=["_via_settings", "_via_img_metadata", "*.file_attributes&*.regions"],
+        columns=["region_shape_attributes"],
+    ),
+    ForeignFormat(
+        "Open Images annotations",
+        f"{_SHARES}: the path is the folder, ImageID and .jpg, the label is the name that "
+        f"class-descriptions has for LabelName; XMin to YMax are already shares",
+        columns=["imageid", "labelname"],
+    ),
+    ForeignFormat(
+        "the metadata of a Hugging Face imagefolder with boxes",
+        f"{_BOXES} and a line for each box, in pixels: a bbox of objects is x, y, width, height, "
+        f"so xmax is x + width",
+        keys=["file_name&objects.bbox"],
+        per_line=True,
+    ),
+    ForeignFormat(
+        "the metadata of a Hugging Face imagefolder",
+        _HUGGING_FACE_COLUMNS,
+        keys=["file_name"],
+        per_line=True,
+    ),
+    ForeignFormat("a Parquet file", _FRAME, begins=[b"PAR1\x15"], files=r"\.parquet$"),
+    ForeignFormat(
+        "an Arrow or Feather file",
+        _FRAME,
+        # The last one is an Arrow stream, as Hugging Face stores datasets.
+        begins=[b"ARROW1\0", b"FEA1\0", b"\xff\xff\xff\xff"],
+        files=r"\.(arrow|feather)$",
+    ),
+    TFRECORD,
+    EXCEL,
+    ZIP,
+    TAR,
+    ForeignFormat(
+        "a packed file", "unpack it", [b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf"]
+    ),
+    ForeignFormat(
+        "a web page",
+        "a link to a shared file often leads to a web page; download the file itself",
+        begins=[b"<!doctype html", b"<html"],
+    ),
+    ForeignFormat(
+        "a Git LFS pointer",
+        "fetch the file itself: git lfs pull",
+        begins=[b"version https://git-lfs.github.com/spec/"],
+    ),
+    ForeignFormat("a PDF", _REWRITE, begins=[b"%PDF-"]),
+    ForeignFormat(
+        "an image",
+        "pass its folder, or an import file that names it",
+        begins=[b"\xff\xd8\xff", b"\x89PNG\r\n"],
+    ),
+)
+
+_GZIP_WINDOW = 31  # zlib's code for gzip's header and the largest window
+_TAR_MARK, _TAR_MARK_AT = b"ustar", 257
+_XML_BEGINS = (b"<?xml", b"<annotation")
+_XML_ROOT = re.compile(rb"<([A-Za-z][\w.-]*)")
+_XML_ROOTS = {b"annotation": PASCAL_VOC, b"annotations": CVAT}
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]', re.DOTALL)
+
+# Deeper keys do not identify a format, and documents may be nested to any depth.
+_DEPTH = 5
+
+_METADATA = ("metadata.csv", "metadata.jsonl")
+_IN_VOC_FOLDER = re.compile(r"(?:^|/)jpegimages/", re.IGNORECASE)
+_ANNOTATIONS_FOLDER = re.compile(r"(?:^|/)annotations/", re.IGNORECASE)
+_LABELS_FOLDER = re.compile(r"(^|/)labels/", re.IGNORECASE)
+# A class and a box, or a class and a polygon. Below, the files that name the classes.
+_YOLO_LINE = re.compile(rb"\d+(?: (?:[01]|[01]?\.\d+(?:e-\d+)?)){4,}\s*?(?:\n|\Z)")
+_ARFF_KEYS = [re.compile(rb"^@%b\s" % key, re.I | re.M) for key in (b"relation", b"attribute")]
+_YOLO_YAML = (
+    re.compile(rb"^names\s*:", re.MULTILINE),
+    re.compile(rb"^(?:nc|train|path)\s*:", re.M),
+)
+_YOLO_NAMES = frozenset({"data.yaml", "data.yml", "classes.txt", "obj.names", "_darknet.labels"})
+
+
+def of_file(head: bytes) -> ForeignFormat | None:
+    """Return the format of a file with these first bytes, or None if it may be an import file."""
+    text = head.removeprefix(b"\xef\xbb\xbf")
+    lower = text.lower()
+    if head[_TAR_MARK_AT:].startswith(_TAR_MARK):
+        return TAR
+    if head.startswith(tuple(GZIP.begins)):
+        return _in_gzip(head)
+    if RECORDS.is_mine(head):
+        return TFRECORD
+    if text.lstrip().startswith((b"{", b"[")):
+        return of_json(text)
+    if _is_row_of_markup(text):
+        return None
+    if all(key.search(text) for key in _ARFF_KEYS):
+        return ARFF
+    if _YOLO_LINE.match(text) or all(key.search(text) for key in _YOLO_YAML):
+        return YOLO
+    if lower.startswith(_XML_BEGINS):
+        root = _XML_ROOT.search(lower)
+        return _XML_ROOTS.get(root[1], XML) if root else XML
+    begins = ((found, begin.lower()) for found in _FORMATS for begin in found.begins)
+    found = next((found for found, begin in begins if lower.startswith(begin)), None)
+    is_workbook = found is ZIP and (b"[Content_Types].xml" in head or b"xl/" in head)
+    return EXCEL if is_workbook else found
+
+
+def of_json(head: bytes) -> ForeignFormat | None:
+    """Return the format of a JSON document, or of JSON lines, with these first bytes."""
+    there = key_paths(head.decode("utf-8", "replace"))
+    for found in _FORMATS:
+        for keys in found.keys:
+            if all(any(fnmatchcase(key, k) for key in there) for k in keys.split("&")):
+                return found
+    return None
+
+
+def of_header(fields: Iterable[str]) -> ForeignFormat | None:
+    """Return the format of a CSV file with this first line."""
+    names = {field.strip().lower() for field in fields}
+    return next(
+        (found for found in _FORMATS if found.columns and names.issuperset(found.columns)), None
+    )
+
+
+def of_folder(names: Sequence[str]) -> tuple[ForeignFormat, str] | None:
+    """Return the format of a folder, and a file that shows it.
+
+    ``names`` are all files below the folder, relative to it, sorted.
+    """
+    # A folder has many images and few other files: inspect only the others.
+    others = [name for name in names if not IMAGE_SUFFIX.search(name)]
+    if len(others) == len(names):
+        found = ((kind, name) for name in others for kind in _FORMATS if _is_named(name, kind))
+        return next(found, None)
+    stems: set[str] = set()
+    if any(name.lower().endswith((".xml", ".txt")) for name in others):
+        stems = {posixpath.splitext(name)[0] for name in names if IMAGE_SUFFIX.search(name)}
+    has_classes = any(posixpath.basename(name).lower() in _YOLO_NAMES for name in others)
+    for name in others:
+        stem, suffix = posixpath.splitext(name)
+        has_image = stem in stems
+        if is_metadata(name):
+            return HUGGING_FACE, name
+        if suffix.lower() == ".xml" and (has_image or _ANNOTATIONS_FOLDER.search(name)):
+            return PASCAL_VOC, name
+        # The image of labels/a.txt is images/a.jpg.
+        twin = _LABELS_FOLDER.sub(r"\1images/", stem)
+        if suffix.lower() == ".txt" and (
+            (has_classes and has_image) or (twin != stem and twin in stems)
+        ):
+            return YOLO, name
+    image = next(filter(_IN_VOC_FOLDER.search, names), None)
+    return (PASCAL_VOC, image) if image is not None else None
+
+
+def _is_named(name: str, kind: ForeignFormat) -> bool:
+    return kind.files != "" and re.search(kind.files, posixpath.basename(name).lower()) is not None
+
+
+def is_metadata(name: str) -> bool:
+    """Return whether a file has the name of Hugging Face's metadata of images."""
+    return posixpath.basename(name) in _METADATA
+
+
+def key_paths(text: str) -> frozenset[str]:
+    """Return the key paths of the first value in a JSON text, which may be cut off anywhere.
+
+    A path joins the keys of the enclosing objects with dots; lists add nothing:
+    ``{"images": [{"id": 1, "file_na`` → ``images``, ``images.id``.
+    """
+    found: set[str] = set()
+    path: list[str] = []
+    key = ""
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token in "{[":
+            path.append(key)
+            key = ""
+        elif token in "}]":
+            del path[-1:]
+            key = ""
+            if not path:
+                break
+        elif token == ",":
+            key = ""
+        elif token == ":":
+            if len(path) <= _DEPTH:
+                found.add(".".join(filter(None, (*path, key))))
+        else:
+            key = token[1:-1]
+    return frozenset(found)
+
+
+def _in_gzip(head: bytes) -> ForeignFormat:
+    try:
+        inside = zlib.decompressobj(_GZIP_WINDOW).decompress(head, HEAD_BYTES)
+    except zlib.error:
+        return GZIP
+    found = of_file(inside) if not inside.startswith(tuple(GZIP.begins)) else None
+    return found if found in (TAR, TFRECORD) else GZIP
+
+
+def _is_row_of_markup(text: bytes) -> bool:
+    """Return whether the first line is a text with a label: ``<html>Hello</html>,spam``."""
+    line = text.partition(b"\n")[0]
+    return line.startswith(b"<") and b'"' not in line and line.rfind(b",") > line.rfind(b">") > 0

@@ -1,0 +1,126 @@
+"""The interface of an input format.
+
+A package installs a format with an entry point, whose name is the format's::
+
+    [project.entry-points."recordgen.formats"]
+    labelled_lines = "labelled_lines:LabelledLines"
+
+It points to a subclass of :class:`Format`, or of
+:class:`recordgen.formats.pictures.PictureFormat` for images with labels or boxes. Recordgen's own
+formats are installed the same way (:data:`recordgen.registry.FORMATS`).
+
+A format never decides about labels, boxes outside of their image, duplicates, secrets or access:
+the task and the conversion do, alike for all formats.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row, RowBatch
+
+if TYPE_CHECKING:
+    from recordgen.formats.header import Given
+    from recordgen.formats.heads import Head
+    from recordgen.formats.import_file import ImportFile
+    from recordgen.formats.listing import Listing
+    from recordgen.options import ConvertOptions
+    from recordgen.tasks.task import Task
+
+Rows: TypeAlias = "Iterator[Row | RowBatch | Reject]"
+
+
+class Evidence(NamedTuple):
+    """What shows that a source has a format.
+
+    Attributes:
+        reason: what was found and where: ``data.yaml names 2 classes``.
+        task: the task of the rows; empty if the rows decide.
+        documents: the files to read, relative to the listing's root, each of which can be read
+            independently; ``""`` is the source itself.
+        classes: the declared classes, in the order of their numbers, which they keep.
+        is_weak: only a name shows it. Any other format with evidence has precedence.
+    """
+
+    reason: str
+    task: str = ""
+    documents: Sequence[str] = ("",)
+    classes: Sequence[str] = ()
+    is_weak: bool = False
+
+
+class Format(ABC):
+    """One input format. An instance has no state.
+
+    Class attributes:
+        name: its name in ``--format`` and ``dataset.json``.
+        has_columns: rows have columns or keys, which ``--columns`` may name.
+        has_headers: its files may begin with a header.
+        heading: what the preview calls the result of :meth:`roles`.
+        gives: what its rows hold, for the message to a user who wants another task.
+        expects: what a source of this format is, for the message about a source without evidence.
+    """
+
+    name: ClassVar[str]
+    has_columns: ClassVar[bool] = False
+    has_headers: ClassVar[bool] = False
+    heading: ClassVar[str] = "Columns"
+    gives: ClassVar[str] = ""
+    expects: ClassVar[str] = ""
+
+    @abstractmethod
+    def detect(self, listing: Listing) -> Evidence | None:
+        """Return what shows this format, or None.
+
+        It may list names, and read the heads of files that are no images.
+
+        Raises:
+            SourceError: the source has this format, but cannot be read as it is.
+            StorageError: storage failed.
+        """
+
+    def accepts(self, task: type[Task]) -> bool:
+        """Return whether rows of this format can be rows of a task."""
+        return self.name in task.readers
+
+    @abstractmethod
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        """Yield a row for each example of a document, and a reject for each other one.
+
+        Args:
+            file: the document, and the root of its listing in ``folder``.
+            task: makes annotations, and checks them.
+            adjusted: collects changes and odd lines.
+            given: the options about columns.
+
+        Raises:
+            SourceError: the document is unreadable or malformed as a whole.
+            StorageError: storage failed.
+        """
+
+    def heads(self, files: Sequence[ImportFile], options: ConvertOptions) -> Sequence[Head]:
+        """Return the first rows of files from which detection infers task and columns.
+
+        Empty if the evidence of the format says the task, or the task finds its columns itself.
+        """
+        return ()
+
+    def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
+        """Return what was understood about folders or documents, as pairs of a name and a role."""
+        return ()
+
+
+def check_declaration(name: str, found: object) -> None:
+    """Check the object of an entry point. Raises: TypeError: it is no complete format."""
+    if not (isinstance(found, type) and issubclass(found, Format)):
+        base = f"{Format.__module__}.{Format.__name__}"
+        raise TypeError(f"a format is a subclass of {base} (got {found!r})")
+    if getattr(found, "name", None) != name:
+        raise TypeError(
+            f"the entry point is named {name!r}, and the format {getattr(found, 'name', None)!r}"
+        )
+    if missing := sorted(found.__abstractmethods__):
+        raise TypeError(f"the class {found.__name__} does not define {', '.join(missing)}")

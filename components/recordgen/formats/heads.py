@@ -1,0 +1,376 @@
+"""The first lines of import files, and whether the very first line is a header.
+
+split,image_uri,label        known names: a header
+age,job,deposit              other names above full columns: the header of a table
+Review Text,Department       may be a header: the run stops and asks
+TRAIN,img/1.jpg,cat          a row
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from recordgen.dataset.splits import UNASSIGNED, is_ml_use
+from recordgen.errors import SourceError
+from recordgen.formats import foreign_formats
+from recordgen.formats.automl_csv import names_path_column
+from recordgen.formats.automl_jsonl import check_names, parse_object, row_parser, split_word
+from recordgen.formats.csv_records import Record, read_records
+from recordgen.formats.dataframe import SOURCE, frame_records, list_columns
+from recordgen.formats.field_kinds import (
+    BRACKETED,
+    IMAGE_WORD,
+    NUMBER,
+    is_list,
+    is_sentence,
+    kind_of,
+    names_media,
+)
+from recordgen.formats.header import KNOWN_COLUMNS, Given, column_name, find_split
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.layout import read_layout
+from recordgen.formats.lines import open_lines
+from recordgen.formats.row_parser import without_padding
+from recordgen.formats.text_csv import names_text_column
+from recordgen.options import AUTO
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments
+from recordgen.tasks import TASKS, ObjectDetection, TextClassification
+from recordgen.tasks.task import AnnotationError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Among this many lines, a single line that reads differently is malformed.
+LINES_AROUND_A_MISTAKE = 10
+
+# Enough to find rare forms, and little compared with the whole import files.
+_MAX_FILES = 16
+_MAX_LINES = 10_000
+_MAX_BYTES = 4_000_000
+
+#: The kinds of payloads whose CSV lines are ML_USE, the payload and its annotation; other kinds
+#: have their own layout and readers.
+KINDS_OF_LINES = ("image", "text", "video")
+
+# Fewer lines may be alike by chance.
+_LINES_ALIKE = 3
+
+# Usual last words of column names: "Review Text", "breed_id".
+_LAST_WORDS = frozenset(
+    {"id", "name", "path", "file", "filename", "url", "uri", "image", "label", "labels", "class"}
+    | {"category", "text", "split", "target", "sentiment"}
+)
+_DIGITS = re.compile(r"\d+")
+
+
+class Line(NamedTuple):
+    """The fields of a line, read as a row without a header.
+
+    Attributes:
+        where: file and line.
+        fields: stripped, without empty fields at the end.
+        has_ml_use: the line begins with ML_USE, which may be empty.
+        kind: of its path or text, see :func:`recordgen.formats.field_kinds.kind_of`.
+        annotation: the fields after the path or text.
+        labels: the filled fields of the annotation.
+        is_quoted: a field other than the first is in quotes.
+    """
+
+    where: str
+    fields: Sequence[str]
+    has_ml_use: bool
+    kind: str
+    annotation: Sequence[str]
+    labels: Sequence[str]
+    is_quoted: bool
+
+    @classmethod
+    def of(cls, where: str, fields: Sequence[str], *, is_quoted: bool = False) -> Line:
+        """Return a line; the path or text follows ML_USE, which may be misspelt."""
+        first, second = (*fields, "", "")[:2]
+        has_ml_use = len(fields) > 1 and is_ml_use(first)
+        at, kind = int(has_ml_use), kind_of(second if has_ml_use else first)
+        if not kind and not has_ml_use and kind_of(second) in ("image", "video"):
+            at, kind = 1, kind_of(second)
+        annotation = fields[at + 1 :]
+        labels = list(filter(None, annotation))
+        return cls(where, fields, has_ml_use, kind, annotation, labels, is_quoted)
+
+    @property
+    def subject(self) -> str:
+        """The path or text."""
+        return (*self.fields, "")[len(self.fields) - len(self.annotation) - 1]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first records of a CSV file or a DataFrame, or the first objects of a JSONL file.
+
+    Attributes:
+        path: the file.
+        where: file and line of the first record.
+        rows: all records, including the header.
+        header: the names of the columns, given columns by their role; None if position decides.
+        has_header: whether the first record is a header.
+        lines: the records below the header.
+        lists: columns whose cells are lists.
+        objects: the objects of a JSONL file, with their line numbers.
+        delimiter: the separator of a CSV file.
+        keys: the given keys of a JSONL file, one for each column.
+    """
+
+    path: str
+    where: str
+    rows: Sequence[Sequence[str]] = ()
+    header: Sequence[str] | None = None
+    has_header: bool = False
+    lines: Sequence[Line] = ()
+    lists: Set[int] = frozenset()
+    objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
+    delimiter: str = ","
+    keys: Sequence[str] = ()
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The columns as ``--columns`` takes them: by name, key, or number without a header."""
+        if self.keys:
+            return self.keys
+        if self.has_header:
+            return self.rows[0]
+        return [str(number) for number, _ in enumerate(self.header or self.rows[0], start=1)]
+
+    @property
+    def says_unassigned(self) -> bool:
+        """Whether a row asks for an assigned split."""
+        return UNASSIGNED in self._split_words
+
+    @property
+    def names_splits(self) -> bool:
+        """Whether a row names a split."""
+        return any(is_ml_use(word) for word in self._split_words - {"", UNASSIGNED})
+
+    @property
+    def _split_words(self) -> Set[str]:
+        """The contents of the rows' fields for the split, in lower case."""
+        at = 0 if self.header is None else find_split(self.header)
+        fields = (line.fields[at] for line in self.lines if at < len(line.fields))
+        named = (split_word(record) for _, record in self.objects)
+        return {text.strip().lower() for text in chain(fields, named)}
+
+
+def first_paths(files: Sequence[ImportFile]) -> list[str]:
+    """Return the files whose heads are read."""
+    return [file.path for file in files[:_MAX_FILES]]
+
+
+def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
+    """Return the first rows of a DataFrame. Raises: UsageError: a given column is missing."""
+    names = [str(name) for name in frame.columns]
+    rows = list(frame_records(frame))
+    lines = [Line.of(f"{SOURCE}:{at}", row) for at, row in enumerate(rows, start=1)]
+    header = given.rename(names, SOURCE)
+    return Head(SOURCE, SOURCE, [names, *rows], header, True, lines, list_columns(frame))
+
+
+def read_csv_head(path: str, given: Given, task: str) -> Head | None:
+    """Return the head of a CSV file, or None if it is empty. Raises: SourceError, UsageError."""
+    with open_lines(path) as lines:
+        some = list(_first(lines))
+    delimiter, _ = read_layout(some, path)
+    items = list(read_records(some, path, strip=True))
+    records = [item for item in items if isinstance(item, Record) and any(item.fields)]
+    rejects = [item for item in items if isinstance(item, Reject)]
+    if not records:
+        return None
+    rows = [record.fields for record in records]
+    first, where = rows[0], f"{path}:{records[0].line}"
+    is_open = not (given.settles_header or given.roles)
+    if is_open and (foreign := foreign_formats.of_header(first)) is not None:
+        raise foreign.error(where)
+    header: Sequence[str] | None = None
+    has_header = _has_header(rows, given, task)
+    if has_header:
+        header = given.rename(first, where)
+    elif given.roles:
+        header = given.numbered(first, where)
+    data = [
+        Line.of(
+            f"{path}:{record.line}",
+            without_padding(record.fields),
+            is_quoted=',"' in record.text.partition("\n")[0],
+        )
+        for record in records
+        if not has_header or record.fields != first
+    ]
+    if rejects and not data:
+        first_reject = rejects[0]
+        raise SourceError(
+            f"{path}:{first_reject.line}: no row below the header is readable: "
+            f"{first_reject.message}"
+        )
+    return Head(path, where, rows, header, has_header, data, delimiter=delimiter)
+
+
+def read_jsonl_head(path: str, given: Given) -> Head:
+    """Return the head of a JSONL file. Raises: SourceError, UsageError.
+
+    If options name the keys of the path or the text, the objects are also rows below a header.
+    """
+    objects = []
+    with open_lines(path) as lines:
+        for number, raw in enumerate(_first(lines), start=1):
+            with suppress(AnnotationError):  # the reader of the rows reports it
+                objects.append((number, parse_object(raw)))
+    check_names((record for _, record in objects), given, path)
+    if not {"path", "text"} & given.roles.keys():
+        return Head(path, f"{path}:1", objects=objects)
+    header = [role for role, names in given.roles.items() for _ in names]
+    keys = [key for names in given.roles.values() for key in names]
+    rows = [[record.get(key) for key in keys] for _, record in objects]
+    texts = [["" if value is None else str(value) for value in row] for row in rows]
+    lists = {at for row in rows for at, value in enumerate(row) if isinstance(value, list)}
+    found = [Line.of(path, row) for row in texts]
+    return Head(
+        path, f"{path}:1", texts, header, lines=found, lists=lists, objects=objects, keys=keys
+    )
+
+
+def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the first :data:`_MAX_LINES` lines, at most about :data:`_MAX_BYTES`."""
+    size = 0
+    for line in islice(lines, _MAX_LINES):
+        yield line
+        size += len(line)
+        if size > _MAX_BYTES:
+            return
+
+
+def read_delimiter(path: str) -> str:
+    """Return the separator of a CSV file. Raises: SourceError."""
+    with open_lines(path) as lines:
+        return read_layout(lines, path)[0]
+
+
+# --- the first line -----------------------------------------------------------------------------
+
+
+def begins_with_header(path: str, given: Given, task: str) -> bool:
+    """Return whether the first line of a CSV file is a header. Raises: SourceError, StorageError.
+
+    Args:
+        path: the file.
+        given: the options about columns.
+        task: the name of its task.
+    """
+    with open_lines(path) as lines:
+        some = list(islice(lines, LINES_AROUND_A_MISTAKE))
+    records = read_records(some, path, strip=True)
+    rows = [item.fields for item in records if isinstance(item, Record) and any(item.fields)]
+    return bool(rows) and _has_header(rows, given, task)
+
+
+def _has_header(rows: Sequence[Sequence[str]], given: Given, task: str) -> bool:
+    """Return whether the first row is a header. The readers obey this decision."""
+    if given.settles_header:
+        return given.header != "no"
+    first = rows[0]
+    if _is_known(first, rows, task):
+        return True
+    return given.numbers_names(first) and not any(map(kind_of, first))
+
+
+def _is_known(first: Sequence[str], rows: Sequence[Sequence[str]], task: str) -> bool:
+    """Return whether a first line is a header of known names, for the task if it is given."""
+    made = TASKS[TextClassification.name if task == AUTO else task]()
+    if row_parser(made, Adjustments()).is_header(first):
+        return True
+    return task == AUTO and (
+        ObjectDetection.has_header(first)
+        or names_path_column(first)
+        or (names_text_column(first) and not is_table(rows))
+    )
+
+
+def odd_first_line(rows: Sequence[Sequence[str]]) -> str:
+    """Return why the first line of a file may be a header; "" if it reads as a row."""
+    first, rest = without_padding(rows[0]), rows[1:]
+    if not rest:
+        return ""
+    if len(first) > 1 and list(first) == [str(at) for at in range(len(first))]:
+        return "its fields number the columns, as pandas does if they have no names"
+    is_row = any(kind_of(field) or NUMBER.fullmatch(field) or is_ml_use(field) for field in first)
+    if is_row or _is_like(first[0], [row[0] for row in rest]):
+        return ""
+    if named := next(filter(_is_name, first), None):
+        return f"{named!r} reads as the name of a column"
+    if all(Line.of("", row).kind in ("image", "video") for row in rest):
+        return "all lines below it name files, and it does not"
+    for at, name in enumerate(first):
+        below = [row[at] for row in rest if at < len(row)]
+        filled = list(filter(None, below))
+        if len(filled) >= _LINES_ALIKE and all(map(is_sentence, filled)):
+            return f"all lines below {name!r} hold texts"
+        forms = {_DIGITS.sub("#", value) for value in filled}
+        if len(filled) >= _LINES_ALIKE and len(forms) == 1 and "#" in next(iter(forms)):
+            return f"all values below {name!r} have the form {filled[0]!r}"
+        if filled and all(NUMBER.fullmatch(v) or BRACKETED.fullmatch(v) for v in filled):
+            return f"the column below {name!r} holds numbers"
+        # A few values may repeat by chance, except in the last column, which holds the labels.
+        is_label = 0 < at == len(first) - 1
+        is_unlike = name not in below and len(set(below)) * 2 <= len(below)
+        if is_unlike and (is_label or (first[1:] and len(below) >= LINES_AROUND_A_MISTAKE)):
+            return f"{name!r} occurs in no other line, and the values below it repeat"
+    return ""
+
+
+def _is_name(field: str) -> bool:
+    name = column_name(field)
+    last = name.rpartition("_")[2] if name != field else name
+    return name in KNOWN_COLUMNS or last in _LAST_WORDS
+
+
+def is_table(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first line names the columns that the other lines fill."""
+    names, others = list(rows[0]), rows[1:]
+    whole = [row for row in others if len(row) == len(names)]
+    if not whole or len(whole) * 2 < len(others):
+        return False
+    columns = list(zip(*whole, strict=True))
+    if not names[0] and _are_numbers(columns[0]):
+        # An index that pandas wrote; the reader of the table reports the missing name.
+        names, columns = names[1:], columns[1:]
+    names = list(without_padding(names))
+    if len(names) < 2 or not all(names) or len(set(names)) < len(names) or is_ml_use(names[0]):
+        return False
+    has_payloads = any(kind_of(column[0]) in ("image", "video") for column in columns)
+    if has_payloads or any(map(_is_no_name, names)) or any(map(_is_like, names, columns)):
+        return False
+    has_sentences = any(is_sentence(field) for column in columns for field in column)
+    if len(names) == 2 and has_sentences:
+        return False  # just as likely a text and its label
+    return any(map(_are_numbers, columns)) or (len(names) > 2 and not has_sentences)
+
+
+def _is_no_name(name: str) -> bool:
+    is_file = names_media(name) or is_list(name) or "/" in name
+    return bool(is_file or IMAGE_WORD.search(name) or NUMBER.fullmatch(name))
+
+
+def _are_numbers(column: Iterable[str]) -> bool:
+    """Return whether all filled fields are numbers, and at least one is filled."""
+    filled = [field for field in column if field]
+    return bool(filled) and all(map(NUMBER.fullmatch, filled))
+
+
+def _is_like(name: str, values: Sequence[str]) -> bool:
+    """Return whether a field occurs below it, or differs only in its number: ``img0``, ``img1``."""
+    pattern = _DIGITS.sub("#", name)
+    return name in values or (
+        "#" in pattern and any(pattern == _DIGITS.sub("#", value) for value in values)
+    )

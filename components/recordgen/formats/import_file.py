@@ -1,0 +1,55 @@
+"""Import files, and the search for files that match a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from recordgen import storage
+from recordgen.errors import SourceError, StorageError, UsageError
+
+
+class ImportFile(NamedTuple):
+    """One import file, or a folder of images.
+
+    Attributes:
+        path: local path or URL.
+        split: split of the rows without one (a TFX input split); None if it is assigned by hash.
+        named_by: the import file that names this list of videos; None for the user's own files.
+        bytes: its size, or None if unknown.
+        has_header: whether detection found that its first line is a header; None if it has not read
+            the file.
+        folder: the root of the listing in which a format found this document; see
+            :class:`recordgen.formats.listing.Listing`.
+    """
+
+    path: str
+    split: str | None = None
+    named_by: str | None = None
+    bytes: int | None = None
+    has_header: bool | None = None
+    folder: str = ""
+
+
+def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
+    """Return the import files that paths or globs match; the path of a folder ends with ``/``.
+
+    Raises:
+        SourceError: a path or glob matches no file.
+        UsageError: a path is empty, which would mean the working directory.
+    """
+    found: dict[str, None] = {}
+    for pattern in [source] if isinstance(source, str) else source:
+        if not pattern:
+            raise UsageError("the source must be a path, a URL or a glob (got an empty text)")
+        try:
+            found.update(dict.fromkeys(storage.expand(pattern)))
+        except SourceError:
+            folder = storage.normal(pattern).rstrip("/")
+            with suppress(OSError, StorageError):
+                if storage.list_dir(folder):
+                    found[f"{folder}/"] = None
+                    continue
+            raise
+    return [ImportFile(path) for path in found]

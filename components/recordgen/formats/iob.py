@@ -1,0 +1,137 @@
+"""Sentences and their tags, in two files with a line for each sentence.
+
+    sentences.txt   Anna flew to New York
+    labels.txt      B-person O O B-city I-city
+
+Blanks separate tokens and tags; :mod:`recordgen.tasks.tags` describes the tags. The source is the
+file of sentences, or a folder with such files. The tags are in the file next to it whose name has
+``labels`` instead of ``sentences``. Names give the splits
+(:mod:`recordgen.formats.split_names`): ``train_sentences.txt``, ``train/sentences.txt``.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from itertools import chain, zip_longest
+
+from recordgen import storage
+from recordgen.errors import SourceError
+from recordgen.formats.folder_rows import Listing, files_below
+from recordgen.formats.header import Given
+from recordgen.formats.lines import decode_line, open_lines, text_of_first
+from recordgen.formats.odd_lines import FIRST_MARK, MARK
+from recordgen.formats.split_names import split_in_path
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row
+from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
+from recordgen.tasks.task import AnnotationError, Task, check_label
+from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens
+
+SENTENCES, LABELS = "sentences", "labels"
+
+_SENTENCES = re.compile(rf"(.*)({SENTENCES})(.*)", re.IGNORECASE | re.DOTALL)
+_BLANKS = re.compile(r"[ \t]+")
+
+
+def names_sentences(path: str) -> bool:
+    """Return whether a path has the name of a file of sentences."""
+    name = posixpath.basename(path).lower()
+    return SENTENCES in name and name.endswith(".txt")
+
+
+def read_sentences(
+    path: str, task: Task, adjusted: Adjustments, given: Given
+) -> Iterator[Row | Reject]:
+    """Yield a row for each sentence of a file, or of all such files below a folder.
+
+    A folder's path ends with ``/``. ``adjusted`` collects the entities that begin with ``I-``.
+
+    Raises:
+        SourceError: the file is not named ``…sentences….txt``, or the folder has no such file; the
+            tags are missing or have another number of lines; or a file is UTF-16.
+        StorageError: storage failed.
+    """
+    if not path.endswith("/"):
+        yield from _read_file(path, adjusted, given)
+        return
+    names = sorted(filter(names_sentences, files_below(path, Listing())))
+    if not names:
+        raise SourceError(f"{path}: there is no file …{SENTENCES}….txt in this folder")
+    for name in names:
+        yield from _read_file(storage.join(path, name), adjusted, given)
+
+
+def _read_file(path: str, adjusted: Adjustments, given: Given) -> Iterator[Row | Reject]:
+    folder, name = posixpath.split(path)
+    found = _SENTENCES.fullmatch(name)
+    if found is None:
+        raise SourceError(
+            f"{path}: expected a file of sentences; name it …{SENTENCES}….txt, and the file of "
+            f"tags next to it …{LABELS}….txt"
+        )
+    before, word, after = found.groups()
+    tags_name = before + _spelt_as(word, LABELS) + after
+    tags_path = storage.join(folder, tags_name) if folder else tags_name
+    split = split_in_path(path) if given.names_splits else None
+    with open_lines(path) as sentences, open_lines(tags_path) as tags:
+        both = _lines(sentences, path, adjusted), _lines(tags, tags_path, adjusted)
+        pairs = enumerate(zip_longest(*both), start=1)
+        for line, (sentence, tagged) in pairs:
+            if sentence is None or tagged is None:
+                ends = [line - 1, line - 1]
+                for at, pair in chain([(line, (sentence, tagged))], pairs):
+                    ends = [
+                        at if raw and raw.strip() else end
+                        for raw, end in zip(pair, ends, strict=True)
+                    ]
+                if ends[0] != ends[1]:
+                    raise SourceError(
+                        f"{path} has {ends[0]} lines and {tags_path} {ends[1]}; each sentence "
+                        f"needs its tags on the same line"
+                    )
+            elif sentence.strip() or tagged.strip():
+                yield _row(sentence, tagged, path, line, split, adjusted)
+
+
+def _lines(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator[bytes]:
+    """Yield the lines of a file without byte order marks. Raises: SourceError: it is UTF-16."""
+    for number, raw in enumerate(lines, start=1):
+        if number == 1:
+            raw = text_of_first(raw, path, "UTF-8")
+        if raw.startswith(MARK):
+            adjusted.add_line(path, number, *FIRST_MARK)
+            raw = raw.removeprefix(MARK)
+        yield raw
+
+
+def _spelt_as(example: str, word: str) -> str:
+    """Return a word in the case of another one: ``Labels`` for ``Sentences``."""
+    if example.isupper():
+        return word.upper()
+    return word.capitalize() if example[0].isupper() else word
+
+
+def _row(
+    sentence: bytes, tags: bytes, source: str, line: int, split: str | None, adjusted: Adjustments
+) -> Row | Reject:
+    try:
+        tokens, names = _parts(sentence, "sentence"), _parts(tags, "line of tags")
+        spans, begun = spans_of(split_at_blanks(" ".join(tokens)) if tokens else [], names)
+        for span in spans:
+            check_label(span.label)
+        uri, annotation = said_of_tokens(tokens, spans)
+    except TagError as exc:
+        return Reject(source, line, "", RejectCode.BAD_ANNOTATION.value, str(exc))
+    except AnnotationError as exc:
+        return exc.reject(source, line)
+    for span in begun:
+        adjusted.add(TAGS_BEGUN, f"the entity {span} begins with I-{span.label}; expected B-")
+    return Row(source, line, split, uri, annotation)
+
+
+def _parts(raw: bytes, what: str) -> list[str]:
+    """Return the parts of a line between blanks. Raises: AnnotationError."""
+    text = decode_line(raw, what, "write one per line").strip(" \t\r\n")
+    return _BLANKS.split(text) if text else []

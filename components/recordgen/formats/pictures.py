@@ -1,0 +1,148 @@
+"""Formats of images with labels or boxes, whose documents belong to other tools.
+
+Such a format yields a :class:`Picture` for each image. The task turns it into an annotation and
+checks it like a row of any other format.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from recordgen import storage
+from recordgen.dataset.splits import parse_ml_use
+from recordgen.errors import PayloadError, SourceError
+from recordgen.formats.format import Format, Rows
+from recordgen.formats.listing import Listing
+from recordgen.formats.odd_lines import SKIPPED
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.picture import Picture
+from recordgen.rows.row import Adjustments, Row
+from recordgen.tasks.task import AnnotationError
+
+if TYPE_CHECKING:
+    from recordgen.formats.header import Given
+    from recordgen.formats.import_file import ImportFile
+    from recordgen.tasks.task import Task
+
+
+class Problem(NamedTuple):
+    """An example that cannot be used, which becomes a reject.
+
+    Attributes:
+        line: as in :class:`Picture`.
+        message: what was found, what was expected, and the remedy.
+        uri: the image, if it is known.
+        code: a :class:`recordgen.rejects.RejectCode`.
+    """
+
+    line: int
+    message: str
+    uri: str = ""
+    code: RejectCode = RejectCode.BAD_ANNOTATION
+
+
+class Note(NamedTuple):
+    """Something odd in a document that costs no example, such as labels of an unknown image.
+
+    Attributes:
+        line: as in :class:`Picture`; 0 if it is about the whole document.
+        message: what was found, and what was done.
+        code: the check that reports it.
+    """
+
+    line: int
+    message: str
+    code: str = SKIPPED
+
+
+class PictureFormat(Format):
+    """A format whose documents describe images.
+
+    Class attributes:
+        tasks: names of the tasks whose annotations its documents hold.
+        has_lines: the line of a picture is a line of its document. Otherwise it only counts, and
+            the picture is named by its image.
+        names_files: messages of the format name the file that they are about, so that the name of
+            the document would add nothing.
+    """
+
+    tasks: ClassVar[Sequence[str]]
+    has_lines: ClassVar[bool] = False
+    names_files: ClassVar[bool] = False
+    heading = "Documents"
+
+    def accepts(self, task: type[Task]) -> bool:
+        return task.name in self.tasks
+
+    @abstractmethod
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        """Yield the images of one document of :attr:`Evidence.documents`.
+
+        Raises:
+            SourceError: the document cannot be read as a whole.
+            StorageError: storage failed.
+        """
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        listing = Listing.of(file.path)
+        if file.folder:
+            listing = Listing(file.folder, file.path.removeprefix(file.folder))
+        root, document = listing.root, listing.only
+        # Addresses are relative to the root. So a document in a folder of its own is named in
+        # messages, and the root takes its place in the row.
+        is_named = self.has_lines and "/" not in document
+        source = file.path if is_named else root
+        prefix = "" if is_named or self.names_files or not document else f"{document}: "
+        for item in self.read(listing, document):
+            if isinstance(item, Note):
+                adjusted.add_line(source, item.line, item.code, f"{prefix}{item.message}")
+            elif isinstance(item, Problem):
+                message = f"{prefix}{item.message}"
+                yield Reject(source, item.line, item.uri, item.code.value, message)
+            else:
+                yield _row(item, source, prefix, task, adjusted)
+
+
+def _row(
+    picture: Picture, source: str, prefix: str, task: Task, adjusted: Adjustments
+) -> Row | Reject:
+    """Return the row of a picture, or its reject."""
+    for code, message in picture.notes:
+        adjusted.add(code, f"{prefix}{message}")
+    try:
+        split = parse_ml_use(picture.split) if picture.split else None
+        content = task.from_picture(picture, adjusted)
+    except AnnotationError as exc:
+        reject = exc.reject(source, picture.line, picture.uri)
+        return reject._replace(message=f"{prefix}{reject.message}")
+    except ValueError as exc:
+        code = RejectCode.UNKNOWN_ML_USE.value
+        return Reject(source, picture.line, picture.uri, code, f"{prefix}{exc}")
+    return Row(source, picture.line, split, *content)
+
+
+def size_in_file(listing: Listing, name: str) -> tuple[int, int] | None:
+    """Return the width and height in the header of an image; None if they cannot be read."""
+    from recordgen.payloads.opening import file_header
+
+    try:
+        header = file_header(listing.head(name))
+    except (PayloadError, SourceError):
+        return None
+    return header.width, header.height
+
+
+def image_or_problem(listing: Listing, name: str, *folders: str, line: int) -> str | Problem:
+    """Return the image that a document names, or the problem that there is not exactly one."""
+    found = listing.image_at(name, *folders)
+    if isinstance(found, str):
+        return found
+    where = storage.join(listing.root, folders[0]) if folders and folders[0] else listing.root
+    if not found:
+        message = f"there is no image {name} in {where}, and none of this name below it"
+        return Problem(line, message, name, RejectCode.MISSING_FILE)
+    shown = " and ".join(found[:2])
+    message = f"{name} may be {shown}; write the path from the document's folder"
+    return Problem(line, message, name, RejectCode.AMBIGUOUS_PATH)

@@ -1,0 +1,84 @@
+"""A few rows as they were understood, which users can check before they trust a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.readers import RowReader
+from recordgen.options import ConvertOptions
+from recordgen.rejects import Finding, Reject, place_of
+from recordgen.rows.row import Row
+from recordgen.tasks import task_for
+from recordgen.tasks.task import Task
+
+ROWS_SHOWN = 3
+_ROWS_READ = 1000
+_CHARACTERS = 60
+
+# Shown as the split of a row that names none.
+ASSIGNED = "(assigned)"
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRow:
+    """A row as it was understood.
+
+    Attributes:
+        where: file and line.
+        split: its split, or :data:`ASSIGNED`.
+        subject: its path or its text; for a table, the whole row.
+        annotation: its labels or boxes, empty without any; None for a table.
+    """
+
+    where: str
+    split: str
+    subject: str
+    annotation: str | None
+
+    def __str__(self) -> str:
+        shown = [self.split, self.subject] if self.subject else [self.split]
+        if self.annotation is not None:
+            shown.append(self.annotation or "(no label)")
+        return f"{self.where}: {' | '.join(shown)}"
+
+    def to_json(self) -> Mapping[str, str | None]:
+        """Return the row as ``--json`` prints it."""
+        return asdict(self)
+
+
+def preview_files(files: Sequence[ImportFile], options: ConvertOptions) -> tuple[PreviewRow, ...]:
+    """Return rows from the beginning, the middle and the end of the first thousand.
+
+    The files are the result of :func:`recordgen.formats.readers.with_lists`.
+
+    Raises:
+        SourceError: a file is unreadable.
+        UsageError: an option does not fit the files.
+        StorageError: storage failed.
+    """
+    items = RowReader(options).read_all(files)
+    return preview_rows(islice(items, _ROWS_READ), task_for(options))
+
+
+def preview_rows(items: Iterable[Row | Reject | Finding], task: Task) -> tuple[PreviewRow, ...]:
+    """Return some of the rows among items as previews."""
+    rows = [item for item in items if isinstance(item, Row)]
+    if len(rows) > ROWS_SHOWN:
+        rows = [rows[0], rows[len(rows) // 2], rows[-1]]
+    return tuple(_of_row(row, task) for row in rows)
+
+
+def _of_row(row: Row, task: Task) -> PreviewRow:
+    where, split = place_of(row.source, row.line, row.uri), row.split or ASSIGNED
+    subject, annotation = task.preview(row.uri, row.annotation)
+    return PreviewRow(where, split, _cut(subject), None if annotation is None else _cut(annotation))
+
+
+def _cut(text: str) -> str:
+    """Return a text as one short line."""
+    line = " ".join(text.split())
+    line = line if line.isprintable() else ascii(line)
+    return line if len(line) <= _CHARACTERS else f"{line[: _CHARACTERS - 1]}…"

@@ -1,0 +1,387 @@
+"""Fields of a line → a row: the part that the readers of CSV, JSONL and DataFrames share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from recordgen.dataset.splits import is_ml_use
+from recordgen.errors import SourceError, UsageError
+from recordgen.formats import foreign_formats
+from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
+from recordgen.formats.header import (
+    KNOWN_COLUMNS,
+    NOTHING_GIVEN,
+    NOWHERE,
+    SPLIT_COLUMNS,
+    Given,
+    column_name,
+    find_columns,
+    find_path,
+    find_split,
+    same_named,
+)
+from recordgen.formats.odd_lines import HEADER, OTHER_HEADER
+from recordgen.options import AUTO
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row, RowBatch, content_uri
+from recordgen.tasks.task import Task
+
+# Spellings of known names in headers.
+_FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
+_LONGEST_NAME = max(map(len, _FIRST_NAMES))
+
+_UNREADABLE = "\ufffd"
+
+#: (fields, source, line) → the row of the line
+Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
+
+
+class RowParser(ABC):
+    """Makes rows from fields, for one task.
+
+    Class attributes:
+        paths: known names of the column of paths.
+        texts: known names of the column of texts; none if payloads are files.
+        strips: whether blanks around a field are removed.
+    """
+
+    paths: ClassVar[frozenset[str]]
+    texts: ClassVar[frozenset[str]] = frozenset()
+    strips: ClassVar[bool] = True
+
+    def __init__(self, task: Task, adjusted: Adjustments) -> None:
+        self._task = task.for_file()
+        self._adjusted = adjusted
+        self._begun: tuple[Sequence[str], Given, str] | None = None
+
+    @classmethod
+    def parse_lines(
+        cls,
+        lines: Iterable[bytes],
+        *,
+        source: str,
+        task: Task,
+        adjusted: Adjustments,
+        given: Given = NOTHING_GIVEN,
+    ) -> Iterator[Row | RowBatch | Reject]:
+        r"""Parse the physical lines of an import file.
+
+        Args:
+            lines: without their ``\n``, see :mod:`recordgen.formats.csv_records`.
+            source: the file's name, for rows and messages.
+            task: reads the fields of annotations.
+            adjusted: collects the changes that make rows usable.
+            given: the options about columns.
+
+        Raises:
+            SourceError: the file as a whole is not a CSV of rows: :mod:`recordgen.formats.layout`;
+                or a later line is a header of other columns.
+            UsageError: as :meth:`begin`.
+        """
+        parser = cls(task, adjusted)
+        items = read_blocks(lines, source, adjusted, parser.uri_in if task.adds_up else None)
+        return parser.parse_records(items, source, given)
+
+    def parse_records(
+        self, items: Iterable[Item], source: str, given: Given
+    ) -> Iterator[Row | RowBatch | Reject]:
+        """Parse the records of an import file; the first record may be a header.
+
+        Raises: as :meth:`begin`.
+        """
+        parse: Parser | None = None
+        repeated: Sequence[str] | None = None
+        begin = 0
+        may_have_headers = given.header != "no"
+        for item in items:
+            if isinstance(item, Plain) and parse is not None:
+                batch = self.parse_batch(item, parse, repeated, source)
+                if batch is not None:
+                    yield batch
+                    continue
+            for record in records_of(item, strip=self.strips):
+                if isinstance(record, Reject):
+                    yield record
+                    continue
+                line, _, fields = record
+                if parse is None and any(fields):
+                    names = [field.strip() for field in fields]
+                    self._begun = names, given, f"{source}:{line}"
+                    parse, is_header = self.begin(*self._begun)
+                    repeated, begin = (names if is_header else None), line
+                if fields == repeated or self._is_repeated(fields, repeated):
+                    if line > begin:
+                        self._adjusted.add_line(source, line, *HEADER)
+                    continue
+                if may_have_headers and line > begin and self._reads_as_header(fields):
+                    if _names(fields) == _names(repeated or ()):
+                        self._adjusted.add_line(source, line, *HEADER)
+                        continue
+                    if len(fields) == 1:  # just as likely a text or a name
+                        self._adjusted.add_line(source, line, *OTHER_HEADER)
+                    else:
+                        raise _other_header(fields, f"{source}:{line}")
+                yield (parse or self.parse_row)(fields, source, line)
+
+    def uri_in(self, fields: Sequence[str]) -> str:
+        """Return the uri of a line that is unreadable as a whole, or "" if it cannot be told.
+
+        ``fields`` are its fields, in which U+FFFD stands for what is unreadable.
+        """
+        # A parser of its own: such a line must not adjust anything.
+        parser = type(self)(self._task, Adjustments())
+        parse = parser.begin(*self._begun)[0] if self._begun else parser.parse_row
+        if parser.strips:
+            fields = [field.strip() for field in fields]
+        uri = parse(fields, "", 0).uri if fields else ""
+        lost = [field for field in fields if _UNREADABLE in field]
+        return "" if _UNREADABLE in uri or uri in map(content_uri, lost) else uri
+
+    def _is_repeated(self, fields: Sequence[str], header: Sequence[str] | None) -> bool:
+        """Return whether fields with their blanks are those of the header."""
+        return (
+            not self.strips
+            and header is not None
+            and fields[0].strip() == header[0]
+            and [field.strip() for field in fields] == header
+        )
+
+    def _reads_as_header(self, fields: Sequence[str]) -> bool:
+        """Return whether a line reads as the header of another file."""
+        first = fields[0] if fields else ""
+        # The first field alone rules out nearly every line.
+        if len(first) > _LONGEST_NAME or first.lower() not in _FIRST_NAMES:
+            return False
+        return self.is_header(fields) and not any(field and is_ml_use(field) for field in fields)
+
+    def parse_batch(
+        self, lines: Plain, parse: Parser, repeated: Sequence[str] | None, source: str
+    ) -> RowBatch | None:
+        """Parse lines without quotes together; return None to parse them one by one.
+
+        ``repeated`` are the fields of the header, or None if there is no header.
+        """
+        return None
+
+    @abstractmethod
+    def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
+        """Parse the fields of a line of a file without a header."""
+
+    @abstractmethod
+    def names_columns(self, fields: Sequence[str]) -> bool:
+        """Return whether a line must be a header, because it names the column of payloads."""
+
+    @abstractmethod
+    def to_row(
+        self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
+    ) -> Row | Reject:
+        """Make a row from the contents of its columns; ``fields`` are the annotation's."""
+
+    def begin(self, fields: Sequence[str], given: Given, where: str) -> tuple[Parser, bool]:
+        """Return the parser of a file's lines, and whether its first line is a header.
+
+        Raises:
+            UsageError: the line is a header without a column of payloads; or a given column is
+                missing; or the task does not have the role of a given column.
+        """
+        self.check_roles(given)
+        if given.header == "no":
+            return self._without_header(fields, given, where), False
+        if not given.roles and (foreign := foreign_formats.of_header(fields)) is not None:
+            raise foreign.error(where)
+        is_known = given.header == AUTO and self.is_header(fields)
+        if given.settles_header or is_known:
+            names = given.rename(fields, where)
+            if not self.is_header(names) and not (given.roles and self._has_payload(names)):
+                raise UsageError(f"{where}: {self._unknown(fields)}")
+            return self.by_header(names, group=given.find_group(fields, where)), True
+        if given.roles or given.group:
+            return self._without_header(fields, given, where), False
+        if self.names_columns(fields) or self._names_all_but_payload(fields):
+            raise UsageError(f"{where}: {self._unknown(fields)}")
+        return self.parse_row, False
+
+    def _without_header(self, fields: Sequence[str], given: Given, where: str) -> Parser:
+        """Return the parser of the lines of a file without a header. Raises: UsageError."""
+        if given.roles:
+            header = given.numbered(fields, where)
+            return self.by_header(header, is_whole=False, group=given.find_group(header, where))
+        if given.group:
+            raise UsageError(
+                f"{where}: without a header, group_by={given.group} also needs the numbers of the "
+                f"other columns, such as --columns path=2,label=3; or add a header"
+            )
+        return self.parse_row
+
+    def check_roles(self, given: Given) -> None:
+        """Check that the task has the given roles. Raises: UsageError."""
+        roles = ["path", *(["text"] if self.texts else []), "split", *self._task.columns]
+        for role in given.roles:
+            if role not in roles or not self._task.columns.get(role, True):
+                raise UsageError(
+                    f"columns: {self._task.name} has no role {role!r}; its roles are "
+                    f"{', '.join(r for r in roles if self._task.columns.get(r, True))}"
+                )
+
+    def columns_of(self, header: Sequence[str]) -> dict[str, list[int]]:
+        """Return the columns of a header in known names, by role; a missing role has none."""
+        found = {
+            "split": [find_split(header)],
+            "path": [find_path(header, self.paths)],
+            "text": find_columns(header, self.texts)[:1],
+        }
+        for role, names in self._task.columns.items():
+            columns = find_columns(header, names)
+            found[role] = list(same_named(header, columns)) if columns else []
+        return {role: [at for at in where if at != NOWHERE] for role, where in found.items()}
+
+    def _has_payload(self, header: Sequence[str]) -> bool:
+        columns = self.columns_of(header)
+        return bool(columns["path"] or columns["text"])
+
+    def is_header(self, fields: Sequence[str]) -> bool:
+        """Return whether a line names the payloads' column and, if it has more fields, another."""
+        named = {role for role, where in self.columns_of(fields).items() if where}
+        return bool(named & {"path", "text"}) and (
+            len(fields) == 1 or not named <= {"path", "text"}
+        )
+
+    def _names_all_but_payload(self, fields: Sequence[str]) -> bool:
+        """Return whether a line names columns of two roles, but not the column of payloads."""
+        named = {column_name(field) for field in fields}
+        kinds = (SPLIT_COLUMNS, *self._task.columns.values())
+        return sum(not named.isdisjoint(kind) for kind in kinds) > 1 and not any(
+            map(self.is_payload, fields)
+        )
+
+    def is_payload(self, field: str) -> bool:
+        """Return whether a field names a file."""
+        return False
+
+    def _unknown(self, fields: Sequence[str]) -> str:
+        """Return the error message for a header without a known column of payloads."""
+        subject = "text" if self.texts else "path"
+        known = self.columns_of(fields)
+        first = next((fields[at] for role in ("text", "path") for at in known[role]), None)
+        missing = "labels" if first else f"{subject}s"
+        shown = ",".join(fields)
+        example = f"{subject}={first or '…'},label=…"
+        return (
+            f"this line names columns, but no known column of {missing} ({shown:.200}); name the "
+            f"columns, such as --columns {example}; or use --columns header=no if the line is a row"
+        )
+
+    def by_header(
+        self, header: Sequence[str], *, is_whole: bool = True, group: int = NOWHERE
+    ) -> Parser:
+        """Return the parser of lines below a header in known names.
+
+        ``is_whole``: lines have no columns beyond the header.
+        """
+        columns = self.columns_of(header)
+        check_twice(header, columns)
+        split, path, text = ((*columns[role], NOWHERE)[0] for role in ("split", "path", "text"))
+        annotation = [
+            index
+            for role in self._task.columns
+            for index in (columns[role] if self.takes_labels else (*columns[role], NOWHERE)[:1])
+        ]
+        count = len(header) if is_whole else NOWHERE
+        return ByHeader(self, Places(split, path, annotation), text, count, group)
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether an annotation consists only of labels."""
+        return len(self._task.columns) == 1
+
+
+class Places(NamedTuple):
+    """The indices of columns; :data:`NOWHERE` if a column is missing.
+
+    Attributes:
+        split: the column of splits.
+        path: the column of paths.
+        annotation: the columns of annotations, in the task's order.
+    """
+
+    split: int
+    path: int
+    annotation: Sequence[int]
+
+
+@dataclass(frozen=True)
+class ByHeader:
+    """Parses lines whose columns a header names.
+
+    Attributes:
+        parser: makes rows from the columns' contents.
+        places: the indices of the columns.
+        text: the index of the column of texts.
+        count: the largest number of fields of a line.
+        group: the index of the column of groups.
+    """
+
+    parser: RowParser
+    places: Places
+    text: int
+    count: int
+    group: int = NOWHERE
+
+    def __call__(self, row: Sequence[str], source: str, line: int) -> Row | Reject:
+        """Parse the fields of a line."""
+        split, path, annotation_at = self.places
+        if len(row) > self.count and any(field.strip() for field in row[self.count :]):
+            message = (
+                f"expected {self.count} fields as in the header (got {len(row)}); quote a field "
+                f"that holds a comma"
+            )
+            code = RejectCode.TOO_MANY_FIELDS.value
+            return Reject(source, line, field_at(row, path), code, message)
+        annotation = [field_at(row, index) for index in annotation_at]
+        if self.parser.takes_labels:
+            annotation = list(filter(None, annotation))
+        text = row[self.text] if self.text < len(row) else ""
+        ml_use, uri = field_at(row, split), field_at(row, path)
+        made = self.parser.to_row(ml_use, uri, text, annotation, source, line)
+        if self.group == NOWHERE or isinstance(made, Reject):
+            return made
+        return made._replace(group=field_at(row, self.group) or None)
+
+
+def _other_header(fields: Sequence[str], where: str) -> SourceError:
+    return SourceError(
+        f"{where}: this line names columns like a header, but is not the header of this file "
+        f"({','.join(fields):.200}); put the lines below it into a file of their own, remove the "
+        f"lines above it if they are no rows, or use --columns header=no if it is a row"
+    )
+
+
+def _names(header: Sequence[str]) -> list[str]:
+    return [column_name(field) for field in without_padding(header)]
+
+
+def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:
+    """Check that only the label has several columns with one name. Raises: UsageError."""
+    for role, found in columns.items():
+        for index in found if role != "label" else ():
+            if list(header).count(header[index]) > 1:
+                raise UsageError(
+                    f"two columns are named {header[index]!r} ({','.join(header):.200}); rename "
+                    f"one, or choose one by number: --columns {role}={index + 1}"
+                )
+
+
+def field_at(row: Sequence[str], index: int) -> str:
+    """Return a field, stripped, or "" if the line is shorter."""
+    return row[index].strip() if index < len(row) else ""
+
+
+def without_padding(fields: Sequence[str]) -> Sequence[str]:
+    """Return fields without the empty fields at the end."""
+    end = len(fields)
+    while end and not fields[end - 1]:
+        end -= 1
+    return fields[:end]

@@ -1,0 +1,167 @@
+"""The source of a run: import files or a DataFrame."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Union
+
+from recordgen import storage
+from recordgen.errors import SourceError, UsageError
+from recordgen.formats.detect import Detection, detect, detect_frame
+from recordgen.formats.folder_rows import Listing, files_below
+from recordgen.formats.import_file import ImportFile, find_import_files
+from recordgen.formats.preview import preview_files, preview_rows
+from recordgen.formats.readers import with_lists
+from recordgen.masking import without_secrets
+from recordgen.options import ConvertOptions
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.row import Row, RowBatch, batched, one_by_one
+from recordgen.tasks import TASKS, task_for
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AnySource = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]], "pd.DataFrame"]
+
+
+def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
+    """Find the import files, or take the rows of a DataFrame.
+
+    Returns:
+        The source, and the options with task and format decided.
+
+    Raises:
+        SourceError: an import file is missing or unreadable.
+        UsageError: the source is of no known type, or detection needs an option.
+    """
+    pandas = sys.modules.get("pandas")  # imported if the source is a DataFrame
+    if pandas is not None and isinstance(source, pandas.DataFrame):
+        return _open_frame(source, options)
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if (
+        isinstance(paths, Sequence)
+        and paths
+        and all(isinstance(p, str | os.PathLike) for p in paths)
+    ):
+        return open_files(find_import_files([os.fspath(path) for path in paths]), options)
+    raise UsageError(f"source must be a path, several paths or a DataFrame (got {source!r})")
+
+
+def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
+    from recordgen.formats.dataframe import as_dense
+
+    frame = as_dense(frame)
+    detection = detect_frame(frame, options)
+    options = detection.options
+    opened = TASKS[options.task].declared("frames")(frame, options)
+    options = opened.options
+    columns = detection.columns if opened.columns is None else tuple(opened.columns)
+    detection = replace(detection, options=options, columns=columns)
+    source = Source.of_rows(opened.rows)
+    rows = preview_rows(one_by_one(chain.from_iterable(source.rows)), task_for(options))
+    return replace(source, detection=replace(detection, rows=rows)), options
+
+
+def open_files(
+    files: Sequence[ImportFile], options: ConvertOptions
+) -> tuple[Source, ConvertOptions]:
+    """Return import files as a source, and the options with task and format decided.
+
+    Raises:
+        SourceError: in a pipeline step, an import file is a link to a file that rows may not reach.
+    """
+    if options.confined:
+        for file in files:
+            if (refusal := options.access.refusal(file.path, file.path)) is not None:
+                raise SourceError(f"{file.path}: this link to a file leaves its folder: {refusal}")
+    detection = detect(files, options)
+    with_all = with_lists(detection.files, detection.options)
+    detection = replace(detection, rows=preview_files(with_all, detection.options))
+    return replace(Source.of_files(with_all), detection=detection), detection.options
+
+
+#: Assumed size of a row that is not read from an import file.
+ROW_BYTES = 100
+
+
+@dataclass(frozen=True)
+class Source:
+    """The source of rows: import files, or rows in memory (of a DataFrame).
+
+    Attributes:
+        files: import files.
+        rows: rows and their findings, in parts that can be read independently.
+        bytes: size of the whole source, for the number of buckets.
+        detection: how it is read.
+    """
+
+    files: tuple[ImportFile, ...] = ()
+    rows: tuple[tuple[RowBatch | Reject | Finding, ...], ...] = ()
+    bytes: int = 0
+    detection: Detection | None = None
+
+    @classmethod
+    def of_files(cls, files: Sequence[ImportFile]) -> Source:
+        """Return import files as a source. Raises: SourceError, StorageError."""
+        return cls(files=tuple(files), bytes=sum(map(_size, files)))
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Row | RowBatch | Reject | Finding]) -> Source:
+        """Return rows as a source."""
+        parts: list[list[RowBatch | Reject | Finding]] = [[]]
+        size = 0
+        for item in batched(rows):
+            parts[-1].append(item)
+            if isinstance(item, RowBatch):
+                texts = sum(len(text or "") for text in item.annotations)
+                size += max(len(item.lines) * ROW_BYTES, texts)
+                parts.append([])
+        return cls(rows=tuple(tuple(part) for part in parts if part), bytes=size)
+
+    @property
+    def paths(self) -> Iterator[str]:
+        """The locations of the import files, or of the payloads of rows in memory."""
+        yield from (file.path for file in self.files)
+        for row in one_by_one(chain.from_iterable(self.rows)):
+            if isinstance(row, Row) and row.uri:
+                yield storage.resolve(row.uri, row.source)
+
+    def check_apart(self, output: str) -> None:
+        """Check that a run would not write among its own import files. Raises: UsageError."""
+        for file in self.files:
+            if file.path.endswith("/") and storage.is_inside(output, file.path):
+                raise UsageError(
+                    f"the output {output} is inside the source {file.path}: the next run would "
+                    f"read its files as examples; give an output outside it"
+                )
+            if storage.is_inside(storage.folder_of(file.path), output):
+                raise UsageError(
+                    f"the source {file.path} is inside the output {output}: a run must not write "
+                    f"among the files that it reads; give another output, such as "
+                    f"{storage.join(output, 'out')}"
+                )
+
+    def parts(self) -> list[Any]:
+        """Return the independently readable parts, at least an empty one."""
+        return [*self.files, *self.rows] or [()]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the source in ``dataset.json``."""
+        return tuple(without_secrets(file.path) for file in self.files) or ("DataFrame",)
+
+
+def _size(file: ImportFile) -> int:
+    path = file.path
+    if file.bytes is not None:
+        return file.bytes
+    if path.endswith("/"):
+        return sum(1 for _ in files_below(path, Listing())) * ROW_BYTES
+    try:
+        return storage.size(path)
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot read this import file: {exc.strerror or exc}") from exc

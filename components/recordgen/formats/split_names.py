@@ -1,0 +1,79 @@
+"""Splits in the names of import files and of their folders.
+
+    train_labels.csv, labels-test.csv, val2017.jsonl   the split in the name
+    test/metadata.jsonl, Split-test/labels.csv         the name of the folder, if the file has none
+    train_test.csv                                     no split: there are two
+
+Such a split holds for the rows of the file that name none. Words of ML_USE also occur by chance, so
+by default they count only beside each other, or if the name says little else::
+
+    birds_train.csv, birds_test.csv   train, test
+    train_labels.csv                  train
+    taste_test.csv                    no split
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from recordgen import storage
+from recordgen.dataset.manifest import SPLIT_PREFIX
+from recordgen.dataset.splits import is_ml_use, parse_ml_use
+from recordgen.formats.words import words_of
+
+# Words that a name may have beside the one of a split.
+_PLAIN = frozenset(
+    {"label", "labels", "annotation", "annotations", "data", "dataset", "set", "split", "metadata"}
+    | {"image", "images", "img", "imgs", "photos", "list", "file", "files", "text", "texts", "df"}
+    | {"sentences", "reviews", "rows", "table", "meta", "final", "clean", "new", "csv", "tsv"}
+    | {"tab", "txt", "json", "jsonl", "ndjson", "gz", "v"}
+)
+
+
+def splits_in_paths(paths: Sequence[str]) -> list[str | None]:
+    """Return the splits that count in the names of import files that are read together."""
+    found = [split_in_path(path) for path in paths]
+    if len({*found} - {None}) > 1:
+        return found
+    return [
+        split if split is not None and _says_little_else(path) else None
+        for split, path in zip(found, paths, strict=True)
+    ]
+
+
+def split_in_path(path: str) -> str | None:
+    """Return the split in the name of a file, or else of its folder; None if there is none.
+
+    The path of a folder, which ends with ``/``, has only one name.
+    """
+    folder, name = _folder_and_name(path)
+    if path.endswith("/"):
+        return split_in_name(name)
+    return split_in_name(name) or _split_of_folder(posixpath.basename(folder))
+
+
+def split_in_name(name: str) -> str | None:
+    """Return the split that words of a name say, or None if they say none or several."""
+    splits = {parse_ml_use(word) for word in words_of(name) if is_ml_use(word)} - {None}
+    return splits.pop() if len(splits) == 1 else None
+
+
+def _says_little_else(path: str) -> bool:
+    """Return whether the name of a file or folder has a split and only plain words."""
+    words = words_of(_folder_and_name(path)[1])
+    others = (word for word in words if not is_ml_use(word) and not word.isdecimal())
+    return any(map(is_ml_use, words)) and _PLAIN.issuperset(others)
+
+
+def _folder_and_name(path: str) -> tuple[str, str]:
+    if storage.is_http(storage.normal(path)):
+        path = urlsplit(path).path
+    return posixpath.split(path.rstrip("/"))
+
+
+def _split_of_folder(name: str) -> str | None:
+    """Return the split that a folder is named after: other names hold words by chance."""
+    word = name.removeprefix(SPLIT_PREFIX)
+    return parse_ml_use(word) if is_ml_use(word) else None

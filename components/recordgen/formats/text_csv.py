@@ -1,0 +1,111 @@
+r"""AutoML's CSV files of texts: ``[ML_USE],TEXT``, followed by the task's annotation.
+
+There is no header; ML_USE and the labels are optional *per row*. For text classification::
+
+    TRAIN,"Good, and cheap.",praise  →  text "Good, and cheap.", label praise, in train
+    Good and cheap.,praise           →  text "Good and cheap.", label praise, split assigned
+    TEST,gs://bucket/1.txt           →  the text in that file, without a label, in test
+
+Quoted fields may contain commas and line breaks (:mod:`recordgen.formats.csv_records`). A text is
+kept as written, except for blanks before it, or before its quotes. A first line of column names
+only (``split,text,label``, in any order) is a header, and so is any line that repeats it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
+from recordgen.formats.field_kinds import is_file, is_known_url, is_media
+from recordgen.formats.header import TEXT_COLUMNS, TEXT_FILE_COLUMNS, find_columns
+from recordgen.formats.row_parser import RowParser, without_padding
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Row, content_uri
+from recordgen.tasks.task import AnnotationError, check_uri, named_split
+from recordgen.tasks.text_task import TextContent, inline, stored
+
+_CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
+
+
+def names_text_column(fields: Sequence[str]) -> bool:
+    """Return whether a line can only be a header that names a column of texts."""
+    return (
+        len(fields) > 1
+        and bool(find_columns(fields, TEXT_COLUMNS))
+        and not any(is_file(field) or (field and is_ml_use(field)) for field in fields)
+        and not any(len(field.split()) > 3 for field in fields)
+    )
+
+
+class TextParser(RowParser):
+    """Makes rows from texts, or from paths of text files, and their labels."""
+
+    paths = TEXT_FILE_COLUMNS
+    texts = TEXT_COLUMNS
+    strips = False
+
+    def names_columns(self, fields: Sequence[str]) -> bool:
+        """Return whether a line must be a header, see :class:`RowParser`."""
+        return names_text_column(fields)
+
+    def is_payload(self, field: str) -> bool:
+        """Return whether a field names a file."""
+        return is_file(field)
+
+    def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
+        """Parse the fields of a record of a file without a header; see the module's examples."""
+        used = without_padding([field if field.strip() else "" for field in fields])
+        first = used[0].strip() if used else ""
+        has_ml_use = bool(used) and is_ml_use(first) and (len(used) > 1 or len(fields) > 1)
+        if (media := next(filter(is_media, used[has_ml_use : has_ml_use + 1]), None)) is not None:
+            message = (
+                "the row names an image or a video, but this is a file of texts; keep the rows of "
+                "different tasks in separate files (if it is a text, add a header such as "
+                "split,text,label)"
+            )
+            return AnnotationError(RejectCode.BAD_LINE, message).reject(source, line, media.strip())
+        if has_ml_use:
+            text, labels = used[1] if len(used) > 1 else "", used[2:]
+            return self._of_text(first, text, labels, source, line)
+        is_full = self._task.repeats is None and len(used) == 3
+        if len(used) > 1 and (is_full or _is_misspelt(first) or is_file(used[1])):
+            try:
+                parse_ml_use(first)
+            except ValueError as exc:
+                message = (
+                    f"{exc}; quote a text that holds a comma, and write an empty field before one "
+                    f"that looks like ML_USE"
+                )
+                return Reject(source, line, "", RejectCode.UNKNOWN_ML_USE.value, message)
+        return self._of_text("", used[0] if used else "", used[1:], source, line)
+
+    def _of_text(
+        self, ml_use: str, text: str, labels: Sequence[str], source: str, line: int
+    ) -> Row | Reject:
+        path, text = (text, "") if is_file(text) else ("", text)
+        return self.to_row(ml_use, path, text, labels, source, line)
+
+    def to_row(
+        self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
+    ) -> Row | Reject:
+        """Make a row from the contents of its columns, or a reject."""
+        stripped, uri = text.strip(), path.strip()
+        if stripped:  # a column of texts may contain URLs, but not paths
+            uri = stripped if is_known_url(stripped) else ""
+        try:
+            split = named_split(ml_use)
+            labels = without_padding([field.strip() for field in fields])
+            annotation = TextContent.decode(self._task.from_fields(labels, self._adjusted)).said
+            row = stored(check_uri(uri), annotation) if uri else inline(text, annotation)
+        except AnnotationError as exc:
+            if stripped and not uri and self._task.adds_up:
+                uri = content_uri(text)  # which its other rows have
+            return exc.reject(source, line, uri)
+        return Row(source, line, split, *row)
+
+
+def _is_misspelt(field: str) -> bool:
+    """Return whether a field can only be a misspelt ML_USE."""
+    # "BEST" and "TEXT" are about as close to "TEST" as its own misspellings.
+    return _CAPITALS.fullmatch(field) is not None and near_ml_use(field, 0.8) is not None

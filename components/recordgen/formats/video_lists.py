@@ -1,0 +1,149 @@
+"""AutoML's two-level CSV of videos: an import file names lists, and these name segments.
+
+    TRAIN,gs://bucket/train.csv              gs://bucket/1.mp4,car,120,180.5
+    TEST,gs://bucket/test.csv                gs://bucket/1.mp4,bike,150,inf
+    import file                              list
+
+An import file may contain rows of segments as well as lines that name lists, or only rows. Paths in
+a list are relative to the list's folder. The author of the import file chose the lists, so they
+follow the same rules as the payloads of its rows: :mod:`recordgen.storage.access`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from recordgen import storage
+from recordgen.errors import (
+    FileTooLargeError,
+    NotAllowedError,
+    SourceError,
+    UnknownSchemeError,
+)
+from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.csv_records import Record, read_records
+from recordgen.formats.field_kinds import LIST_SUFFIX, is_list
+from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.lines import bounded_lines, open_lines
+from recordgen.rejects import Reject, RejectCode, reject
+from recordgen.rows.row import Adjustments, Row, one_by_one
+from recordgen.storage import RequestContext
+from recordgen.storage.access import Access, RowUrlPolicy
+from recordgen.tasks.task import Task
+
+# A list from a web server is untrusted and is kept in memory.
+_MAX_LIST_BYTES = 256_000_000
+
+
+def parse_lines(
+    lines: Iterable[bytes],
+    *,
+    source: str,
+    task: Task,
+    adjusted: Adjustments,
+    given: Given = NOTHING_GIVEN,
+) -> Iterator[Row | Reject]:
+    """Parse the lines of an import file, except lines that name lists, which are read separately.
+
+    Args and Raises: as :meth:`recordgen.formats.row_parser.RowParser.parse_lines`.
+    """
+    rows = LineParser.parse_lines(lines, source=source, task=task, adjusted=adjusted, given=given)
+    for item in one_by_one(rows):
+        if isinstance(item, Reject) or not is_list(item.uri):
+            yield item
+        elif item.annotation is not None:
+            message = (
+                f"expected ML_USE and the path of a list of videos; write labels and times in the "
+                f"list, as {task.expected}"
+            )
+            yield reject(item, RejectCode.TOO_MANY_FIELDS, message)
+
+
+def find_lists(
+    path: str, task: Task, access: Access, given: Given = NOTHING_GIVEN
+) -> Iterator[ImportFile]:
+    """Yield the lists that an import file names, in the order of its lines, with their sizes.
+
+    Raises:
+        SourceError: the import file or a list is missing, or may not be read.
+        StorageError: storage failed.
+    """
+    with open_lines(path) as lines:
+        parser = LineParser(task, Adjustments())
+        items = _first_and_lists(read_records(lines, path, strip=True))
+        rows = parser.parse_records(items, path, given)
+        for item in rows:
+            if isinstance(item, Row) and is_list(item.uri) and item.annotation is None:
+                found = storage.resolve(item.uri, path)
+                yield ImportFile(found, item.split, path, _list_bytes(found, item, access))
+
+
+def read_list(
+    path: str,
+    task: Task,
+    adjusted: Adjustments,
+    given: Given = NOTHING_GIVEN,
+    *,
+    named_by: str,
+    access: Access,
+) -> Iterator[Row | Reject]:
+    """Read the rows of a list, which the import file ``named_by`` names.
+
+    Raises:
+        SourceError: it is missing, or may not be read.
+        StorageError: storage failed.
+    """
+    _check_access(path, named_by, named_by, access)
+    with _open_list(path, named_by, access) as lines:
+        rows = LineParser.parse_lines(lines, source=path, task=task, adjusted=adjusted, given=given)
+        for item in one_by_one(rows):
+            if isinstance(item, Row) and is_list(item.uri):
+                message = (
+                    f"expected {task.expected}, but the path names another list; name it in the "
+                    f"import file"
+                )
+                item = reject(item, RejectCode.BAD_ANNOTATION, message)
+            yield item
+
+
+@contextmanager
+def _open_list(path: str, named_by: str, access: Access) -> Iterator[Iterator[bytes]]:
+    if not storage.is_http(path):
+        with open_lines(path) as lines:
+            yield lines
+        return
+    context = RequestContext(RowUrlPolicy(access, named_by))
+    try:
+        data = storage.read_bytes(path, _MAX_LIST_BYTES, context)
+    except (OSError, NotAllowedError, FileTooLargeError) as exc:
+        raise SourceError(f"{named_by}: cannot read the list of videos {path}: {exc}") from exc
+    yield bounded_lines(io.BytesIO(data), path)
+
+
+def _first_and_lists(records: Iterable[Record | Reject]) -> Iterator[Record]:
+    """Yield the records that may be a header or name a list: making all rows would be slow."""
+    is_first = True
+    for record in records:
+        if isinstance(record, Record) and (is_first or LIST_SUFFIX in record.text.lower()):
+            is_first = False
+            yield record
+
+
+def _list_bytes(path: str, row: Row, access: Access) -> int:
+    """Return the size of a list. Raises: SourceError: it is missing or may not be read."""
+    where = f"{row.source}:{row.line}"
+    _check_access(path, row.source, where, access)
+    try:
+        return storage.info(path, RequestContext(RowUrlPolicy(access, row.source))).size
+    except FileNotFoundError as exc:
+        raise SourceError(f"{where}: there is no list of videos {path}") from exc
+    except (OSError, NotAllowedError, UnknownSchemeError) as exc:
+        raise SourceError(f"{where}: cannot read the list of videos {path}: {exc}") from exc
+
+
+def _check_access(path: str, source: str, where: str, access: Access) -> None:
+    if (refusal := access.refusal(path, source)) is not None:
+        raise SourceError(f"{where}: the list of videos {path} may not be read: {refusal}")

@@ -1,0 +1,50 @@
+"""Findings of an import file, and facts about examples that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+import recordgen
+from recordgen.checks import facts
+from recordgen.checks.findings import LintFinding
+
+
+def findings(source: Path | str, **options: Any) -> list[LintFinding]:
+    """Check an import file, and return the findings."""
+    lint = recordgen.check(source, **options).lint
+    assert lint is not None
+    return list(lint.findings())
+
+
+class Noun:
+    """A task with a noun for messages, and no checks of its own."""
+
+    noun: ClassVar[str] = "image"
+    by_address: ClassVar[bool] = False
+
+    def shown(self, annotation: str) -> str:
+        """Return an annotation as messages show it."""
+        return annotation
+
+    def nearly_agree(self, one: str, other: str) -> bool:
+        """Return whether different annotations of one payload mean the same."""
+        return False
+
+
+def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.Facts:
+    """Return facts about examples, given split, content and annotation of each."""
+    parts = []
+    for line, (split, content, annotation) in enumerate(rows, start=1):
+        said = {"source": ["rows.csv"], "line": [line], "uri": [f"{line}.jpg"]}
+        columns = pa.table(said)
+        columns = columns.set_column(0, "source", columns["source"].dictionary_encode())
+        noted = facts.together(
+            columns, facts.Notes.of(np.array([content], np.uint64), []), [annotation]
+        )
+        parts.append(facts.of_shard(split, f"Split-{split}/x", noted))
+    return facts.Facts(parts)

@@ -1,0 +1,184 @@
+"""Checks of images that are nearly the same, show little, or have an odd size or name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from PIL import Image, ImageEnhance
+from pyarrow import parquet
+
+import recordgen
+from recordgen.checks.facts import Facts, Notes, of_shard, together
+from recordgen.checks.images import find_odd_images
+from recordgen.errors import LintError
+from recordgen.options import ConvertOptions, make_options
+from recordgen.payloads.image import check_image
+from tests.checks.facts import Noun
+from tests.checks.photos import scene
+from tests.conftest import encoded, noise
+from tests.payloads.test_profiles import P3
+
+SMALL = {"image_size": "32max"}
+
+# name, split, picture, how it is encoded, codes of the findings
+Change = Callable[[Image.Image], Image.Image]
+PICTURES: list[tuple[str, str, int, Change, Mapping[str, Any], set[str]]] = [
+    ("one.jpg", "TRAIN", 1, lambda image: image, {"quality": 90}, set()),
+    ("two.jpg", "TRAIN", 2, lambda image: image, {"quality": 90}, set()),
+    ("three.png", "TRAIN", 3, lambda image: image, {}, set()),
+    ("four.jpg", "TRAIN", 4, lambda image: image.convert("L"), {}, set()),
+    ("coarser.jpg", "TEST", 1, lambda image: image, {"quality": 60}, {"NEAR_LEAK"}),
+    ("smaller.png", "TRAIN", 2, lambda image: image.reduce(2), {}, {"NEAR_DUPLICATE"}),
+    ("copy_of_three.png", "TEST", 3, lambda image: image, {}, {"LEAK"}),
+    (
+        "dark.jpg",
+        "TRAIN",
+        5,
+        lambda image: ImageEnhance.Brightness(image).enhance(0.08),
+        {},
+        {"DARK"},
+    ),
+    ("white.png", "TRAIN", 6, lambda image: Image.new("L", (90, 90), 255), {}, {"ONE_COLOUR"}),
+    ("black.png", "TEST", 6, lambda image: Image.new("L", (90, 90), 0), {}, {"ONE_COLOUR"}),
+    ("tiny.png", "TRAIN", 7, lambda _: noise(9, 12, 7), {}, {"TINY"}),
+    ("long.png", "TRAIN", 8, lambda image: image.crop((0, 0, 200, 40)), {}, {"ODD_RATIO"}),
+    ("a.jpg", "TRAIN", 9, lambda image: image, {"format": "PNG"}, {"SUFFIX"}),
+]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("images")
+    for name, _, seed, change, settings, _ in PICTURES:
+        kind = settings.get("format", "JPEG" if name.endswith(".jpg") else "PNG")
+        more = {key: value for key, value in settings.items() if key != "format"}
+        (folder / name).write_bytes(encoded(change(scene(240, 180, seed)), kind, **more))
+    rows = "".join(f"{split},{name},x\n" for name, split, *_ in PICTURES)
+    (folder / "rows.csv").write_text(rows)
+    return folder / "rows.csv"
+
+
+def found(result: recordgen.CheckResult | recordgen.ConversionResult) -> dict[str, set[str]]:
+    """Return the codes of the findings by uri."""
+    assert result.lint is not None
+    codes: dict[str, set[str]] = {}
+    for item in result.lint.findings():
+        if item.source:
+            codes.setdefault(item.uri, set()).add(item.code)
+    return codes
+
+
+def test_what_is_found(source: Path) -> None:
+    """Each planted fault is found, and nothing else except the blur of a small crop."""
+    codes = found(recordgen.check(source, lint="-blurred"))
+    assert codes == {name: wanted for name, *_, wanted in PICTURES if wanted}
+
+
+def test_what_is_shrunk_or_turned_is_looked_at(source: Path) -> None:
+    """Images are compared as they are stored."""
+    codes = found(recordgen.check(source, lint=["-blurred"], image_size="60max"))
+    assert "NEAR_LEAK" in codes["coarser.jpg"]
+    assert "NEAR_DUPLICATE" in codes["smaller.png"]
+    assert codes["dark.jpg"] == {"DARK"}
+
+
+@pytest.mark.parametrize("options", [{"check": "header"}, {"lint": "-ALL"}], ids=range(2))
+def test_what_is_not_decoded_is_not_looked_at(source: Path, options: Mapping[str, Any]) -> None:
+    """Checks of pixels need check=decode."""
+    codes: set[str] = set().union(*found(recordgen.check(source, **options)).values())
+    assert codes <= {"LEAK", "TINY", "ODD_RATIO", "SUFFIX"}
+    assert bool(codes) == ("check" in options)
+
+
+def test_thresholds(source: Path) -> None:
+    """A threshold changes the findings."""
+    codes = found(recordgen.check(source, lint="TINY=8,ODD_RATIO=9,GRAY=30,gray"))
+    assert codes == {name: {"GRAY"} for name in ("four.jpg", "white.png", "black.png")}
+
+
+# mode and format of the file, whether it has one channel
+CHANNELS = [
+    *[("L", "JPEG", True), ("RGB", "JPEG", False), ("CMYK", "JPEG", False)],
+    *[("L", "PNG", True), ("1", "PNG", True), ("LA", "PNG", True), ("RGB", "PNG", False)],
+    *[("P", "PNG", False), ("RGBA", "PNG", False), ("RGB", "BMP", False)],
+    *[("L", "GIF", False), ("P", "GIF", False)],
+]
+
+
+@pytest.mark.parametrize("check", ["none", "header", "decode"])
+def test_channels(check: str) -> None:
+    """The header shows whether an image has one channel, with every ``check``.
+
+    A palette counts as colour, as in every GIF.
+    """
+    options = make_options({"check": check})
+    gray = [
+        check_image(encoded(scene(60, 40, 1).convert(mode), kind), options).is_gray
+        for mode, kind, _ in CHANNELS
+    ]
+    assert gray == [is_gray for *_, is_gray in CHANNELS]
+    shrunk = check_image(encoded(scene(60, 40, 1).convert("L"), "JPEG"), make_options(SMALL))
+    assert shrunk.is_gray
+
+
+@pytest.mark.parametrize("is_gray", [True, False])
+def test_few_of_other_channels(is_gray: bool) -> None:
+    """A few gray images among many in colour are found, and the opposite."""
+    values = [is_gray, *[not is_gray] * 19, None]
+    notes = Notes()
+    for value in values:
+        notes.add(1, None, ("png", 9, 9), is_gray=value)
+    lines = list(range(1, len(values) + 1))
+    sources = pa.array(["a"] * len(lines)).dictionary_encode()
+    columns = {"source": sources, "line": lines, "uri": ["b"] * len(lines)}
+    facts = Facts([of_shard("train", "x", together(pa.table(columns), notes, [None] * len(lines)))])
+
+    def rare(thresholds: Mapping[str, float]) -> list[int]:
+        [hits] = [
+            hits for hits in find_odd_images(facts, Noun(), thresholds) if hits.code == "GRAY"
+        ]
+        return hits.rows.tolist()
+
+    assert rare(ConvertOptions().selection.thresholds) == [0]
+    assert rare(ConvertOptions(lint=("gray=4",)).selection.thresholds) == []
+
+
+def test_a_resumed_run_looks_at_what_was_not_looked_at(source: Path, tmp_path: Path) -> None:
+    """Shards that were written without looks are written again if checks need looks."""
+    with pytest.raises(LintError):
+        recordgen.convert(source, tmp_path, lint="LEAK", fail_on="LEAK")
+    result = recordgen.convert(source, tmp_path, resume=True, lint="-blurred")
+    assert result.kept_shards == 0
+    assert found(result) == {name: wanted for name, *_, wanted in PICTURES if wanted}
+
+
+def test_what_a_record_does_not_show(tmp_path: Path) -> None:
+    """Colour profiles and further pictures are named, also in datasets that grow."""
+    (tmp_path / "p3.png").write_bytes(encoded(scene(60, 40, 1), "PNG", icc_profile=P3))
+    pages = encoded(scene(60, 40, 2), "TIFF", save_all=True, append_images=[scene(60, 40, 4)])
+    (tmp_path / "pages.tiff").write_bytes(pages)
+    (tmp_path / "a.csv").write_text("TRAIN,p3.png,x\nTRAIN,pages.tiff,x\n")
+    (tmp_path / "plain.png").write_bytes(encoded(scene(60, 40, 3), "PNG"))
+    (tmp_path / "b.csv").write_text("TRAIN,plain.png,x\n")
+    out, select = tmp_path / "out", "COLOUR_PROFILE,FRAMES"
+    wanted = {"p3.png": {"COLOUR_PROFILE"}, "pages.tiff": {"FRAMES"}}
+    done = recordgen.convert(tmp_path / "a.csv", out, lint=select)
+    assert found(done) == wanted
+    assert done.lint is not None
+    assert [item.message for item in done.lint.findings()] == [
+        "viewers convert the colours of the file (Display P3), TensorFlow does not",
+        "the file has 2 pictures; the record has the first",
+    ]
+    assert found(recordgen.convert(tmp_path / "b.csv", out, lint=select, append=True)) == wanted
+    file = out / "examples.parquet"
+    table = parquet.read_table(file)
+    assert {"colours", "frames"} < set(table.column_names)
+    parquet.write_table(table.drop(["colours", "frames"]), file)
+    (tmp_path / "pages.tiff").rename(tmp_path / "more.tiff")
+    (tmp_path / "c.csv").write_text("TRAIN,more.tiff,x\n")
+    done = recordgen.convert(tmp_path / "c.csv", out, lint=select, append=True)
+    assert found(done) == {"more.tiff": {"FRAMES"}}

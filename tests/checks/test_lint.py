@@ -1,0 +1,361 @@
+"""Checks of accepted data: findings, their reports, and failed runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordgen
+from recordgen.checks.codes import CHECKS, LIKENESS
+from recordgen.checks.contents import find_repeated
+from recordgen.checks.labels import find_odd_classes
+from recordgen.cli import main
+from recordgen.console.summaries import check_summary
+from recordgen.dataset.manifest import Split
+from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.errors import LintError, UsageError
+from recordgen.exports.report.render import render_report
+from recordgen.options import ConvertOptions, make_options
+from recordgen.records import RECORDS
+from recordgen.records.example import parse_example
+from tests.checks.facts import Noun, facts_of, findings
+from tests.conftest import encoded, noise, tree_bytes
+
+ROWS = """TRAIN,a.png,cat
+TEST,copy_of_a.png,cat
+TRAIN,b.png,dog
+TRAIN,other_b.png,cat
+TRAIN,c.png,dog
+TRAIN,copy_of_c.png,dog
+VALIDATION,d.png,dog
+VALIDATION,copy_of_d.png,
+,e.png,cat
+TRAIN,broken.png,cat
+"""
+
+FOUND = [
+    ("LEAK", 2, "the same image as {source}:1 (a.png, split train)"),
+    ("CONFLICT", 4, "'cat' here, but 'dog' for the same image in {source}:3 (b.png, split train)"),
+    ("DUPLICATE", 4, "the same image as {source}:3 (b.png, split train)"),
+    ("DUPLICATE", 6, "the same image as {source}:5 (c.png, split train)"),
+    ("DUPLICATE", 8, "the same image as {source}:7 (d.png, split eval)"),
+]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An import file with a leak, contradicting labels, duplicates and a broken image."""
+    folder = tmp_path_factory.mktemp("pictures")
+    for seed, name in enumerate("abcde"):
+        data = encoded(noise(20, 30, seed), "PNG")
+        for copy in (name, f"copy_of_{name}", f"other_{name}"):
+            (folder / f"{copy}.png").write_bytes(data)
+    (folder / "broken.png").write_bytes(data[:-20])
+    (folder / "rows.csv").write_text(ROWS)
+    return str(folder / "rows.csv")
+
+
+@pytest.fixture(scope="module")
+def output(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("output") / "out"
+    recordgen.convert(source, folder, max_reject_fraction=0.2)
+    return folder
+
+
+def lint_of(output: Path) -> list[dict[str, Any]]:
+    """Return the lines of an output's lint.jsonl, or none if there is no such file."""
+    path = output / "lint.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def about_rows(output: Path) -> list[tuple[str, int, str]]:
+    """Return code, line and message of findings about examples."""
+    found = [item for item in lint_of(output) if item["source"]]
+    return [(item["code"], item["line"], item["message"]) for item in found]
+
+
+def test_what_is_found(source: str, output: Path) -> None:
+    """lint.jsonl names each example and another with its payload; dataset.json has counts."""
+    assert about_rows(output) == [
+        (code, line, message.format(source=source)) for code, line, message in FOUND
+    ]
+    leak = lint_of(output)[0]
+    assert leak == {
+        **{"code": "LEAK", "level": "error", "source": source, "line": 2},
+        **{"uri": "copy_of_a.png", "split": "test", "message": leak["message"]},
+        **{"other_source": source, "other_line": 1},
+    }
+    dataset = recordgen.read_dataset(str(output))
+    assert dataset.lint == Counter(item["code"] for item in lint_of(output))
+    assert list(dataset.lint)[:3] == ["LEAK", "CONFLICT", "DUPLICATE"]
+    about_all = [item["message"] for item in lint_of(output) if not item["source"]]
+    assert list(dataset.warnings) == about_all
+    assert about_all[0] == "2 labels have fewer than 10 images: 'cat', 'dog'"
+
+
+def test_examples_are_listed(source: str, output: Path) -> None:
+    """examples.parquet has a row for each example: its source, and its place in the output."""
+    table = pq.read_table(output / "examples.parquet").to_pylist()
+    assert [row["line"] for row in table] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert {row["source"] for row in table} == {source}
+    assert [row["split"] for row in table[:4]] == ["train", "test", "train", "train"]
+    for split in recordgen.read_dataset(str(output)).splits.values():
+        for shard in split.shards:
+            mine = {row["record"]: row["uri"] for row in table if row["shard"] == shard.file}
+            there = [
+                parse_example(record)["image/source_id"][0].decode()
+                for record in RECORDS.read(str(output / shard.file))
+            ]
+            assert [mine[number] for number in range(shard.examples)] == there
+
+
+def test_the_report_shows_the_first_of_each_code(source: str, output: Path) -> None:
+    """The page shows errors unfolded, also when it is rendered again from lint.jsonl."""
+    page = (output / "report.html").read_text()
+    assert render_report(output) == page
+    found = re.findall(
+        r'data-code="\w+"( open)?>\n<summary><code>(\w+)</code> <span class="level">(\w+)</span> '
+        r'<span class="dim">(\d+)',
+        page,
+    )
+    dataset = recordgen.read_dataset(str(output))
+    assert [(code, int(count)) for _, code, _, count in found] == list(dataset.lint.items())
+    whole = {item["code"] for item in lint_of(output) if not item["source"]}
+    assert all((level == "error" or code in whole) == bool(o) for o, code, level, _ in found)
+    leak = page.split("<code>LEAK</code>")[1].split("</details>")[0]
+    assert 'rows.csv</bdi>:2 <span class="chip">test</span>' in leak
+    assert "the same image as" in leak
+
+
+def test_command(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """``check`` prints each finding, and fails on errors unless they are ignored."""
+    command = ["check", source, "-q", "--max-reject-fraction=0.2"]
+    assert main(command) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if ": LEAK " in line] == [
+        f"error {source}:2: LEAK the same image as {source}:1 (a.png, split train)"
+    ]
+    assert [line for line in said if line.startswith("Findings")] == [
+        "Findings   2 errors (LEAK 1, CONFLICT 1), 5 warnings (DUPLICATE 3, FEW_EXAMPLES 1, "
+        "UNLABELLED 1)"
+    ]
+    assert [line for line in said if line.startswith("Remedy")] == [
+        "Remedy     LEAK: --group-by content keeps copies in one split if rows name none; give "
+        "copies the same split, or delete one",
+        "Remedy     CONFLICT: correct the label that is wrong",
+    ]
+    assert main([*command, "--lint=-leak,-CONFLICT"]) == 0
+    assert "LEAK" not in capsys.readouterr().out
+    assert main([*command, "--lint=-error", "--fail-on=duplicate"]) == 1
+    capsys.readouterr()
+    assert main([*command, "--lint=LEAK", "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert result["lint"] == {"LEAK": 1}
+    assert [item["line"] for item in result["lint_findings"]] == [2]
+
+
+def test_a_finding_that_fails_a_run(source: str, output: Path, tmp_path: Path) -> None:
+    """With fail_on nothing is committed; shards stay for --resume, and findings are written."""
+    target = tmp_path / "out"
+    with pytest.raises(LintError, match=r"LEAK 1, such as .*rows\.csv:2: LEAK the same image as"):
+        recordgen.convert(source, target, max_reject_fraction=0.2, fail_on="leak")
+    assert not (target / "dataset.json").exists()
+    assert lint_of(target) == lint_of(output)
+    result = recordgen.convert(source, target, max_reject_fraction=0.2, resume=True)
+    assert result.kept_shards == 3
+    assert tree_bytes(target) == tree_bytes(output)
+
+
+def test_an_older_dataset_stays_where_a_run_fails(source: str, tmp_path: Path) -> None:
+    """A failed run next to a dataset writes its findings to a file with another name."""
+    target = tmp_path / "out"
+    options: Mapping[str, Any] = {"max_reject_fraction": 0.2, "overwrite": True}
+    recordgen.convert(source, target, lint="-ALL", **options)
+    assert recordgen.read_dataset(str(target)).lint == {}
+    assert not (target / "lint.jsonl").exists()
+    before = recordgen.read_dataset(str(target))
+    with pytest.raises(LintError, match=r"failed-lint\.jsonl"):
+        recordgen.convert(source, target, fail_on="error", **options)
+    assert recordgen.read_dataset(str(target)) == before
+    assert (target / "failed-lint.jsonl").exists()
+    recordgen.convert(source, target, **options)
+    assert not (target / "failed-lint.jsonl").exists()
+    assert (target / "lint.jsonl").exists()
+
+
+def test_what_is_appended_is_compared_with_what_is_there(source: str, tmp_path: Path) -> None:
+    """A new row leaks into a split of the dataset to which it is appended."""
+    lines = ROWS.splitlines()
+    folder = Path(source).parent
+    (folder / "first.csv").write_text("\n".join([lines[0], lines[2]]))
+    (folder / "second.csv").write_text("\n".join([lines[1], lines[4]]))
+    target = tmp_path / "out"
+    recordgen.convert(folder / "first.csv", target)
+    assert about_rows(target) == []
+    recordgen.convert(folder / "second.csv", target, append=True)
+    where = f"the same image as {folder}/first.csv:1 (a.png, split train)"
+    assert about_rows(target) == [("LEAK", 1, where)]
+    assert pq.read_table(target / "examples.parquet").num_rows == 4
+    # The dataset of an older version has no facts about its examples.
+    (target / "examples.parquet").unlink()
+    (folder / "third.csv").write_text("TEST,other_c.png,dog")
+    recordgen.convert(folder / "third.csv", target, append=True)
+    assert about_rows(target) == []
+
+
+# task, options, rows, findings: code and line
+TASKS: list[tuple[str, Mapping[str, Any], str, Sequence[tuple[str, int]]]] = [
+    ("text_classification", {}, "TRAIN,one text,a\nTRAIN,another,b\nTEST,third,a\n", []),
+    ("tabular", {}, "age,kind\n1,a\n2,b\n3,a\n", []),
+    (
+        "tabular",
+        {"columns": "target=kind,split=use"},
+        "use,age,kind\ntrain,1,a\ntest,1,a\ntrain,2,b\ntrain,2,b\ntrain,2,a\n",
+        [("LEAK", 3), ("CONFLICT", 6), ("DUPLICATE", 5), ("DUPLICATE", 6)],
+    ),
+    (
+        "declared",
+        {"schema": {"use": "split", "age": "int", "kind": "label"}},
+        "use,age,kind\ntrain,1,a\ntest,1,b\ntrain,2,b\n",
+        [("LEAK", 3), ("CONFLICT", 3)],
+    ),
+    # A text in a row has the same payload as a file with this text.
+    (
+        "text_classification",
+        {},
+        "TRAIN,a.txt,x\nTEST,one text,y\n",
+        [("LEAK", 2), ("CONFLICT", 2)],
+    ),
+    (
+        "video_classification",
+        {},
+        "TRAIN,a.mp4,run,0,5\nTRAIN,a.mp4,walk,5,9\nTEST,b.mp4,run,0,5\n",
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("task", "options", "rows", "found"), TASKS, ids=range(len(TASKS)))
+def test_all_tasks(
+    task: str,
+    options: Mapping[str, Any],
+    rows: str,
+    found: Sequence[tuple[str, int]],
+    tmp_path: Path,
+) -> None:
+    """Texts, table rows and videos leak like images; parts of a video may have other labels."""
+    (tmp_path / "a.txt").write_text("one text")
+    (tmp_path / "rows.csv").write_text(rows)
+    items = findings(tmp_path / "rows.csv", task=task, **options)
+    assert [(item.code, item.line) for item in items if item.source] == found
+
+
+def test_the_page_describes_each_check() -> None:
+    """docs/lint.md has a section for each code, in order, that begins with its level."""
+    page = (Path(__file__).parents[2] / "docs/lint.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^### (\w+)\n\n\*\*(\w+)\.\*\*", page, re.MULTILINE)
+    assert sections == [(code, check.level.capitalize()) for code, check in CHECKS.items()]
+    for code, check in CHECKS.items():
+        section = page.split(f"### {code}\n")[1].split("\n#")[0]
+        assert (f"--lint {code}=" in section) == bool(check.threshold or code in LIKENESS), code
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"lint": "LEEK"}, "lint: no check is named 'LEEK'; did you mean 'LEAK'?"),
+        ({"lint": ["-x"]}, "lint: no check is named 'x'"),
+        ({"fail_on": "errors"}, "did you mean 'ERROR'?"),
+        (
+            {"lint": "LEAK=3"},
+            "lint: 'LEAK=3' must be CODE=NUMBER with one of NEAR_LEAK, ",
+        ),
+        ({"lint": "FEW_EXAMPLES=none"}, "FEW_EXAMPLES needs a number above 0 (got 'none')"),
+        ({"lint": "NEAR_LEAK=90"}, "NEAR_LEAK needs a similarity above 0 and at most 1, such"),
+    ],
+)
+def test_wrong_options(options: Mapping[str, Any], words: str) -> None:
+    """An unknown code is an error, and so is a threshold that is not a number."""
+    with pytest.raises(UsageError) as caught:
+        make_options(options)
+    assert words in str(caught.value)
+
+
+def test_selection() -> None:
+    """Levels and ALL select codes, in any case; a dash removes codes."""
+    lint = ConvertOptions(lint=("Error", "few_examples", "-leak")).selection
+    assert lint.codes == {"CONFLICT", "FEW_EXAMPLES"}
+    assert ConvertOptions(lint=("-ALL",)).selection.codes == frozenset()
+    assert ConvertOptions().selection.codes == CHECKS.keys() - {"SEGMENT_END"}
+    assert "SEGMENT_END" in ConvertOptions(fail_on=("warning",)).selection.fatal
+    assert ConvertOptions(lint=("few_examples=3",)).selection.thresholds["FEW_EXAMPLES"] == 3
+
+
+# examples by label in train and in eval, codes of the findings
+SHARES = [
+    ({"a": 500, "b": 500}, {"a": 50, "b": 50}, set()),
+    ({"a": 500, "b": 500}, {"a": 90, "b": 10}, {"LABEL_DRIFT"}),
+    # Three of four examples may have one label by chance.
+    ({"a": 500, "b": 500}, {"a": 3, "b": 1}, set()),
+    ({"a": 2000, "b": 15}, {"a": 200, "b": 2}, {"IMBALANCE"}),
+    ({"a": 500}, {"a": 50}, set()),
+]
+
+
+@pytest.mark.parametrize(("train", "evaluated", "codes"), SHARES)
+def test_shares_of_classes(
+    train: Mapping[str, int], evaluated: Mapping[str, int], codes: set[str]
+) -> None:
+    """Shares that chance does not explain, and very unequal classes, are findings."""
+    splits = {
+        name: Split(sum(labels.values()), 0, labels, ())
+        for name, labels in (("train", train), ("eval", evaluated))
+    }
+    thresholds = ConvertOptions().selection.thresholds
+    vocabulary = Vocabulary("text", tuple(train))
+    found = find_odd_classes(vocabulary, splits, "image", "", thresholds)
+    assert {code for code, _ in found} == codes
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["train", "eval", "test"]), st.integers(0, 9), st.booleans()),
+        max_size=40,
+    )
+)
+def test_repeated_payloads_against_pairs(rows: Sequence[tuple[str, int, bool]]) -> None:
+    """Sorting finds the same as a comparison of all pairs."""
+    said = [(split, content, "x" if has_label else None) for split, content, has_label in rows]
+    found = {
+        hits.code: set(hits.rows.tolist()) for hits in find_repeated(facts_of(said), Noun(), {})
+    }
+    order = ("train", "eval", "test")
+    leaks, duplicates = set(), set()
+    for number, (split, content, _) in enumerate(said):
+        others = [other for other in said if other[1] == content]
+        if split != min((other[0] for other in others), key=order.index):
+            leaks.add(number)
+        if any(other[:2] == (split, content) for other in said[:number]):
+            duplicates.add(number)
+    assert found == {"LEAK": leaks, "CONFLICT": set(), "DUPLICATE": duplicates}
+
+
+def test_the_remedy_of_drift_helps(tmp_path: Path) -> None:
+    """Rows without a split have uneven shares by chance; the remedy that is shown evens them."""
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n" + "".join(f"words {n},{'ab'[n % 2]}\n" for n in range(20)))
+    options = dict(split="50,50", lint="LABEL_DRIFT", seed=4)
+    found = recordgen.check(path, **options)  # type: ignore[arg-type]
+    shown = check_summary(found, limit=5)
+    assert found.dataset.lint == {"LABEL_DRIFT": 1}
+    assert "Remedy     LABEL_DRIFT: --stratify label" in shown
+    assert not recordgen.check(path, stratify="label", **options).dataset.lint  # type: ignore[arg-type]

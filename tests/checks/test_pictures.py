@@ -1,0 +1,243 @@
+"""Measures of pictures: copies have close hashes, and faults are found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
+
+from recordgen.checks.codes import CHECKS
+from recordgen.checks.looks import SIDE, Looks, look_at
+from recordgen.checks.neighbours import count_bits
+from recordgen.checks.pictures import (
+    PictureFacts,
+    are_alike,
+    find_alike,
+    findings_of,
+    has_hash,
+    measured,
+    mirrored_hashes,
+    perceptual_hashes,
+    signatures,
+)
+from tests.checks.photos import scene, small_jpeg
+from tests.conftest import encoded
+
+Change = Callable[[Image.Image], Image.Image]
+
+SCENE = scene()
+
+
+def facts_of(*images: Image.Image, quality: int = 92) -> PictureFacts:
+    jpegs = [encoded(image, "JPEG", quality=quality) for image in images]
+    return measured(look_at([small_jpeg(data) for data in jpegs]))
+
+
+def of_levels(*thumbnails: np.ndarray, sharpness: float = 1) -> PictureFacts:
+    count = len(thumbnails)
+    unknown = np.full(count, math.nan)
+    return measured(
+        Looks(np.stack(thumbnails).astype(np.uint8), np.full(count, sharpness), unknown)
+    )
+
+
+def found(facts: PictureFacts, **thresholds: float) -> dict[str, list[str]]:
+    results = findings_of(facts, {**NEVER, **thresholds} if thresholds else DEFAULTS)
+    return {
+        code: [message(place) for place in range(len(pictures))]
+        for code, pictures, message, _ in results
+        if len(pictures)
+    }
+
+
+DEFAULTS = {code: check.threshold for code, check in CHECKS.items() if check.threshold}
+NEVER = {"ONE_COLOUR": 0, "DARK": 0, "LIGHT": 255, "BLURRED": 0}
+
+ROWS, COLUMNS = np.indices((SIDE, SIDE))
+RAMP = COLUMNS * 8
+
+
+@pytest.fixture(scope="module")
+def original() -> PictureFacts:
+    return facts_of(SCENE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda image: image, id="re-encode"),
+        pytest.param(lambda image: image.resize((400, 300)), id="resize"),
+        pytest.param(lambda image: image.resize((251, 187)), id="halve"),
+        pytest.param(lambda image: ImageEnhance.Brightness(image).enhance(0.7), id="darken"),
+        pytest.param(lambda image: ImageEnhance.Brightness(image).enhance(1.1), id="brighten"),
+        pytest.param(lambda image: ImageOps.grayscale(image).convert("RGB"), id="gray"),
+        pytest.param(lambda image: image.filter(ImageFilter.GaussianBlur(2)), id="blur"),
+    ],
+)
+def test_copies_have_close_hashes(original: PictureFacts, change: Change) -> None:
+    copy = facts_of(change(SCENE), quality=60)
+    assert count_bits(original.perceptual_hash ^ copy.perceptual_hash)[0] <= 3
+    assert are_alike(original.signature, copy.signature).tolist() == [True]
+
+
+def test_other_pictures_have_other_hashes(original: PictureFacts) -> None:
+    """A flipped picture is another picture: half of its bits differ."""
+    others = facts_of(
+        ImageOps.mirror(SCENE), SCENE.rotate(180), scene().resize((375, 500)).crop((0, 0, 375, 300))
+    )
+    assert (count_bits(original.perceptual_hash ^ others.perceptual_hash) > 10).all()
+    same = np.repeat(original.signature, 3, axis=0)
+    assert not are_alike(same, others.signature).any()
+
+
+def test_the_hash_of_given_pixels_is_the_same_everywhere() -> None:
+    """Hashes of other versions and machines are compared, so they must not change."""
+    pixels = [(ROWS * ROWS * 7 + COLUMNS * 13 * step) % 256 for step in (1, 2, 3)]
+    assert [f"{value:016x}" for value in of_levels(*pixels).perceptual_hash] == [
+        "324044897818ca10",
+        "0348301828010880",
+        "c161692020518842",
+    ]
+
+
+def test_each_bit_is_one_wave() -> None:
+    """The lowest frequencies are in the lowest bits: across, down, then the next diagonal."""
+
+    def wave(row: int, column: int) -> np.ndarray:
+        down, across = (
+            np.cos(np.pi * number * (2 * at + 1) / (2 * SIDE))
+            for number, at in ((row, ROWS), (column, COLUMNS))
+        )
+        return 128 + 100 * down * across
+
+    waves = [(0, 1), (1, 0), (0, 2), (1, 1), (2, 0), (0, 3), (9, 1)]
+    hashes = perceptual_hashes(np.array([np.rint(wave(*each)) for each in waves], np.uint8))
+    places = [0, 1, 2, 3, 4, 5, 63]
+    assert [int(value) >> place & 1 for value, place in zip(hashes, places, strict=True)] == [1] * 7
+    inverse = perceptual_hashes(np.array([256 - np.rint(wave(*each)) for each in waves], np.uint8))
+    assert [int(value) >> place & 1 for value, place in zip(inverse, places, strict=True)] == [
+        0
+    ] * 7
+
+
+def test_signatures_are_averages_of_4_by_4() -> None:
+    assert signatures(RAMP[None].astype(np.uint8))[0, 3].tolist() == list(range(12, 256, 32))
+
+
+def test_measures_of_levels() -> None:
+    """A picture that is black on one half and white on the other, a ramp, and one gray."""
+    halves = np.where(COLUMNS < 16, 0, 255)
+    facts = of_levels(halves, RAMP, np.full((SIDE, SIDE), 7), sharpness=0.5)
+    assert facts.brightness.tolist() == [127.5, 124, 7]
+    assert facts.contrast == pytest.approx([127.5, RAMP.std(), 0])
+    assert facts.darkest.tolist() == [0, 0, 7]
+    assert facts.lightest.tolist() == [255, 248, 7]
+    assert facts.entropy.tolist() == [1, 5, 0]
+    assert facts.sharpness.tolist() == [0.5, 0.5, 0.5]
+    assert np.isnan(facts.colourfulness).all()
+    assert has_hash(facts).tolist() == [True, True, False]
+
+
+def test_many_at_once_are_measured_as_one_by_one() -> None:
+    thumbnails = [(RAMP + step * ROWS) % 256 for step in range(5)]
+    for number, thumbnail in enumerate(thumbnails):
+        for one, of_all in zip(of_levels(thumbnail), of_levels(*thumbnails), strict=True):
+            assert np.array_equal(one[0], of_all[number], equal_nan=one.dtype.kind == "f")
+            assert one.dtype == of_all.dtype
+
+
+def test_no_picture_has_no_facts() -> None:
+    assert {len(each) for each in measured(look_at([]))} == {0}
+
+
+def test_alike_is_what_rises_and_falls_together() -> None:
+    """Neither brightness nor contrast matters; pictures without contrast are alike."""
+    flat = RAMP * 0
+    pairs = [(RAMP, RAMP // 2 + 9), (RAMP, RAMP.T), (RAMP, 255 - RAMP), (flat, flat + 9)]
+    one, other = np.array(pairs, np.uint8).swapaxes(0, 1)
+    assert are_alike(one, other).tolist() == [True, False, False, True]
+
+
+def test_copies_and_mirror_images_are_one_group() -> None:
+    """A picture without contrast is in no group, although all such pictures share a hash."""
+    plain = Image.new("RGB", (300, 300), "gray")
+    other = scene().transpose(Image.Transpose.FLIP_TOP_BOTTOM)
+    facts = facts_of(plain, SCENE, other, ImageOps.mirror(SCENE), SCENE.resize((400, 300)), plain)
+    assert find_alike(facts).tolist() == [0, 1, 2, 1, 1, 5]
+
+
+@pytest.mark.parametrize("bits", [0, 4], ids=["equal hashes", "close hashes"])
+def test_near_duplicates_among_forms(original: PictureFacts, bits: int) -> None:
+    """Each of 300 forms with nearly one hash is in a group with its copy only."""
+    random = np.random.default_rng(0)
+    forms = random.uniform(60, 200, (8, 8)) + random.normal(0, 25, (300, 8, 8))
+    copies = forms * random.uniform(0.9, 1.1, (300, 1, 1)) + random.normal(0, 2, forms.shape)
+    both = np.concatenate([forms, copies]).clip(0, 255).astype(np.uint8)
+    flips = [random.choice(64, bits, replace=False).astype(np.uint64) for _ in forms]
+    spread = np.array([np.bitwise_or.reduce(np.uint64(1) << flip, initial=0) for flip in flips])
+    hashes = original.perceptual_hash[0] ^ np.concatenate([spread, spread]).astype(np.uint64)
+    facts = PictureFacts(*(np.repeat(each, len(both), axis=0) for each in original))
+    facts = facts._replace(signature=both, perceptual_hash=hashes)
+    assert are_alike(both[:300], both[300:]).all()
+    assert find_alike(facts).tolist() == [*range(300)] * 2
+
+
+def test_equal_hashes_of_other_pictures_are_no_group(original: PictureFacts) -> None:
+    both = [np.concatenate([each, each]) for each in original]
+    facts = PictureFacts(*both)
+    assert find_alike(facts).tolist() == [0, 0]
+    facts.signature[1] = facts.signature[1].T
+    assert find_alike(facts).tolist() == [0, 1]
+
+
+def test_mirrored_hashes_are_those_of_mirrored_thumbnails() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (20, SIDE, SIDE), dtype=np.uint8)
+    expected = perceptual_hashes(pixels[:, :, ::-1])
+    assert mirrored_hashes(perceptual_hashes(pixels)).tolist() == expected.tolist()
+
+
+def test_what_is_wrong_is_said_with_its_number() -> None:
+    dark, light = RAMP // 8, 224 + RAMP // 8
+    facts = of_levels(RAMP, dark, light, np.full((SIDE, SIDE), 3))
+    assert found(facts) == {
+        "DARK": ["the picture is dark: 99 % of it are at level 31 of 255 or below (less than 40)"],
+        "LIGHT": [
+            "the picture is overexposed: 99 % of it are at level 224 of 255 or above "
+            "(more than 215)"
+        ],
+        "ONE_COLOUR": [
+            "the picture has nearly one colour: its levels deviate by 0.0 of 255 around 3 "
+            "(less than 2)"
+        ],
+    }
+    assert found(of_levels(RAMP, sharpness=0.25)) == {
+        "BLURRED": [
+            "the picture is blurred: its sharpest edge has a sharpness of 0.25 "
+            "(less than 0.3; 1 is sharp)"
+        ]
+    }
+
+
+@pytest.mark.parametrize("level", [0, 128, 255])
+def test_one_colour_is_all_that_is_said(level: int) -> None:
+    """A picture of one colour has no sharp edge, but that is not another finding."""
+    plain = of_levels(np.full((SIDE, SIDE), level), sharpness=0)
+    assert list(found(plain)) == ["ONE_COLOUR"]
+
+
+@pytest.mark.parametrize(
+    ("code", "at", "beyond"),
+    [("DARK", 252, 253), ("LIGHT", 4, 3), ("BLURRED", 0.5, 0.51), ("ONE_COLOUR", 73, 74)],
+)
+def test_thresholds_are_not_beyond_themselves(code: str, at: float, beyond: float) -> None:
+    facts = of_levels(RAMP + 4, sharpness=0.5)
+    assert found(facts, **{code: at}) == {}
+    assert list(found(facts, **{code: beyond})) == [code]
+
+
+def test_a_blurred_photo_is_found() -> None:
+    assert found(facts_of(SCENE)) == {}
+    assert list(found(facts_of(SCENE.filter(ImageFilter.GaussianBlur(16))))) == ["BLURRED"]

@@ -1,0 +1,189 @@
+"""Checks of texts: near-duplicates, odd texts, and odd classes of texts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recordgen
+from recordgen.checks.alike import group_texts
+from recordgen.checks.minhash import MOST_BYTES, Signatures, similarity, words_of
+from recordgen.checks.neighbours import group_by_keys
+from recordgen.checks.seen_texts import SeenText, measured
+from tests.checks.facts import findings
+from tests.checks.test_lint import about_rows
+
+WORDS = [f"{a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in "nrst"]
+
+# Correct texts in several languages, which must not be findings.
+CLEAN = [
+    "FIANCÉ… « déjà vu » à Orléans — où ? Ça coûte 10 €.",
+    "„Spaß“ in KÖLN: STRAẞE, GRÜßE” und Öl – 20 °C ± 2",
+    "MAÇÃ… e NÃO; ÂNGULO, “à noite” às 10h",
+    "Сегодня хорошая погода, и мы идём гулять.",
+    "今天天气很好我们去公园散步。",
+    "Ñandú, ¿qué tal? ¡Sí! El año 2º",
+]
+
+
+def sentence(draw: random.Random, words: int) -> list[str]:
+    return draw.choices(WORDS, k=words)
+
+
+def signatures_of(texts: Sequence[str]) -> Signatures:
+    return measured([SeenText(text.encode(), len(text), ()) for text in texts]).signatures
+
+
+def test_the_estimate_of_what_texts_share() -> None:
+    """The estimate has no bias, and an error of less than 0.07; only pairs of words count."""
+    draw = random.Random(1)
+    ones = [sentence(draw, length) for length in (5, 20, 80) * 100]
+    others = [[word if draw.random() > 0.1 else "other" for word in text] for text in ones]
+    one, other = (signatures_of(list(map(" ".join, texts))) for texts in (ones, others))
+    errors = similarity(one, other) - list(map(shared, ones, others))
+    assert abs(errors.mean()) < 0.01
+    assert np.sqrt((errors**2).mean()) < 0.07
+
+
+def shared(one: list[str], other: list[str]) -> float:
+    """Return the share of common pairs of words of two texts."""
+    first, second = ({*zip(text, [*text[1:], ""], strict=True)} for text in (one, other))
+    return len(first & second) / len(first | second)
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "words"),
+    [
+        ("Good, AND cheap!", "good and\tcheap", 3),
+        ("«naïve» — “Привет”", "naïve Привет", 2),
+        ("今天天气。", "今 天 天 气 。", 5),
+        ("x😀y", "x 😀 y", 3),
+        ("ti\u1ebfng", "ti \u1ebf ng", 3),
+        ("…?! ", "", 0),
+    ],
+)
+def test_words(text: str, other: str, words: int) -> None:
+    """Capitals, blanks and punctuation do not matter; a Chinese character is a word."""
+    one, two = (words_of([each.encode()]) for each in (text, other))
+    assert one.hashes.tolist() == two.hashes.tolist()
+    assert len(one.hashes) == words == one.counts[0]
+
+
+def test_facts_do_not_depend_on_neighbours() -> None:
+    """A text gives the same facts alone, among others, and after a long text that is cut."""
+    labels = ("very good", "Bad", "五", "!")
+    draw = random.Random(2)
+    long = ("é" * 50 + " bad ") * (MOST_BYTES // 100)
+    texts = [" ".join(sentence(draw, 40)) for _ in range(60)]
+    texts += ["It is very good", "not Very, good", "bad", "", "!", "四五六", long, "very", "good"]
+    seen = [SeenText(text.encode(), len(text), labels) for text in texts * 9]
+    together = measured(seen)
+    for number, each in enumerate(seen[: len(texts)]):
+        alone = measured([each])
+        assert alone.signatures.tolist() == together.signatures[[number]].tolist()
+        assert alone.has_words[0] == together.has_words[number]
+        assert alone.named == [together.named[number]]
+    named = {texts[at]: found for at, found in enumerate(together.named[: len(texts)]) if found}
+    assert named == {
+        **{"It is very good": ["very good"], "not Very, good": ["very good"]},
+        **{"bad": ["Bad"], "四五六": ["五"], long: ["Bad"]},
+    }
+
+
+def test_texts_are_grouped_without_comparing_all() -> None:
+    """Each of many texts that share a key is compared with few; a chain makes one group."""
+    keys = np.zeros(200, np.uint32)
+    compared: list[int] = []
+
+    def alike(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        compared.append(len(first))
+        return np.abs(first - second) == 2
+
+    assert group_by_keys([keys, keys], 200, alike).tolist() == [0, 1] * 100
+    assert sum(compared) < 200 * 70
+
+
+def test_a_text_without_words_is_alone() -> None:
+    assert group_texts(signatures_of(["a b", "b a", "A b."]), 0.9).tolist() == [0, 1, 0]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An import file of texts with a planted fault of each kind, in lines 41 to 48."""
+    draw = random.Random(3)
+    texts = [sentence(draw, 30) for _ in range(40)]
+    rows = [
+        f"TRAIN,{' '.join(text)}{' Fine' * (number % 2)},{('fine', 'other')[number % 2 == 0]}"
+        for number, text in enumerate(texts)
+    ]
+    near = ["changed", *texts[4][1:]]
+    rows += [
+        f"TRAIN,{' '.join(near)},other",
+        f"TEST,{' '.join([*texts[5], 'fine', 'too'])},fine",
+        f"TEST,{' '.join(reversed(texts[5]))} fine,fine",
+        "TRAIN,the caf\u00c3\u00a9 is closed,other",
+        "TRAIN,one \ufffd was lost,other",
+        f"TRAIN,{'long ' * 1200},other",
+    ]
+    rows += [f'TRAIN,"{text}",other' for text in CLEAN]
+    # Texts with other labels contain this label, too.
+    common = WORDS[0]
+    rows += [f"\ufeffTRAIN,{common} {' '.join(sentence(draw, 30))},{common}" for _ in range(12)]
+    path = tmp_path_factory.mktemp("texts") / "rows.csv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    return path
+
+
+def test_what_is_found(source: Path, tmp_path: Path) -> None:
+    """lint.jsonl has the planted faults, and no other findings about rows."""
+    recordgen.convert(source, tmp_path / "out", task="text_classification", threads=2)
+    found = about_rows(tmp_path / "out")
+    marks = [line for code, line, _ in found if code == "BYTE_ORDER_MARK"]
+    assert marks == list(range(53, 65))
+    assert found[: -len(marks)] == [
+        ("NEAR_LEAK", 42, f"nearly the same text as {source}:6 (split train), similarity 0.92"),
+        (
+            "NEAR_DUPLICATE",
+            41,
+            f"nearly the same text as {source}:5 (split train), similarity 0.95",
+        ),
+        (
+            "LONG_TEXT",
+            46,
+            "the text has 6,000 characters, 49 times as many as the median of all texts (123)",
+        ),
+        (
+            "MOJIBAKE",
+            44,
+            "the text is UTF-8 that was decoded as something else: 'the caf\u00c3\u00a9 is clos'",
+        ),
+        (
+            "MOJIBAKE",
+            45,
+            "a character of the text was lost when it was decoded: 'one \ufffd was lost'",
+        ),
+        (
+            "LABEL_IN_TEXT",
+            2,
+            "the label 'fine' appears in 22 of the 22 texts that have it, and in 0 of the 42 "
+            "others",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "codes"),
+    [
+        (("near_leak=0.99", "NEAR_DUPLICATE=0.9"), {"NEAR_DUPLICATE", "LONG_TEXT"}),
+        (("near_duplicate=0.99", "LONG_TEXT=60"), {"NEAR_LEAK"}),
+    ],
+)
+def test_thresholds(source: Path, threshold: Sequence[str], codes: set[str]) -> None:
+    """Each code has its own threshold, also if one comparison finds both."""
+    wanted = ("NEAR_LEAK", "NEAR_DUPLICATE", "LONG_TEXT")
+    found = findings(source, task="text_classification", lint=(*wanted, *threshold))
+    assert {item.code for item in found} == codes

@@ -1,0 +1,279 @@
+"""The reader of AutoML's CSV of images."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from recordgen.errors import SourceError, UsageError
+from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.csv_records import Plain, Record, read_records
+from recordgen.formats.foreign_formats import of_file
+from recordgen.formats.header import Given
+from recordgen.formats.lines import UTF16_MARKS, bounded_lines
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row, one_by_one
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
+from recordgen.tasks.task import check_uri
+
+
+def parse(text: str | bytes) -> list[Row | Reject]:
+    data = text.encode() if isinstance(text, str) else text
+    return list(parse_all(bounded_lines(io.BytesIO(data), "f.csv")))
+
+
+def parse_all(lines: Iterable[bytes], task: Task | None = None) -> Iterator[Row | Reject]:
+    return one_by_one(
+        LineParser.parse_lines(
+            lines, source="f.csv", task=task or ImageClassification(), adjusted=Adjustments()
+        )
+    )
+
+
+# line, split, uri, label
+ROWS = [
+    ("TRAIN,gs://b/1.jpg,cat", "train", "gs://b/1.jpg", "cat"),
+    ("training,gs://b/1.jpg,cat", "train", "gs://b/1.jpg", "cat"),
+    ("VALIDATION,gs://b/1.jpg,cat", "eval", "gs://b/1.jpg", "cat"),
+    ("Validate,gs://b/1.jpg,cat", "eval", "gs://b/1.jpg", "cat"),
+    ("test,gs://b/1.jpg,cat", "test", "gs://b/1.jpg", "cat"),
+    ("UNASSIGNED,gs://b/1.jpg,cat", None, "gs://b/1.jpg", "cat"),
+    (",gs://b/1.jpg,cat", None, "gs://b/1.jpg", "cat"),
+    ("gs://b/1.jpg,cat", None, "gs://b/1.jpg", "cat"),
+    ("gs://b/1.jpg", None, "gs://b/1.jpg", None),
+    ("test,gs://b/1.jpg", "test", "gs://b/1.jpg", None),
+    ("gs://b/1.jpg,", None, "gs://b/1.jpg", None),
+    ("TRAIN,gs://b/1.jpg,cat,,,", "train", "gs://b/1.jpg", "cat"),
+    (' TRAIN , "gs://b/a,b.jpg", Baked goods ', "train", "gs://b/a,b.jpg", "Baked goods"),
+    ('TRAIN,x.jpg,"say ""hi"""', "train", "x.jpg", 'say "hi"'),
+    ("test/one", None, "test/one", None),
+    ("gs://b/1.jpg,train", None, "gs://b/1.jpg", "train"),
+    ("TRAIN,gs://b/größe.jpg,猫", "train", "gs://b/größe.jpg", "猫"),
+]
+
+
+@pytest.mark.parametrize(("line", "split", "uri", "label"), ROWS, ids=[r[0] for r in ROWS])
+def test_published_forms(line: str, split: str | None, uri: str, label: str | None) -> None:
+    """Each form of a line gives the row of the format's documentation."""
+    assert parse(line) == [Row("f.csv", 1, split, uri, label)]
+
+
+# line, reject code, words of the message
+REJECTS = [
+    ("TRIAN,gs://b/1.jpg,cat", "unknown_ml_use", "got 'TRIAN'"),
+    ("TRIAN,gs://b/1.jpg", "unknown_ml_use", "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"),
+    ("TRAIN,,cat", "no_path", "[ML_USE],PATH,[LABEL]"),
+    ("TRAIN", "no_path", "has no path"),
+    ('"",""', "no_path", "has no path"),
+    ("TRAIN,a.jpg,cat,dog", "too_many_fields", "one label per image (got 2 after"),
+    ("a.jpg,cat,dog", "too_many_fields", "one label per image (got 2 after"),
+    ('TRAIN,"a.jpg,cat', "bad_line", "quotes must be balanced"),
+    ('TRAIN,"a"b.jpg,cat', "bad_line", "quotes must be balanced"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "words"), REJECTS, ids=[r[0] for r in REJECTS])
+def test_wrong_lines_are_rejects(line: str, code: str, words: str) -> None:
+    """A wrong line gives one reject with a reason, and does not affect other lines."""
+    first, wrong, last = parse(f"TRAIN,a.jpg,x\n{line}\nTEST,b.jpg,y\n")
+    assert isinstance(wrong, Reject)
+    assert (wrong.line, wrong.code) == (2, code)
+    assert words in wrong.message
+    assert first == Row("f.csv", 1, "train", "a.jpg", "x")
+    assert last == Row("f.csv", 3, "test", "b.jpg", "y")
+
+
+def test_lines_are_cut_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines do not depend on the chunks of a file, which needs only read(size)."""
+    data = b"TRAIN,a.jpg,cat\r\n" * 50 + b"x" * MAX_RECORD_BYTES * 3 + b"\nlast.jpg"
+
+    class OnlyRead:
+        def __init__(self) -> None:
+            self._file = io.BytesIO(data)
+
+        def read(self, size: int) -> bytes:
+            return self._file.read(size)
+
+    whole = parse(data)
+    for size in (1000, 65_537):
+        monkeypatch.setattr("recordgen.formats.lines.CHUNK_BYTES", size)
+        assert list(parse_all(bounded_lines(OnlyRead(), "f.csv"))) == whole
+    assert [item.line for item in whole[-2:]] == [51, 52]
+
+
+# uri in the line, uri of the row
+SPELLINGS = [
+    ("./a.jpg", "a.jpg"),
+    ("././b//.//a.jpg", "b/a.jpg"),
+    ("//b/./a.jpg", "/b/a.jpg"),
+    ("../a./.b/c../a.jpg", "../a./.b/c../a.jpg"),
+    ("b/../a.jpg", "b/../a.jpg"),
+    ("gs://b//./a.jpg", "gs://b//./a.jpg"),
+    ("./", "./"),
+]
+
+
+@pytest.mark.parametrize(("spelt", "uri"), SPELLINGS)
+def test_needless_parts_of_a_path_are_left_out(spelt: str, uri: str) -> None:
+    """Two spellings of a path are one image if every file system treats them as one."""
+    assert parse(f"TEST,{spelt},cat") == [Row("f.csv", 1, "test", uri, "cat")]
+
+
+# header, line under it
+HEADERS = [
+    ("split,image_uri,label", "VALIDATE,a.jpg,cat"),
+    ("label,image_uri,split", "cat,a.jpg,VALIDATE"),
+    ("Label,Image URI,ML_USE,width", "cat,a.jpg,VALIDATE,640"),
+    ("subset,label,image_uri,split", "hard,cat,a.jpg,VALIDATE"),
+]
+
+
+@pytest.mark.parametrize(("header", "line"), HEADERS)
+def test_header_names_columns_in_any_order(header: str, line: str) -> None:
+    """A header names the fields."""
+    assert parse(f"{header}\n{line}\n") == [Row("f.csv", 2, "eval", "a.jpg", "cat")]
+
+
+@pytest.mark.parametrize("header", ["picture,label,split", "XMin,YMin,XMax,YMax,label"])
+def test_a_header_without_paths(header: str) -> None:
+    """A line of known names is a header, and must name a column of paths."""
+    with pytest.raises(UsageError, match=rf"column of paths \({header}\); name the columns"):
+        list(parse_all([header.encode(), b"1,2,3,4,5"], ObjectDetection()))
+
+
+# line under a header of two names, whether it is a row
+SURPLUS = [("a.jpg,cat,", True), ("a.jpg,cat,,", True), ("a.jpg,cat,x", False), ("a.jpg", True)]
+
+
+@pytest.mark.parametrize(("line", "is_row"), SURPLUS)
+def test_surplus_fields_under_a_header(line: str, is_row: bool) -> None:
+    """A value beyond the last column rejects its row; empty fields there do not."""
+    [found] = parse(f"path,label\n{line}\n")
+    if is_row:
+        assert found == Row("f.csv", 2, None, "a.jpg", "cat" if "cat" in line else None)
+    else:
+        message = "expected 2 fields as in the header (got 3); quote a field that holds a comma"
+        assert found == Reject("f.csv", 2, "a.jpg", "too_many_fields", message)
+
+
+@pytest.mark.parametrize("first", ["a.jpg,cat\n", "My photos\n\n", "path,label\na.jpg,cat\n"])
+def test_a_later_header_of_other_columns_stops(first: str) -> None:
+    """The rows below it would be read with the wrong columns."""
+    with pytest.raises(SourceError, match=r"f.csv:\d: this line names columns like a header"):
+        parse(f"{first}label,path\ncat,b.jpg\n")
+
+
+@pytest.mark.parametrize("again", ["path,label", "Path, Label", "path,label,,"])
+def test_a_repeated_header_is_no_row(again: str) -> None:
+    """Joined files repeat their header, perhaps in other case or with empty fields."""
+    found = parse(f"path,label\na.jpg,cat\n{again}\nb.jpg,dog\n")
+    assert found == [
+        Row("f.csv", 2, None, "a.jpg", "cat"),
+        Row("f.csv", 4, None, "b.jpg", "dog"),
+    ]
+
+
+_field = st.text(
+    st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=30
+)
+_label = _field.filter(lambda text: text.lower() not in ("nan", "<na>"))  # rejected
+_label = _label.filter(lambda text: not text.startswith(("[", "{")))  # lists are rejected
+_ml_use = st.sampled_from(["TRAIN", "Training", "validation", "VALIDATE", "Test", "UNASSIGNED", ""])
+
+
+@given(st.lists(st.tuples(_ml_use, _field, _label), min_size=1, max_size=20), st.booleans())
+@example([("TRAIN", 'a"b,c.jpg', ",")], True)
+def test_whatever_csv_writer_writes_is_read_back(
+    rows: list[tuple[str, str, str]], quote_all: bool
+) -> None:
+    """Full rows that the standard csv module writes, with any quoting, are read unchanged."""
+    out = io.StringIO()
+    quoting = csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
+    # With a header, no row can be taken for one.
+    csv.writer(out, quoting=quoting).writerows([("split", "image_uri", "label"), *rows])
+    found = parse(out.getvalue())
+    splits = {"train": "train", "training": "train", "validation": "eval", "validate": "eval"}
+    splits["test"] = "test"
+    assert found == [
+        Row("f.csv", line, splits.get(ml_use.lower()), check_uri(uri), label)
+        for line, (ml_use, uri, label) in enumerate(rows, start=2)
+    ]
+
+
+@given(st.binary(max_size=2000))
+@example(b"image")
+def test_any_bytes_give_one_item_per_record(data: bytes) -> None:
+    """Each record of arbitrary bytes, except a header, gives one row or reject: nothing is lost."""
+    try:
+        found = parse(data)
+    except (SourceError, UsageError):  # another file, or an unknown header
+        is_other = data.startswith(UTF16_MARKS) or of_file(data) is not None
+        assert is_other or set(data) & set(b',;\t\r{"')
+        return
+    records = list(read_records(bounded_lines(io.BytesIO(data), "f.csv"), "f.csv"))
+    names = records[0].fields if records and isinstance(records[0], Record) else []
+    if LineParser(ImageClassification(), Adjustments()).is_header(names):
+        records = [item for item in records if isinstance(item, Reject) or item.fields != names]
+    assert [item.line for item in found] == [item.line for item in records]
+
+
+# Parts of lines that may or may not be alike in a file: the first field, paths, labels.
+ML_USES = ["TRAIN", "test", "", "UNASSIGNED", "TRIAN", "val", "dog"]
+PATHS = [
+    "a.jpg",
+    "b/c",
+    "gs://b/1.jpg",
+    "./d.jpg",
+    "e//f.jpg",
+    "x",
+    "",
+    " g.jpg",
+    "größe.png",
+    "a b/c",
+]
+SAID = ["cat", "dog", "", "nan", "[1]", "10", " cat", "a b", "TEST", "h.jpg"]
+FORMS = [
+    st.tuples(st.sampled_from(ML_USES), st.sampled_from(PATHS), st.sampled_from(SAID)),
+    st.tuples(st.sampled_from(PATHS), st.sampled_from(SAID)),
+    st.tuples(st.sampled_from(ML_USES), st.sampled_from(PATHS)),
+]
+
+
+@pytest.mark.parametrize("header", [None, "ml_use,path,label", "label,path", "path,x,label"])
+@pytest.mark.parametrize("task", [ImageClassification(), ImageMultiLabel(), ObjectDetection()])
+def test_lines_that_look_alike_say_what_each_says(header: str | None, task: Task) -> None:
+    """Lines read together give the same rows and rejects as lines read one by one."""
+
+    def read(lines: list[str]) -> list[Row | Reject]:
+        encoded = [line.encode() for line in lines]
+        return list(parse_all(encoded, task))
+
+    @settings(deadline=None, max_examples=60)
+    @given(st.one_of(*(st.lists(form, min_size=1, max_size=5) for form in FORMS)))
+    def check(rows: list[tuple[str, ...]]) -> None:
+        # The first line is read alone, because it may be a header.
+        first = [header or "TRAIN,a.jpg,cat"] + ([] if header is None else ["TRAIN,a.jpg,cat"])
+        lines = [*first, *map(",".join, rows), *([header] if header else [])]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LineParser, "parse_batch", lambda *_: None)
+            expected = read(lines)
+        assert in_blocks(first, lines, task) == expected
+
+    check()
+
+
+def in_blocks(first: list[str], lines: list[str], task: Task) -> list[Row | Reject]:
+    """Read the first lines one by one, and all later lines together."""
+    rest = lines[len(first) :]
+    items = [
+        *(Plain(at, [line]) for at, line in enumerate(first, start=1)),
+        Plain(len(first) + 1, rest),
+    ]
+    parser = LineParser(task, Adjustments())
+    return list(one_by_one(parser.parse_records(items, "f.csv", Given())))

@@ -1,0 +1,191 @@
+"""Boxes in pixels, as in the CSV of TensorFlow's Object Detection API, become shares."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from typing import Any
+
+import pandas as pd
+import pytest
+from PIL import Image
+
+from recordgen.dataset.vocabulary import build_vocabulary
+from recordgen.errors import PayloadError
+from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.dataframe import dataframe_rows
+from recordgen.options import ConvertOptions
+from recordgen.records.example import parse_example
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.planned import PlannedRow
+from recordgen.rows.row import Adjustments, Row, with_findings
+from recordgen.tasks import ObjectDetection
+from recordgen.tasks.object_detection import Box, decode_boxes, turned
+from recordgen.tasks.task import AnnotationError
+from tests.conftest import encoded, exif_of
+
+pytestmark = pytest.mark.once
+
+
+def picture(orientation: int) -> bytes:
+    """Return a PNG of 40×20 pixels with an Exif orientation."""
+    return encoded(Image.new("RGB", (40, 20), "gray"), "PNG", exif=exif_of(orientation))
+
+
+HEADER = "filename,width,height,class,xmin,ymin,xmax,ymax"
+PIXEL_ROWS = [
+    # lines below that header; for each the box, or words of the message; counts
+    (["a.jpg,200,100,cat,20,20,100,60"], [(0.1, 0.2, 0.5, 0.6)], {"files_in_pixels": 1}),
+    (["a.jpg,200.0,100,cat,20.0,20,1e2,60"], [(0.1, 0.2, 0.5, 0.6)], {"files_in_pixels": 1}),
+    (  # each row has its own size
+        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,100,200,cat,10,40,50,120"],
+        [(0.1, 0.2, 0.5, 0.6)] * 2,
+        {"files_in_pixels": 1},
+    ),
+    (
+        ["a.jpg,200,100,cat,.1,.2,.5,.6", "b.jpg,9,9,cat,0,0,1,1"],
+        [(0.1, 0.2, 0.5, 0.6), (0, 0, 1, 1)],
+        {},
+    ),
+    (["a.jpg,,,cat,.1,.2,.5,.6"], [(0.1, 0.2, 0.5, 0.6)], {}),
+    (["a.jpg,200,100,,,,,"], [None], {}),
+    # a pixel wide in a file of pixels; over the edge and inverted, see --bad-boxes
+    (
+        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,2,4,cat,0,0,1,1"],
+        [(0.1, 0.2, 0.5, 0.6), (0, 0, 0.5, 0.25)],
+        {"files_in_pixels": 1},
+    ),
+    (
+        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,200,100,cat,100,-20,20,60"],
+        [(0.1, 0.2, 0.5, 0.6), (0.1, 0, 0.5, 0.6)],
+        {"files_in_pixels": 1, "boxes_clipped": 1, "boxes_swapped": 1},
+    ),
+    (
+        ["a.jpg,200,100,cat,20,20,20,60"],
+        [None],
+        {"boxes_dropped": 1, "files_in_pixels": 1},
+    ),
+    # nothing is guessed
+    (
+        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,200,100,cat,.1,.2,.5,.6"],
+        [(0.1, 0.2, 0.5, 0.6), "0.1,0.2,0.5,0.6 is in shares of the image, .*such as 20,20,100"],
+        {"files_in_pixels": 1},
+    ),
+    (
+        ["a.jpg,200,100,cat,.1,.2,.5,.6", "b.jpg,200,100,cat,20,20,100,60"],
+        [(0.1, 0.2, 0.5, 0.6), "20,20,100,60 is in pixels, but boxes before it are in shares"],
+        {},
+    ),
+    (
+        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,,,cat,.1,.2,.5,.6"],
+        [(0.1, 0.2, 0.5, 0.6), "without the width and height of its image"],
+        {"files_in_pixels": 1},
+    ),
+    (
+        ["a.jpg,200,100,cat,.1,.2,1.5,.6"],
+        ["may be in pixels, or in shares .* no row before it"],
+        {},
+    ),
+    (["a.jpg,,,cat,20,20,100,60"], ["may be pixels: add the columns width and height"], {}),
+    (["a.jpg,200,,cat,20,20,100,60"], [r"in whole pixels, .*got '200' and ''"], {}),
+    (["a.jpg,0,0,cat,20,20,100,60"], [r"at least 1 \(got '0' and '0'\)"], {}),
+    (
+        ["a.jpg,20,10,cat,20,20,100,60", "b.jpg,200,100,cat,20,20,100,60"],
+        ["is far outside its image of 20×10 pixels", (0.1, 0.2, 0.5, 0.6)],
+        {"files_in_pixels": 1},
+    ),
+    (["a.jpg,200,100,cat,,,,"], ["label 'cat' has no box"], {}),
+    (["a.jpg,200,100,cat,20,20,100,"], [r"a coordinate must be a number .*got ''"], {}),
+]
+
+
+@pytest.mark.parametrize(("lines", "expected", "counted"), PIXEL_ROWS)
+def test_boxes_in_pixels(lines: list[str], expected: list[Any], counted: dict[str, int]) -> None:
+    """With width and height, pixels become shares; a file has one unit, and others are rejected."""
+    adjusted = Adjustments()
+    raw = [line.encode() for line in (HEADER, *lines)]
+    task = ObjectDetection()
+    rows = LineParser.parse_lines(raw, source="a.csv", task=task, adjusted=adjusted)
+    read = list(with_findings(rows, adjusted))
+    found = [item for item in read if not isinstance(item, Finding)]
+    for item, wanted in zip(found, expected, strict=True):
+        if isinstance(wanted, str):
+            assert isinstance(item, Reject)
+            assert re.search(wanted, item.message), item.message
+        else:
+            assert isinstance(item, Row)
+            boxes = decode_boxes(item.annotation)
+            assert boxes == ([] if wanted is None else [pytest.approx(Box("cat", *wanted))])
+    assert Counter(item.code for item in read if isinstance(item, Finding)) == counted
+    frame = pd.read_csv(io.StringIO("\n".join((HEADER, *lines))))
+    rows = list(dataframe_rows(frame, task, Adjustments()))
+    assert [type(row) for row in rows] == [type(item) for item in found]
+    assert [item.annotation for item in rows if isinstance(item, Row)] == [
+        item.annotation for item in found if isinstance(item, Row)
+    ]
+
+
+SIZES = [
+    # Exif's orientation, width and height in the row, option, words of the refusal
+    (1, "40,20", "stored", ""),
+    (1, "400,200", "stored", ""),  # drawn on a larger copy
+    (1, "41,20", "stored", ""),
+    (1, "20,40", "stored", "the row says that the image has 20×40 pixels, but it has 40×20; corr"),
+    (1, "40,30", "stored", "has 40×30 pixels, but it has 40×20"),
+    (6, "40,20", "stored", ""),
+    (6, "20,40", "upright", ""),
+    (6, "20,40", "stored", "boxes of the upright picture need --box-orientation upright"),
+    (6, "40,20", "upright", "boxes of the stored picture need --box-orientation stored"),
+    (3, "40,20", "stored", ""),
+]
+
+
+@pytest.mark.parametrize(("orientation", "size", "option", "words"), SIZES)
+def test_a_row_that_is_wrong_about_its_image(
+    orientation: int, size: str, option: str, words: str
+) -> None:
+    """The image is compared with its row, because boxes of another picture would be wrong."""
+    task = ObjectDetection(box_orientation=option)
+    width, height = map(int, size.split(","))
+    corners = ",".join(
+        f"{share * side:g}"
+        for share, side in zip((0.1, 0.1, 0.4, 0.3), (width, height) * 2, strict=True)
+    )
+    lines = [HEADER.encode(), f"a.png,{size},red,{corners}".encode()]
+    [row] = LineParser.parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments())
+    assert isinstance(row, Row)
+    planned = PlannedRow(0, "a.csv", 2, row.uri, row.annotation, 1, "", False)
+    options = ConvertOptions(task=task.name, box_orientation=option)
+    vocabulary = build_vocabulary(["red"])
+    if words:
+        with pytest.raises(PayloadError, match=words) as caught:
+            task.make(planned, [picture(orientation)], vocabulary, options)
+        assert caught.value.code == "bad_annotation"
+        return
+    made = task.make(planned, [picture(orientation)], vocabulary, options)
+    record = parse_example(b"".join(made.record))
+    [found] = decode_boxes(task.from_features(record))
+    way = orientation if option == "stored" else 1
+    assert found == pytest.approx(turned(Box("red", 0.1, 0.1, 0.4, 0.3), way))
+    assert made.digested == task.digested(b"".join(made.record))
+    assert not task.contradicts(row.annotation or "", task.from_features(record))
+
+
+def test_rows_of_one_image_agree_on_its_size() -> None:
+    """Boxes of rows with the same size are merged; a row with another size is a contradiction."""
+    task = ObjectDetection()
+    lines = [
+        "a.jpg,200,100,cat,20,20,100,60",
+        "a.jpg,200,100,dog,20,20,100,60",
+        "a.jpg,100,100,cat,1,1,9,9",
+    ]
+    raw = [line.encode() for line in (HEADER, *lines)]
+    rows = LineParser.parse_lines(raw, source="a.csv", task=task, adjusted=Adjustments())
+    said = [row.annotation for row in rows if isinstance(row, Row)]
+    merged = task.merge(said[:2])
+    assert task.labels(merged.annotation or "") == ["cat", "dog"]
+    assert merged.annotation is not None
+    assert merged.annotation.endswith(",[200,100]]")
+    with pytest.raises(AnnotationError, match="one image, several sizes: 100×100, 200×100"):
+        task.merge(said)

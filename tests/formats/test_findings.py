@@ -1,0 +1,246 @@
+"""findings.jsonl: boxes, tags and spans that were changed or dropped, with their lines."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from recordgen.flow import steps
+from recordgen.flow.steps import ReadRows
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.readers import RowReader
+from recordgen.options import ConvertOptions
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.row import Row
+from recordgen.runs.staging import StagedPlan, Staging
+
+pytestmark = pytest.mark.once
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+
+def findings_in(output: Path) -> list[dict[str, Any]]:
+    """Return the lines of an output's findings.jsonl, or none if there is no such file."""
+    path = output / "findings.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture
+def lines(make_images: MakeImages) -> list[str]:
+    """Rows of four images: one box clipped, one empty, one kept, and a reject."""
+    a, b, c, d = make_images(4)
+    return [
+        f"TRAIN,{a},cat,.1,.2,,,1.5,.6,,",
+        f"TRAIN,{a},dog,.3,.3,,,.3,.6,,",
+        f"TRAIN,{b},cat,.1,.2,,,.5,.6,,",
+        f"TRAIN,{c},cat,.1,.2,,,.1,.2,,",
+        f"TRAIN,{d},cat,7,.2,,,.1,.2,,",
+    ]
+
+
+CLIPPED = "the box 0.1,0.2,1.5,0.6 of 'cat' is outside 0..1; it was stored as 0.1,0.2,1,0.6"
+EMPTY = "the box 0.3,0.3,0.3,0.6 of 'dog' is empty; it was dropped"
+POINT = "the box 0.1,0.2,0.1,0.2 of 'cat' is empty; it was dropped"
+
+
+def expected(source: str, lines: list[str], offset: int = 0) -> list[dict[str, Any]]:
+    """Return the findings about :func:`lines`; their first line is ``offset`` + 1."""
+    found = [
+        (1, "boxes_clipped", CLIPPED),
+        (2, "boxes_dropped", EMPTY),
+        (4, "boxes_dropped", POINT),
+    ]
+    return [
+        {
+            "source": source,
+            "line": line + offset,
+            "uri": lines[line - 1].split(",")[1],
+            "code": code,
+            "message": message,
+        }
+        for line, code, message in found
+    ]
+
+
+def test_convert_says_which_boxes(
+    lines: list[str], make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Findings have file, line, image, box and reason; all are listed; the summary has the path."""
+    source, output = make_csv(lines), tmp_path / "out"
+    assert main(["convert", source, str(output), "-q", "--max-reject-fraction=.5"]) == 0
+    assert findings_in(output) == expected(source, lines)
+    dataset = recordgen.read_dataset(str(output))
+    assert dataset.rows.adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
+    assert dataset.rows.rejected == {"bad_annotation": 1}
+    assert f"Adjustments are in {output}/findings.jsonl" in capsys.readouterr().out
+    # An output without findings has no such file, even if it replaces one with findings.
+    clean = make_csv(lines[2:3], "clean.csv")
+    assert main(["convert", clean, str(output), "-q", "--overwrite"]) == 0
+    assert not (output / "findings.jsonl").exists()
+    assert "findings" not in capsys.readouterr().out
+
+
+def test_check_says_which_boxes(
+    lines: list[str], make_csv: MakeCsv, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """check lists them after the rejects, as JSON with the same fields, and names no output."""
+    source = make_csv(lines)
+    main(["check", source, "-q"])
+    out = capsys.readouterr().out
+    image = lines[1].split(",")[1]
+    assert f"{source}:2: boxes_dropped: {EMPTY} [{image}]" in out
+    assert "OUTPUT" not in out
+    assert "dataset.json" not in out
+    main(["check", source, "-q", "--json"])
+    assert json.loads(capsys.readouterr().out)["findings"] == expected(source, lines)
+    assert recordgen.plan(source).adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
+
+
+def test_messages_name_what_is_there(
+    make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For many classes, convert refers to the dataset.json that it wrote, check to an option."""
+    source = make_csv(f"TRAIN,{n}.mp4,class{n:02d},0,1" for n in range(25))
+    output = tmp_path / "out"
+    assert main(["check", source, "-q"]) == 0
+    assert "… and 5 more classes (--json lists all)" in capsys.readouterr().out
+    assert main(["convert", source, str(output), "-q"]) == 0
+    [line] = [text for text in capsys.readouterr().out.splitlines() if "more classes" in text]
+    assert line == f"… and 5 more classes (see {output}/dataset.json)"
+    assert (output / "dataset.json").exists()
+
+
+def test_appended_runs_and_data_frames(lines: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """The file has findings of all runs, by import file and line; files read again occur once."""
+    output = tmp_path / "out"
+    options: dict[str, Any] = {"max_reject_fraction": 0.5}
+    b = make_csv(["", *lines], "b.csv")
+    a = make_csv(lines[:1], "a.csv")
+    first = recordgen.convert(b, output, **options)
+    assert [item._asdict() for item in first.findings] == expected(b, lines, 1)
+    recordgen.convert(a, output, append=True, **options)
+    assert findings_in(output) == expected(a, lines)[:1] + expected(b, lines, 1)
+    recordgen.convert(b, output, append=True, **options)
+    assert findings_in(output) == expected(a, lines)[:1] + expected(b, lines, 1)
+    rows = [line.split(",") for line in lines]
+    frame = pd.DataFrame(
+        {
+            "split": "TRAIN",
+            "image_uri": [row[1] for row in rows],
+            "label": [row[2] for row in rows],
+            **{
+                name: [float(row[column]) for row in rows]
+                for name, column in (("xmin", 3), ("ymin", 4), ("xmax", 7), ("ymax", 8))
+            },
+        }
+    )
+    result = recordgen.convert(frame, tmp_path / "frame", **options)
+    assert findings_in(tmp_path / "frame") == expected("DataFrame", lines)
+    assert result.dataset.rows.adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
+    assert recordgen.convert(frame, tmp_path / "frame", resume=True, **options).unchanged
+
+
+def test_order_does_not_depend_on_how_rows_are_read(
+    lines: list[str], make_csv: MakeCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several files and workers, few findings at a time: the same lines, by file, line and box."""
+    image = lines[0].split(",")[1]
+    names = []
+    for name in ("a.csv", "b.csv", "c.csv"):
+        rows = [f",{image},cat,{n / 100},.5,,,{n / 100},.6,," for n in range(30)]
+        names.append(make_csv([lines[2], *rows], name))
+    recordgen.convert(names, tmp_path / "whole")
+    whole = (tmp_path / "whole/findings.jsonl").read_bytes()
+    found = findings_in(tmp_path / "whole")
+    assert [(item["source"], item["line"]) for item in found] == [
+        (name, line) for name in names for line in range(2, 32)
+    ]
+    monkeypatch.setattr(steps, "FINDINGS_AT_ONCE", 7)
+    recordgen.convert(names[::-1], tmp_path / "parts", beam_args=["--direct_num_workers=2"])
+    assert (tmp_path / "parts/findings.jsonl").read_bytes() == whole
+
+
+def test_memory_does_not_grow_with_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Findings are kept in files while rows are read, and read back one file at a time."""
+    options = ConvertOptions(task="object_detection", format="csv")
+    monkeypatch.setattr(steps, "FINDINGS_AT_ONCE", 500)
+    peaks = []
+    for many in (1_000, 5_000):
+        staging = Staging(str(tmp_path / str(many)))
+        step = ReadRows(options, 1, str(tmp_path), staging)
+        step.begin(lambda amounts: None)
+        rows = (Finding("a.csv", n, f"{n}.jpg", "boxes_dropped", POINT) for n in range(many))
+        tracemalloc.start()
+        files: list[str] = []
+        adjusted: Counter[str] = Counter()
+        for _, part in step.process(rows):
+            adjusted.update(part.adjusted)
+            files += [item.file for item in part.findings]
+        plan = StagedPlan({}, None, 0, 0, 0, {}, 0, 0, (), tuple(files))  # type: ignore[arg-type]
+        assert sum(item.line for item in staging.read_findings(plan)) == sum(range(many))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert adjusted == {"boxes_dropped": many}
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+# format, content of the files, finding
+OTHERS = [
+    (
+        {
+            "a.jsonl": '{"textContent": "Kölns Mitte", "textSegmentAnnotations": '
+            '[{"startOffset": 0, "endOffset": 4, "displayName": "city"}]}'
+        },
+        "spans_within_words",
+        "the entity 0 to 4 (city) begins or ends within a word; whole words are tagged, "
+        "the span stays as it is",
+    ),
+    (
+        {"sentences.txt": "in New York", "labels.txt": "O I-city I-city"},
+        "tags_begun",
+        "the entity 3 to 11 (city) begins with I-city; expected B-",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "code", "message"), OTHERS)
+def test_other_tasks(files: dict[str, str], code: str, message: str, tmp_path: Path) -> None:
+    """Everything that is counted as adjusted is listed."""
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    source = str(tmp_path / next(iter(files)))
+    result = recordgen.convert(source, tmp_path / "out", task="text_entities")
+    assert result.dataset.rows.adjusted == {code: 1}
+    [found] = findings_in(tmp_path / "out")
+    assert (found["source"], found["line"], found["code"]) == (source, 1, code)
+    assert found["message"] == message
+    assert found["uri"].startswith("sha256://")
+
+
+def test_a_reject_has_no_findings(tmp_path: Path) -> None:
+    """Changes in a rejected row do not count for the next row."""
+    box = {"displayName": "cat", "xMin": 0.5, "yMin": 0.5, "xMax": 0.5, "yMax": 0.6}
+    rows = [[box, {**box, "xMin": "x"}], [{**box, "xMax": 0.7}]]
+    source = tmp_path / "a.jsonl"
+    source.write_text(
+        "".join(
+            json.dumps({"imageGcsUri": "1.jpg", "boundingBoxAnnotations": row}) + "\n"
+            for row in rows
+        )
+    )
+    options = ConvertOptions(task="object_detection", format="jsonl")
+    found = list(RowReader(options).read(ImportFile(str(source))))
+    assert [type(item) for item in found] == [Reject, Row]
+    assert not any(isinstance(item, Finding) for item in found)

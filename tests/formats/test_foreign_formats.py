@@ -1,0 +1,322 @@
+"""Files and folders in other tools' formats are errors with a remedy, in every command."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen.errors import SourceError
+from recordgen.formats.detect import detect
+from recordgen.formats.foreign_formats import key_paths, of_file
+from recordgen.formats.import_file import ImportFile, find_import_files
+from recordgen.formats.readers import RowReader
+from recordgen.options import ConvertOptions
+from recordgen.records import RECORDS
+from recordgen.rejects import OddLine, Reject
+from recordgen.rows.row import Row
+
+pytestmark = pytest.mark.once
+
+BOXES = "filename,width,height,class,xmin,ymin,xmax,ymax"
+
+
+def as_json(value: Any, indent: int | None = None) -> bytes:
+    return json.dumps(value, indent=indent).encode()
+
+
+def as_frame(**columns: Any) -> pd.DataFrame:
+    return pd.DataFrame(columns)
+
+
+def in_memory(write: Any) -> bytes:
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
+
+
+def zipped(file: io.BytesIO, *names: str) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            # At 7:48 the time in the header is a ">", like the end of a tag.
+            info = zipfile.ZipInfo(name, (2026, 1, 1, 7, 48, 0))
+            archive.writestr(info, "TRAIN,a.jpg,cat\n")
+
+
+def in_tar(file: io.BytesIO, mode: str) -> None:
+    with tarfile.open(fileobj=file, mode=mode) as archive:
+        archive.addfile(tarfile.TarInfo("photos/a.jpg"))
+
+
+COCO_RESULTS = [{"image_id": 42, "category_id": 18, "bbox": [10, 20, 30, 40], "score": 0.9}]
+# In some datasets, thousands of categories precede the images, on one line of many megabytes.
+RECTANGLE = {"x": 1.5, "y": 2.5, "width": 30, "height": 40, "rotation": 0}
+LABEL_STUDIO = [
+    {
+        "id": 1,
+        "annotations": [
+            {
+                "id": 7,
+                "completed_by": 1,
+                "result": [
+                    {
+                        "type": "rectanglelabels",
+                        "value": {**RECTANGLE, "rectanglelabels": ["cat"]},
+                        "from_name": "label",
+                        "to_name": "image",
+                    }
+                ],
+            }
+        ],
+        "data": {"image": "/data/upload/1/a.jpg"},
+    }
+]
+LABEL_STUDIO_MIN = [
+    {
+        "image": "/data/upload/1/a.jpg",
+        "id": 1,
+        "label": [{**RECTANGLE, "rectanglelabels": ["cat"], "original_width": 640}],
+        "annotator": 1,
+        "annotation_id": 7,
+        "lead_time": 3.2,
+    }
+]
+LABEL_STUDIO_CSV = (
+    b"annotation_id,annotator,choice,created_at,id,image,lead_time,updated_at\n"
+    b"7,1,cat,2024-05-01T10:00:00Z,1,/data/upload/1/a.jpg,3.2,2024-05-01T10:00:09Z\n"
+)
+BOUNDING_BOX = {"top": 20.0, "left": 10.0, "height": 40.0, "width": 30.0}
+LABELBOX = {
+    "data_row": {"id": "ck1", "external_id": "a.jpg", "row_data": "https://storage/a.jpg"},
+    "media_attributes": {"height": 480, "width": 640},
+    "projects": {
+        "cl1": {
+            "labels": [
+                {"annotations": {"objects": [{"name": "cat", "bounding_box": BOUNDING_BOX}]}}
+            ]
+        }
+    },
+}
+LABELBOX_V1 = [
+    {
+        "ID": "ck1",
+        "DataRow ID": "ck2",
+        "Labeled Data": "https://storage/a.jpg",
+        "Label": {"objects": [{"title": "cat", "bbox": BOUNDING_BOX}]},
+    }
+]
+VOTT_ASSET = {
+    "asset": {"format": "jpg", "id": "0af", "name": "a.jpg", "path": "file:/photos/a.jpg"},
+    "regions": [{"id": "r1", "type": "RECTANGLE", "tags": ["cat"], "boundingBox": BOUNDING_BOX}],
+    "version": "2.2.0",
+}
+VOTT_PROJECT = {
+    "name": "pets",
+    "securityToken": "pets Token",
+    "videoSettings": {"frameExtractionRate": 15},
+    "assets": {"0af": {k: VOTT_ASSET[k] for k in ("asset", "regions")}},
+}
+VIA_FILE = {
+    "a.jpg1024": {
+        "filename": "a.jpg",
+        "size": 1024,
+        "regions": [{"shape_attributes": {"name": "rect", "x": 1, "y": 2}}],
+        "file_attributes": {},
+    }
+}
+VIA_CSV = (
+    b"#filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,"
+    b'region_attributes\na.jpg,1024,"{}",1,0,"{""name"":""rect"",""x"":1}","{}"\n'
+)
+OPEN_IMAGES = (
+    b"ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsTruncated,IsGroupOf,"
+    b"IsDepiction,IsInside\n000002b66c9c498e,xclick,/m/01g317,1,0.0125,0.1953,0.1484,0.5875,0,1,0,"
+    b"0,0\n"
+)
+OPEN_IMAGES_LABELS = (
+    b"ImageID,Source,LabelName,Confidence\n000026e7ee790996,verification,/m/04hgtk,0\n"
+    b"000026e7ee790996,verification,/m/07j7r,1\n"
+)
+TFRECORDS = b"".join(b"".join(RECORDS.frame([b"an example"])) for _ in range(3))
+
+# file, content, name of the format, words of the remedy
+FILES: list[tuple[str, bytes, str, str]] = [
+    ("a.txt", b"0 0.5 0.5 .25 1\n1 0.4 0.4 0.1 0.1\n", "YOLO labels", "pass its folder"),
+    ("a.xml", b"<?xml version='1.0'?><catalog/>", "XML", "write a CSV or JSONL file"),
+    (
+        "results.json",
+        as_json(COCO_RESULTS),
+        "results of a model in COCO's format",
+        "pass the document",
+    ),
+    ("a.json", as_json(LABEL_STUDIO), "a Label Studio export", "percent"),
+    ("a.json", as_json(LABEL_STUDIO_MIN, indent=1), "a Label Studio export", "percent"),
+    ("a.csv", LABEL_STUDIO_CSV, "a Label Studio export", "image_uri,label"),
+    ("a.ndjson", as_json(LABELBOX) + b"\n", "a Labelbox export", "xmax left + width"),
+    ("a.json", as_json(LABELBOX_V1), "a Labelbox export", "xmax left + width"),
+    ("0af-asset.json", as_json(VOTT_ASSET), "a VoTT export", "boundingBox"),
+    ("pets-export.json", as_json(VOTT_PROJECT, indent=4), "a VoTT export", "boundingBox"),
+    ("via.json", as_json(VIA_FILE), "a VGG Image Annotator project", BOXES),
+    ("via.csv", VIA_CSV, "a VGG Image Annotator project", BOXES),
+    ("boxes.csv", OPEN_IMAGES, "Open Images annotations", "ImageID and .jpg"),
+    ("labels.csv", OPEN_IMAGES_LABELS, "Open Images annotations", "class-descriptions"),
+    ("a-00000-of-00001", TFRECORDS, "a TFRecord file", "recordgen.train_dataset"),
+    ("a.tfrecord.gz", gzip.compress(TFRECORDS), "a TFRecord file", "recordgen.read"),
+    ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip", "unpack it"),
+    ("a.zip", in_memory(lambda f: zipped(f, "a.csv")), "a ZIP archive", "pass the folder"),
+    (
+        "a.csv",
+        in_memory(lambda f: zipped(f, "[Content_Types].xml", "xl/workbook.xml")),
+        "an Excel workbook",
+        "save the sheet as CSV UTF-8",
+    ),
+    ("a.tar", in_memory(lambda f: in_tar(f, "w")), "a tar archive", "pass the folder"),
+    ("a.tgz", in_memory(lambda f: in_tar(f, "w:gz")), "a tar archive", "pass the folder"),
+    (
+        "a.parquet",
+        in_memory(as_frame(image=["a.jpg"], label=["cat"]).to_parquet),
+        "a Parquet file",
+        "convert the DataFrame",
+    ),
+    (
+        "a.feather",
+        in_memory(as_frame(image=["a.jpg"], label=["cat"]).to_feather),
+        "an Arrow or Feather file",
+        "convert the DataFrame",
+    ),
+    ("a.csv", b"<!DOCTYPE HTML><html>", "a web page", "download the file itself"),
+    ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF", "an image", "pass its folder"),
+]
+
+
+def read(files: list[ImportFile]) -> list[Row | Reject]:
+    return list(RowReader(detect(files, ConvertOptions()).options).read_all(files))
+
+
+def refusal(source: Path) -> str:
+    """Return the message of the error that a file or folder causes."""
+    files = find_import_files(str(source))
+    with pytest.raises(SourceError) as caught:
+        read(files)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "format_", "remedy"),
+    FILES,
+    ids=[f"{name} {kind}" for name, _, kind, _ in FILES],
+)
+def test_files_are_named(name: str, data: bytes, format_: str, remedy: str, tmp_path: Path) -> None:
+    """The error names the file, its format and the remedy."""
+    path = tmp_path / name
+    path.write_bytes(data)
+    message = refusal(path)
+    assert message.startswith(str(path))
+    assert f"this looks like {format_}" in message or format_ in message.split(";")[0]
+    assert remedy in message
+
+
+IMAGES = {"images/a.jpg": b"", "images/b.jpg": b""}
+
+# files of a folder, name of the format, file that shows it
+FOLDERS: list[tuple[dict[str, bytes], str, str]] = [
+    ({"JPEGImages/a.jpg": b"", "JPEGImages/b.jpg": b""}, "Pascal VOC", "JPEGImages/a.jpg"),
+    ({"VOCdevkit/VOC2012/JPEGImages/a.jpg": b""}, "Pascal VOC", "VOC2012/JPEGImages/a.jpg"),
+    ({**IMAGES, "labels/a.txt": b"0 .5 .5 .2 .2\n"}, "YOLO labels", "labels/a.txt"),
+    (
+        {"train/images/a.jpg": b"", "train/labels/a.txt": b"", "data.yaml": b"nc: 1\n"},
+        "YOLO labels",
+        "train/labels/a.txt",
+    ),
+    (
+        {"data/train-00000-of-00001.parquet": b"PAR1"},
+        "a Parquet file",
+        "data/train-00000-of-00001.parquet",
+    ),
+    ({"Split-train/data_tfrecord-00000-of-00001.gz": b""}, "a TFRecord file", "Split-train/data_"),
+    ({"photos.tar.gz": b"", "LICENSE": b""}, "a tar archive", "photos.tar.gz"),
+]
+
+
+def write(root: Path, files: dict[str, bytes]) -> Path:
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    return root
+
+
+@pytest.mark.parametrize(("files", "format_", "evidence"), FOLDERS)
+def test_folders_are_named(
+    files: dict[str, bytes], format_: str, evidence: str, tmp_path: Path
+) -> None:
+    """A folder is recognised by its listing, or by its first JSON document."""
+    message = refusal(write(tmp_path, files))
+    assert message.startswith(f"{tmp_path}/: this looks like {format_} (")
+    assert evidence in message.partition("); ")[0]
+
+
+# other files that a folder of images by label may contain
+PLAIN_FOLDERS: list[dict[str, bytes]] = [
+    {"cat/a.jpg": b"", "dog/a.jpg": b"", "dog/a.txt": b"a caption"},
+    {"bottles/a.jpg": b"", "labels/b.jpg": b""},
+    {"cat/a.jpg": b"", "about.json": b'{"license": "CC", "images": 2}'},
+    {"cat/a.jpg": b"", "cat.zip": b"", "thumbs.xml": b"<?xml version='1.0'?><thumbs/>"},
+]
+
+
+@pytest.mark.parametrize("files", PLAIN_FOLDERS)
+def test_folders_of_images_stay(files: dict[str, bytes], tmp_path: Path) -> None:
+    """Other files among images do not make a foreign format."""
+    found = find_import_files(str(write(tmp_path, files)))
+    rows = [item for item in read(found) if not isinstance(item, OddLine)]
+    assert {row.uri for row in rows} == {name for name in files if name.endswith((".jpg", ".zip"))}
+
+
+# lines of import files with parts that look like another format
+IMPORT_FILES = [
+    ("a.csv", b"<html>Hello</html>,spam\n<html>Hi</html>,ham\n"),
+    ("a.jsonl", as_json(LABELBOX) + b'\n{"imageGcsUri": "a.jpg"}\n'),
+    ("a.jsonl", b'{"imageGcsUri": "a.jpg", "file_name": "a.jpg", "annotation_id": 1}\n'),
+    ("a.jsonl", b'{"textContent": "{\\"images\\": [{\\"file_name\\": 1}]}"}\n'),
+    ("a.csv", b"file_name,label\na.jpg,cat\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "data"), IMPORT_FILES)
+def test_import_files_stay(name: str, data: bytes, tmp_path: Path) -> None:
+    """An import file is read, whatever its texts and its additional keys are."""
+    (tmp_path / name).write_bytes(data)
+    assert read(find_import_files(str(tmp_path / name)))
+
+
+# JSON text, perhaps cut off, and its keys
+KEYS = [
+    ('{"images": [{"id": 1, "file_na', {"images", "images.id"}),
+    ('[{"a": {"b": "c: {"}}, {"d": 1}]', {"a", "a.b", "d"}),
+    ('{"a": 1}\n{"b": 2}', {"a"}),
+    ('{"a\\"b": "x\\\\", "c": "cut: {', {'a\\"b', "c"}),
+    ('{"a":{"b":{"c":{"d":{"e":{"f":1}}}}}}', {"a", "a.b", "a.b.c", "a.b.c.d", "a.b.c.d.e"}),
+    ("]}:,", set()),
+]
+
+
+@pytest.mark.parametrize(("text", "keys"), KEYS)
+def test_key_paths(text: str, keys: set[str]) -> None:
+    """The keys of the first value are found as far as the text goes; texts are never keys."""
+    assert key_paths(text) == keys
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes(data: bytes) -> None:
+    """Arbitrary bytes cause no error."""
+    for begin in (b"", b"{", b"[{", b"<?xml", b"\x1f\x8b\x08\x00"):
+        of_file(begin + data)

@@ -1,0 +1,302 @@
+"""Folders of images: which folders are splits or classes, and which files are no images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import recordgen
+from recordgen.checks.findings import LintFinding
+from recordgen.console.summaries import check_summary
+from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.formats.folder_names import is_no_image
+from recordgen.formats.folder_rows import read_folder, roles_in
+from recordgen.formats.header import NOTHING_GIVEN
+from recordgen.rejects import OddLine
+from recordgen.rows.row import Adjustments, Row
+from recordgen.storage import is_inside
+from recordgen.tasks import ImageClassification
+
+pytestmark = pytest.mark.once
+
+
+def folder(root: Path, *names: str) -> str:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"")
+    return f"{root}/"
+
+
+def read(
+    root: str, adjusted: Adjustments | None = None
+) -> list[tuple[str, str | None, str | None]]:
+    rows = list(read_folder(root, ImageClassification(), adjusted or Adjustments(), NOTHING_GIVEN))
+    assert [row.line for row in rows] == list(range(1, len(rows) + 1))
+    return [(row.uri, row.split, row.annotation) for row in rows if isinstance(row, Row)]
+
+
+# files; rows as (split, label) in order; the meaning of folders that are no classes
+UNDERSTOOD = [
+    (
+        ["train_images/1.jpg", "test_images/1.jpg"],
+        [("test", None), ("train", None)],
+        {"train_images": "split train", "test_images": "split test"},
+    ),
+    (
+        ["train/images/1.jpg"],
+        [("train", None)],
+        {"train": "split train", "train/images": "no label"},
+    ),
+    (["images/cat/1.jpg"], [(None, "cat")], {"images": "no label"}),
+    (
+        ["images/train/cat/1.jpg", "images/val/cat/1.jpg"],
+        [("train", "cat"), ("eval", "cat")],
+        {"images": "no label", "images/train": "split train", "images/val": "split eval"},
+    ),
+    (
+        ["train2017/1.jpg", "Validation-Images/cat/1.jpg"],
+        [("eval", "cat"), ("train", None)],
+        {"train2017": "split train", "Validation-Images": "split eval"},
+    ),
+    # Packed files often unpack into a folder of their own name.
+    (
+        ["train/train/1.jpg"],
+        [("train", None)],
+        {"train": "split train", "train/train": "split train"},
+    ),
+    (
+        ["images_001/1.jpg", "images_002/1.jpg"],
+        [(None, None)] * 2,
+        {"images_001": "no label", "images_002": "no label"},
+    ),
+    (["train/n01/images/1.jpg"], [("train", "n01")], {"train": "split train"}),
+    (["Split-train/1.jpg"], [("train", None)], {"Split-train": "split train"}),
+    (
+        ["seg_train/seg_train/a/1.jpg", "seg_test/seg_test/a/1.jpg"],
+        [("test", "a"), ("train", "a")],
+        {
+            "seg_train": "split train",
+            "seg_train/seg_train": "no label",
+            "seg_test": "split test",
+            "seg_test/seg_test": "no label",
+        },
+    ),
+    (
+        ["arch/flowers/daisy/1.jpg", "arch/flowers/rose/1.jpg"],
+        [(None, "daisy"), (None, "rose")],
+        {"arch": "no label", "arch/flowers": "no label"},
+    ),
+    (
+        ["chest/train/a/1.jpg", "chest/test/a/1.jpg"],
+        [("test", "a"), ("train", "a")],
+        {"chest": "no label", "chest/train": "split train", "chest/test": "split test"},
+    ),
+    (
+        ["HAM_images_part_1/1.jpg", "HAM_images_part_2/1.jpg"],
+        [(None, None)] * 2,
+        {"HAM_images_part_1": "no label", "HAM_images_part_2": "no label"},
+    ),
+    # These name classes.
+    (["class_1/1.jpg", "class_2/1.jpg"], [(None, "class_1"), (None, "class_2")], {}),
+    (["cat/1.jpg", "cat/1_masked.jpg"], [(None, "cat"), (None, "cat")], {}),
+    (["photos/1.jpg", "drawings/1.jpg"], [(None, "drawings"), (None, "photos")], {}),
+    (["mask/1.jpg", "no_mask/1.jpg"], [(None, "mask"), (None, "no_mask")], {}),
+    (["train_station/1.jpg", "1/1.jpg"], [(None, "1"), (None, "train_station")], {}),
+    (
+        ["old/dataset.json", "old/1.jpg", "a/1.jpg"],
+        [(None, "a")],
+        {"old/": "skipped, a converted dataset"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("names", "rows", "roles"), UNDERSTOOD)
+def test_splits_and_containers_are_no_classes(
+    names: list[str],
+    rows: list[tuple[str | None, str | None]],
+    roles: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """Folders that name a split or images in general give no class, and are named as such."""
+    root = folder(tmp_path, *names)
+    assert [row[1:] for row in read(root)] == rows
+    assert roles_in(root) == roles
+
+
+# files, the folders that the message names
+REFUSED = [
+    (["images/1.jpg", "masks/1.png"], ["masks", "images"]),
+    (["train/img/1.jpg", "train/ground_truth/1.png"], ["ground_truth", "img"]),
+    (["train_images/1.jpg", "train_masks/1.jpg"], ["train_masks", "train_images"]),
+    (["train/1.jpg", "masks/1.jpg"], ["masks", "train"]),
+    (["photos/1.jpg", "masks/1.jpg"], ["masks", "photos"]),
+    (["images/1.jpg", "cat/1.jpg"], ["images", "cat"]),
+    (["seg_train/a/1.jpg", "seg_test/a/1.jpg", "seg_pred/1.jpg"], ["seg_test", "seg_pred"]),
+    (["a_train/1.jpg", "a_test/1.jpg", "b_train/1.jpg", "b_test/1.jpg"], ["a_test", "b_train"]),
+    (["raw/1.jpg", "processed/1.jpg"], ["raw", "processed"]),
+    (["train/test/1.jpg"], ["test", "train"]),
+    (["train_images/1.jpg", "cat/1.jpg"], ["train_images", "cat"]),
+]
+
+# files, the import file that the message names
+WITH_IMPORT_FILES = [
+    (["1.jpg", "a.csv"], "a.csv"),
+    (["train/1.jpg", "train/_annotations.csv"], "train/_annotations.csv"),
+    (
+        ["train/1.jpg", "test/1.jpg", "train/_a.csv", "test/_a.csv"],
+        "test/_a.csv; .*/\\*/_a.csv for",
+    ),
+    (["images/1.jpg", "images/a.jsonl"], "images/a.jsonl"),
+]
+
+
+@pytest.mark.parametrize(("names", "named"), WITH_IMPORT_FILES)
+def test_an_import_file_beside_images_stops(names: list[str], named: str, tmp_path: Path) -> None:
+    """A file that may hold the labels is never skipped, except in the folder of a class."""
+    with pytest.raises(SourceError, match=f"contains the import file {named}"):
+        read(folder(tmp_path / "one", *names))
+    assert read(folder(tmp_path / "two", "cat/1.jpg", "cat/notes.csv")) == [
+        ("cat/1.jpg", None, "cat")
+    ]
+
+
+# an import file, its text, whether it names an image below it
+BESIDE_CLASSES = [
+    ("history.csv", "epoch,loss\n1,0.5\n2,0.4\n", False),
+    ("classes.csv", "id,name\n0,cat\n1,dog\n", False),
+    ("train/results.csv", "epoch,accuracy\n1,0.9\n", False),
+    ("scores.jsonl", '{"epoch": 1, "loss": 0.5}\n', False),
+    ("labels.csv", "image,label\ntrain/cat/1.jpg,dog\n", True),
+    ("train/labels.csv", "1.jpg;dog\n", True),
+    ("labels.csv", "train\\cat\\1.jpg,dog\n", True),
+    ("labels.jsonl", '{"path": "1.jpg", "label": "dog"}\n', True),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "is_import_file"), BESIDE_CLASSES)
+def test_a_csv_beside_classes_stops_only_if_it_names_their_images(
+    name: str, text: str, is_import_file: bool, tmp_path: Path
+) -> None:
+    """Training history beside folders of classes is skipped; another source of labels is not."""
+    root = folder(tmp_path, "train/cat/1.jpg", "test/cat/2.jpg", name)
+    (tmp_path / name).write_text(text)
+    if is_import_file:
+        with pytest.raises(SourceError, match=f"contains the import file {name};"):
+            read(root)
+    else:
+        adjusted = Adjustments()
+        assert len(read(root, adjusted)) == 2
+        [skipped] = adjusted.taken_lines()
+        assert name in skipped.message
+
+
+@pytest.mark.parametrize("mask", ["a (1)_mask.png", "a (1)_mask_1.png", "a (1)-segmentation.png"])
+def test_masks_beside_their_images_stop(mask: str, tmp_path: Path) -> None:
+    """A mask in the folder of its image is no image of that class."""
+    with pytest.raises(SourceError, match="has the name of a mask"):
+        read(folder(tmp_path, "b/a (1).png", f"b/{mask}"))
+    assert len(read(folder(tmp_path / "alone", f"b/{mask}"))) == 1
+
+
+@pytest.mark.parametrize(("names", "named"), REFUSED)
+def test_masks_and_mixed_folders_stop(names: list[str], named: list[str], tmp_path: Path) -> None:
+    """Masks, and images beside classes, are no classes: the run stops and names both."""
+    with pytest.raises(SourceError) as caught:
+        read(folder(tmp_path, *names))
+    for name in named:
+        assert repr(name) in str(caught.value)
+
+
+def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path: Path) -> None:
+    """Well-known files of other kinds are one finding; files that may be images stay rows."""
+    junk = ["README.md", "LICENSE", "cat/Thumbs.db", "cat/desktop.ini", "cat/1.txt", "dog/2.json"]
+    junk += ["__MACOSX/cat/3.jpg", "checkpoints/4.jpg"]
+    kept = ["cat/1.jpg", "cat/no_suffix", "dog/1.xyz"]
+    adjusted = Adjustments()
+    assert [uri for uri, *_ in read(folder(tmp_path, *junk, *kept), adjusted)] == kept
+    [found] = adjusted.taken_lines()
+    assert isinstance(found, OddLine)
+    assert (found.source, found.line, found.code) == (f"{tmp_path}/", 0, "SKIPPED")
+    assert found.message.startswith("8 ")
+    assert is_no_image("a/THUMBS.DB")
+    assert not is_no_image("a/license.jpg")
+
+
+@pytest.mark.parametrize("name", ["pos/1.txt", "old/dataset.json"])
+def test_a_folder_without_images_says_what_is_there(name: str, tmp_path: Path) -> None:
+    """A folder of texts, or one that holds only an output, is an error that names a file."""
+    with pytest.raises(SourceError, match=f"no image in this folder, only .*{name[:3]}"):
+        read(folder(tmp_path, name))
+
+
+def photos(root: Path, *names: str) -> Path:
+    for number, name in enumerate(names):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (32, 32), (number * 9, 90, 200)).save(root / name)
+    return root
+
+
+def test_an_output_is_never_among_its_sources(tmp_path: Path) -> None:
+    """An output in a source folder, and a source in the output, are refused before any write."""
+    root = photos(tmp_path / "photos", "cat/1.jpg", "dog/2.jpg")
+    (tmp_path / "link").symlink_to(root)
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all/labels.csv").write_text("../photos/cat/1.jpg,cat\n")
+    before = sorted(tmp_path.rglob("*"))
+    for source, output in [
+        (root, root),
+        (root, root / "out"),
+        (root, tmp_path / "link" / "out"),
+        (f"{tmp_path}/link/", f"file://{root}/a/b"),
+        (root, tmp_path),
+        (tmp_path / "all" / "labels.csv", tmp_path / "all"),
+    ]:
+        with pytest.raises(UsageError, match=r"is inside the (source|output)"):
+            recordgen.convert(source, output)
+    assert sorted(tmp_path.rglob("*")) == before
+    recordgen.convert(tmp_path / "all" / "labels.csv", tmp_path / "all" / "out")
+    recordgen.convert(root, tmp_path / "photos2")
+    # An output of an earlier version, or one that was moved here.
+    (tmp_path / "photos2").rename(root / "out")
+    result = recordgen.convert(root, tmp_path / "again")
+    assert (result.dataset.labels, result.dataset.rows.read) == (("cat", "dog"), 2)
+    assert result.dataset.lint["SKIPPED"] == 1
+
+
+def test_urls_of_outputs_are_compared(tmp_path: Path) -> None:
+    """A prefix of a bucket is a folder; a longer name beside it is not inside it."""
+    assert is_inside("GS://b/photos/out", "gs://b/photos/")
+    assert is_inside("gs://b/photos", "gs://b/photos/")
+    assert not is_inside("gs://b/photos2", "gs://b/photos/")
+    assert not is_inside("gs://b/photos", str(tmp_path))
+    assert is_inside(str(tmp_path), "/")
+
+
+def test_findings_of_a_folder_name_files(tmp_path: Path) -> None:
+    """Rejects and findings name the file of a folder, not its position among the files."""
+    root = photos(tmp_path / "photos", "cat/1.jpg", "cat/2.jpg")
+    (root / "dog").mkdir()
+    (root / "dog/copy.jpg").write_bytes((root / "cat/1.jpg").read_bytes())
+    (root / "dog/empty.jpg").write_bytes(b"")
+    found = recordgen.check(root, split="100", lint="CONFLICT")
+    [conflict] = found.lint.findings()
+    assert str(conflict).startswith(f"{root}/dog/copy.jpg: CONFLICT ")
+    assert f"{root}/cat/1.jpg (split train)" in conflict.message
+    with pytest.raises(DataError, match=f"{root}/dog/copy.jpg is a copy of {root}/cat/1.jpg"):
+        recordgen.plan(root, duplicates="fail", max_reject_fraction=1)
+    [reject] = found.rejects
+    assert (reject.source, reject.line, reject.uri) == (f"{root}/", 4, "dog/empty.jpg")
+    assert f"\n{root}/dog/empty.jpg: " in check_summary(found, limit=9)
+    with pytest.raises(DataError, match=f"such as {root}/dog/empty.jpg: "):
+        recordgen.convert(root, tmp_path / "out")
+    whole = LintFinding("SKIPPED", "warning", "photos/", 0, "", "", "text")
+    assert str(whole) == "photos/: SKIPPED text"
+
+
+def test_images_without_folders_of_classes_name_the_remedy(tmp_path: Path) -> None:
+    """The labels of a folder are its folders, so the message speaks of these."""
+    source = photos(tmp_path, "train/cat.0.jpg", "train/dog.0.jpg")
+    with pytest.raises(DataError, match="folder of its name"):
+        recordgen.check(source)

@@ -1,0 +1,138 @@
+"""Missing files, unreadable rows and slips in paths: the message ends in what helps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import recordgen
+from recordgen import storage
+from recordgen.errors import SourceError, TooManyRejectsError
+from recordgen.formats.detect import detect
+from recordgen.formats.encodings import likely_encoding
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.missing_files import missing_hint
+from recordgen.options import ConvertOptions
+from recordgen.payloads.kinds import kind_of
+from recordgen.rejects import Reject
+
+pytestmark = pytest.mark.once
+
+
+def hint(folder: Path, files: list[str], *uris: str) -> str:
+    """Return the hint for rows of ``labels.csv`` that name missing files."""
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    source = str(folder / "labels.csv")
+    return missing_hint([Reject(source, 1, uri, "missing_file", "no such file") for uri in uris])
+
+
+@pytest.mark.parametrize(
+    ("file", "uri"),
+    [
+        ("images/1.jpg", "1.jpg"),  # the folder
+        ("1.jpg", "images/1.jpg"),
+        ("images/train/1.jpg", "img/1.jpg"),
+        ("1.jpg", "1"),  # the suffix
+        ("1.png", "1.jpg"),
+        ("1.JPG", "1.jpg"),  # the case
+        ("Images/A.jpg", "images/a.JPG"),
+        ("images/1.jpg", "images\\1.jpg"),
+    ],
+)
+def test_a_file_of_that_name_is_named(file: str, uri: str, tmp_path: Path) -> None:
+    """Folder, suffix or letter case of a path may be wrong."""
+    assert f"{uri} may be {file}" in hint(tmp_path, [file], uri)
+
+
+def test_two_candidates_are_no_hint(tmp_path: Path) -> None:
+    """With two files of that name, or none, there is nothing to say."""
+    assert hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg") == ""
+    assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg")  # only one has the whole name
+    assert hint(tmp_path, [], "2.jpg") == ""
+    elsewhere = Reject("https://a.example/labels.csv", 1, "1.jpg", "missing_file", "")
+    assert missing_hint([elsewhere]) == ""
+
+
+def test_a_run_ends_with_the_hint(tmp_path: Path) -> None:
+    """A thousand missing files need one listing, and the error counts those that it found."""
+    lists = []
+    for number in range(1000):
+        (tmp_path / "images").mkdir(exist_ok=True)
+        (tmp_path / f"images/{number}.jpg").touch()
+        lists.append(f"{number}.jpg,{number % 2}\n")
+    (tmp_path / "a.csv").write_text("".join(lists))
+    with pytest.raises(
+        TooManyRejectsError, match=r"1,000 of the first 1,000 .* may be images/0.jpg"
+    ):
+        recordgen.convert(tmp_path / "a.csv", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("images\\1.jpg", "write /"),
+        ("gs:/bucket/1.jpg", "gs://"),
+        ("data/s3:/bucket/1.jpg", "s3://"),
+        ("file:///a%20b.jpg", "write /a b.jpg"),
+        ("file:///a b.jpg", ""),
+        ("gs://bucket/a%20b.jpg", ""),
+        ("images/1.jpg", ""),
+    ],
+)
+def test_slips_in_paths(path: str, words: str) -> None:
+    """A path that cannot be meant as written gets a hint."""
+    found = storage.slip_hint(path)
+    assert words in found
+    assert bool(words) is bool(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "name"),
+    [
+        ("image,caf\u00e9\n", "cp1252", "CP1252"),
+        ("\u8fd9\u4e2a\u7535\u5f71\u5f88\u597d\u770b\n", "gb18030", "GB18030"),
+        (
+            "\u0425\u043e\u0440\u043e\u0448\u0438\u0439 \u0444\u0438\u043b\u044c\u043c\n",
+            "cp1251",
+            "CP1251",
+        ),
+        ("\u3053\u306e\u3048\u3044\u304c\u306f\u304a\u3082\u3057\u308d\u3044\n", "cp932", "CP932"),
+    ],
+)
+def test_no_row_is_utf8(text: str, encoding: str, name: str, tmp_path: Path) -> None:
+    """If no row is readable, the error names the likely encoding, with a header and without."""
+    assert likely_encoding(text.encode(encoding)) == name
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"text,label\n" + text.encode(encoding) * 3)
+    with pytest.raises(SourceError, match=rf"a.csv:2: no row below the header .* {name}"):
+        detect([ImportFile(str(path))], ConvertOptions())
+    path.write_bytes(text.encode(encoding) * 3)
+    with pytest.raises(TooManyRejectsError, match=rf"3 of 3 rows were rejected.* {name}"):
+        recordgen.convert(path, tmp_path / "out")
+
+
+def test_quotes_behind_backslashes(tmp_path: Path) -> None:
+    """A file whose quotes are escaped by backslashes is told so."""
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n" + '"She said \\"no\\", and left",x\n' * 3)
+    with pytest.raises(SourceError, match="a backslash does not escape a quote"):
+        detect([ImportFile(str(path))], ConvertOptions())
+
+
+def test_pointers_and_pages_are_named(tmp_path: Path) -> None:
+    """Git LFS's pointers and web pages, as payloads and as import files."""
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n"
+    assert "git lfs pull" in kind_of(pointer.encode())
+    assert "page" in kind_of(b"<!DOCTYPE html><title>Sign in</title>")
+    (tmp_path / "a.csv").write_text(pointer)
+    with pytest.raises(SourceError, match="git lfs pull"):
+        detect([ImportFile(str(tmp_path / "a.csv"))], ConvertOptions())
+
+
+def test_labels_beside_images_are_no_images(tmp_path: Path) -> None:
+    """The labels of an image have its name, but cannot be the image."""
+    assert hint(tmp_path, ["a.xml"], "a.jpg") == ""
+    assert "b.png" in hint(tmp_path, ["b.xml", "b.png"], "b.jpg")

@@ -1,0 +1,188 @@
+"""A format that another package installs is a format like Recordgen's own."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordgen
+from recordgen import cli
+from recordgen.errors import SourceError, UsageError
+from recordgen.formats import find_format
+from recordgen.formats.format import Format, check_declaration
+from recordgen.options import FORMAT_CHOICES
+from recordgen.registry import FORMATS, OWN_FORMATS
+from tests.conftest import stored_examples
+from tests.trainer import train
+
+pytestmark = pytest.mark.usefixtures("albums")
+
+
+def album(folder: Path, *pages: tuple[str, Sequence[str]], classes: str = "two, one") -> Path:
+    """Write an album beside images, and return it."""
+    (folder / "digits").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for number in range(56):
+        pixels = rng.integers(0, 256, (24, 24, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / f"digits/{number:04}.png")
+    lines = [f"album: {classes}"]
+    for page, images in pages:
+        lines += [f"page: {page}", *images]
+    path = folder / "digits.album"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def images(start: int, end: int) -> list[str]:
+    """Return the names of some images."""
+    return [f"digits/{number:04}.png" for number in range(start, end)]
+
+
+PAGES = (
+    ("one, train", images(0, 20)),
+    ("two, train", images(20, 40)),
+    ("one, eval", images(40, 48)),
+    ("two, eval", images(48, 56)),
+)
+
+
+def labels(output: Path) -> dict[tuple[str, int], int]:
+    """Return the number of examples by label and its number."""
+    found: dict[tuple[str, int], int] = {}
+    for _, example in stored_examples(output):
+        key = example["image/class/text"][0].decode(), example["image/class/label"][0]
+        found[key] = found.get(key, 0) + 1
+    return found
+
+
+def test_recordgens_own_formats_are_plug_ins_too() -> None:
+    """They are in the same registry, and complete."""
+    assert list(FORMATS) == [*OWN_FORMATS, "album"]
+    assert "album" in FORMAT_CHOICES
+    for name, found in FORMATS.items():
+        check_declaration(name, found)
+
+
+@pytest.mark.slow
+def test_a_folder_goes_all_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Detected, previewed, converted, shown in the report, compared, read, and learnt."""
+    path = album(tmp_path / "in", *PAGES)
+    output = tmp_path / "out"
+    capsys.readouterr()
+    assert cli.main(["convert", str(path.parent), str(output)]) == 0
+    shown = capsys.readouterr().out
+    assert "56 read, 56 examples" in shown
+    assert "image_classification (digits.album declares 2 classes)" in shown
+    assert "train | digits/0000.png | 'one'" in shown
+
+    dataset = recordgen.read_dataset(str(output))
+    assert dataset.labels == ("two", "one")  # in the order of the album
+    assert {split: each.examples for split, each in dataset.splits.items()} == {
+        "train": 40,
+        "eval": 16,
+    }
+    assert labels(output) == {("one", 1): 28, ("two", 0): 28}
+    assert "digits/0000.png" in (output / "report.html").read_text(encoding="utf-8")
+
+    fewer = album(tmp_path / "in2", *PAGES[:3])
+    recordgen.convert(str(fewer), tmp_path / "out2")
+    assert cli.main(["diff", str(output), str(tmp_path / "out2")]) == 1
+    assert "8" in capsys.readouterr().out
+
+    model = train(str(output), tmp_path, epochs=1, batch_size=8)
+    assert Path(model).is_dir()
+
+
+def test_the_document_alone_is_enough(tmp_path: Path) -> None:
+    """Whether the file or its folder is given, rows and bytes are the same."""
+    path = album(tmp_path / "in", *PAGES)
+    digests = []
+    for number, source in enumerate((path, path.parent)):
+        dataset = recordgen.convert(str(source), tmp_path / str(number)).dataset
+        digests.append([shard.digest for each in dataset.splits.values() for shard in each.shards])
+    assert digests[0] == digests[1]
+
+
+def test_problems_are_rejects_with_file_and_line(tmp_path: Path) -> None:
+    """An image that is missing, a class that is not declared, a split that does not exist."""
+    path = album(
+        tmp_path / "in",
+        ("one, train", [*images(0, 4), "digits/none.png"]),
+        ("three, train", images(4, 5)),
+        ("one, trian", images(5, 6)),
+    )
+    result = recordgen.convert(str(path), tmp_path / "out", max_reject_fraction=1)
+    assert [(item.source, item.line, item.code, item.uri) for item in result.rejects] == [
+        (str(path), 7, "missing_file", "digits/none.png"),
+        (str(path), 9, "bad_annotation", "digits/0004.png"),
+        (str(path), 11, "unknown_ml_use", "digits/0005.png"),
+    ]
+    lines = (tmp_path / "out/rejects.jsonl").read_text().splitlines()
+    assert [json.loads(line)["line"] for line in lines] == [7, 9, 11]
+
+
+def test_a_document_in_a_folder_of_its_own_is_named(tmp_path: Path) -> None:
+    """Rows are placed by the path from the root, and messages name the document."""
+    path = album(tmp_path / "in", ("one, train", [*images(0, 4), "digits/none.png"]))
+    (tmp_path / "in/albums").mkdir()
+    path.rename(tmp_path / "in/albums/a.album")
+    result = recordgen.convert(str(tmp_path / "in"), tmp_path / "out", max_reject_fraction=1)
+    assert result.dataset.examples == 4
+    [reject] = result.rejects
+    assert reject.source == f"{tmp_path}/in/"
+    assert reject.message.startswith("albums/a.album: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"task": "object_detection"}, UsageError),
+        ({"format": "folder"}, SourceError),
+        ({"columns": "path=1,label=2"}, UsageError),
+        ({"columns": "header=yes"}, UsageError),
+    ],
+)
+def test_options_that_do_not_fit(
+    options: dict[str, Any], error: type[Exception], tmp_path: Path
+) -> None:
+    """Another task, another format, columns and headers are refused before anything is written."""
+    path = album(tmp_path / "in", *PAGES)
+    with pytest.raises(error):
+        recordgen.convert(str(path), tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_formats_in_one_folder_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is guessed; the message lists both, and --format decides."""
+    path = album(tmp_path / "in", *PAGES)
+    twin = type("Twin", (FORMATS["album"],), {"name": "twin"})
+    both = {**FORMATS, "twin": twin}
+    monkeypatch.setattr(find_format, "FORMATS", both)
+    with pytest.raises(UsageError, match=r"album: .*twin: .*format='album'"):
+        recordgen.plan(str(path.parent))
+
+
+def test_no_evidence_of_the_given_format(tmp_path: Path) -> None:
+    """The message says what the format expects."""
+    (tmp_path / "a.csv").write_text("1.jpg,cat\n")
+    with pytest.raises(SourceError, match="expected an album"):
+        recordgen.plan(str(tmp_path / "a.csv"), format="album")
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        # the object of an entry point, part of the message
+        (3, "a format is a subclass"),
+        (type("Wrong", (Format,), {"name": "other"}), "the entry point is named 'mine'"),
+        (type("Part", (Format,), {"name": "mine"}), "does not define detect, rows"),
+    ],
+)
+def test_incomplete_declarations(found: object, words: str) -> None:
+    """What is no complete format names what is wrong."""
+    with pytest.raises(TypeError, match=words):
+        check_declaration("mine", found)

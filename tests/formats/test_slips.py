@@ -1,0 +1,144 @@
+"""Mistakes in labels and paths: the message names the cause, and nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import recordgen
+from recordgen.dataset.vocabulary import look_alikes
+from recordgen.formats import automl_jsonl
+from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.dataframe import dataframe_rows
+from recordgen.formats.folder_rows import read_folder
+from recordgen.formats.header import NOTHING_GIVEN
+from recordgen.formats.text_csv import TextParser
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    Task,
+    TextClassification,
+    TextSentiment,
+    VideoClassification,
+)
+
+pytestmark = pytest.mark.once
+
+
+def read(line: str, task: Task) -> Row | Reject:
+    parse: Callable[..., Any] = LineParser.parse_lines
+    if line.startswith("{"):
+        parse = automl_jsonl.parse_lines
+    elif task.kind == "text":
+        parse = TextParser.parse_lines
+    [row] = parse([line.encode()], source="f", task=task, adjusted=Adjustments())
+    found: Row | Reject = row
+    return found
+
+
+MISSING = [
+    (ImageClassification(), "TRAIN,a.jpg,nan"),
+    (ImageClassification(), "a.jpg,NaN"),
+    (ImageClassification(), "a.jpg,<NA>"),
+    (ImageMultiLabel(), "a.jpg,cat,nan"),
+    (ObjectDetection(), "a.jpg,nan,.1,.2,,,.3,.4,,"),
+    (VideoClassification(), "a.mp4,nan,0,1"),
+    (TextClassification(), "So good,nan"),
+    (TextSentiment(), "So good,nan"),
+    (
+        ImageClassification(),
+        json.dumps({"imageGcsUri": "a", "classificationAnnotation": {"displayName": "nan"}}),
+    ),
+]
+
+
+@pytest.mark.parametrize(("task", "line"), MISSING)
+def test_a_missing_label_is_no_class(task: Task, line: str) -> None:
+    """A label that pandas writes for a missing value is rejected, and the message names pandas."""
+    row = read(line, task)
+    assert isinstance(row, Reject)
+    assert row.code == "bad_annotation"
+    assert "is what pandas writes for a missing value; leave the field empty" in row.message
+
+
+# labels that only look like missing values
+@pytest.mark.parametrize("label", ["none", "null", "N/A", "naan", "nan bread", "None"])
+def test_words_that_may_be_classes_are(label: str) -> None:
+    """Other words for nothing are labels, because real datasets have such classes."""
+    assert read(f"a.jpg,{label}", ImageClassification()) == Row("f", 1, None, "a.jpg", label)
+
+
+def test_missing_labels_of_frames_and_folders(tmp_path: Path) -> None:
+    """A missing value is no label; its text, and a folder with this name, are rejected."""
+    frame = pd.DataFrame({"image_uri": ["a.jpg", "b.jpg"], "label": ["cat", None]})
+    assert [
+        row.annotation for row in dataframe_rows(frame, ImageClassification(), Adjustments())
+    ] == [
+        "cat",
+        None,
+    ]
+    frame["label"] = [str(value) for value in frame["label"].astype(object).fillna(float("nan"))]
+    _, row = dataframe_rows(frame, ImageClassification(), Adjustments())
+    assert isinstance(row, Reject)
+    for name in ("cat", "nan"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.jpg").touch()
+    path = f"{tmp_path}/"
+    good, bad = read_folder(path, ImageClassification(), Adjustments(), NOTHING_GIVEN)
+    assert (good.uri, type(bad)) == ("cat/a.jpg", Reject)
+
+
+ALIKE = [
+    (["Cat", "cat", "dog"], [("Cat", "cat")]),
+    (["hot dog", "hotdog", "hot\u00a0 Dog"], [("hot dog", "hotdog", "hot\u00a0 Dog")]),
+    (["caf\u00e9", "cafe\u0301", "cafe"], [("caf\u00e9", "cafe\u0301")]),
+    (["\uff21", "a", "STRASSE", "Stra\u00dfe"], [("\uff21", "a"), ("STRASSE", "Stra\u00dfe")]),
+    (["cat", "cats", "c_at", "1", "01"], []),
+]
+
+
+@pytest.mark.parametrize(("labels", "groups"), ALIKE)
+def test_look_alikes(labels: list[str], groups: list[tuple[str, ...]]) -> None:
+    """Labels look alike if they differ only in capitals, blanks or Unicode forms."""
+    assert look_alikes(labels) == groups
+
+
+@pytest.mark.parametrize("path", [r"clips\a.mp4", r"C:\clips\a.mp4"])
+def test_nobody_would_miss_a_video(path: str) -> None:
+    """Videos are never opened, so a Windows path is refused when its row is read."""
+    task = VideoClassification()
+    for line in (f"TRAIN,{path},car,0,1", json.dumps({"videoGcsUri": path})):
+        row = read(line, task)
+        assert isinstance(row, Reject)
+        assert "only Windows separates folders with a backslash: write / instead" in row.message
+    url = "gs://bucket/a\\b.mp4"  # a valid name in an object store
+    assert isinstance(read(f"{url},car,0,1", task), Row)
+
+
+def test_slips_are_said_of_a_conversion(
+    make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
+) -> None:
+    """Labels that look alike are two classes with a warning; a backslash is part of a file name."""
+    images = make_images(6)
+    odd = images[0].parent / "odd\\name.jpg"
+    images[5].rename(odd)
+    rows = [f"TRAIN,{path},{'Cat' if n < 2 else 'cat'}" for n, path in enumerate(images[:5])]
+    windows = str(images[0]).replace("/", "\\")
+    source = make_csv([*rows, f"TRAIN,{odd},dog", f"TRAIN,{windows},dog"])
+    result = recordgen.convert(source, tmp_path / "out", max_reject_fraction=0.5)
+    assert result.dataset.labels == ("Cat", "cat", "dog")
+    [warning] = [text for text in result.dataset.warnings if "differ only" in text]
+    assert "the labels 'Cat' (2) and 'cat' (3) are different classes" in warning
+    [reject] = result.rejects
+    assert reject.code == "missing_file"
+    assert reject.message.endswith(
+        "only Windows separates folders with a backslash: write / instead"
+    )

@@ -1,0 +1,432 @@
+"""Sources other than CSV lines with one label: boxes, JSONL, folders; and their detection."""
+
+from __future__ import annotations
+
+import io
+import json
+from codecs import BOM_UTF8
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from PIL import Image
+
+import recordgen
+from recordgen.errors import SourceError, UsageError
+from recordgen.formats import automl_jsonl
+from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.dataframe import dataframe_rows
+from recordgen.formats.detect import detect, detect_frame
+from recordgen.formats.import_file import ImportFile, find_import_files
+from recordgen.formats.readers import RowReader
+from recordgen.options import ConvertOptions
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
+
+pytestmark = pytest.mark.once
+
+CAT = '[["cat",0.1,0.2,0.5,0.6]]'
+
+
+def read_csv(lines: Iterable[str], task: Task) -> list[Row | Reject]:
+    raw = (line.encode() for line in lines)
+    return list(LineParser.parse_lines(raw, source="f.csv", task=task, adjusted=Adjustments()))
+
+
+def read_jsonl(lines: Iterable[bytes], task: Task) -> list[Row | Reject]:
+    return list(
+        automl_jsonl.parse_lines(lines, source="f.jsonl", task=task, adjusted=Adjustments())
+    )
+
+
+# task, line, split, annotation
+CSV_ROWS = [
+    (ImageMultiLabel(), "TRAIN,a.jpg,x,y", "train", '["x", "y"]'),
+    (ImageMultiLabel(), "TRAIN,a.jpg,x,,y,,,", "train", '["x", "y"]'),
+    (ImageMultiLabel(), "a.jpg,x,y,z", None, '["x", "y", "z"]'),
+    (ImageMultiLabel(), "a.jpg", None, None),
+    (ObjectDetection(), "TRAIN,a.jpg,cat,.1,.2,,,.5,.6,,", "train", CAT),
+    (ObjectDetection(), "a.jpg,cat,.1,.2,,,.5,.6,,", None, CAT),
+    (ObjectDetection(), "TEST,a.jpg,,,,,,,,,", "test", None),
+    (ObjectDetection(), "a.jpg", None, None),
+    (ObjectDetection(), "UNASSIGNED,a.jpg,cat,.1,.2,.5,.2,.5,.6,.1,.6", None, CAT),
+]
+
+
+@pytest.mark.parametrize(("task", "line", "split", "annotation"), CSV_ROWS)
+def test_csv_rows(task: Task, line: str, split: str | None, annotation: str | None) -> None:
+    """Each published form of a line with several labels or a box gives its row."""
+    assert read_csv([line], task) == [Row("f.csv", 1, split, "a.jpg", annotation)]
+
+
+def test_csv_headers() -> None:
+    """A header names the columns of labels and boxes, in any order, and other columns."""
+    lines = ["label_1,image_uri,width,label_2,split", "x,a.jpg,9,y,TEST", ",b.jpg,9,y,"]
+    assert read_csv(lines, ImageMultiLabel()) == [
+        Row("f.csv", 2, "test", "a.jpg", '["x", "y"]'),
+        Row("f.csv", 3, None, "b.jpg", '["y"]'),
+    ]
+    lines = ["filename,class,ymin,xmin,ymax,xmax", "a.jpg,cat,.2,.1,.6,.5", "b.jpg,,,,,"]
+    assert read_csv(lines, ObjectDetection()) == [
+        Row("f.csv", 2, None, "a.jpg", CAT),
+        Row("f.csv", 3, None, "b.jpg", None),
+    ]
+    # Only the first of several known names counts, but numbered columns all count.
+    assert read_csv(["filename,label,class_name", "a.jpg,0,dog"], ImageMultiLabel()) == [
+        Row("f.csv", 2, None, "a.jpg", '["0"]')
+    ]
+    lines = ["image_uri,label_1,label_2", "a.jpg,,x", "b.jpg,x,y"]
+    row, reject = read_csv(lines, ImageClassification())
+    assert row == Row("f.csv", 2, None, "a.jpg", "x")
+    assert isinstance(reject, Reject)
+    assert (reject.line, reject.code) == (3, "too_many_fields")
+
+
+def test_a_header_without_known_columns_is_no_row() -> None:
+    """A first line of column names without a known column of labels or boxes is an error."""
+    with pytest.raises(UsageError, match=r"f\.csv:1: .* \(filename,cat,dog\); name the columns"):
+        read_csv(["filename,cat,dog", "a.jpg,0,1"], ImageMultiLabel())
+
+
+def record(**more: object) -> dict[str, object]:
+    return {"imageGcsUri": "gs://b/1.jpg", **more}
+
+
+def ml_use(value: object) -> dict[str, object]:
+    return record(dataItemResourceLabels={"aiplatform.googleapis.com/ml_use": value})
+
+
+# object of a line, split
+SPLITS = [
+    (record(), None),
+    (record(dataItemResourceLabels=None), None),
+    (record(dataItemResourceLabels={"color": "red"}), None),
+    (ml_use("training"), "train"),
+    (ml_use("validation"), "eval"),
+    (ml_use(" TEST "), "test"),
+    (ml_use("unassigned"), None),
+    ({**ml_use("test"), "split": "fold 1"}, "test"),
+    (
+        record(
+            dataItemResourceLabels={
+                "aiplatform.googleapis.com/ml_use": "validation",
+                "split": "fold_1",
+            }
+        ),
+        "eval",
+    ),
+    (record(split=None, ml_use=""), None),
+    (record(has_annotation=True), None),
+]
+
+
+@pytest.mark.parametrize(("said", "split"), SPLITS)
+def test_jsonl_rows(said: dict[str, object], split: str | None) -> None:
+    """Lines of a managed dataset's export give rows; only the uri is required."""
+    line = json.dumps({**said, "classificationAnnotation": {"displayName": "größe"}}).encode()
+    expected = Row("f.jsonl", 2, split, "gs://b/1.jpg", "größe")
+    assert read_jsonl([b"\xef\xbb\xbf\r\n", line + b"\r"], ImageClassification()) == [expected]
+
+
+# line, code, message
+JSONL_REJECTS = [
+    (b"{", "bad_line", "each line must be one JSON object"),
+    (b"[1]", "bad_line", "each line must be one JSON object"),
+    (b"TRAIN,a.jpg,cat", "bad_line", "'TRAIN,a.jpg,cat'"),
+    (b'{"imageGcsUri": "a\xff"}', "bad_encoding", "byte 19 of the line is not UTF-8"),
+    (b"[" * 100_000, "bad_line", "each line must be one JSON object"),
+    (b" " * MAX_RECORD_BYTES + b"{}", "bad_line", "is this a JSONL file?"),
+    (b"{}", "no_path", "imageGcsUri, the image's path or URL (got the keys none)"),
+    (b'{"imageGcsUri": 3, "x": 1}', "no_path", "got the keys imageGcsUri, x"),
+    (b'{"\\ud800": 1}', "no_path", r"got the keys '\ud800'"),
+    (
+        b'{"imageGcsUri": "a", "\\ud800Annotation": 1}',
+        "bad_annotation",
+        r"'\ud800Annotation' is no annotation",
+    ),
+    (b'{"imageGcsUri": "a\\nb"}', "bad_line", "must not hold a line break"),
+    (b'{"imageGcsUri": "\\ud800"}', "bad_encoding", "not Unicode text"),
+    (json.dumps(ml_use("trian")).encode(), "unknown_ml_use", "got 'trian'"),
+    (json.dumps(ml_use(3)).encode(), "unknown_ml_use", "must hold texts by name"),
+    (json.dumps(record(mlUse="test")).encode(), "unknown_ml_use", "(got the key mlUse; if"),
+    (json.dumps(record(split="test")).encode(), "unknown_ml_use", "(got the key split; if"),
+    (
+        json.dumps(record(dataItemResourceLabels={"ml_use": "test"})).encode(),
+        "unknown_ml_use",
+        '"dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "training"} (got',
+    ),
+    (
+        json.dumps(record(classification_annotation={"displayName": "a"})).encode(),
+        "bad_annotation",
+        "classification_annotation is no annotation of image_classification",
+    ),
+    (
+        json.dumps(record(annotations=[{"bbox": [1, 2, 3, 4]}])).encode(),
+        "bad_annotation",
+        "annotations is no annotation of image_classification",
+    ),
+    (
+        json.dumps(record(boundingBoxAnnotations=[{}])).encode(),
+        "bad_annotation",
+        "boundingBoxAnnotations is no annotation of image_classification",
+    ),
+    (
+        json.dumps(record(sentimentAnnotation={"sentiment": 1})).encode(),
+        "bad_annotation",
+        "sentimentAnnotation is no annotation of image_classification",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "words"), JSONL_REJECTS)
+def test_wrong_json_lines_are_rejects(line: bytes, code: str, words: str) -> None:
+    """A wrong line is one reject with a reason, and does not affect other lines."""
+    good = json.dumps(record()).encode()
+    first, wrong, last = read_jsonl([good, line, good], ImageClassification())
+    assert isinstance(wrong, Reject)
+    assert (wrong.line, wrong.code) == (2, code)
+    assert words in wrong.message
+    assert isinstance(first, Row)
+    assert isinstance(last, Row)
+
+
+@given(st.lists(st.binary(max_size=200).filter(lambda line: b"\n" not in line), max_size=5))
+@example([b"", BOM_UTF8])
+@example([BOM_UTF8 * 2, BOM_UTF8 * 2])
+def test_any_bytes_give_one_item_per_json_line(lines: list[bytes]) -> None:
+    """Each non-blank line of arbitrary bytes gives one row or reject: nothing is lost.
+
+    A byte order mark before a line is no part of it; the first line may have that of the file, too.
+    """
+    try:
+        found = read_jsonl(lines, ImageClassification())
+    except SourceError:
+        return
+    first, *others = [*lines, b""]
+    filled = [line.removeprefix(BOM_UTF8) for line in (first.removeprefix(BOM_UTF8), *others)]
+    expected = [number for number, line in enumerate(filled, start=1) if line.strip()]
+    assert [item.line for item in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[\n{}\n]", "write one object per line"),
+        ('[{"imageGcsUri": "a.jpg"}]', "write one object per line"),
+        (b"\x1f\x8b\x08\x00", "packed with gzip; unpack it"),
+        ("\ufeff{}".encode("utf-16-le"), "is UTF-16"),
+    ],
+)
+def test_files_that_are_no_jsonl(text: str | bytes, words: str, tmp_path: Path) -> None:
+    """A JSON document or UTF-16 is one clear error."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(SourceError, match=words):
+        recordgen.check(str(path), task="image_classification")
+
+
+def folder(root: Path, *names: str) -> str:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"")
+    return str(root)
+
+
+def read_folder(root: str) -> list[Row | Reject]:
+    [file] = find_import_files(root)
+    assert file == ImportFile(f"{root.rstrip('/')}/")
+    finding = detect([file], ConvertOptions())
+    assert (finding.options.format, finding.options.task) == (
+        "folder",
+        "image_classification",
+    )
+    return list(RowReader(finding.options).read(file))
+
+
+# files, rows as (split, uri, label)
+FOLDERS = [
+    (
+        ["TRAIN/cat/1.jpg", "val/dog/1.jpg", "Test/2.jpg", "unassigned/cat/3.jpg"],
+        [
+            ("train", "TRAIN/cat/1.jpg", "cat"),
+            ("test", "Test/2.jpg", None),
+            (None, "unassigned/cat/3.jpg", "cat"),
+            ("eval", "val/dog/1.jpg", "dog"),
+        ],
+    ),
+    (["b/1.jpg", "a/1.jpg"], [(None, "a/1.jpg", "a"), (None, "b/1.jpg", "b")]),
+    (["2.jpg", ".DS_Store", ".cache/1.jpg"], [(None, "2.jpg", None)]),
+]
+
+
+@pytest.mark.parametrize(("names", "rows"), FOLDERS)
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_folders(
+    names: list[str], rows: list[tuple[str | None, str, str | None]], slash: str, tmp_path: Path
+) -> None:
+    """Folders of splits and labels, or of labels, give a row for each file, in order."""
+    root = folder(tmp_path, *names)
+    assert read_folder(f"{root}{slash}") == [
+        Row(f"{root}/", line, split, uri, label)
+        for line, (split, uri, label) in enumerate(rows, start=1)
+    ]
+
+
+def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
+    """Splits among labels, an empty folder and a dataset are errors; a deeper file is a reject."""
+    with pytest.raises(SourceError, match="'train' is the name of a split and 'cat' is not"):
+        read_folder(folder(tmp_path / "mixed", "train/cat/1.jpg", "cat/1.jpg"))
+    with pytest.raises(SourceError, match=r"'valdation' is not \(did you mean validation\?\)"):
+        read_folder(folder(tmp_path / "near", "train/cat/1.jpg", "valdation/cat/1.jpg"))
+    with pytest.raises(SourceError, match="no file in this folder"):
+        read_folder(folder(tmp_path / "hidden", ".x"))
+    with pytest.raises(
+        SourceError, match=r"contains the import file l\.csv; pass that file, or .*/\*\.csv"
+    ):
+        read_folder(folder(tmp_path / "table", "l.csv", "images/1.jpg"))
+    assert read_folder(folder(tmp_path / "odd [1]*?", "cat/1.jpg"))
+    with pytest.raises(SourceError, match="contains a converted dataset"):
+        read_folder(folder(tmp_path / "done", "dataset.json"))
+    looped = folder(tmp_path / "looped", "cat/1.jpg")
+    (tmp_path / "looped" / "cat" / "all").symlink_to("..")
+    with pytest.raises(SourceError, match=r"cat/all: this link leads back to .*looped, a folder"):
+        read_folder(looped)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match="no such import file"):
+        find_import_files(str(tmp_path / "empty"))
+    row, reject = read_folder(folder(tmp_path / "deep", "cat/1.jpg", "cat/more/2.jpg"))
+    assert isinstance(row, Row)
+    assert isinstance(reject, Reject)
+    assert "cat/more/2.jpg, which is too deep)" in reject.message
+
+
+def test_a_folder_moves_with_its_splits(tmp_path: Path) -> None:
+    """The location of a folder does not matter: its rows have relative paths."""
+    names = [f"cat/{number}.jpg" for number in range(50)]
+    plans = [
+        recordgen.plan(folder(tmp_path / name, *names), max_reject_fraction=1).splits
+        for name in ("a", "b/c")
+    ]
+    assert plans[0] == plans[1]
+
+
+def test_a_comma_too_many_is_a_mistake_of_its_line(tmp_path: Path) -> None:
+    """A few lines of another shape are rejected with a hint; they do not change the task."""
+    lines = [f"TRAIN,{n}.jpg,cat" for n in range(30)]
+    (tmp_path / "a.csv").write_text("\n".join(["TRAIN,x.jpg,cat,dog", *lines]))
+    found = recordgen.check(str(tmp_path / "a.csv"))
+    assert found.dataset.task == "image_classification"
+    [reject] = [item for item in found.rejects if item.code == "too_many_fields"]
+    assert (reject.line, "--task image_multi_label" in reject.message) == (1, True)
+
+
+def test_ambiguous_files_show_both_readings(tmp_path: Path) -> None:
+    """Lines of two tasks, or files of two formats, are an error with the lines and the remedy."""
+    path = tmp_path / "a.csv"
+    path.write_text("a.jpg,x,y\nb.jpg,x,.1,.2,,,.3,.4,,\n")
+    with pytest.raises(UsageError) as caught:
+        recordgen.check(str(path))
+    for words in (f"image_multi_label: {path}:1 has 2 labels", f"{path}:2 has a box", "set task"):
+        assert words in str(caught.value)
+    found = recordgen.check(str(path), task="object_detection")
+    assert [(item.line, item.code) for item in found.rejects] == [
+        (1, "bad_annotation"),
+        (2, "missing_file"),
+    ]
+    (tmp_path / "b.jsonl").write_text(json.dumps(record()))
+    with pytest.raises(UsageError, match=r"a\.csv as csv and .*b\.jsonl as jsonl"):
+        recordgen.check([str(path), str(tmp_path / "b.jsonl")])
+    with pytest.raises(UsageError, match="its task is image_classification"):
+        recordgen.check(folder(tmp_path / "f", "cat/1.jpg"), task="object_detection")
+
+
+# columns, task, annotation of the first row
+FRAMES = [
+    ({"image_uri": ["a"], "label": ["x"]}, "image_classification", "x"),
+    ({"image_uri": ["a", "b"], "labels": [["y", "x"], None]}, "image_multi_label", '["x", "y"]'),
+    ({"image_uri": ["a"], "label": [np.array(["x", "y"])]}, "image_multi_label", '["x", "y"]'),
+    ({"image_uri": ["a"], "label": [{"y", "x"}]}, "image_multi_label", '["x", "y"]'),
+    ({"image_uri": ["a"], "label": [["x", None, 2.0]]}, "image_multi_label", '["2", "x"]'),
+    ({"image_uri": ["a"], "label": [[]], "id": [1]}, "image_multi_label", None),
+    ({"image_uri": ["a"], "label": [1], "class_name": ["x"]}, "image_classification", "1"),
+    ({"image_uri": ["a"], "tags": [["u", "v"]], "label": ["x"]}, "image_classification", "x"),
+    ({"image_uri": ["a"], "label_1": ["x"], "label_2": [None]}, "image_multi_label", '["x"]'),
+    (
+        {
+            "image_uri": ["a"],
+            "label": ["cat"],
+            "xmin": [0.1],
+            "ymin": [0.2],
+            "xmax": [0.5],
+            "ymax": [0.6],
+        },
+        "object_detection",
+        CAT,
+    ),
+]
+
+
+@pytest.mark.parametrize(("columns", "task", "annotation"), FRAMES)
+def test_dataframes(columns: dict[str, list[object]], task: str, annotation: str | None) -> None:
+    """Columns, or lists in them, decide the task; the rows are the same as from a CSV."""
+    frame = pd.DataFrame(columns)
+    for named, decided in (("auto", task), ("image_multi_label", "image_multi_label")):
+        assert detect_frame(frame, ConvertOptions(task=named)).options.task == decided
+    kinds = {kind.name: kind for kind in (ImageClassification, ImageMultiLabel, ObjectDetection)}
+    first, *others = dataframe_rows(frame, kinds[task](), Adjustments())
+    assert first == Row("DataFrame", 1, None, "a", annotation)
+    assert all(isinstance(row, Row) and row.annotation is None for row in others)
+
+
+PNG = io.BytesIO()
+Image.new("RGB", (2, 2)).save(PNG, "PNG")
+
+# a cell instead of a path, the way that the message names
+CONTENTS = [
+    (PNG.getvalue(), "recordgen.write"),
+    (bytearray(PNG.getvalue()), "recordgen.write"),
+    ({"bytes": PNG.getvalue(), "path": None}, "recordgen.write"),
+    ({"bytes": PNG.getvalue(), "path": "a.png"}, "recordgen.write"),
+    ({"bytes": None, "path": "a.png"}, r"frame\['image'\].str\['path'\]"),
+    (Image.open(PNG), "recordgen.write"),
+    (np.zeros((2, 2, 3), np.uint8), "recordgen.write"),
+    (b"a.png", r"frame\['image'\].str.decode\('utf-8'\)"),
+]
+
+
+@pytest.mark.parametrize(("cell", "way"), CONTENTS)
+@pytest.mark.parametrize("task", ["auto", "image_classification", "tabular"])
+def test_contents_of_files_in_a_frame_name_the_way(cell: object, way: str, task: str) -> None:
+    """Images in cells are neither paths nor texts: the run stops and says how to convert them."""
+    frame = pd.DataFrame({"image": [cell] * 3, "label": ["x", "y", "z"]})
+    with pytest.raises(UsageError, match=f"column 'image' holds .*{way}"):
+        recordgen.check(frame, task=task)
+
+
+def test_the_ways_of_contents_work(tmp_path: Path) -> None:
+    """The expressions of the messages give columns of paths and texts."""
+    frame = pd.DataFrame({"image": [{"bytes": None, "path": "a.png"}], "text": [b"a.png"]})
+    assert [*frame["image"].str["path"], *frame["text"].str.decode("utf-8")] == ["a.png"] * 2
+
+
+@pytest.mark.parametrize("value", [["x"], {"x": 1}, np.ones(3)])
+def test_cells_that_are_no_text(value: object) -> None:
+    """A cell with several values is an error that names its column and row, not a label."""
+    frame = pd.DataFrame({"image_uri": ["a"], "label": [value]})
+    with pytest.raises(UsageError, match="row 1 of the DataFrame: column 'label' must hold single"):
+        list(dataframe_rows(frame, ImageClassification(), Adjustments()))
+
+
+def test_blank_lines_are_not_kept(tmp_path: Path) -> None:
+    """Detection reads at most the first ten thousand lines, however many of them are blank."""
+    path = tmp_path / "a.csv"
+    path.write_text("\n" * 9_000 + "a.jpg,x,y\n")
+    assert detect([ImportFile(str(path))], ConvertOptions()).reason == f"{path}:9001 has 2 labels"
+    path.write_text("\n" * 20_000 + "a.jpg,x,y\n")
+    assert "no line has" in detect([ImportFile(str(path))], ConvertOptions()).reason

@@ -1,0 +1,180 @@
+"""Splits in the names of files and folders hold for rows that name none."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import recordgen
+from recordgen.console.summaries import detection_lines
+from recordgen.errors import UsageError
+from recordgen.formats.readers import RowReader
+from recordgen.formats.source import open_source
+from recordgen.formats.split_names import split_in_path, splits_in_paths
+from recordgen.options import ConvertOptions
+from recordgen.rows.row import Row
+
+pytestmark = pytest.mark.once
+
+CSV = "image,label\na.jpg,x\nb.jpg,y\n"
+BARE = "a.jpg,x\nb.jpg,y\n"
+TSV = "text\tlabel\nGood, and cheap.\tx\nBad, and dear.\ty\n"
+JSON = '{"file_name": "a.jpg", "label": "x"}\n{"file_name": "b.jpg", "label": "y"}\n'
+OBJECT = {"imageGcsUri": "a.jpg", "classificationAnnotation": {"displayName": "x"}}
+TABLE = "age,job\n31,a\n42,b\n"
+TAGGED = "Anna flew\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "split"),
+    [
+        ("train.csv", "train"),
+        ("data/train_labels.csv", "train"),
+        ("labels-test.csv", "test"),
+        ("val2017.jsonl", "eval"),
+        ("TrainLabels.csv", "train"),
+        ("x.DEV.tsv", "eval"),
+        ("test/metadata.jsonl", "test"),
+        ("Split-train/labels.csv", "train"),
+        ("test/train.csv", "train"),  # the nearer name
+        ("https://a.example/test.csv?name=train.csv", "test"),
+        ("photos_train/", "train"),
+        ("train/photos/", None),
+        ("train_test.csv", None),
+        ("latest.csv", None),
+        ("my_test_dir/labels.csv", None),
+        ("unassigned.csv", None),
+        ("labels.csv", None),
+    ],
+)
+def test_words_in_names(path: str, split: str | None) -> None:
+    """One word of ML_USE in the name decides, else the whole name of the folder."""
+    assert split_in_path(path) == split
+
+
+@pytest.mark.parametrize(
+    ("texts", "options"),
+    [
+        ({"train_labels.csv": CSV, "test_labels.csv": CSV}, {}),
+        ({"train.csv": BARE, "test.csv": BARE}, {}),
+        (
+            {"train/metadata.jsonl": JSON, "test/metadata.jsonl": JSON},
+            {"columns": "path=file_name,label=label"},
+        ),
+        ({"train.jsonl": json.dumps(OBJECT), "test.jsonl": json.dumps(OBJECT)}, {}),
+        ({"train.tsv": TSV, "test.tsv": TSV}, {}),
+        ({"train.csv": TABLE, "test.csv": TABLE}, {"task": "tabular"}),
+        ({"train.csv": TABLE, "test.csv": TABLE}, {"schema": '{"age": "int", "job": "label"}'}),
+        (
+            {
+                "train_sentences.txt": TAGGED,
+                "train_labels.txt": "B-P O\n",
+                "test_sentences.txt": TAGGED,
+                "test_labels.txt": "B-P O\n",
+            },
+            {},
+        ),
+        ({"train/x/1.jpg": "", "test/x/2.jpg": ""}, {}),
+    ],
+)
+def test_the_split_in_a_name_holds(
+    texts: dict[str, str], options: dict[str, str], tmp_path: Path
+) -> None:
+    """Every format: rows get the split in the name, the preview says so, and an option ends it."""
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    files = [tmp_path / name for name in texts if not name.endswith(("_labels.txt", ".jpg"))]
+    files = files or [tmp_path / "train", tmp_path / "test"]
+
+    def splits_of(**more: str) -> Counter[str | None]:
+        source, decided = open_source(files, ConvertOptions(**options, **more))
+        rows = RowReader(decided).read_all(source.files)
+        assert source.detection is not None
+        shown = {row.split for row in source.detection.rows}
+        found = Counter(row.split for row in rows if isinstance(row, Row))
+        assert shown <= {"(assigned)" if split is None else split for split in found}
+        named = [line for line in detection_lines(source.detection) if "by the name of" in line]
+        assert bool(named) is (None not in found)
+        return found
+
+    found = splits_of()
+    assert set(found) == {"train", "test"}
+    assert found["train"] == found["test"]
+    assert set(splits_of(split="names=no")) == {None}
+
+
+@pytest.mark.parametrize(
+    ("names", "splits"),
+    [
+        (["train.csv"], ["train"]),
+        (["train_labels_v2.csv"], ["train"]),
+        (["train_stations.csv"], [None]),  # by chance
+        (["taste_test.csv"], [None]),
+        (["test/labels.csv"], [None]),
+        (["ab-test.csv", "labels.csv"], [None, None]),
+        (["birds_train.csv", "birds_test.csv"], ["train", "test"]),
+        (["train/labels.csv", "test/labels.csv"], ["train", "test"]),
+        (["train.csv", "more.csv"], ["train", None]),
+    ],
+)
+def test_names_count_beside_each_other(names: list[str], splits: list[str | None]) -> None:
+    """A single name counts only if it says little else."""
+    assert splits_in_paths(names) == splits
+
+
+@pytest.mark.parametrize("name", ["test.csv", "val_labels.csv"])
+def test_a_name_must_not_empty_train(name: str, tmp_path: Path) -> None:
+    """A single file of test rows stops the run, unless it is meant or its rows name splits."""
+    path = tmp_path / name
+    path.write_text(BARE)
+    with pytest.raises(UsageError, match="no row would be in train"):
+        open_source(path, ConvertOptions())
+    for option, is_named in (("yes", True), ("no", False)):
+        source, _ = open_source(path, ConvertOptions(split=f"names={option}"))
+        assert (source.files[0].split is not None) is is_named
+    path.write_text(f"TRAIN,{BARE}")
+    open_source(path, ConvertOptions())
+
+
+def test_what_rows_say_is_stronger(tmp_path: Path) -> None:
+    """A row's own split stays, and a file whose rows ask for assigned splits gets them."""
+    (tmp_path / "train.csv").write_text("TEST,a.jpg,x\n,b.jpg,y\n")
+    (tmp_path / "test.csv").write_text("UNASSIGNED,a.jpg,x\n,b.jpg,y\n")
+    (tmp_path / "val.csv").write_text("TRAIN,a.jpg,unassigned\n,b.jpg,y\n")
+    for name, splits in (
+        ("train.csv", ["test", "train"]),
+        ("test.csv", [None, None]),
+        ("val.csv", ["train", "eval"]),
+    ):
+        source, options = open_source(tmp_path / name, ConvertOptions())
+        assert [row.split for row in RowReader(options).read_all(source.files)] == splits
+
+
+def test_no_image_of_test_is_in_train(tmp_path: Path) -> None:
+    """The whole run keeps the splits, and records an option that ignores names."""
+    for name in ("train", "test"):
+        rows = [f"{name} sentence number {number}.,{'xy'[number % 2]}\n" for number in range(20)]
+        (tmp_path / f"{name}.csv").write_text("text,label\n" + "".join(rows))
+    files = [tmp_path / "train.csv", tmp_path / "test.csv"]
+    result = recordgen.convert(files, tmp_path / "out")
+    assert {name: split.examples for name, split in result.dataset.splits.items()} == {
+        "train": 20,
+        "test": 20,
+    }
+    assert result.dataset.options["split"] == "train:80,eval:10,test:10"
+    other = recordgen.convert(files, tmp_path / "other", split="names=no")
+    assert other.dataset.options["split"] == "train:80,eval:10,test:10,names=no"
+    assert len(other.dataset.splits) == 3
+
+
+def test_frames_have_no_name() -> None:
+    """A DataFrame has no file, so its rows are assigned."""
+    frame = pd.DataFrame({"image_uri": ["train.jpg"], "label": ["x"]})
+    source, _ = open_source(frame, ConvertOptions())
+    assert source.detection is not None
+    assert source.detection.named_splits == ()

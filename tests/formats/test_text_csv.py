@@ -1,0 +1,188 @@
+"""CSV files of texts: records over several lines, and the meaning of their fields."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import recordgen
+from recordgen.errors import UsageError
+from recordgen.formats.dataframe import dataframe_rows
+from recordgen.formats.field_kinds import is_file
+from recordgen.formats.text_csv import TextParser
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row, content_uri
+from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
+from recordgen.tasks.task import Task
+from recordgen.tasks.text_task import TextContent
+
+pytestmark = pytest.mark.once
+
+
+def rows(data: str | bytes, task: Task | None = None) -> list[Row | Reject]:
+    raw = data.encode() if isinstance(data, str) else data
+    return list(
+        TextParser.parse_lines(
+            raw.split(b"\n"),
+            source="a.csv",
+            task=task or TextClassification(),
+            adjusted=Adjustments(),
+        )
+    )
+
+
+def said(item: Row | Reject) -> tuple[object, ...]:
+    """Return (line, split, text or file, labels) for a row, (line, code) for a reject."""
+    if isinstance(item, Reject):
+        return item.line, item.code
+    text, labels = TextContent.decode(item.annotation)
+    assert text is None or item.uri == content_uri(text)
+    return item.line, item.split, item.uri if text is None else text, labels
+
+
+# line, (split, text or file, labels)
+ROWS = [
+    ('TRAIN,"Good, and cheap.",praise', ("train", "Good, and cheap.", ["praise"])),
+    ("TRAIN, Good and cheap. ,praise", ("train", "Good and cheap. ", ["praise"])),
+    ('Validation, "  a ""b""  ", praise ', ("eval", '  a "b"  ', ["praise"])),
+    ("Good,praise", (None, "Good", ["praise"])),
+    (",Good,praise", (None, "Good", ["praise"])),
+    (",test,praise", (None, "test", ["praise"])),
+    (",,\nGood,praise,,\n , ,", (None, "Good", ["praise"])),
+    ("test", (None, "test", None)),
+    ("TEST,Good", ("test", "Good", None)),
+    ("TEST,Good,,", ("test", "Good", None)),
+    ("GREAT,praise", (None, "GREAT", ["praise"])),
+    ("TEST,gs://b/1.md,praise", ("test", "gs://b/1.md", ["praise"])),
+    ("texts/My first.TXT,praise", (None, "texts/My first.TXT", ["praise"])),
+    ("TEST,https://x.org is down,praise", ("test", "https://x.org is down", ["praise"])),
+    ("TEST,odd://x.org,praise", ("test", "odd://x.org", ["praise"])),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), ROWS)
+def test_rows(line: str, expected: tuple[object, ...]) -> None:
+    """ML_USE and label are optional; the text is kept unchanged, or is the path of its file."""
+    [item] = rows(line)
+    assert said(item)[1:] == expected
+
+
+def test_labels_of_the_other_tasks() -> None:
+    """Several labels are sorted without repeats; sentiments are numbers."""
+    [item] = rows("TRAIN,x,b,a,,b", TextMultiLabel())
+    assert said(item) == (1, "train", "x", ["a", "b"])
+    [item] = rows("x," + ",".join(map(str, range(101))), TextMultiLabel())
+    assert said(item) == (1, "too_many_fields")
+    [item] = rows("TRAIN,x,2.0", TextSentiment())
+    assert said(item) == (1, "train", "x", ["2"])
+    found = rows("TRAIN,x,02\nx,10\nx,11\nx,-1\nx", TextSentiment())
+    assert list(map(said, found)) == [
+        (1, "train", "x", ["2"]),
+        (2, None, "x", ["10"]),
+        (3, "bad_annotation"),
+        (4, "bad_annotation"),
+        (5, None, "x", None),
+    ]
+
+
+def test_headers() -> None:
+    """Columns are recognised by name, in any order; a column of paths names files."""
+    found = rows(
+        '\ufeffid,Sentiment,review,split\r\n7,neg,"a\r\nb",test\r\n8,pos,"",\r\n9,pos,a,,x'
+    )
+    assert list(map(said, found)) == [
+        (2, "test", "a\r\nb", ["neg"]),
+        (4, "empty_text"),
+        (5, "too_many_fields"),
+    ]
+    assert list(map(said, rows("path,text,label\nREADME,,a\n,b,c\nx,1.txt,"))) == [
+        (2, None, "README", ["a"]),
+        (3, None, "b", ["c"]),
+        (4, None, "1.txt", None),
+    ]
+    assert list(map(said, rows("text,label\na b,x\ntext,label\n"))) == [(2, None, "a b", ["x"])]
+    assert list(map(said, rows("UNASSIGNED,text,great"))) == [(1, None, "text", ["great"])]
+    [item] = rows("TRAIN,Please open readme.txt,spam")
+    assert said(item) == (1, "train", "Please open readme.txt", ["spam"])
+    for text, is_text in [("1.txt", True), ("a/1.txt", True), ("gs://b/1 2.txt", False)]:
+        [item] = rows(f"text,label\n{text},a")
+        assert isinstance(item, Row)
+        assert (TextContent.decode(item.annotation).text == text) == is_text
+    found = rows("text,label_1,label_2\na,x,y\nb,,y", TextMultiLabel())
+    assert list(map(said, found)) == [(2, None, "a", ["x", "y"]), (3, None, "b", ["y"])]
+
+
+def test_names_of_images_are_no_texts() -> None:
+    """In a file of texts, the name of an image is a reject unless a header makes it a text."""
+    names = ["a.jpg", "TRAIN,gs://b/1.PNG,cat", ",my photos/1.webp,cat", "v/1.mp4,car"]
+    found = rows("\n".join(names))
+    assert [said(item) for item in found] == [(line, "bad_line") for line in range(1, 5)]
+    assert [item.uri for item in found][1:3] == ["gs://b/1.PNG", "my photos/1.webp"]
+    texts = ["See a.jpg", "TEST,on and/or off: see a.jpg,x", "a.jpg!", "See https://h/a.jpg"]
+    assert all(isinstance(item, Row) for item in rows("\n".join(texts)))
+    [item] = rows("text,label\na.jpg,x")
+    assert said(item) == (2, None, "a.jpg", ["x"])
+
+
+@pytest.mark.parametrize(
+    "header", ["text,target", ",text,target", "id,keyword,location,text,target"]
+)
+def test_headers_without_a_known_column(header: str) -> None:
+    """A header is no example: it must name a known column besides the column of texts."""
+    with pytest.raises(UsageError, match=rf"a.csv:1: .* no known .* \({header}\); name the"):
+        rows(f"{header}\nGood,1\n")
+
+
+def test_files_are_told_from_texts() -> None:
+    """A file is a URL of a known storage or ends with .txt; a text with a URL in it is not one."""
+    assert all(map(is_file, ["gs://b/a b.txt", "s3://b/x", "a.TXT", "/a/b.txt", "https://a.org/x"]))
+    assert is_file("my texts/My first.txt")
+    assert not any(
+        map(
+            is_file,
+            [
+                "Please open readme.txt",
+                "a",
+                "s3://b/x y",
+                "see\na.txt",
+                "a.txt!",
+                "foo://b/x",
+                "a.md",
+            ],
+        )
+    )
+
+
+def test_dataframes() -> None:
+    """DataFrames have the columns of a header; texts keep blanks, lists hold several labels."""
+    frame = pd.DataFrame({"label": [1.0, None], "text": [" a ", "b"], "split": ["TEST", None]})
+    found = dataframe_rows(frame, TextSentiment(), Adjustments())
+    assert list(map(said, found)) == [(1, "test", " a ", ["1"]), (2, None, "b", None)]
+    frame = pd.DataFrame({"text": ["a", "b"], "label": [["y", "x"], []]})
+    found = dataframe_rows(frame, TextMultiLabel(), Adjustments())
+    assert list(map(said, found)) == [(1, None, "a", ["x", "y"]), (2, None, "b", None)]
+    frame = pd.DataFrame({"text": ["readme.txt"], "label": ["a"]})
+    [item] = dataframe_rows(frame, TextClassification(), Adjustments())
+    assert isinstance(item, Row)
+    assert TextContent.decode(item.annotation) == ("readme.txt", ["a"])
+    for columns, task in (("text", TextSentiment()), ("image_uri", ImageClassification())):
+        with pytest.raises(UsageError, match=rf"and split or label \(got {columns}, target\)"):
+            list(
+                dataframe_rows(pd.DataFrame({columns: ["a"], "target": ["b"]}), task, Adjustments())
+            )
+    with pytest.raises(UsageError, match="needs the column text"):
+        list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Adjustments()))
+
+
+def test_a_target_tells_a_table(tmp_path: Path) -> None:
+    """A given target column makes a table, even with a column of texts."""
+    frame = pd.DataFrame({"text": ["a", "b"], "label": ["x", "y"]})
+    for options, task in (({}, "text_classification"), ({"columns": "target=label"}, "tabular")):
+        assert recordgen.convert(frame, tmp_path / task, **options).dataset.task == task
+
+
+def test_a_repeated_header_may_have_other_blanks() -> None:
+    """Texts keep their blanks, but a header with other blanks is not a text."""
+    assert rows("text ,label\ntext,label\nGood,praise\n") == rows("\n\nGood,praise\n")
