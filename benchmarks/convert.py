@@ -54,10 +54,10 @@ Contender = Callable[[list[str], str], float]
 
 def limit(paths: list[str], output: str) -> float:
     """Return the seconds of a bare loop that reads, checks and writes, and nothing else."""
+    from recordgen.core.records import RECORDS
+    from recordgen.core.records.example import serialize_example
     from recordgen.options import ConvertOptions
     from recordgen.payloads.image import check_image
-    from recordgen.records import RECORDS
-    from recordgen.records.example import serialize_example
 
     options = ConvertOptions(lint=("-ALL",))
     threads = len(os.sched_getaffinity(0))

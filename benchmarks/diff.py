@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from benchmarks.growth import measure_growth
 from recordgen.checks.facts import Facts, of_shard, to_parquet, whole
-from recordgen.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, RowCounts, Split
+from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, RowCounts, Split
 from recordgen.version import __version__
 
 LABELS = 100

@@ -110,7 +110,7 @@ def recordgen(
     import tensorflow as tf
 
     from recordgen import convert
-    from recordgen.dataset.manifest import read_dataset
+    from recordgen.core.dataset.manifest import read_dataset
     from recordgen.kubeflow.evaluate import evaluate
     from recordgen.training import run_fn
 

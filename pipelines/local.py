@@ -17,7 +17,7 @@ from pipelines.settings import Settings, add_pipeline_options, local_input, to_s
 from pipelines.terminal import run_main, show_progress
 from recordgen import storage
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
-from recordgen.dataset.manifest import Dataset, read_dataset
+from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import RunnerError
 from recordgen.exports.lineage import TFX_FOLDER
 from recordgen.formats.detect import detect

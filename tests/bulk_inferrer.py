@@ -13,7 +13,7 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import channel_utils, standard_artifacts
 from tfx.types.artifact_utils import encode_split_names
 
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 
 
 def bulk_scores(model: str, dataset: str, split: str, root: Path) -> list[tuple[bytes, Any]]:

@@ -26,8 +26,8 @@ from pyarrow.parquet import read_table
 
 import recordgen
 from recordgen import registry, storage
-from recordgen.records import RECORDS
-from recordgen.records.example import parse_example
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
 from tests.containers import engine as engine  # a fixture
 from tests.tested import pytest_terminal_summary as pytest_terminal_summary  # a hook
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import recordgen
-from recordgen.dataset.manifest import LABELS_FILE
-from recordgen.runs.staging import STAGING
+from recordgen.core.dataset.manifest import LABELS_FILE
+from recordgen.core.runs.staging import STAGING
 from tests.preloaded import BEAM_MODULES
 
 # Processes forked from one that has loaded the package and this module start quickly.
@@ -37,32 +37,41 @@ class Death(NamedTuple):
     path: str = ""
 
 
-WHEN_ALL_IS_WRITTEN = Death("recordgen.runs.lease.check_held", 1, after=False)
+WHEN_ALL_IS_WRITTEN = Death("recordgen.core.runs.lease.check_held", 1, after=False)
 
 # point of death: (death, whether the dataset is complete then)
 DEATHS = {
-    "while planning": (Death("recordgen.runs.staging.Staging.write_plan", 1, after=False), False),
+    "while planning": (
+        Death("recordgen.core.runs.staging.Staging.write_plan", 1, after=False),
+        False,
+    ),
     "within the fourth shard": (
-        Death("recordgen.records.writer.write_pieces", 4, after=True),
+        Death("recordgen.core.records.writer.write_pieces", 4, after=True),
         False,
     ),
     "between shard and result": (
-        Death("recordgen.runs.staging.Staging.write_result", 4, after=False),
+        Death("recordgen.core.runs.staging.Staging.write_result", 4, after=False),
         False,
     ),
     "after five shards": (
-        Death("recordgen.runs.staging.Staging.write_result", 5, after=True),
+        Death("recordgen.core.runs.staging.Staging.write_result", 5, after=True),
         False,
     ),
     "before the commit": (WHEN_ALL_IS_WRITTEN, False),
-    "before moving": (Death("recordgen.runs.staging.Staging.start_moving", 1, after=False), False),
+    "before moving": (
+        Death("recordgen.core.runs.staging.Staging.start_moving", 1, after=False),
+        False,
+    ),
     "while moving": (Death("recordgen.storage.move", 4, after=True), False),
     "after moving": (
         Death("recordgen.storage.move", 1, after=False, path=LABELS_FILE),
         False,
     ),
-    "before dataset.json": (Death("recordgen.runs.commit.show_dataset", 1, after=False), False),
-    "after dataset.json": (Death("recordgen.runs.commit.show_dataset", 1, after=True), True),
+    "before dataset.json": (
+        Death("recordgen.core.runs.commit.show_dataset", 1, after=False),
+        False,
+    ),
+    "after dataset.json": (Death("recordgen.core.runs.commit.show_dataset", 1, after=True), True),
     "while removing the staging folder": (
         Death("recordgen.storage.remove", 1, after=False, path=f"{STAGING}/"),
         True,

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from recordgen.dataset.splits import SplitFractions
+from recordgen.core.dataset.splits import SplitFractions
+from recordgen.core.planning.plan import BucketSummary
+from recordgen.core.planning.resolve import plan_bucket, settle_bucket
+from recordgen.core.rows.columns import Columns, columns_of, rows_of, shares_of
+from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
+from recordgen.core.shards.rows import PlannedRows
 from recordgen.options import ConvertOptions
-from recordgen.planning.plan import BucketSummary
-from recordgen.planning.resolve import plan_bucket, settle_bucket
-from recordgen.rows.columns import Columns, columns_of, rows_of, shares_of
-from recordgen.rows.planned import Group, PlacedRow, PlannedRow
-from recordgen.shards.rows import PlannedRows
 from recordgen.tasks.task import Task
 
 

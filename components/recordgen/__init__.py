@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from recordgen.conversion.api import check as check
     from recordgen.conversion.api import convert as convert
     from recordgen.conversion.api import plan as plan
-    from recordgen.dataset.manifest import Dataset as Dataset
-    from recordgen.dataset.manifest import read_dataset as read_dataset
+    from recordgen.core.dataset.manifest import Dataset as Dataset
+    from recordgen.core.dataset.manifest import read_dataset as read_dataset
+    from recordgen.core.runs import progress as progress
+    from recordgen.core.runs.results import CheckResult as CheckResult
+    from recordgen.core.runs.results import ConversionResult as ConversionResult
     from recordgen.errors import RecordgenError as RecordgenError
     from recordgen.errors import RecordgenWarning as RecordgenWarning
     from recordgen.exports.report.render import render_report as render_report
@@ -38,19 +41,16 @@ if TYPE_CHECKING:
     from recordgen.reading import text_vectorization as text_vectorization
     from recordgen.reading import token_lookup as token_lookup
     from recordgen.reading import train_dataset as train_dataset
-    from recordgen.runs import progress as progress
-    from recordgen.runs.results import CheckResult as CheckResult
-    from recordgen.runs.results import ConversionResult as ConversionResult
     from recordgen.tables.schema import Schema as Schema
     from recordgen.writing.api import WriteResult as WriteResult
     from recordgen.writing.api import write as write
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
 _EXPORTS = {
-    "CheckResult": "runs.results",
-    "ConversionResult": "runs.results",
+    "CheckResult": "core.runs.results",
+    "ConversionResult": "core.runs.results",
     "ConvertOptions": "options",
-    "Dataset": "dataset.manifest",
+    "Dataset": "core.dataset.manifest",
     "Differences": "comparing.differences",
     "RecordgenError": "errors",
     "RecordgenWarning": "errors",
@@ -65,7 +65,7 @@ _EXPORTS = {
     "load": "reading",
     "plan": "conversion.doors",
     "read": "reading",
-    "read_dataset": "dataset.manifest",
+    "read_dataset": "core.dataset.manifest",
     "reading_plan": "reading",
     "render_report": "exports.report.render",
     "steps_per_epoch": "reading",
@@ -81,7 +81,7 @@ _MODULES = {
     "examplegen": "examplegen",
     "features": "features",
     "logs": "console.logs",
-    "progress": "runs.progress",
+    "progress": "core.runs.progress",
     "quiet": "console.quiet",
     "reading": "reading",
     "training": "training",

@@ -23,17 +23,17 @@ from recordgen import storage
 from recordgen.console import logs, progress_bar, summaries, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
+from recordgen.core.runs.counters import total_counts
 from recordgen.errors import RecordgenError, RecordgenWarning, UsageError
 from recordgen.masking import masked, masked_json
 from recordgen.old_options import OLD_NAMES, refusal
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
 from recordgen.registry import EXPORTS
-from recordgen.runs.counters import total_counts
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
+    from recordgen.core.runs.progress import Progress
     from recordgen.formats.detect import Detection
-    from recordgen.runs.progress import Progress
 
 _RECORDS_SHOWN = 5
 _EXAMPLES_SHOWN = 20
@@ -104,7 +104,7 @@ def exit_main() -> NoReturn:
 
 def _offer_resume(args: argparse.Namespace | None) -> None:
     """Suggest --resume if the conversion that just ended left finished shards."""
-    from recordgen.runs.commit import count_unfinished
+    from recordgen.core.runs.commit import count_unfinished
 
     if args is None or args.command != "convert":
         return
@@ -236,7 +236,7 @@ def _progress(args: argparse.Namespace) -> Progress | None:
 
 def _exit_code(usable: int, rejects: int, read: int, options: Mapping[str, Any]) -> int:
     """Return 1 if a conversion would fail: nothing to convert, or too many rejects."""
-    from recordgen.planning.plan import too_many
+    from recordgen.core.planning.plan import too_many
 
     return 1 if not usable or too_many(rejects, read, ConvertOptions(**options)) else 0
 

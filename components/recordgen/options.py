@@ -17,8 +17,8 @@ from numbers import Real
 from typing import Any, TypedDict, get_args, get_type_hints
 
 from recordgen.checks.selection import Selection
-from recordgen.dataset.splits import EvalFrom, GroupBy, SplitFractions, SplitRule
-from recordgen.dataset.vocabulary import LABEL_MODES
+from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions, SplitRule
+from recordgen.core.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError, did_you_mean
 from recordgen.image_settings import (
     JPEG,

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recordgen.core.records.float32 import as_float32
+from recordgen.core.records.number_texts import is_marker
 from recordgen.errors import UsageError, did_you_mean
-from recordgen.records.float32 import as_float32
-from recordgen.records.number_texts import is_marker
 
 # By kind: the dtype of the feature, and what a value must be.
 _KINDS: Mapping[str, tuple[str, str]] = {
@@ -95,7 +95,7 @@ class ColumnType:
         """Return a value in the form of an annotation: a text, a number, or a list of numbers.
 
         Blanks around a value are ignored, except in a text, which is not changed. Where a number
-        is expected, :data:`recordgen.records.number_texts.MARKERS` are missing values.
+        is expected, :data:`recordgen.core.records.number_texts.MARKERS` are missing values.
 
         Args:
             value: a field of a CSV, or a value of a DataFrame.

@@ -27,19 +27,19 @@ from benchmarks import costs
 from recordgen.beam.carrier import BeamCarrier
 from recordgen.beam.runners import beam_flags, carrier_factory, pipeline_factory
 from recordgen.beam.workers import workers_below
+from recordgen.core.flow import graph
+from recordgen.core.flow.carrier import Each
+from recordgen.core.flow.in_process import InProcess
+from recordgen.core.planning.bucket_files import encode_bucket
+from recordgen.core.planning.messages import RowBlock
+from recordgen.core.rows.columns import columns_of, packed
+from recordgen.core.rows.placing import placing
+from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
+from recordgen.core.runs.commit import Run
+from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
-from recordgen.flow import graph
-from recordgen.flow.carrier import Each
-from recordgen.flow.in_process import InProcess
 from recordgen.formats.import_file import find_import_files
 from recordgen.options import ConvertOptions
-from recordgen.planning.bucket_files import encode_bucket
-from recordgen.planning.messages import RowBlock
-from recordgen.rows.columns import columns_of, packed
-from recordgen.rows.placing import placing
-from recordgen.rows.planned import Group, PlacedRow, PlannedRow
-from recordgen.runs.commit import Run
-from recordgen.runs.staging import Staging
 from tests.clusters import (
     ROOT,
     dataflow,

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from recordgen.core.rows.row import Row
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.readers import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
 from recordgen.rejects import OddLine, Reject
-from recordgen.rows.row import Row
 
 HEADER, MARK = "REPEATED_HEADER", "BYTE_ORDER_MARK"
 BOM = "\ufeff"

@@ -20,13 +20,13 @@ from recordgen.checks.contents import find_repeated
 from recordgen.checks.labels import find_odd_classes
 from recordgen.cli import main
 from recordgen.console.summaries import check_summary
-from recordgen.dataset.manifest import Split
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.manifest import Split
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
 from recordgen.errors import LintError, UsageError
 from recordgen.exports.report.render import render_report
 from recordgen.options import ConvertOptions, make_options
-from recordgen.records import RECORDS
-from recordgen.records.example import parse_example
 from tests.checks.facts import Noun, facts_of, findings
 from tests.conftest import encoded, noise, tree_bytes
 

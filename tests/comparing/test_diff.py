@@ -22,10 +22,10 @@ from recordgen import Differences, storage
 from recordgen.cli import main
 from recordgen.comparing.differences import LabelDrift
 from recordgen.console.differences import difference_summary
-from recordgen.dataset.manifest import Split
+from recordgen.core.dataset.manifest import Split
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
 from recordgen.errors import SourceError, UsageError
-from recordgen.records import RECORDS
-from recordgen.records.example import parse_example
 from tests.conftest import encoded, noise
 
 pytestmark = pytest.mark.once

@@ -170,7 +170,7 @@ def test_bad_data(make_csv: MakeCsv, source: str, tmp_path: Path) -> None:
 BUG = """
 import sys
 from recordgen.cli import main
-from recordgen.runs.staging import Staging
+from recordgen.core.runs.staging import Staging
 
 write = Staging.write_result
 Staging.write_result = lambda *args: (write(*args), 1 / 0)

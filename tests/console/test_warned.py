@@ -22,7 +22,7 @@ from recordgen.console.progress_bar import ProgressBar
 from recordgen.console.waiting import ProgressLine, progress_for
 from recordgen.console.warned import in_python
 from recordgen.conversion.api import convert_files
-from recordgen.flow.in_process import InProcess
+from recordgen.core.flow.in_process import InProcess
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 

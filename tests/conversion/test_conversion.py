@@ -22,7 +22,7 @@ from PIL import Image
 import recordgen
 import recordgen.pandas
 from recordgen import storage
-from recordgen.dataset.manifest import ImageStats, read_dataset
+from recordgen.core.dataset.manifest import ImageStats, read_dataset
 from recordgen.errors import (
     DataError,
     NothingToConvertError,

@@ -11,7 +11,7 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.dataset.manifest import Dataset, RowCounts, read_dataset
+from recordgen.core.dataset.manifest import Dataset, RowCounts, read_dataset
 from recordgen.errors import DataError
 from tests.conftest import encoded, noise, stored_examples
 

@@ -17,7 +17,7 @@ from tfx import v1 as tfx
 from tfx.dsl.components.common.resolver import Resolver
 
 from recordgen import convert, features
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import NothingToConvertError, SourceError, TooManyRejectsError
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import ExampleGenParameters

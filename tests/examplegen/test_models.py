@@ -13,7 +13,7 @@ import tensorflow_model_analysis as tfma
 from tfx import v1 as tfx
 
 from pipelines.pipeline import eval_config
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.exports.lineage import find_lineage

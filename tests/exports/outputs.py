@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from recordgen.checks.findings import LintFinding
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports import Output
 from recordgen.exports.report.render import Report
 from recordgen.rejects import Reject

@@ -12,7 +12,7 @@ import yaml
 
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports.card import card_text
 from tests.golden import ROOT, SAMPLES
 

@@ -16,9 +16,9 @@ from pyarrow import parquet as pq
 
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
+from recordgen.core.records.example import parse_example
+from recordgen.core.records.tfrecord import masked_crc
 from recordgen.exports.croissant.description import croissant_text
-from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import masked_crc
 from tests.conftest import encoded, noise
 from tests.golden import NEEDED, ROOT, SAMPLES
 

@@ -10,13 +10,13 @@ from aiohttp import web
 
 from recordgen import convert, write
 from recordgen.cli import main
-from recordgen.dataset.lineage import (
+from recordgen.core.dataset.lineage import (
     LINEAGE_FILE,
     DatasetLineage,
     ModelLineage,
     write_lineage,
 )
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import SourceError
 from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.kubeflow.push import copy_model

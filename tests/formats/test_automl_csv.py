@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from recordgen.core.rows.row import Adjustments, Row, one_by_one
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.csv_records import Plain, Record, read_records
@@ -17,7 +18,6 @@ from recordgen.formats.foreign_formats import of_file
 from recordgen.formats.header import Given
 from recordgen.formats.lines import UTF16_MARKS, bounded_lines
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments, Row, one_by_one
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 from recordgen.tasks.task import check_uri

@@ -11,15 +11,15 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from recordgen.dataset.vocabulary import build_vocabulary
+from recordgen.core.dataset.vocabulary import build_vocabulary
+from recordgen.core.records.example import parse_example
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import Adjustments, Row, with_findings
 from recordgen.errors import PayloadError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.options import ConvertOptions
-from recordgen.records.example import parse_example
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.planned import PlannedRow
-from recordgen.rows.row import Adjustments, Row, with_findings
 from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection import Box, decode_boxes, turned
 from recordgen.tasks.task import AnnotationError

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen import Schema
 from recordgen.console.summaries import format_of
+from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.formats import csv_records, declared_rows, video_lists
 from recordgen.formats import lines as lines_module
 from recordgen.formats.automl_csv import LineParser
@@ -30,7 +31,6 @@ from recordgen.formats.source import open_source
 from recordgen.formats.text_csv import TextParser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine, Reject
-from recordgen.rows.row import Adjustments, Row, RowBatch
 from recordgen.tables.arrow import parse
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import DELIMITERS, MAX_RECORD_BYTES, csv_line, read_fields

@@ -14,14 +14,14 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.flow import steps
-from recordgen.flow.steps import ReadRows
+from recordgen.core.flow import steps
+from recordgen.core.flow.steps import ReadRows
+from recordgen.core.rows.row import Row
+from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.readers import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.row import Row
-from recordgen.runs.staging import StagedPlan, Staging
 
 pytestmark = pytest.mark.once
 

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordgen.core.records import RECORDS
+from recordgen.core.rows.row import Row
 from recordgen.errors import SourceError
 from recordgen.formats.detect import detect
 from recordgen.formats.foreign_formats import key_paths, of_file
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.formats.readers import RowReader
 from recordgen.options import ConvertOptions
-from recordgen.records import RECORDS
 from recordgen.rejects import OddLine, Reject
-from recordgen.rows.row import Row
 
 pytestmark = pytest.mark.once
 

@@ -10,12 +10,12 @@ from PIL import Image
 import recordgen
 from recordgen.checks.findings import LintFinding
 from recordgen.console.summaries import check_summary
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.folder_names import is_no_image
 from recordgen.formats.folder_rows import read_folder, roles_in
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.rejects import OddLine
-from recordgen.rows.row import Adjustments, Row
 from recordgen.storage import is_inside
 from recordgen.tasks import ImageClassification
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import recordgen
+from recordgen.core.rows.row import Adjustments
 from recordgen.errors import UsageError
-from recordgen.rows.row import Adjustments
 from recordgen.tasks import TextEntities
 from recordgen.tasks.offsets import in_codepoints
 from recordgen.tasks.tags import Span, TagError

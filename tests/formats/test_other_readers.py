@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pycocotools.coco import COCO
 
+from recordgen.core.rows.row import Row
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.readers import RowReader
 from recordgen.options import ConvertOptions
-from recordgen.rows.row import Row
 from recordgen.tasks.object_detection import decode_boxes
 
 WIDTH, HEIGHT = 64, 48

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 import recordgen
-from recordgen.dataset.vocabulary import look_alikes
+from recordgen.core.dataset.vocabulary import look_alikes
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
@@ -19,7 +20,6 @@ from recordgen.formats.folder_rows import read_folder
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments, Row
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordgen
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
@@ -25,7 +26,6 @@ from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.formats.readers import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments, Row
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 

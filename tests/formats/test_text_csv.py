@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import recordgen
+from recordgen.core.rows.row import Adjustments, Row, content_uri
 from recordgen.errors import UsageError
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.field_kinds import is_file
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments, Row, content_uri
 from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
 from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextContent

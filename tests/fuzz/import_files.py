@@ -19,13 +19,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from recordgen.core.rows.row import Row, is_content_uri
 from recordgen.errors import RecordgenError
 from recordgen.formats.detect import Detection
 from recordgen.formats.readers import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.row import Row, is_content_uri
 from recordgen.tasks import TASKS
 from recordgen.tasks.text_task import TextContent
 

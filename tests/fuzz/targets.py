@@ -15,7 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from recordgen.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
+from recordgen.core.rows.arrow_files import read_parquet
+from recordgen.core.rows.row import Adjustments
 from recordgen.errors import PayloadError, RecordError, RecordgenError, SourceError
 from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
@@ -26,11 +30,7 @@ from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.image import check_image, looking_options, prepare
 from recordgen.payloads.opening import file_header
 from recordgen.payloads.thumbnail import to_thumbnail
-from recordgen.records import RECORDS
-from recordgen.records.example import parse_example
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.arrow_files import read_parquet
-from recordgen.rows.row import Adjustments
 from recordgen.storage.access import Access
 from recordgen.tasks import TASKS
 

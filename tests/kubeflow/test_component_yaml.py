@@ -18,7 +18,7 @@ from kfp import compiler, components, dsl
 from pipelines import component
 from pipelines.component import STEPS
 from recordgen.conversion.api import make_options
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, LintError, SourceError, UsageError
 from recordgen.kubeflow import check
 from recordgen.kubeflow.convert import run

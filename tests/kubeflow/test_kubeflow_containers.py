@@ -15,7 +15,7 @@ from kfp import dsl, local
 from pipelines.component import load_step
 from pipelines.kubeflow import create_pipeline
 from pipelines.samples.digits import write_digits
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from tests.containers import Engine
 from tests.steps import command_of, executor_input
 

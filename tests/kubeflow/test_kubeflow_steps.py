@@ -16,7 +16,7 @@ import recordgen
 from pipelines.component import load_step
 from pipelines.samples.digits import write_digit_groups, write_digits
 from recordgen import features
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow import convert, evaluate, push, statistics, train
 from recordgen.kubeflow.execution import (

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordgen.core.records.float32 import as_float32
 from recordgen.options import make_options
 from recordgen.payloads.resizing import place
-from recordgen.records.float32 import as_float32
 from recordgen.tasks import task_for
 from recordgen.tasks.object_detection import Box, seen_through, turned
 

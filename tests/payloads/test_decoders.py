@@ -47,7 +47,7 @@ CALLERS = {
     },
     "simplejpeg": {
         "payloads/jpeg.py": "reads the frame first",
-        "shards/task.py": "uses the version only",
+        "core/shards/task.py": "uses the version only",
     },
 }
 

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
+from recordgen.core.records.boxes import StoredBox
 from recordgen.errors import PayloadError
 from recordgen.payloads.drawing import draw_boxes, label_colour
-from recordgen.records.boxes import StoredBox
 from tests.conftest import encoded, exif_of, noise
 
 Pixels = npt.NDArray[np.uint8]

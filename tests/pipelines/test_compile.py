@@ -19,7 +19,7 @@ from tfx.utils import dependency_utils
 
 from pipelines.pipeline import LOCAL_BEAM_ARGS, create_local_pipeline, eval_config
 from pipelines.settings import Settings
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.options import ConvertOptions
 from recordgen.registry import OWN

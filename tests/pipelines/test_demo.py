@@ -17,9 +17,9 @@ from PIL import Image
 from pipelines.lineage import Metadata, lineage_lines, metadata_path, pushed_model
 from pipelines.samples import sample_of
 from recordgen import convert
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records import RECORDS
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.records import RECORDS
 from recordgen.registry import OWN
 from tests.bulk_inferrer import bulk_scores
 from tests.cpp_loader import CppModel

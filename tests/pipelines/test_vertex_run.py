@@ -18,7 +18,7 @@ from PIL import Image
 
 from pipelines import vertex
 from pipelines.samples.digits import write_digits
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from tests.clusters import ROOT, dataflow, emulated, environment, object_store
 from tests.vertex_runner import (
     Attempt,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from recordgen.cli import build_parser
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.version import __version__
 from tests.containers import ROOT, Engine
 

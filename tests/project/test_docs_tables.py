@@ -16,6 +16,7 @@ from pipelines.component import STEPS
 from pipelines.samples.travels import sentences, write_travels
 from recordgen import cli
 from recordgen.console.summaries import detection_lines
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
@@ -24,7 +25,6 @@ from recordgen.formats.source import open_source
 from recordgen.old_options import OLD_NAMES
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments, Row
 from recordgen.scales import BACKBONES
 from recordgen.tables.roles import ROLES
 from recordgen.tasks import TASKS, ObjectDetection

@@ -22,11 +22,11 @@ import recordgen
 from recordgen.beam import carrier
 from recordgen.beam.workers import dying_with_workers, workers_below
 from recordgen.console.stopping import stopping
-from recordgen.dataset.manifest import RowCounts
+from recordgen.core.dataset.manifest import RowCounts
+from recordgen.core.planning.plan import BucketSummary, make_plan
+from recordgen.core.rows.planned import Group
 from recordgen.errors import RunnerError
 from recordgen.options import ConvertOptions
-from recordgen.planning.plan import BucketSummary, make_plan
-from recordgen.rows.planned import Group
 from recordgen.storage.memory import memory_kills
 from recordgen.tasks import image_task
 from tests.conftest import encoded, noise, tree_bytes
@@ -138,7 +138,7 @@ def test_the_limit_of_a_control_group(
     def crash(*_: object, **__: object) -> object:
         raise SystemError
 
-    monkeypatch.setattr("recordgen.flow.steps.cut", crash)
+    monkeypatch.setattr("recordgen.core.flow.steps.cut", crash)
     for counts, words in (((0, 0), "Beam's runner failed"), ((0, 1), "out of memory")):
         monkeypatch.setattr(carrier, "memory_kills", iter(counts).__next__)
         with pytest.raises(RunnerError, match=words):

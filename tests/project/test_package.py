@@ -18,19 +18,19 @@ HEAVY = ("tensorflow", "apache_beam", "tfx", "kfp", "pandas", "numpy", "PIL")
 LIGHT = [
     ("recordgen", HEAVY),
     ("recordgen.cli", HEAVY),
-    ("recordgen.rows.row", HEAVY),
-    ("recordgen.dataset.splits", HEAVY),
-    ("recordgen.dataset.vocabulary", HEAVY),
+    ("recordgen.core.rows.row", HEAVY),
+    ("recordgen.core.dataset.splits", HEAVY),
+    ("recordgen.core.dataset.vocabulary", HEAVY),
     ("recordgen.features", HEAVY),
-    ("recordgen.dataset.manifest", HEAVY),
+    ("recordgen.core.dataset.manifest", HEAVY),
     ("recordgen.formats", HEAVY),
     ("recordgen.tasks", (*HEAVY, "pyarrow")),
-    ("recordgen.planning.plan", HEAVY),
+    ("recordgen.core.planning.plan", HEAVY),
     ("recordgen.kubeflow.__main__", HEAVY),
     ("recordgen.training", (*HEAVY, "keras")),
     ("recordgen.comparing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.inspection.records", ("tensorflow", "apache_beam", "tfx", "kfp")),
-    ("recordgen.shards.write", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.core.shards.write", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.conversion.api", ("tensorflow", "apache_beam", "grpc", "tfx", "kfp")),
     ("recordgen.reading", ("apache_beam", "tfx", "kfp")),
@@ -162,7 +162,7 @@ def test_help_loads_next_to_nothing() -> None:
     assert others == {"recordgen"}
     assert not {
         "recordgen.conversion.api",
-        "recordgen.runs.staging",
+        "recordgen.core.runs.staging",
         "recordgen.storage.remote",
     } & set(loaded)
 
@@ -182,7 +182,7 @@ MODULES = {
     "errors": "errors",
     "features": "features",
     "logs": "console.logs",
-    "progress": "runs.progress",
+    "progress": "core.runs.progress",
     "quiet": "console.quiet",
     "reading": "reading",
     "training": "training",
@@ -210,7 +210,8 @@ def test_public_functions_are_not_hidden_by_modules() -> None:
     """After the import of every module, recordgen.convert is still a function."""
     code = (
         "import importlib, pkgutil, recordgen\n"
-        "import recordgen.conversion.api, recordgen.planning.plan, recordgen.dataset.manifest\n"
+        "import recordgen.conversion.api, recordgen.core.planning.plan\n"
+        "import recordgen.core.dataset.manifest\n"
         "import recordgen.comparing.api, recordgen.writing.api\n"
         "print(*(callable(getattr(recordgen, name)) for name in\n"
         "    ('convert', 'plan', 'check', 'diff', 'write')))\n"

@@ -24,18 +24,18 @@ METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "f
 # Patterns that are slow by their structure, and the reason why that does no harm.
 BOUNDED = {
     ("masking.py", r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"): "fits with at most one letter less",
-    ("sources/words.py", r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+"): (
+    ("formats/words.py", r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+"): (
         "fits with at most one letter less"
     ),
     ("signatures.py", r"^ {4}(\w+): (.+(?:\n {8}.+)*)"): "docstrings of this package",
     ("tasks/suiting.py", r"--([a-z-]+) ([\w:=,]+)"): "remedies of this package",
     ("tasks/task.py", r"/(?:\.?/)+"): "fits with at most one letter less",
     ("reading/naming.py", r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?"): "a few thousand letters",
-    ("sources/foreign_formats.py", r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]'): (
+    ("formats/foreign_formats.py", r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]'): (
         "where the first alternative fails, the second one takes all"
     ),
-    ("sources/iob.py", _SENTENCES.pattern): "the name of a file, and the last part takes all",
-    ("sources/layout.py", _ADDRESS.pattern): "passed on, and only fullmatch is called",
+    ("formats/iob.py", _SENTENCES.pattern): "the name of a file, and the last part takes all",
+    ("formats/layout.py", _ADDRESS.pattern): "passed on, and only fullmatch is called",
 }
 
 # pattern, method, whether it takes linear time

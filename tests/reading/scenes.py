@@ -9,9 +9,16 @@ import numpy as np
 from PIL import Image
 
 from recordgen import features
-from recordgen.dataset.manifest import Dataset, ImageStats, RowCounts, Shard, Split, write_dataset
-from recordgen.records import RECORDS
-from recordgen.records.example import serialize_example
+from recordgen.core.dataset.manifest import (
+    Dataset,
+    ImageStats,
+    RowCounts,
+    Shard,
+    Split,
+    write_dataset,
+)
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import serialize_example
 from tests.conftest import encoded
 
 #: The classes, in the order of the channels that show them.

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import recordgen
 from recordgen import Tuning, features, input_fn, load, reading_plan, write
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading import (
     decode_images,

@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 
 from recordgen import convert, eval_dataset, read, steps_per_epoch, train_dataset, write
+from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, SourceError, StorageError, UsageError
 from recordgen.reading import Tuning, named_errors
-from recordgen.records import RECORDS
 from tests.reading.conftest import example, ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))

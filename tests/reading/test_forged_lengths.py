@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from recordgen import convert, read, write
+from recordgen.core.records import RECORDS
+from recordgen.core.records.tfrecord import frame_head
 from recordgen.errors import RecordError
-from recordgen.records import RECORDS
-from recordgen.records.tfrecord import frame_head
 from tests.conftest import encoded, noise, run_python
 
 HUGE = 1 << 40

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from recordgen import eval_dataset, load, read, reading_plan, steps_per_epoch
-from recordgen.dataset.manifest import ImageStats
+from recordgen.core.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.plan import plan_reading

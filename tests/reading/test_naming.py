@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 
 from recordgen import convert, eval_dataset, read, train_dataset
+from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, RecordError
 from recordgen.reading import Tuning, bad_records, named_errors
-from recordgen.records.example import serialize_example
 from tests.conftest import encoded, noise
 from tests.reading.conftest import write_records
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recordgen.dataset.manifest import Dataset, ImageStats, RowCounts, Split
+from recordgen.core.dataset.manifest import Dataset, ImageStats, RowCounts, Split
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.caching import image_bytes

@@ -17,13 +17,13 @@ import tensorflow as tf
 from PIL import Image
 
 import recordgen
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.errors import SourceError, UsageError
 from recordgen.inspection.examples import find_examples
 from recordgen.inspection.records import find_shards, inspect
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import Tuning
-from recordgen.records import RECORDS
-from recordgen.records.example import parse_example, serialize_example
 from recordgen.training.images import stored_images
 from tests.conftest import encoded, exif_of, noise
 

@@ -23,7 +23,10 @@ from pyarrow.parquet import read_table
 
 import recordgen
 from recordgen.cli import main
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
+from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import RecordgenError
 from recordgen.exports.openlineage import dataset_id
 from recordgen.kubeflow import convert as step
@@ -31,9 +34,6 @@ from recordgen.kubeflow.__main__ import main as run_step
 from recordgen.kubeflow.execution import Artifact, StepInput
 from recordgen.masking import is_secret, masked, masked_values, without_secrets
 from recordgen.options import make_options
-from recordgen.records import RECORDS
-from recordgen.records.example import parse_example
-from recordgen.rows.planned import PlannedRow
 from recordgen.storage.failures import shown_cause
 from recordgen.storage.hosts import host_of
 from tests.conftest import encoded, noise

@@ -30,6 +30,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import recordgen
 from recordgen import storage
 from recordgen.console.summaries import conversion_summary
+from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
@@ -45,7 +46,6 @@ from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import FAR_REQUESTS, Fetcher
 from recordgen.payloads.sizes import listed_infos, worth_listing
-from recordgen.rows.planned import PlannedRow
 from recordgen.storage import RequestContext, hosts
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.failures import Meaning, meaning, to_error

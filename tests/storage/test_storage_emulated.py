@@ -17,13 +17,13 @@ from aiohttp import web
 
 import recordgen
 from recordgen import storage
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.options import ConvertOptions
 from recordgen.payloads import sizes
 from recordgen.payloads.fetching import Fetcher
 from recordgen.payloads.sizes import listed_infos
-from recordgen.rows.planned import PlannedRow
 from recordgen.storage import listing
 from tests.conftest import encoded, examples_of, noise, tree_bytes
 from tests.preloaded import WITH_BEAM

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen import Schema, types
-from recordgen.dataset.vocabulary import build_vocabulary
+from recordgen.core.dataset.vocabulary import build_vocabulary
+from recordgen.core.records.example import parse_example
+from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import SourceError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.records.example import parse_example
-from recordgen.rows.planned import PlannedRow
 from recordgen.tasks import Declared
 from recordgen.types import ColumnType
 from tests.conftest import encoded, noise, stored_examples

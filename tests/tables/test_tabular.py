@@ -20,8 +20,16 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen.console import summaries
-from recordgen.dataset.manifest import RowCounts, read_dataset
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.manifest import RowCounts, read_dataset
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.planning.bucket_files import cut, encode_bucket, planned_rows
+from recordgen.core.planning.plan import GroupPlan, Plan, SplitPlan
+from recordgen.core.records.example import parse_example, serialize_example
+from recordgen.core.records.float32 import as_float32
+from recordgen.core.rows.columns import Columns, by_bucket, placed, rows_of, shares_of
+from recordgen.core.rows.placing import placing
+from recordgen.core.rows.planned import PlacedRow, PlannedRow
+from recordgen.core.rows.row import RowBatch
 from recordgen.errors import (
     NothingToConvertError,
     SourceError,
@@ -34,15 +42,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.table_columns import in_blocks
 from recordgen.inspection import records as inspection
 from recordgen.options import ConvertOptions
-from recordgen.planning.bucket_files import cut, encode_bucket, planned_rows
-from recordgen.planning.plan import GroupPlan, Plan, SplitPlan
-from recordgen.records.example import parse_example, serialize_example
-from recordgen.records.float32 import as_float32
 from recordgen.rejects import Reject
-from recordgen.rows.columns import Columns, by_bucket, placed, rows_of, shares_of
-from recordgen.rows.placing import placing
-from recordgen.rows.planned import PlacedRow, PlannedRow
-from recordgen.rows.row import RowBatch
 from recordgen.tables.arrow import parse_column
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.csv_fields import csv_line

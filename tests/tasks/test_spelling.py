@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.formats import automl_jsonl
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments, Row
 from recordgen.tasks import TASKS
 
 pytestmark = pytest.mark.once

@@ -16,15 +16,15 @@ from PIL import Image
 
 import recordgen
 from recordgen import options, storage
-from recordgen.dataset.manifest import LABELS_FILE
-from recordgen.dataset.vocabulary import build_vocabulary
+from recordgen.core.dataset.manifest import LABELS_FILE
+from recordgen.core.dataset.vocabulary import build_vocabulary
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example, serialize_example
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import NothingToConvertError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.records import RECORDS
-from recordgen.records.example import parse_example, serialize_example
 from recordgen.registry import TASK_CHOICES
 from recordgen.rejects import RejectCode
-from recordgen.rows.row import Adjustments, Row
 from recordgen.tasks import (
     TASKS,
     ImageClassification,

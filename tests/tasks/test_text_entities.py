@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.dataset.manifest import read_dataset
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records.example import parse_example
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import Adjustments, Row, content_uri
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.readers import RowReader
 from recordgen.options import ConvertOptions
-from recordgen.records.example import parse_example
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.planned import PlannedRow
-from recordgen.rows.row import Adjustments, Row, content_uri
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
 from recordgen.tasks.task import AnnotationError, RowContent

@@ -14,15 +14,15 @@ from pyarrow.parquet import read_table
 
 import recordgen
 from recordgen.cli import main
-from recordgen.dataset.manifest import read_dataset
-from recordgen.dataset.vocabulary import Vocabulary, build_vocabulary
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary
+from recordgen.core.records.example import parse_example
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import content_digest, content_uri
 from recordgen.errors import DataError, UsageError
 from recordgen.formats.automl_jsonl import parse_line
 from recordgen.options import ConvertOptions
-from recordgen.records.example import parse_example
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.planned import PlannedRow
-from recordgen.rows.row import content_digest, content_uri
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, task_for
 from recordgen.tasks.labelled_text import LabelledText
 from recordgen.tasks.task import AnnotationError

@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordgen
-from recordgen.dataset.vocabulary import build_vocabulary
+from recordgen.core.dataset.vocabulary import build_vocabulary
+from recordgen.core.records.example import parse_example
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import Row
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.readers import RowReader, with_lists
 from recordgen.options import ConvertOptions
-from recordgen.records.example import parse_example
 from recordgen.rejects import Reject
-from recordgen.rows.planned import PlannedRow
-from recordgen.rows.row import Row
 from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification import Segment
 from tests.conftest import stored_examples

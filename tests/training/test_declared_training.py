@@ -13,10 +13,10 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.records import RECORDS
 from recordgen.training.config import TrainingConfig
 from recordgen.training.tables import TableTrainer
 from tests import trainer

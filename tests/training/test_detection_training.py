@@ -13,7 +13,7 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen import convert
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.training import TrainingConfig

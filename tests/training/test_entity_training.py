@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.samples.travels import sentences, write_travels
 from recordgen import convert
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset
 from recordgen.reading.words import split_tokens

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from recordgen import convert
-from recordgen.dataset.manifest import LABELS_FILE, read_dataset
-from recordgen.dataset.vocabulary import labels_digest
+from recordgen.core.dataset.manifest import LABELS_FILE, read_dataset
+from recordgen.core.dataset.vocabulary import labels_digest
 from recordgen.errors import DataError, SourceError
 from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.kubeflow.evaluate import evaluate, run

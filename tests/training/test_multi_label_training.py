@@ -13,7 +13,7 @@ from PIL import Image
 
 import recordgen
 from recordgen import convert, write
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset

@@ -10,10 +10,10 @@ import pytest
 import tensorflow as tf
 
 from recordgen import convert, features, read_dataset
+from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
 from recordgen.reading import eval_dataset
-from recordgen.records.example import serialize_example
 from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.model import build_model

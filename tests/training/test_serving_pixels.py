@@ -9,7 +9,7 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen import convert
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.training.config import TrainingConfig
 from recordgen.training.image_labels import OneImageLabel
 from recordgen.training.saving import save_for_serving

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import recordgen
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.records.example import serialize_example
 from tests import trainer
 from tests.cpp_loader import CppModel
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.samples import sample_of
 from recordgen import convert
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.kubeflow.evaluate import evaluate
 from tests import trainer
 from tests.cpp_loader import CppModel

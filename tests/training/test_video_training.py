@@ -16,10 +16,10 @@ from PIL import Image
 
 from pipelines.samples.clips import clip, write_clips
 from recordgen import convert
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.records.example import serialize_example
 from recordgen.training.frames import frames_between, segment_frames, shown_until
 from tests import trainer
 from tests.cpp_loader import CppModel

@@ -13,9 +13,9 @@ import pytest
 import tensorflow as tf
 
 from recordgen import convert
-from recordgen.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records import RECORDS
 from recordgen.errors import UsageError
-from recordgen.records import RECORDS
 from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.earlier import EarlierModel, write_inputs

@@ -23,6 +23,9 @@ from hypothesis.extra import numpy as nst
 
 import recordgen
 from recordgen import storage
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example, serialize_example
+from recordgen.core.runs.staging import Staging
 from recordgen.errors import (
     DataError,
     NothingToConvertError,
@@ -32,9 +35,6 @@ from recordgen.errors import (
 )
 from recordgen.features import RAW_DTYPES, FeatureSpec
 from recordgen.inspection.records import inspect
-from recordgen.records import RECORDS
-from recordgen.records.example import parse_example, serialize_example
-from recordgen.runs.staging import Staging
 from recordgen.writing.shard_writer import ShardedWriter
 from tests.conftest import COMPONENTS, run_python, tree_bytes
 

@@ -12,10 +12,10 @@ from apache_beam.runners.runner import PipelineResult
 
 from recordgen.beam.workers import dying_with_workers, last_line
 from recordgen.console.quiet import quiet_workers
+from recordgen.core.flow.carrier import OUT_OF_MEMORY, Step
+from recordgen.core.runs import counters
+from recordgen.core.runs.staging import Staging
 from recordgen.errors import RecordgenError, RunnerError
-from recordgen.flow.carrier import OUT_OF_MEMORY, Step
-from recordgen.runs import counters
-from recordgen.runs.staging import Staging
 from recordgen.storage.memory import memory_kills
 
 # Dask's runner divides the work into at most as many parts as a pipeline begins with elements.

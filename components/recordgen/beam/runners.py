@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from recordgen import storage
 from recordgen.console.quiet import quiet_imports
+from recordgen.core.flow.in_process import InProcess
+from recordgen.core.flow.running import NewCarrier
 from recordgen.errors import RunnerError, UsageError
-from recordgen.flow.in_process import InProcess
-from recordgen.flow.running import NewCarrier
 
 # A class path: newer versions of Beam start or even download another runner for "DirectRunner".
 IN_MEMORY_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"

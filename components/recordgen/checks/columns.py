@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.checks.findings import Rows
-from recordgen.records.number_texts import DATE, NUMBER
+from recordgen.core.records.number_texts import DATE, NUMBER
 
 # Arrow's stubs, where there are any, differ from version to version.
 Values: TypeAlias = Any  # pa.Array of int64, float or string

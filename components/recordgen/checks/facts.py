@@ -22,17 +22,17 @@ from recordgen.checks.minhash import SIGNATURE_BYTES, Signatures, mixed, similar
 from recordgen.checks.pictures import SIGNATURE_SIDE, PictureFacts, measured
 from recordgen.checks.seen_texts import SeenText, TextFacts
 from recordgen.checks.seen_texts import measured as measured_texts
-from recordgen.dataset.splits import split_order
+from recordgen.core.dataset.splits import split_order
+from recordgen.core.rows.arrow_files import read_parquet
+from recordgen.core.rows.row import is_content_uri
 from recordgen.rejects import place_of
-from recordgen.rows.arrow_files import read_parquet
-from recordgen.rows.row import is_content_uri
 
 Columns = Any  # pa.Table; Arrow's stubs differ from version to version
 
 #: Rows kept per split of a table, for checks of its columns.
 SAMPLE_ROWS = 10_000
 
-#: The columns that planned rows and facts share (:class:`recordgen.rows.planned.PlannedRow`).
+#: The columns that planned rows and facts share (:class:`recordgen.core.rows.planned.PlannedRow`).
 SHARED_COLUMNS = ("source", "line", "uri", "annotation")
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -173,7 +173,7 @@ class Notes:
         """Note the next row.
 
         Args:
-            sort_key: see :class:`recordgen.rows.planned.PlannedRow`.
+            sort_key: see :class:`recordgen.core.rows.planned.PlannedRow`.
             content: a digest of what a trainer sees of its payload; None if the sort key is one.
             image: format, height and width.
             picture: the small image; None if no check needs it.
@@ -557,7 +557,9 @@ def to_parquet(facts: Facts) -> bytes:
 
 
 def read_examples(file: IO[bytes], names: Collection[str] | None = None) -> Columns:
-    """Return columns of ``examples.parquet``, see :func:`recordgen.rows.arrow_files.read_parquet`.
+    """Return columns of ``examples.parquet``.
+
+    See :func:`recordgen.core.rows.arrow_files.read_parquet`.
 
     Raises:
         ValueError: the file is something else.

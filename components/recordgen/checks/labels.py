@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from recordgen.checks.shares import distance, most_changed, share
-from recordgen.dataset.manifest import Split
-from recordgen.dataset.splits import EVAL, TEST, TRAIN
-from recordgen.dataset.vocabulary import Vocabulary, look_alikes
+from recordgen.core.dataset.manifest import Split
+from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
+from recordgen.core.dataset.vocabulary import Vocabulary, look_alikes
 from recordgen.quoting import listed
 
 # Vertex AI "Prepare image training data": labels of letters, digits and underscore. Its own

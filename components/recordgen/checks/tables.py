@@ -22,9 +22,9 @@ from recordgen.checks.facts import Facts
 from recordgen.checks.findings import AboutAll, Hits, Rows
 from recordgen.checks.give_away import codes_of, scoring
 from recordgen.checks.shares import distance_of_samples, most_changed, share
-from recordgen.dataset.splits import TRAIN
-from recordgen.records.number_texts import FORMS, NUMBER, is_marker
-from recordgen.rows.columns import values_of
+from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.records.number_texts import FORMS, NUMBER, is_marker
+from recordgen.core.rows.columns import values_of
 
 # Fewer rows are not enough to judge a column.
 _LEAST_ROWS = 10

@@ -24,7 +24,7 @@ from recordgen.comparing.differences import (
     VocabularyChange,
 )
 from recordgen.comparing.rows import COLUMNS, Places, Rows, differing, joined, leaks, match
-from recordgen.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, read_dataset
+from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, read_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.masking import without_secrets
 

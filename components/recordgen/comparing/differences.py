@@ -9,8 +9,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from recordgen.checks.shares import changes
 from recordgen.comparing.rows import RowRef
-from recordgen.dataset.manifest import Split
-from recordgen.dataset.splits import split_order
+from recordgen.core.dataset.manifest import Split
+from recordgen.core.dataset.splits import split_order
 from recordgen.shown import Shown
 
 _Item = TypeVar("_Item")

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from recordgen.checks.minhash import mixed
-from recordgen.dataset.manifest import Dataset
-from recordgen.dataset.splits import TRAIN, split_named
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.dataset.splits import TRAIN, split_named
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, Task, task_for
 

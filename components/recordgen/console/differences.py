@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from recordgen.console.summaries import aligned
 from recordgen.console.terminal import one_line
+from recordgen.core.rows.row import is_content_uri
 from recordgen.quoting import shortened
-from recordgen.rows.row import is_content_uri
 from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:

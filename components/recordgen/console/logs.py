@@ -7,7 +7,8 @@ Each of our lines is one event, with a message for people and numbers for machin
     {"time": "2026-11-24T09:30:12.345Z", "level": "info", "event": "progress", "message": "…",
      "examples_written": 1200, "rows_planned": 1797, …}
 
-Numbers have the names of :mod:`recordgen.runs.counters`; docs/running.md lists events and fields.
+Numbers have the names of :mod:`recordgen.core.runs.counters`; docs/running.md lists events and
+fields.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from typing import TYPE_CHECKING, Any
 from recordgen.console.progress_bar import progress_message
 from recordgen.console.summaries import format_of
 from recordgen.console.terminal import escaped
+from recordgen.core.runs import counters
 from recordgen.errors import DataError
 from recordgen.masking import masked, masked_json
 from recordgen.quoting import megabytes
-from recordgen.runs import counters
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
+    from recordgen.core.runs.progress import Snapshot
+    from recordgen.core.runs.results import CheckResult, ConversionResult
     from recordgen.formats.detect import Detection
     from recordgen.rejects import Reject
-    from recordgen.runs.progress import Snapshot
-    from recordgen.runs.results import CheckResult, ConversionResult
 
 FORMATS = ("text", "json")
 
@@ -139,7 +140,7 @@ def finished(
 
     Args:
         message: the line for people.
-        counts: by the names of :mod:`recordgen.runs.counters`.
+        counts: by the names of :mod:`recordgen.core.runs.counters`.
         seconds: wall-clock time.
         rejects: the rejected rows.
         warnings: warnings for the user.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from recordgen.quoting import megabytes
 
 if TYPE_CHECKING:
-    from recordgen.runs.progress import Snapshot
+    from recordgen.core.runs.progress import Snapshot
 
 
 def progress_text(snapshot: Snapshot, more: str = "", unit: str = "") -> str:

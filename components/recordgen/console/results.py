@@ -24,7 +24,7 @@ from recordgen.quoting import megabytes
 
 if TYPE_CHECKING:
     from recordgen.checks.run import Lint
-    from recordgen.dataset.manifest import Dataset
+    from recordgen.core.dataset.manifest import Dataset
     from recordgen.shown import Shown
 
 # What has the rest of a list, in the place of a command's --json.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from recordgen import features
 from recordgen.checks.codes import ERROR, WARNING, only_level
 from recordgen.console.terminal import one_line
+from recordgen.core.rows.row import is_content_uri
+from recordgen.core.runs import counters
 from recordgen.formats.missing_files import missing_hint
 from recordgen.options import AUTO
 from recordgen.quoting import megabytes, shortened
 from recordgen.registry import FORMATS
 from recordgen.rejects import place_of
-from recordgen.rows.row import is_content_uri
-from recordgen.runs import counters
 from recordgen.storage.hosts import unreachable_text
 from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tasks.suiting import remedies_of
@@ -24,13 +24,13 @@ from recordgen.tasks.suiting import remedies_of
 if TYPE_CHECKING:
     from recordgen.checks.findings import LintFinding
     from recordgen.checks.run import Lint
-    from recordgen.dataset.manifest import Dataset
+    from recordgen.core.dataset.manifest import Dataset
+    from recordgen.core.runs.results import CheckResult, ConversionResult
+    from recordgen.core.runs.staging import StagedPlan
     from recordgen.formats.detect import Detection
     from recordgen.inspection.examples import ListedExample
     from recordgen.inspection.records import Record
     from recordgen.rejects import Finding, Reject
-    from recordgen.runs.results import CheckResult, ConversionResult
-    from recordgen.runs.staging import StagedPlan
 
 _CLASSES_SHOWN = 20
 _FINDINGS_SHOWN = 5

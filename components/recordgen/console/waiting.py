@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from recordgen.console.progress_bar import ProgressBar, progress_message
 
 if TYPE_CHECKING:
-    from recordgen.runs.progress import Progress, Snapshot
+    from recordgen.core.runs.progress import Progress, Snapshot
 
 #: Progress for a person who waits, else none.
 AUTO: Literal["auto"] = "auto"

@@ -13,14 +13,14 @@ from recordgen.checks.findings import LintFinding
 from recordgen.checks.run import Lint
 from recordgen.console.summaries import is_worth_naming
 from recordgen.console.terminal import one_line
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.runs.results import CheckResult, ConversionResult
+from recordgen.core.runs.staging import StagedPlan
 from recordgen.errors import RecordgenWarning
 from recordgen.masking import masked
 from recordgen.options import OPTIONS
 from recordgen.quoting import shortened
 from recordgen.rejects import Reject, place_of
-from recordgen.runs.results import CheckResult, ConversionResult
-from recordgen.runs.staging import StagedPlan
 from recordgen.tasks.suiting import remedies_of
 
 # A message may quote a whole row.

@@ -30,17 +30,31 @@ from recordgen.conversion.finalize import (
     to_dataset,
 )
 from recordgen.conversion.side_files import UncommittedOutput, side_files
-from recordgen.dataset.manifest import (
+from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     Dataset,
     read_dataset,
 )
+from recordgen.core.flow import graph
+from recordgen.core.flow.carrier import Carrier
+from recordgen.core.flow.running import NewCarrier, running
+from recordgen.core.planning.appending import (
+    Existing,
+    find_existing,
+    merge,
+    merge_findings,
+    read_facts,
+    task_there,
+)
+from recordgen.core.runs.commit import Run, check_appendable, commit, open_run, ways_on
+from recordgen.core.runs.counters import total_counts
+from recordgen.core.runs.progress import Progress
+from recordgen.core.runs.results import CheckResult, ConversionResult
+from recordgen.core.runs.staging import StagedPlan, Staging
+from recordgen.core.shards.task import ShardResult
 from recordgen.errors import DataError, OutputExistsError, UsageError
 from recordgen.exports.beside import described_names
 from recordgen.exports.openlineage import run_events
-from recordgen.flow import graph
-from recordgen.flow.carrier import Carrier
-from recordgen.flow.running import NewCarrier, running
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import AnySource, Source, open_files, open_source
 from recordgen.masking import masked
@@ -51,21 +65,7 @@ from recordgen.options import (
     recorded_there,
     takes_options,
 )
-from recordgen.planning.appending import (
-    Existing,
-    find_existing,
-    merge,
-    merge_findings,
-    read_facts,
-    task_there,
-)
 from recordgen.rejects import Reject
-from recordgen.runs.commit import Run, check_appendable, commit, open_run, ways_on
-from recordgen.runs.counters import total_counts
-from recordgen.runs.progress import Progress
-from recordgen.runs.results import CheckResult, ConversionResult
-from recordgen.runs.staging import StagedPlan, Staging
-from recordgen.shards.task import ShardResult
 from recordgen.tasks import TASKS, task_for
 from recordgen.version import __version__
 
@@ -97,7 +97,7 @@ def convert(
     Args:
         source: import files: a path, URL or glob, several of them, or a DataFrame with the columns
             ``split``, ``image_uri`` and ``label`` (as in TFRecorder).
-        output: folder or URL prefix to write; its files are in :mod:`recordgen.dataset.manifest`.
+        output: folder or URL prefix to write; its files: :mod:`recordgen.core.dataset.manifest`.
         overwrite: replace an existing dataset.
         append: add to an existing dataset; rows that it holds are skipped.
         resume: keep finished shards of a run that died if this run would write the same bytes. A

@@ -13,7 +13,7 @@ from recordgen.checks.codes import CHANGED
 from recordgen.checks.facts import Facts
 from recordgen.checks.labels import find_odd_classes
 from recordgen.checks.run import Lint, run_checks
-from recordgen.dataset.manifest import (
+from recordgen.core.dataset.manifest import (
     LINT_FILE,
     REJECTS_FILE,
     Dataset,
@@ -24,7 +24,11 @@ from recordgen.dataset.manifest import (
     mean_psnr,
     shard_file,
 )
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.planning.plan import too_many
+from recordgen.core.runs.commit import leave_failed
+from recordgen.core.runs.staging import StagedPlan, Staging
+from recordgen.core.shards.task import ShardResult
 from recordgen.errors import (
     DataError,
     LintError,
@@ -37,11 +41,7 @@ from recordgen.formats.missing_files import missing_hint
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import check_reach
-from recordgen.planning.plan import too_many
 from recordgen.rejects import Finding, Reject, place_of, to_lines
-from recordgen.runs.commit import leave_failed
-from recordgen.runs.staging import StagedPlan, Staging
-from recordgen.shards.task import ShardResult
 from recordgen.storage import RequestContext
 from recordgen.storage.access import RowUrlPolicy
 from recordgen.storage.hosts import unreachable_text

@@ -8,7 +8,7 @@ from typing import Any
 from recordgen.checks.facts import Facts, to_parquet
 from recordgen.checks.findings import LintFinding
 from recordgen.checks.run import Lint
-from recordgen.dataset.manifest import (
+from recordgen.core.dataset.manifest import (
     EXAMPLES_FILE,
     FINDINGS_FILE,
     LINT_FILE,
@@ -58,7 +58,7 @@ class UncommittedOutput(Output):
 def side_files(
     output: UncommittedOutput, findings: Iterable[Finding]
 ) -> dict[str, Iterable[bytes]]:
-    """Return the files by name, for :func:`recordgen.runs.commit.commit`.
+    """Return the files by name, for :func:`recordgen.core.runs.commit.commit`.
 
     Args:
         output: the dataset.

@@ -17,10 +17,10 @@ from tfx.types import standard_component_specs as specs
 from recordgen.beam.carrier import BeamCarrier
 from recordgen.console import logs
 from recordgen.conversion.api import convert_files
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.runs.counters import dataset_numbers
 from recordgen.errors import SourceError
 from recordgen.examplegen.parameters import PREVIOUS_KEY, ExampleGenParameters
-from recordgen.runs.counters import dataset_numbers
 
 # TFX's only name for TFRecords, compressed or not: TFX detects compression by the suffix ``.gz``.
 # With any other text, StatisticsGen and Transform fail. The custom property ``compression`` holds

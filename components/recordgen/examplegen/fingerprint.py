@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from recordgen import storage
-from recordgen.dataset.manifest import read_vocabulary
-from recordgen.dataset.vocabulary import labels_digest
+from recordgen.core.dataset.manifest import read_vocabulary
+from recordgen.core.dataset.vocabulary import labels_digest
+from recordgen.core.rows.planned import requested_uris
+from recordgen.core.rows.row import Row
 from recordgen.errors import NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
@@ -21,8 +23,6 @@ from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import payload_infos
 from recordgen.registry import FORMATS
-from recordgen.rows.planned import requested_uris
-from recordgen.rows.row import Row
 from recordgen.storage import FileInfo, RequestContext
 from recordgen.storage.access import RowUrlPolicy
 from recordgen.tasks import Task, task_for

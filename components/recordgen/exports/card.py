@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recordgen import storage
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports.export import FileExport
 from recordgen.exports.features import dataset_name, is_image, stored_features
 from recordgen.exports.output import Output

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.features import IMAGE_CHANNELS, IMAGE_ENCODED, FeatureSpec
 from recordgen.tables.columns import Table
 from recordgen.tables.schema import Schema

@@ -2,7 +2,7 @@
 
     model serving/17  ─▶  dataset work/digits  ─▶  1,797 rows of digits.csv
 
-Each model has its lineage inside, see :mod:`recordgen.dataset.lineage`.
+Each model has its lineage inside, see :mod:`recordgen.core.dataset.lineage`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from recordgen import storage
-from recordgen.dataset.joining import join_datasets
-from recordgen.dataset.lineage import FORMAT, LINEAGE_FILE, DatasetLineage, ModelLineage
-from recordgen.dataset.manifest import DATASET_FILE, read_dataset
+from recordgen.core.dataset.joining import join_datasets
+from recordgen.core.dataset.lineage import FORMAT, LINEAGE_FILE, DatasetLineage, ModelLineage
+from recordgen.core.dataset.manifest import DATASET_FILE, read_dataset
 from recordgen.errors import DataError, SourceError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.options import make_options

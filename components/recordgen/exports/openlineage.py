@@ -20,7 +20,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from recordgen import storage
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import StorageError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.features import label_features, source_name, stored_features

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recordgen import storage
-from recordgen.dataset.manifest import (
+from recordgen.core.dataset.manifest import (
     EXAMPLES_FILE,
     LINT_FILE,
     REJECTS_FILE,

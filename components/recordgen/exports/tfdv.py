@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from recordgen import features
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports.export import FileExport
 from recordgen.exports.features import label_features, stored_features, table_of
 from recordgen.exports.output import Output

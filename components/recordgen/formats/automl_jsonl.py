@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from recordgen.dataset.splits import parse_ml_use
+from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
@@ -29,7 +30,6 @@ from recordgen.formats.odd_lines import FIRST_MARK, INNER_MARK, MARK
 from recordgen.formats.row_parser import RowParser
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Adjustments, Row
 from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.task import AnnotationError, Task, bad_annotation, printable

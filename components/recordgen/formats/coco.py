@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from recordgen.core.rows.picture import Corners, Marked, Picture, is_number, is_size
 from recordgen.errors import SourceError
 from recordgen.formats.foreign_formats import key_paths
 from recordgen.formats.format import Evidence
@@ -34,7 +35,6 @@ from recordgen.formats.pictures import (
     size_in_file,
 )
 from recordgen.formats.split_names import split_in_path
-from recordgen.rows.picture import Corners, Marked, Picture, is_number, is_size
 from recordgen.tasks import ObjectDetection
 
 #: Name in ``rows.adjusted``: boxes around crowds of objects, which are not stored.

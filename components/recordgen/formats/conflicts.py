@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
-from recordgen.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS, is_ml_use
+from recordgen.core.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS, is_ml_use
 from recordgen.formats.field_kinds import BRACKETED, NUMBER, ends_sentence, kind_of
 from recordgen.formats.geometry import geometry_columns
 from recordgen.formats.header import (

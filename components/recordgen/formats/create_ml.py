@@ -13,6 +13,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.errors import SourceError
 from recordgen.formats.foreign_formats import key_paths
 from recordgen.formats.format import Evidence
@@ -26,7 +27,6 @@ from recordgen.formats.pictures import (
     size_in_file,
 )
 from recordgen.formats.split_names import split_in_path
-from recordgen.rows.picture import Marked, Picture, is_number
 from recordgen.tasks import ObjectDetection
 
 _SIDES = ("x", "y", "width", "height")

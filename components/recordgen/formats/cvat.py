@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from typing import ClassVar
 from xml.etree import ElementTree
 
-from recordgen.dataset.splits import is_ml_use
+from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.rows.picture import Marked, Picture, is_size
 from recordgen.errors import SourceError
 from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
 from recordgen.formats.split_names import split_in_path
-from recordgen.rows.picture import Marked, Picture, is_size
 from recordgen.tasks import ImageMultiLabel, ObjectDetection
 
 _ROOT = b"<annotations"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from recordgen.core.rows.row import Adjustments, Row, with_findings
 from recordgen.errors import UsageError
 from recordgen.formats.automl_jsonl import row_parser
 from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given
@@ -18,7 +19,6 @@ from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import OpenFrame
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments, Row, with_findings
 from recordgen.tasks import task_for
 from recordgen.tasks.task import Task
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.csv_records import read_records
 from recordgen.formats.dataframe import SOURCE, as_before_gaps, frame_cells
@@ -21,7 +22,6 @@ from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import Layout, OpenFrame, columns_of_table
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Adjustments, Row
 from recordgen.tasks import Declared, task_for
 from recordgen.tasks.task import AnnotationError, Task, named_split
 

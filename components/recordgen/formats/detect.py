@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from recordgen.dataset.splits import TRAIN
+from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.rows.row import Adjustments
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats import foreign_formats, other_forms
 from recordgen.formats.automl_jsonl import check_keys, row_parser
@@ -49,7 +50,6 @@ from recordgen.formats.split_names import split_in_path, splits_in_paths
 from recordgen.formats.words import words_of
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rows.row import Adjustments
 from recordgen.tables.columns import Table
 from recordgen.tasks import TASK_OF_TABLES, TASKS, ImageClassification, task_for
 from recordgen.tasks.image_classification import LABEL_COLUMNS

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from recordgen.dataset.manifest import SPLIT_PREFIX
-from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
+from recordgen.core.dataset.manifest import SPLIT_PREFIX
+from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.errors import SourceError
 from recordgen.formats.words import words_of
 

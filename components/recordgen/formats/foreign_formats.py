@@ -18,9 +18,9 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
-from recordgen.records import RECORDS
 
 #: Enough for the first keys of a document, including COCO's, which follow licenses and categories.
 HEAD_BYTES = 64 * 1024

@@ -19,8 +19,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
+from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments, Row, RowBatch
 
 if TYPE_CHECKING:
     from recordgen.formats.header import Given

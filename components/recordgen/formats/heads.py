@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recordgen.dataset.splits import UNASSIGNED, is_ml_use
+from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
+from recordgen.core.rows.row import Adjustments
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.automl_csv import names_path_column
@@ -39,7 +40,6 @@ from recordgen.formats.row_parser import without_padding
 from recordgen.formats.text_csv import names_text_column
 from recordgen.options import AUTO
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments
 from recordgen.tasks import TASKS, ObjectDetection, TextClassification
 from recordgen.tasks.task import AnnotationError
 

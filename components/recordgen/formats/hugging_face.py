@@ -18,13 +18,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
+from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, size_in_file
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
-from recordgen.rows.picture import Marked, Picture, is_number
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 

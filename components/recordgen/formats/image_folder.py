@@ -10,10 +10,10 @@ from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.tasks import ImageClassification
 
 if TYPE_CHECKING:
+    from recordgen.core.rows.row import Adjustments
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
     from recordgen.formats.listing import Listing
-    from recordgen.rows.row import Adjustments
     from recordgen.tasks.task import Task
 
 

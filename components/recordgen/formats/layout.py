@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 
-from recordgen.dataset.splits import ML_USE_WORDS
+from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import FILE_SUFFIXES
 from recordgen.formats.header import KNOWN_COLUMNS, column_name

@@ -19,9 +19,9 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
+    from recordgen.core.rows.row import Adjustments
     from recordgen.formats.import_file import ImportFile
     from recordgen.formats.listing import Listing
-    from recordgen.rows.row import Adjustments
     from recordgen.tasks.task import Task
 
 _CSV_SUFFIXES = (".csv",)

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from recordgen import storage
+from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import StorageError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import is_content_uri
 
 # Enough to see what the rows have in common; a listing must stay cheap beside a conversion.
 _REJECTS = 1000

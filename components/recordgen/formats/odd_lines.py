@@ -1,6 +1,6 @@
 """Odd lines which show that an import file was joined from several files.
 
-Each constant is the code and the message for :meth:`recordgen.rows.row.Adjustments.add_line`.
+Each constant is the code and the message for :meth:`recordgen.core.rows.row.Adjustments.add_line`.
 """
 
 from codecs import BOM_UTF8

@@ -20,7 +20,7 @@ import shlex
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from recordgen.dataset.splits import TRAIN, is_ml_use
+from recordgen.core.dataset.splits import TRAIN, is_ml_use
 from recordgen.formats.field_kinds import NUMBER, is_sentence, names_media
 from recordgen.formats.geometry import geometry_columns, mostly, runs_of_numbers
 from recordgen.formats.header import NUMBERED_COLUMNS, TEXT_COLUMNS, column_name

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 from xml.etree import ElementTree
 
+from recordgen.core.rows.picture import Corners, Marked, Picture, is_size
 from recordgen.errors import SourceError
 from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
@@ -26,7 +27,6 @@ from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, size_in_file
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
-from recordgen.rows.picture import Corners, Marked, Picture, is_size
 from recordgen.tasks import ObjectDetection
 
 #: Name in ``rows.adjusted``: images whose corners counted pixels from 1.

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from recordgen import storage
-from recordgen.dataset.splits import parse_ml_use
+from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.rows.picture import Picture
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Format, Rows
 from recordgen.formats.listing import Listing
 from recordgen.formats.odd_lines import SKIPPED
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.picture import Picture
-from recordgen.rows.row import Adjustments, Row
 from recordgen.tasks.task import AnnotationError
 
 if TYPE_CHECKING:

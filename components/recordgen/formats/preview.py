@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
+from recordgen.core.rows.row import Row
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.readers import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject, place_of
-from recordgen.rows.row import Row
 from recordgen.tasks import task_for
 from recordgen.tasks.task import Task
 

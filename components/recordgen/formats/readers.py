@@ -14,6 +14,7 @@ from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
+from recordgen.core.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
 from recordgen.formats import automl_jsonl, declared_rows, table_csv, video_lists
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.header import Given
@@ -25,7 +26,6 @@ from recordgen.formats.text_csv import TextParser
 from recordgen.options import ConvertOptions
 from recordgen.registry import FORMATS
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
 from recordgen.tasks import TASKS, task_for
 from recordgen.tasks.task import Task
 

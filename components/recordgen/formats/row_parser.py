@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from recordgen.dataset.splits import is_ml_use
+from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import foreign_formats
 from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
@@ -26,7 +27,6 @@ from recordgen.formats.header import (
 from recordgen.formats.odd_lines import HEADER, OTHER_HEADER
 from recordgen.options import AUTO
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Adjustments, Row, RowBatch, content_uri
 from recordgen.tasks.task import Task
 
 # Spellings of known names in headers.

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from recordgen import storage
+from recordgen.core.rows.row import Row, RowBatch
 from recordgen.masking import masked, may_hold_secrets, without_secrets
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.row import Row, RowBatch
 from recordgen.tasks.task import Task
 
 _Item = TypeVar("_Item", bound="Row | RowBatch | Reject | Finding")

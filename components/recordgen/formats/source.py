@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Union
 
 from recordgen import storage
+from recordgen.core.rows.row import Row, RowBatch, batched, one_by_one
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import Detection, detect, detect_frame
 from recordgen.formats.folder_rows import Listing, files_below
@@ -19,7 +20,6 @@ from recordgen.formats.readers import with_lists
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.row import Row, RowBatch, batched, one_by_one
 from recordgen.tasks import TASKS, task_for
 
 if TYPE_CHECKING:

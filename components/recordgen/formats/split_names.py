@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from recordgen import storage
-from recordgen.dataset.manifest import SPLIT_PREFIX
-from recordgen.dataset.splits import is_ml_use, parse_ml_use
+from recordgen.core.dataset.manifest import SPLIT_PREFIX
+from recordgen.core.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.formats.words import words_of
 
 # Words that a name may have beside the one of a split.

@@ -18,7 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.dataset.splits import ML_USE_EXPECTED, ML_USE_WORDS, PUBLISHED_WORDS
+from recordgen.core.dataset.splits import ML_USE_EXPECTED, ML_USE_WORDS, PUBLISHED_WORDS
+from recordgen.core.records.number_texts import FORMS, NUMBER
+from recordgen.core.rows.row import Adjustments
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
 from recordgen.formats.header import (
@@ -37,9 +39,7 @@ from recordgen.formats.table_header import names_of
 from recordgen.formats.table_layout import Layout, columns_of_table
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
-from recordgen.records.number_texts import FORMS, NUMBER
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments
 from recordgen.tables.arrow import (
     are_markers,
     decimals,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from recordgen.dataset.splits import parse_ml_use
+from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.rows.row import Adjustments, Row, RowBatch, batched
 from recordgen.formats.csv_records import (
     EMPTY_FIELDS,
     Item,
@@ -21,7 +22,6 @@ from recordgen.formats.csv_records import (
 from recordgen.formats.header import Given
 from recordgen.formats.odd_lines import HEADER
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Adjustments, Row, RowBatch, batched
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import csv_line, split_plain
 from recordgen.tasks import Tabular

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recordgen.core.records.number_texts import is_marker
+from recordgen.core.rows.row import RowBatch
 from recordgen.errors import UsageError
 from recordgen.formats.csv_records import TOO_LONG, Record
 from recordgen.formats.dataframe import SOURCE, as_before_gaps, frame_cells, single_text
@@ -25,9 +27,7 @@ from recordgen.formats.table_csv import lines_of
 from recordgen.formats.table_header import check_header
 from recordgen.formats.table_layout import OpenFrame, columns_of_table
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.records.number_texts import is_marker
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import RowBatch
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line
 

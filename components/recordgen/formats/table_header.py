@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from recordgen.core.records.number_texts import DATE
 from recordgen.errors import SourceError
 from recordgen.formats.csv_records import Item, Plain, Record, is_empty
 from recordgen.formats.field_kinds import NUMBER, kind_of
@@ -23,7 +24,6 @@ from recordgen.formats.other_forms import (
 from recordgen.formats.row_parser import without_padding
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
-from recordgen.records.number_texts import DATE
 from recordgen.tables.csv_fields import split_plain
 
 #: So many rows show whether the first line is like them.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from recordgen.core.rows.row import Row, RowBatch
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.row import Row, RowBatch
 from recordgen.tables.columns import Column, Table
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from recordgen import storage
+from recordgen.core.rows.row import Adjustments, Row, one_by_one
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
@@ -29,7 +30,6 @@ from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import bounded_lines, open_lines
 from recordgen.rejects import Reject, RejectCode, reject
-from recordgen.rows.row import Adjustments, Row, one_by_one
 from recordgen.storage import RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.tasks.task import Task

@@ -21,12 +21,12 @@ from typing import Any, ClassVar
 
 import yaml
 
-from recordgen.dataset.splits import is_ml_use
+from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem
-from recordgen.rows.picture import Marked, Picture
 from recordgen.tasks import ObjectDetection
 
 _NAMES = ("classes.txt", "obj.names", "_darknet.labels")

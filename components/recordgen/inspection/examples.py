@@ -20,13 +20,13 @@ import pyarrow.compute as pc
 
 from recordgen.checks.codes import CHECKS
 from recordgen.checks.findings import LintFinding
-from recordgen.dataset.manifest import EXAMPLES_FILE, LINT_FILE
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, LINT_FILE
+from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import SourceError, UsageError, did_you_mean
 from recordgen.exports.output import Output, read_lines
 from recordgen.inspection.records import extract_images
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
-from recordgen.rows.row import is_content_uri
 from recordgen.tasks import TASKS, task_for
 
 _PLACE = ("split", "shard", "record", "source", "line", "uri")

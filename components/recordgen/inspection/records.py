@@ -13,17 +13,17 @@ from itertools import islice
 from typing import Any
 
 from recordgen import features, storage
-from recordgen.dataset.manifest import SPLIT_PREFIX, read_dataset, split_dir
-from recordgen.dataset.splits import TRAIN
+from recordgen.core.dataset.manifest import SPLIT_PREFIX, read_dataset, split_dir
+from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.records import RECORDS
+from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
+from recordgen.core.records.example import parse_example
 from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.stored import stored_image
 from recordgen.quoting import listed
-from recordgen.records import RECORDS
-from recordgen.records.boxes import OBJECT_FEATURES, stored_boxes
-from recordgen.records.example import parse_example
 from recordgen.tasks import TASKS
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

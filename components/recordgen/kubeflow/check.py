@@ -6,7 +6,7 @@ from recordgen import storage
 from recordgen.console import logs
 from recordgen.conversion.api import check_opened, with_rejects
 from recordgen.conversion.finalize import why_unusable
-from recordgen.dataset.manifest import LINT_FILE, REJECTS_FILE
+from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE
 from recordgen.errors import LintError
 from recordgen.formats.import_file import find_import_files
 from recordgen.formats.source import open_files

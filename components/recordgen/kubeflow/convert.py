@@ -10,13 +10,13 @@ from recordgen import storage
 from recordgen.beam.runners import carrier_factory, need_reachable
 from recordgen.console import logs
 from recordgen.conversion.api import convert_files
-from recordgen.dataset.manifest import REPORT_FILE, Dataset
-from recordgen.dataset.splits import SPLITS
+from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
+from recordgen.core.dataset.splits import SPLITS
+from recordgen.core.runs.counters import dataset_numbers
 from recordgen.errors import SourceError
 from recordgen.formats.import_file import find_import_files
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput, place_of
 from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
-from recordgen.runs.counters import dataset_numbers
 
 _LABELS_SHOWN = 1000
 

@@ -10,9 +10,9 @@ from typing import Any
 from recordgen import storage
 from recordgen.console import logs
 from recordgen.console.quiet import load_tensorflow
-from recordgen.dataset.manifest import Dataset, read_dataset
-from recordgen.dataset.splits import EVAL
-from recordgen.dataset.vocabulary import shown_labels
+from recordgen.core.dataset.manifest import Dataset, read_dataset
+from recordgen.core.dataset.splits import EVAL
+from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.errors import DataError
 from recordgen.exports.features import is_image, stored_features
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place

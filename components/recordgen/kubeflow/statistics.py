@@ -7,8 +7,8 @@ from typing import Any
 from recordgen import features, storage
 from recordgen.console import logs
 from recordgen.console.quiet import load_tensorflow
-from recordgen.dataset.manifest import Dataset, read_dataset, split_dir
-from recordgen.dataset.splits import TRAIN
+from recordgen.core.dataset.manifest import Dataset, read_dataset, split_dir
+from recordgen.core.dataset.splits import TRAIN
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place, write_place
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 from recordgen import storage
 from recordgen.console.quiet import load_tensorflow
-from recordgen.dataset.manifest import read_dataset, split_dir
-from recordgen.dataset.splits import EVAL, TRAIN
+from recordgen.core.dataset.manifest import read_dataset, split_dir
+from recordgen.core.dataset.splits import EVAL, TRAIN
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place, write_place
 from recordgen.options import without_unset
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig

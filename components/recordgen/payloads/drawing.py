@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from PIL import ImageDraw, ImageFont
 
+from recordgen.core.records.boxes import StoredBox
 from recordgen.payloads.eight_bit import to_8_bit
 from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.resizing import LOSSY_QUALITY
-from recordgen.records.boxes import StoredBox
 
 # Shares of an image's shorter side, and minimum in pixels.
 _LINE, _LEAST_LINE = 1 / 240, 1

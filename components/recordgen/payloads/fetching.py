@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
 from recordgen.checks.looks import SmallPicture
+from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
@@ -36,7 +37,6 @@ from recordgen.payloads.image import (
 )
 from recordgen.payloads.sizes import listed_infos
 from recordgen.rejects import Named, RejectCode
-from recordgen.rows.planned import PlannedRow
 from recordgen.storage import ANY_REQUEST, FileInfo, RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.hosts import watched

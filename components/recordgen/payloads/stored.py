@@ -19,8 +19,8 @@ def stored_image(
     """Return the bytes of an image file and its format; None if the record has no image.
 
     Args:
-        record: lists by feature name, as :func:`~recordgen.records.example.parse_example` returns
-            them; other writers' records may contain anything.
+        record: lists by feature name, as :func:`~recordgen.core.records.example.parse_example`
+            returns them; other writers' records may contain anything.
         name: the feature with the bytes; format, height and width have its prefix.
     """
     prefix = name.removesuffix(_ENCODED)

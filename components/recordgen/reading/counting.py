@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from recordgen import storage
+from recordgen.core.records import RECORDS
 from recordgen.errors import StorageError
-from recordgen.records import RECORDS
 
 
 def count_records(path: str) -> int:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen.dataset import splits
-from recordgen.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
+from recordgen.core.dataset import splits
+from recordgen.core.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
 from recordgen.errors import RecordError, SplitNotFoundError, UsageError
 from recordgen.reading.caching import NOTHING
 from recordgen.reading.counting import count_records, remembered

@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from recordgen.dataset.manifest import ImageStats
+from recordgen.core.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
 from recordgen.features import RAW, RAW_CHANNELS
 from recordgen.reading.augmentation import Changes, changed

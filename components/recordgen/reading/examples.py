@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen.dataset import splits
+from recordgen.core.dataset import splits
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.quoting import listed

@@ -10,6 +10,8 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.quoting import listed
@@ -21,8 +23,6 @@ from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import Keep, keeping
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
-from recordgen.records import RECORDS
-from recordgen.records.example import parse_example
 from recordgen.tasks import TASKS
 
 # The prefix of features with a value for each box, also in other tools' files.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from recordgen.dataset.manifest import EXAMPLES
+from recordgen.core.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
 from recordgen.reading.entities import read_entities
 from recordgen.reading.images import ImageReading

@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.dataset.manifest import DATASET_FILE, LABELS_FILE
+from recordgen.core.dataset.manifest import DATASET_FILE, LABELS_FILE
 from recordgen.errors import UsageError
 from recordgen.reading.caching import DECODED, NOTHING, PICTURES, CachePlan
 from recordgen.reading.decoding import PIXELS_VERSION, as_written

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recordgen import storage
-from recordgen.dataset import splits
-from recordgen.dataset.joining import are_renumbered, join_datasets
-from recordgen.dataset.manifest import (
+from recordgen.core.dataset import splits
+from recordgen.core.dataset.joining import are_renumbered, join_datasets
+from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES,
     SPLIT_PREFIX,
@@ -21,12 +21,12 @@ from recordgen.dataset.manifest import (
     read_dataset,
     split_dir,
 )
-from recordgen.dataset.vocabulary import labels_text
+from recordgen.core.dataset.vocabulary import labels_text
+from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, SourceError, SplitNotFoundError, UsageError
 from recordgen.features import WEBP
 from recordgen.quoting import listed
 from recordgen.reading.counting import count_records, is_cheap
-from recordgen.records import RECORDS
 
 _MAGIC = frozenset("*?[")
 

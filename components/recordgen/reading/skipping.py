@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import tensorflow as tf
 
+from recordgen.core.records import RECORDS
 from recordgen.errors import RecordError, RecordgenError
 from recordgen.reading.decoding import as_written
 from recordgen.reading.targets import lookup_table
-from recordgen.records import RECORDS
 
 _log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recordgen.dataset import splits
+from recordgen.core.dataset import splits
 from recordgen.errors import UsageError
 from recordgen.reading.checks import check_at_least
 from recordgen.reading.datasets import Source, eval_dataset

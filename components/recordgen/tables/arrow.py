@@ -3,7 +3,7 @@
     lines of CSV ──parse──▶ columns of text ──parse_column──▶ columns of values, and errors by row
     columns of values ──serialize_rows──▶ a tf.train.Example for each row
 
-The bytes are the same as from :func:`recordgen.records.example.serialize_example` for each row.
+The bytes are those of :func:`recordgen.core.records.example.serialize_example` for each row.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.records.example import example_head, feature_head, packed_ints
-from recordgen.records.number_texts import MARKERS
-from recordgen.rows.columns import heads_by_size, joined, joined_by_row
+from recordgen.core.records.example import example_head, feature_head, packed_ints
+from recordgen.core.records.number_texts import MARKERS
+from recordgen.core.rows.columns import heads_by_size, joined, joined_by_row
 from recordgen.tables.columns import Column
 from recordgen.tables.csv_fields import read_fields
 from recordgen.types import MAX_WEIGHT, Weight

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from recordgen.checks.minhash import mixed
-from recordgen.rows.columns import joined
+from recordgen.core.rows.columns import joined
 
 _Hashes = npt.NDArray[np.uint64]
 

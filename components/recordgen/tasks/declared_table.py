@@ -23,15 +23,15 @@ from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.checks.codes import ALIKE, ODD_COLUMNS, ODD_IMAGES
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records.example import FeatureValue, serialize_example
+from recordgen.core.records.float32 import as_float32, is_exact
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import Adjustments
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
-from recordgen.records.example import FeatureValue, serialize_example
-from recordgen.records.float32 import as_float32, is_exact
 from recordgen.rejects import RejectCode
-from recordgen.rows.planned import PlannedRow
-from recordgen.rows.row import Adjustments
 from recordgen.tables.columns import IMAGE_PARTS, Column, Table
 from recordgen.tables.schema import Schema
 from recordgen.tasks.tabular import TableTask

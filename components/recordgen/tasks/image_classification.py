@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records.example import FeatureValue
+from recordgen.core.rows.row import Adjustments
 from recordgen.quoting import listed
-from recordgen.records.example import FeatureValue
 from recordgen.rejects import RejectCode
-from recordgen.rows.row import Adjustments
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import (
     AnnotationError,
@@ -30,7 +30,7 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.rows.picture import Picture
+    from recordgen.core.rows.picture import Picture
 
 LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})
 

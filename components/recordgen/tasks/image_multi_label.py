@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
-from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.records.example import FeatureValue
-from recordgen.rows.row import Adjustments
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records.example import FeatureValue
+from recordgen.core.rows.row import Adjustments
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import (
@@ -32,7 +32,7 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.rows.picture import Picture
+    from recordgen.core.rows.picture import Picture
 
 
 class ImageMultiLabel(ImageTask):

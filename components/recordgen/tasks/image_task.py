@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
 from recordgen.checks.codes import ALIKE, ODD_IMAGES
-from recordgen.dataset.manifest import record_line
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.manifest import record_line
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import Adjustments
 from recordgen.options import ConvertOptions
-from recordgen.records.example import FeatureValue, parse_example, serialize_example
-from recordgen.rows.planned import PlannedRow
-from recordgen.rows.row import Adjustments
 from recordgen.tasks.task import (
     BuiltExample,
     RowContent,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recordgen.dataset.manifest import LABELS_FILE, Dataset
-from recordgen.dataset.vocabulary import labels_text
+from recordgen.core.dataset.manifest import LABELS_FILE, Dataset
+from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.registry import OWN
 from recordgen.tasks import TASKS
 

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from recordgen import features
-from recordgen.dataset.manifest import record_line
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.manifest import record_line
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import Adjustments, is_content_uri
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
-from recordgen.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.rejects import RejectCode
-from recordgen.rows.planned import PlannedRow
-from recordgen.rows.row import Adjustments, is_content_uri
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import (
     AnnotationError,

@@ -30,14 +30,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features
 from recordgen.checks.codes import ODD_BOXES
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records.example import FeatureValue
+from recordgen.core.records.float32 import as_float32
+from recordgen.core.rows.row import Adjustments
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
-from recordgen.records.example import FeatureValue
-from recordgen.records.float32 import as_float32
 from recordgen.rejects import RejectCode
-from recordgen.rows.row import Adjustments
 from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
@@ -58,9 +58,9 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
+    from recordgen.core.rows.picture import Picture
     from recordgen.payloads.image import CheckedImage
     from recordgen.payloads.resizing import View
-    from recordgen.rows.picture import Picture
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 FILES_IN_PIXELS = "files_in_pixels"

@@ -13,7 +13,7 @@ from recordgen.registry import OWN
 from recordgen.tables.schema import Schema
 
 if TYPE_CHECKING:
-    from recordgen.dataset.manifest import Dataset
+    from recordgen.core.dataset.manifest import Dataset
 
 _IMAGE_TASKS = frozenset({"image_classification", "image_multi_label", "object_detection"})
 _TEXT_TASKS = frozenset(

@@ -17,12 +17,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen.checks.codes import ODD_COLUMNS
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.planned import PlannedRow
 from recordgen.tables.columns import Table
 from recordgen.tables.roles import TABLE_ROLES
 from recordgen.tasks.task import (
@@ -38,7 +38,7 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.rows.columns import PlannedBatch
+    from recordgen.core.rows.columns import PlannedBatch
 
 # Approximate bytes of a feature in a record besides its name and value.
 _FEATURE_BYTES = 14
@@ -156,7 +156,7 @@ class Tabular(TableTask):
 
         from recordgen.checks.columns import odd_rows
         from recordgen.checks.facts import Notes
-        from recordgen.rows.columns import joined
+        from recordgen.core.rows.columns import joined
         from recordgen.tables.examples import make_examples
 
         columns = rows.columns

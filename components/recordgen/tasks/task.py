@@ -10,25 +10,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
-from recordgen.dataset.splits import parse_ml_use
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records.format import Record, RecordColumn
+from recordgen.core.rows.placing import row_name
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import Adjustments, Row, RowBatch, is_content_uri
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed, shortened
-from recordgen.records.format import Record, RecordColumn
 from recordgen.registry import imported
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.placing import row_name
-from recordgen.rows.planned import PlannedRow
-from recordgen.rows.row import Adjustments, Row, RowBatch, is_content_uri
 
 if TYPE_CHECKING:
     from recordgen.checks.looks import SmallPicture
     from recordgen.checks.seen_texts import SeenText
-    from recordgen.rows.columns import PlannedBatch
-    from recordgen.rows.picture import Picture
+    from recordgen.core.rows.columns import PlannedBatch
+    from recordgen.core.rows.picture import Picture
 
 _Item = TypeVar("_Item")
 
@@ -80,7 +80,7 @@ class RowContent(NamedTuple):
 
     Attributes:
         uri: uri of the payload; empty if the row has none.
-        annotation: see :class:`recordgen.rows.row.Row`.
+        annotation: see :class:`recordgen.core.rows.row.Row`.
     """
 
     uri: str
@@ -231,7 +231,7 @@ class Task(ABC):
             :class:`recordgen.formats.table_layout.OpenFrame` of a DataFrame.
         by_address: whether payloads are identified and placed by their resolved address, not by
             its spelling in a line, so that the parts of one payload share a split. Planned rows
-            then have the uris of :func:`recordgen.flow.steps.located`.
+            then have the uris of :func:`recordgen.core.flow.steps.located`.
         checks: checks of its examples in addition to those of every task, see
             :mod:`recordgen.checks.codes`.
         batch_rows: number of rows that a thread makes into examples at a time, unless they are

@@ -21,13 +21,13 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from recordgen import features
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records.example import serialize_example
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import Adjustments, is_content_uri
 from recordgen.errors import PayloadError
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.records.example import serialize_example
 from recordgen.rejects import RejectCode
-from recordgen.rows.planned import PlannedRow
-from recordgen.rows.row import Adjustments, is_content_uri
 from recordgen.tasks.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
 from recordgen.tasks.offsets import CODEPOINTS, in_codepoints
 from recordgen.tasks.spelling import check_spelling

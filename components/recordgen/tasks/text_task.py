@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen.checks.codes import ALIKE, ODD_TEXTS
+from recordgen.core.rows.row import content_uri, is_content_uri
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
-from recordgen.rows.row import content_uri, is_content_uri
 from recordgen.tasks.task import (
     AnnotationError,
     RowContent,
@@ -28,7 +28,7 @@ from recordgen.tasks.task import (
 
 if TYPE_CHECKING:
     from recordgen.checks.seen_texts import SeenText
-    from recordgen.dataset.vocabulary import Vocabulary
+    from recordgen.core.dataset.vocabulary import Vocabulary
 
 #: The key of text in a line of JSONL.
 CONTENT_KEY = "textContent"

@@ -26,14 +26,14 @@ from typing import Any, ClassVar, NamedTuple
 
 from recordgen import features, storage
 from recordgen.checks.codes import OVERLAPS, SEGMENT_ENDS
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records.example import FeatureValue, serialize_example
+from recordgen.core.records.float32 import as_float32
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import Adjustments
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
-from recordgen.records.example import FeatureValue, serialize_example
-from recordgen.records.float32 import as_float32
 from recordgen.rejects import RejectCode
-from recordgen.rows.planned import PlannedRow
-from recordgen.rows.row import Adjustments
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.task import (

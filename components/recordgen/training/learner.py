@@ -13,7 +13,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.dataset.manifest import Dataset, read_dataset
+from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import Tuning, eval_dataset, steps_per_epoch, train_dataset
 from recordgen.reading.targets import lookup_table

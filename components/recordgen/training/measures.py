@@ -16,9 +16,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.dataset.vocabulary import shown_labels
+from recordgen.core.dataset.vocabulary import shown_labels
+from recordgen.core.records import RECORDS
 from recordgen.errors import DataError
-from recordgen.records import RECORDS
 from recordgen.training.config import ACCURACY, LABEL, R2, TABLE_SCORE, UNKNOWN, WEIGHT
 from recordgen.training.moments import Moments
 

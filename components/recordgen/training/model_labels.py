@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recordgen import storage
-from recordgen.dataset.manifest import LABELS_FILE
-from recordgen.dataset.vocabulary import labels_text
+from recordgen.core.dataset.manifest import LABELS_FILE
+from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.errors import SourceError
 
 MODEL_LABELS_FILE = f"assets.extra/{LABELS_FILE}"

@@ -16,9 +16,9 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.dataset.joining import join_datasets
-from recordgen.dataset.lineage import DatasetLineage, ModelLineage, write_lineage
-from recordgen.dataset.manifest import Dataset, read_dataset
+from recordgen.core.dataset.joining import join_datasets
+from recordgen.core.dataset.lineage import DatasetLineage, ModelLineage, write_lineage
+from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import UsageError
 from recordgen.reading import eval_dataset
 from recordgen.reading.naming import RECORD_ERRORS, raise_named

@@ -20,7 +20,7 @@ from __future__ import annotations
 import keras
 import tensorflow as tf
 
-from recordgen.dataset.vocabulary import shown_labels
+from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.training.config import EVALUATE, KNOWN, SCORES, TRUTH
 from recordgen.training.earlier import write_inputs
 from recordgen.training.learner import EXAMPLES, TaskTrainer

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recordgen import storage
-from recordgen.dataset.manifest import (
+from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES,
     SPLIT_NAME,
@@ -33,15 +33,15 @@ from recordgen.dataset.manifest import (
     shard_file,
     split_dir,
 )
-from recordgen.dataset.splits import SPLITS, TRAIN
+from recordgen.core.dataset.splits import SPLITS, TRAIN
+from recordgen.core.records.example import serialize_example
+from recordgen.core.runs.commit import commit, open_run
+from recordgen.core.runs.staging import STAGING, Staging
 from recordgen.errors import NothingToConvertError, OutputExistsError, UsageError
 from recordgen.exports.beside import WRITTEN, described_names, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.features import FeatureSpec
 from recordgen.options import COMPRESSIONS, default_threads
-from recordgen.records.example import serialize_example
-from recordgen.runs.commit import commit, open_run
-from recordgen.runs.staging import STAGING, Staging
 from recordgen.shown import Shown
 from recordgen.version import __version__
 from recordgen.writing.example_schema import ExampleSchema

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from recordgen.core.records.example import FeatureValue
 from recordgen.errors import DataError
 from recordgen.features import LIST_DTYPES, FeatureSpec
 from recordgen.quoting import listed
-from recordgen.records.example import FeatureValue
 from recordgen.writing.values import Stored, described, to_stored
 
 _NO_KEY = "no such key"

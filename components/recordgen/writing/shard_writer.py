@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from recordgen import storage
+from recordgen.core.records import RECORDS
+from recordgen.core.runs.staging import Staging
 from recordgen.errors import StorageError
-from recordgen.records import RECORDS
-from recordgen.runs.staging import Staging
 
 # Eight shards can be written and read in parallel.
 _SHARDS_AT_ONCE = 8

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from recordgen.core.records.example import FeatureValue
 from recordgen.features import LIST_DTYPES, RAW_DTYPES
 from recordgen.quoting import listed
-from recordgen.records.example import FeatureValue
 
 _STORABLE = "whole numbers, floats, text, bytes, NumPy arrays and lists of these"
 
@@ -38,7 +38,7 @@ class Stored(NamedTuple):
     Attributes:
         dtype: as in :class:`recordgen.features.FeatureSpec`; "" for ``[]``, which has no type.
         shape: () for a scalar.
-        value: an argument of :func:`~recordgen.records.example.serialize_example`; it may share
+        value: an argument of :func:`~recordgen.core.records.example.serialize_example`; may share
             memory with the given value.
     """
 

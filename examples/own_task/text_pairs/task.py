@@ -9,12 +9,12 @@ import csv
 import json
 from typing import ClassVar
 
-from recordgen.dataset.splits import parse_ml_use
+from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.records.example import serialize_example
+from recordgen.core.rows.row import Row
 from recordgen.features import FeatureSpec
 from recordgen.formats.lines import open_lines
-from recordgen.records.example import serialize_example
 from recordgen.rejects import Reject
-from recordgen.rows.row import Row
 from recordgen.tasks.task import BuiltExample, RowContent, Task
 
 

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recordgen.dataset.manifest import EXAMPLES_FILE, Dataset
-from recordgen.dataset.splits import EVAL, TEST, TRAIN
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset
+from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.exports.croissant.fields import (
     CONTEXT,
     TYPES,

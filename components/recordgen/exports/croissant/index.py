@@ -16,6 +16,8 @@ from itertools import islice
 from typing import IO, Any
 
 from recordgen import storage
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
 from recordgen.errors import RecordError
 from recordgen.exports.croissant.description import (
     INDEX_COLUMNS,
@@ -27,8 +29,6 @@ from recordgen.exports.export import Exported, ExportOptions, FileExport
 from recordgen.exports.features import is_image, stored_features
 from recordgen.exports.output import Output
 from recordgen.features import LIST_DTYPES, FeatureSpec
-from recordgen.records import RECORDS
-from recordgen.records.example import parse_example
 from recordgen.tasks.label_files import label_files
 
 # Rows of a row group, which is in memory at once.

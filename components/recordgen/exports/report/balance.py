@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeVar
 
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
 
 _T = TypeVar("_T")
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.checks.boxes import areas_of
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports.report.balance import evenly
 from recordgen.exports.report.distributions import (
     HeatMap,

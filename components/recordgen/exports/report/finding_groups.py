@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.checks.findings import LintFinding
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports.report.record_views import Label, RecordView
 from recordgen.exports.report.sampling import Place
 from recordgen.tasks.suiting import remedies_of

@@ -27,7 +27,8 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from recordgen.checks.codes import ERROR, WARNING, count_level
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.records.boxes import StoredBox
 from recordgen.exports.report.balance import class_balance
 from recordgen.exports.report.contents import Contents
 from recordgen.exports.report.distributions import HEAT_SIDE
@@ -37,7 +38,6 @@ from recordgen.options import recorded_defaults
 from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import Thumbnail
 from recordgen.quoting import INVISIBLE, megabytes, shortened
-from recordgen.records.boxes import StoredBox
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
 from recordgen.tasks.object_detection import (

@@ -15,16 +15,16 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from recordgen import features
-from recordgen.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.errors import PayloadError
 from recordgen.masking import without_secrets
 from recordgen.payloads.stored import stored_image
 from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
-from recordgen.records.boxes import StoredBox, stored_boxes
 
 SIDE = 128  # pixels of a thumbnail
 
-#: Features by name, as :func:`recordgen.records.example.parse_example` returns them.
+#: Features by name, as :func:`recordgen.core.records.example.parse_example` returns them.
 Record = Mapping[str, Sequence[Any]]
 
 _TEXT_SHOWN = 280  # characters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from recordgen.dataset.manifest import REPORT_FILE
+from recordgen.core.dataset.manifest import REPORT_FILE
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.exports.report.contents import COLUMNS, contents_of

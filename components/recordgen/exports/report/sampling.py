@@ -13,7 +13,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from recordgen import storage
-from recordgen.dataset.manifest import Dataset, Shard, Split
+from recordgen.core.dataset.manifest import Dataset, Shard, Split
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
 from recordgen.errors import RecordgenError
 from recordgen.exports.report.balance import evenly
 from recordgen.exports.report.record_views import (
@@ -27,8 +29,6 @@ from recordgen.exports.report.record_views import (
 from recordgen.features import IMAGE_ENCODED
 from recordgen.options import default_threads
 from recordgen.ordered import map_in_order
-from recordgen.records import RECORDS
-from recordgen.records.example import parse_example
 from recordgen.tasks import TASKS
 
 _ALL_SHOWN = 15

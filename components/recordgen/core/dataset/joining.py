@@ -1,0 +1,118 @@
+"""Join several datasets into one, such as the spans of a rolling window. Pure functions.
+
+Labels are matched by name and get new numbers: first the labels of the dataset with the most
+labels, then the labels that the others add. If each dataset keeps the numbers of the one before
+(``vocabulary``, ``previous``), these are the numbers of the newest dataset, and all stored numbers
+stay right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from recordgen.core.dataset.manifest import Dataset, RowCounts, Split, dataset_digest
+from recordgen.core.dataset.splits import split_order
+from recordgen.core.dataset.vocabulary import join_names
+from recordgen.errors import DataError
+from recordgen.features import FeatureSpec
+from recordgen.image_settings import KEEP, MIXED, WEBP, Encoding
+
+
+def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
+    """Return one dataset with the shards of all.
+
+    Args:
+        parts: path and content of each dataset.
+
+    Raises:
+        DataError: they hold examples of different tasks, columns or features.
+    """
+    (_, first), *others = parts
+    if not others:
+        return first
+    for name in ("task", "folder"):
+        _need_one(parts, name, [getattr(dataset, name) for _, dataset in parts])
+    _need_one(parts, "schema", [dataset.options.get("schema", "") for _, dataset in parts])
+    options = {**first.options, "table": _join_tables(parts)}
+    if not options["table"]:
+        _need_one(parts, "features", [_without_gaps(dataset.features) for _, dataset in parts])
+    if len({dataset.options.get("check") for _, dataset in parts}) > 1:
+        options["check"] = "header"  # not every image was decoded
+    options["encode"] = str(_join([dataset.encoding for _, dataset in parts]))
+    names = {name for _, dataset in parts for name in dataset.splits}
+    splits = {
+        name: Split.merge([d.splits[name] for _, d in parts if name in d.splits])
+        for name in sorted(names, key=split_order)
+    }
+    return replace(
+        first,
+        labels=join_names([dataset.labels for _, dataset in parts]),
+        options=options,
+        features=join_features([dataset.features for _, dataset in parts]),
+        inexact=join_names([dataset.inexact for _, dataset in parts]),
+        source=tuple(dict.fromkeys(path for _, dataset in parts for path in dataset.source)),
+        splits=splits,
+        rows=RowCounts.merge([dataset.rows for _, dataset in parts]),
+        digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
+    )
+
+
+def join_features(parts: Sequence[Mapping[str, FeatureSpec]]) -> Mapping[str, FeatureSpec]:
+    """Return the features of several datasets; one that a record may lack has a default."""
+    found = dict(parts[0])
+    for features in parts[1:]:
+        for name, spec in features.items():
+            if spec.has_gaps or found.get(name, spec).default is None:
+                found[name] = spec
+    return found
+
+
+def _without_gaps(features: Mapping[str, FeatureSpec]) -> Mapping[str, FeatureSpec]:
+    return {
+        name: replace(spec, default=None) if spec.has_gaps else spec
+        for name, spec in features.items()
+    }
+
+
+def are_renumbered(labels: Sequence[str], datasets: Sequence[Dataset]) -> bool:
+    """Return whether a label's number in ``labels`` may differ from its number in a record."""
+    return any(tuple(labels[: len(each.labels)]) != each.labels for each in datasets)
+
+
+def _join_tables(parts: Sequence[tuple[str, Dataset]]) -> str:
+    """Return the joint columns of tables; targets may be missing if one table allows it."""
+    texts = [str(dataset.options.get("table", "")) for _, dataset in parts]
+    if not all(texts):
+        _need_one(parts, "columns", texts)
+        return ""
+    # Notes count the values of one table.
+    no_notes = {"notes": [], "markers": [], "target_kind": ""}
+    tables: list[dict[str, Any]] = [{**json.loads(text), **no_notes} for text in texts]
+    has_gaps = any(table.get("has_gaps") for table in tables)
+    tables = [{**table, "has_gaps": has_gaps} for table in tables]
+    _need_one(parts, "columns", tables)
+    return json.dumps(tables[0], ensure_ascii=False)
+
+
+def _need_one(parts: Sequence[tuple[str, Dataset]], what: str, values: Sequence[object]) -> None:
+    """Check that all datasets agree. Raises: DataError."""
+    for (root, _), value in zip(parts, values, strict=True):
+        if value != values[0]:
+            raise DataError(
+                f"{parts[0][0]} and {root} differ in {what}, so they cannot be read as one "
+                f"(got {values[0]!r} and {value!r}); convert them together, or read one of them"
+            )
+
+
+def _join(encodings: Sequence[Encoding]) -> Encoding:
+    """Return an encoding that covers the images of all datasets: each record names its format."""
+    first, *others = dict.fromkeys(encodings)
+    if not others:
+        return first
+    is_raw = any(encoding.pixels for encoding in encodings)
+    # Reading may need a TensorFlow that decodes WEBP.
+    kind = WEBP if any(encoding.format == WEBP for encoding in encodings) else KEEP
+    return Encoding(kind, pixels=MIXED if is_raw else "")

@@ -1,0 +1,111 @@
+"""``lineage.json``: the training data and settings of a model, stored inside the model.
+
+    MODEL/assets.extra/lineage.json   {"dataset": {"digest": "3f…", "rows": 1800, …}, "split": …}
+
+SavedModel reserves ``assets.extra`` for users' files; servers ignore them and copies keep them. So
+a pushed model can be traced to its import files without a metadata store; the digest identifies the
+dataset, wherever it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from recordgen import storage
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.masking import without_secrets
+from recordgen.version import __version__
+
+LINEAGE_FILE = "assets.extra/lineage.json"
+
+#: The value of ``format`` in the file.
+FORMAT = "recordgen-lineage/1"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetLineage:
+    """The origin of a dataset.
+
+    Attributes:
+        uri: its path or URL without secrets; a tuple if several datasets were read as one.
+        digest: see :class:`recordgen.core.dataset.manifest.Dataset`, also for all below.
+        task: its task.
+        rows: rows of the import files.
+        rejects: rejected rows.
+        splits: examples by split.
+        label_count: number of labels.
+        source: the import files as they were given.
+        seed: the seed of order and splits.
+        options: the options that affect the output.
+        recordgen_version: the version that wrote the dataset.
+    """
+
+    uri: str | tuple[str, ...]
+    digest: str
+    task: str
+    rows: int
+    rejects: int
+    splits: Mapping[str, int]
+    label_count: int
+    source: tuple[str, ...]
+    seed: int
+    options: Mapping[str, Any]
+    recordgen_version: str
+
+    @classmethod
+    def of(cls, uri: str | tuple[str, ...], dataset: Dataset) -> DatasetLineage:
+        """Return the lineage of the dataset at ``uri``."""
+        return cls(
+            uri=without_secrets(uri) if isinstance(uri, str) else tuple(map(without_secrets, uri)),
+            digest=dataset.digest,
+            task=dataset.task,
+            rows=dataset.rows.read,
+            rejects=dataset.rows.rejects,
+            splits={name: split.examples for name, split in dataset.splits.items()},
+            label_count=len(dataset.labels),
+            source=tuple(dataset.source),
+            seed=dataset.seed,
+            options=dataset.options,
+            recordgen_version=dataset.recordgen_version,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLineage:
+    """The training data and settings of a model.
+
+    Attributes:
+        dataset: the dataset when the training began.
+        split: the training split.
+        settings: the settings of the training.
+        recordgen_version: the version that trained the model.
+    """
+
+    dataset: DatasetLineage
+    split: str
+    settings: Mapping[str, Any]
+    recordgen_version: str = __version__
+
+    def to_json(self) -> str:
+        """Return the content of ``lineage.json``."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> ModelLineage:
+        """Parse the result of :meth:`to_json`. Raises: KeyError, TypeError, ValueError."""
+        values = json.loads(text)
+        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+            raise ValueError(f"format must be {FORMAT!r}")
+        found = dict(values.pop("dataset"))
+        found["source"] = tuple(found["source"])
+        if not isinstance(found["uri"], str):
+            found["uri"] = tuple(found["uri"])
+        return cls(dataset=DatasetLineage(**found), **values)
+
+
+def write_lineage(model: str, lineage: ModelLineage) -> None:
+    """Write the lineage into a saved model's folder. Raises: StorageError."""
+    storage.write_text(storage.join(model, LINEAGE_FILE), lineage.to_json())

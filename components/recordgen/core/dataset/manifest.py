@@ -1,0 +1,476 @@
+"""The manifest ``dataset.json``, and the names of all files in an output.
+
+OUT/Split-train/data_tfrecord-00000-of-00008   Split-* folders contain only shards
+OUT/dataset.json                               written last: the commit mark
+OUT/labels.txt                                 line number (from 0) = image/class/label
+OUT/rejects.jsonl                              one line per rejected row
+OUT/findings.jsonl                             one line per change in another row
+OUT/lint.jsonl                                 one line per finding of the checks
+OUT/examples.parquet                           one row per example: its source and its record
+OUT/report.html, croissant.json, schema.pbtxt  for people and other tools: :mod:`recordgen.exports`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from recordgen import storage
+from recordgen.core.dataset.typed import check_types
+from recordgen.core.dataset.vocabulary import Vocabulary, labels_digest, parse_labels
+from recordgen.errors import SourceError
+from recordgen.features import LIST_DTYPES, RAW_DTYPES, FeatureSpec
+from recordgen.image_settings import Encoding
+from recordgen.old_options import current
+from recordgen.shown import Shown
+
+FORMAT = "recordgen/1"
+#: The task of examples that were written from Python.
+EXAMPLES = "examples"
+DATASET_FILE = "dataset.json"
+LABELS_FILE = "labels.txt"
+REJECTS_FILE = "rejects.jsonl"
+FINDINGS_FILE = "findings.jsonl"
+LINT_FILE = "lint.jsonl"
+EXAMPLES_FILE = "examples.parquet"
+REPORT_FILE = "report.html"
+SPLIT_PREFIX = "Split-"
+
+#: Names of splits, which are also names of folders.
+SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def split_dir(split: str) -> str:
+    """Return the folder of ``split`` inside an output: ``train`` → ``Split-train``."""
+    return f"{SPLIT_PREFIX}{split}"
+
+
+def shard_file(split: str, index: int, count: int, compression: str) -> str:
+    """Return a shard's path inside an output: ``Split-train/data_tfrecord-00000-of-00008``."""
+    suffix = ".gz" if compression == "gzip" else ""
+    return f"{split_dir(split)}/data_tfrecord-{index:05d}-of-{count:05d}{suffix}"
+
+
+def shard_index(file: str) -> int:
+    """Return the number of a shard in its split, given its path."""
+    return int(file.rpartition("data_tfrecord-")[2].partition("-")[0])
+
+
+def is_shard(name: str) -> bool:
+    """Return whether a file in a split's folder has the name of a shard."""
+    return _SHARD_NAME.fullmatch(name) is not None
+
+
+_SHARD_NAME = re.compile(r"data_tfrecord-\d{5,}-of-\d{5,}(\.gz)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One shard file.
+
+    Attributes:
+        file: its path inside the output.
+        examples: number of its records.
+        bytes: its size.
+        digest: sha256 (hex) over one line per record, in order: the stored image's sha256, the
+            annotation and the uri, separated by tabs. For examples written from Python, sha256
+            over the serialised records.
+        label: with ``shard_by=label``, the label of all its examples ("" if they have none);
+            otherwise None.
+    """
+
+    file: str
+    examples: int
+    bytes: int
+    digest: str
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageStats:
+    """Formats and sizes of a split's images, for readers.
+
+    Attributes:
+        formats: number of images by ``image/format``.
+        height: the smallest and the largest, in pixels.
+        width: the smallest and the largest, in pixels.
+    """
+
+    formats: Mapping[str, int]
+    height: tuple[int, int]
+    width: tuple[int, int]
+
+    @classmethod
+    def of(cls, images: Mapping[tuple[str, int | None, int | None], int]) -> ImageStats | None:
+        """Return the stats of images, given their number by (format, height, width).
+
+        None if a size is unknown, or there are no images.
+        """
+        return cls.merge(
+            None
+            if height is None or width is None
+            else cls({kind: count}, (height,) * 2, (width,) * 2)
+            for (kind, height, width), count in images.items()
+        )
+
+    @classmethod
+    def merge(cls, parts: Iterable[ImageStats | None]) -> ImageStats | None:
+        """Return the stats of several sets of images together; None if one set is unknown."""
+        known = list(parts)
+        if not known or None in known:
+            return None
+        stats = [part for part in known if part is not None]
+        formats: Counter[str] = Counter()
+        for part in stats:
+            formats.update(part.formats)
+        return cls(
+            dict(sorted(formats.items())),
+            (min(part.height[0] for part in stats), max(part.height[1] for part in stats)),
+            (min(part.width[0] for part in stats), max(part.width[1] for part in stats)),
+        )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> ImageStats | None:
+        """Build the stats from parsed JSON."""
+        if data is None:
+            return None
+        return cls(data["formats"], tuple(data["height"]), tuple(data["width"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One split.
+
+    Attributes:
+        examples: number of its examples.
+        bytes: size of all shards.
+        labels: examples by label; an example with several labels counts for each of them.
+        shards: its files.
+        images: formats and sizes of its images; None if unknown.
+        unlabelled: examples without a label.
+        assigned: examples whose split was assigned, not named by their row.
+    """
+
+    examples: int
+    bytes: int
+    labels: Mapping[str, int]
+    shards: tuple[Shard, ...]
+    images: ImageStats | None = None
+    unlabelled: int = 0
+    assigned: int = 0
+
+    @classmethod
+    def merge(cls, parts: Sequence[Split]) -> Split:
+        """Return several splits as one, with their shards one after another."""
+        labels: Counter[str] = Counter()
+        for part in parts:
+            labels.update(part.labels)
+        return cls(
+            examples=sum(part.examples for part in parts),
+            bytes=sum(part.bytes for part in parts),
+            labels=dict(sorted(labels.items())),
+            shards=tuple(shard for part in parts for shard in part.shards),
+            images=ImageStats.merge(part.images for part in parts),
+            unlabelled=sum(part.unlabelled for part in parts),
+            assigned=sum(part.assigned for part in parts),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Counts of all rows by their outcome.
+
+    ``read == examples + duplicates + merged + dropped + existing + sum(rejected)``. If the dataset
+    was appended to, these are the sums over all runs.
+
+    Attributes:
+        read: rows in the import files, without blank lines and header lines.
+        examples: rows that became an example.
+        duplicates: rows that repeat another row of their example.
+        merged: rows that add labels or boxes to another row's example.
+        adjusted: changes that made rows usable, by kind, such as ``boxes_clipped``.
+        dropped: rows without a split, dropped by ``missing_split=drop``.
+        existing: rows whose example was in the dataset that was appended to.
+        assigned: examples whose split was assigned, not named.
+        rejected: rejected rows by reason.
+    """
+
+    read: int = 0
+    examples: int = 0
+    duplicates: int = 0
+    dropped: int = 0
+    assigned: int = 0
+    existing: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    merged: int = 0
+    adjusted: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def merge(cls, parts: Sequence[RowCounts]) -> RowCounts:
+        """Return the sums of several counts."""
+        sums: dict[str, Any] = {}
+        for item in fields(cls):
+            values = [getattr(part, item.name) for part in parts]
+            if isinstance(values[0], int):
+                sums[item.name] = sum(values)
+            else:
+                total: Counter[str] = sum(map(Counter, values), Counter())
+                sums[item.name] = dict(sorted(total.items()))
+        return cls(**sums)
+
+    @property
+    def rejects(self) -> int:
+        """All rejected rows."""
+        return sum(self.rejected.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Dataset(Shown):
+    """The content of ``dataset.json``.
+
+    Attributes:
+        task: the task, a name of :data:`recordgen.tasks.TASKS`; or ``examples`` if they were
+            written from Python.
+        recordgen_version: the version that wrote it.
+        source: the import files as they were named.
+        seed: the seed of order and splits.
+        options: the options that affected the output.
+        compression: compression of the shards, ``none`` or ``gzip``.
+        label_kind: ``text`` or ``integer`` (:mod:`recordgen.core.dataset.vocabulary`), or ``none``.
+        labels: the vocabulary; a label's number is its index. The file also holds
+            ``labels_digest``, the sha256 (hex) of ``labels.txt``: equal digests, equal numbers.
+        splits: by name, in the order train, eval, test, without empty splits.
+        rows: counts of all rows.
+        reencoded: re-encoded images by reason.
+        warnings: warnings for the user.
+        digest: sha256 (hex) over the shards' digests and names: equal digests, equal records.
+        features: specs of the stored features by name; empty for images.
+        inexact: the features of whole numbers that float32 cannot hold.
+        folder: folder where relative ``video/uri`` start; empty if records name no files.
+        lint: findings in ``lint.jsonl`` by code.
+        psnr: for encoded JPEGs and WEBPs, the number of measured ``images`` and their ``mean_db``
+            in decibels; empty if none was measured.
+    """
+
+    task: str
+    recordgen_version: str
+    source: tuple[str, ...]
+    seed: int
+    options: Mapping[str, Any]
+    compression: str
+    label_kind: str
+    labels: tuple[str, ...]
+    splits: Mapping[str, Split]
+    rows: RowCounts
+    reencoded: Mapping[str, int]
+    warnings: tuple[str, ...]
+    digest: str
+    features: Mapping[str, FeatureSpec] = field(default_factory=dict)
+    folder: str = ""
+    lint: Mapping[str, int] = field(default_factory=dict)
+    psnr: Mapping[str, Any] = field(default_factory=dict)
+    inexact: tuple[str, ...] = ()
+
+    @property
+    def examples(self) -> int:
+        """Examples in all splits."""
+        return sum(split.examples for split in self.splits.values())
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The labels and their numbers, or None if there are none."""
+        return Vocabulary(self.label_kind, self.labels) if self.labels else None
+
+    @property
+    def labels_digest(self) -> str:
+        """The sha256 (hex) of the vocabulary; see :func:`labels_digest`."""
+        return labels_digest(self.labels)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all shards."""
+        return sum(split.bytes for split in self.splits.values())
+
+    @property
+    def encoding(self) -> Encoding:
+        """The format of stored images."""
+        return Encoding.of(self.options.get("encode"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of ``dataset.json``."""
+        values: dict[str, Any] = {"format": FORMAT}
+        for name, value in asdict(self).items():
+            values[name] = value
+            if name == "labels" and self.labels:
+                values["labels_digest"] = self.labels_digest
+        values["features"] = {name: spec.to_json() for name, spec in self.features.items()}
+        for name in ("features", "folder", "lint", "psnr", "inexact"):
+            if not values[name]:
+                del values[name]
+        return values
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Dataset:
+        """Build a dataset from the parsed ``dataset.json``.
+
+        Raises:
+            ValueError: the format is not ``recordgen/1``, or the labels were changed.
+        """
+        values = dict(data)
+        digest = values.pop("labels_digest", None)
+        if digest not in (None, labels_digest(values["labels"])):
+            raise ValueError("labels_digest does not match labels: one of them was changed")
+        if (found := values.pop("format", None)) != FORMAT:
+            raise ValueError(f"format must be {FORMAT!r} (got {found!r})")
+        splits = {
+            name: Split(
+                split["examples"],
+                split["bytes"],
+                split["labels"],
+                tuple(Shard(**shard) for shard in split["shards"]),
+                ImageStats.from_json(split.get("images")),
+                # Older datasets lack it: each of their examples had one label or none.
+                split.get("unlabelled", split["examples"] - sum(split["labels"].values())),
+                split.get("assigned", 0),
+            )
+            for name, split in values.pop("splits").items()
+        }
+        rows = RowCounts(**values.pop("rows"))
+        specs = values.pop("features", {})
+        features = {name: FeatureSpec.from_json(spec) for name, spec in specs.items()}
+        values["options"] = current(values.get("options", {}))
+        for key in ("source", "labels", "warnings", "inexact"):
+            values[key] = tuple(values.get(key, ()))
+        found = cls(splits=splits, rows=rows, features=features, **values)
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """Raise ValueError if a person or a program changed the file so that readers would fail."""
+        check_types(self)
+        _ = self.encoding
+        _expect_one_of("compression", self.compression, ("none", "gzip"))
+        _expect_one_of("label_kind", self.label_kind, ("text", "integer", "none"))
+        for name, value in self.options.items():
+            items = value if isinstance(value, list) else [value]
+            if not all(isinstance(item, str | int | float | None) for item in items):
+                raise ValueError(f"option {name!r:.80} must be a text, a number or a list of texts")
+        for name, spec in self.features.items():
+            _expect_one_of(f"dtype of {name!r:.80}", spec.dtype, (*LIST_DTYPES, *RAW_DTYPES))
+            if min(spec.shape or (0,)) < 0:
+                raise ValueError(f"shape of {name!r:.80} must be at least 0 (got {spec.shape})")
+        rows = (value for value in asdict(self.rows).values() if isinstance(value, int))
+        _expect_counts("rows", [*rows, *self.rows.rejected.values(), *self.rows.adjusted.values()])
+        for name, split in self.splits.items():
+            if not SPLIT_NAME.fullmatch(name):
+                raise ValueError(
+                    f"the name of a split must be letters and digits (got {name!r:.80})"
+                )
+            for shard in split.shards:
+                if _is_outside(shard.file):
+                    raise ValueError(f"the shard {shard.file!r:.80} must be in the output")
+                _expect_counts(f"shard {shard.file}", [shard.examples, shard.bytes])
+            counts = [split.examples, split.bytes, split.unlabelled, split.assigned]
+            _expect_counts(f"split {name}", [*counts, *split.labels.values()])
+
+
+def _expect_one_of(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)} (got {value!r:.80})")
+
+
+def _expect_counts(name: str, counts: Iterable[int]) -> None:
+    if min(counts, default=0) < 0:
+        raise ValueError(f"counts of {name:.80} must be at least 0")
+
+
+def _is_outside(file: str) -> bool:
+    """Return whether a shard's path leads outside the output, or is no path."""
+    if file.startswith("/") or "://" in file or not file.isprintable():
+        return True
+    return ".." in file.split("/")
+
+
+def record_line(image_sha256: str, annotation: str | None, uri: str) -> bytes:
+    """Return the line of one record for its shard's digest."""
+    return f"{image_sha256}\t{annotation or ''}\t{uri}\n".encode()
+
+
+def dataset_digest(shards: Sequence[Shard]) -> str:
+    """Return the sha256 (hex) over the lines ``digest  file`` of all shards, sorted by file."""
+    lines = sorted((shard.file, shard.digest) for shard in shards)
+    text = "".join(f"{digest}  {file}\n" for file, digest in lines)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def mean_psnr(*parts: tuple[int, float]) -> dict[str, Any]:
+    """Return the mean PSNR, given (images, sum of their decibels) of each part of a dataset."""
+    images = sum(count for count, _ in parts)
+    if not images:
+        return {}
+    return {"images": images, "mean_db": round(sum(total for _, total in parts) / images, 2)}
+
+
+def write_dataset(root: str, dataset: Dataset) -> None:
+    """Write ``dataset.json`` under ``root``. Call this last: the file is the commit mark."""
+    text = json.dumps(dataset.to_json(), indent=2, ensure_ascii=False)
+    storage.write_text(storage.join(root, DATASET_FILE), text + "\n")
+
+
+def read_dataset(
+    root: str | os.PathLike[str], context: storage.RequestContext = storage.ANY_REQUEST
+) -> Dataset:
+    """Read the dataset in ``root`` (an output, an Examples uri, or a ``dataset.json``).
+
+    ``context`` limits the requests if a file from elsewhere names ``root``.
+
+    Raises:
+        SourceError: there is no ``dataset.json``, or Recordgen did not write it.
+    """
+    root = os.fspath(root)
+    path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
+    try:
+        return Dataset.from_json(json.loads(storage.read_bytes(path, context=context)))
+    except FileNotFoundError as exc:
+        raise SourceError(
+            f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not finish"
+        ) from exc
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as exc:
+        reason = f"{exc} is missing" if isinstance(exc, KeyError) else exc
+        raise SourceError(
+            f"{path}: not a {FORMAT} {DATASET_FILE}: {reason}; restore the file, or convert again"
+        ) from exc
+
+
+def read_vocabulary(path: str) -> Vocabulary | None:
+    """Read the labels and their numbers from a ``labels.txt``, or from an output.
+
+    Args:
+        path: the file; or an output folder, an Examples uri or a ``dataset.json``.
+
+    Returns:
+        The vocabulary, or None if the output has no labels.
+
+    Raises:
+        SourceError: there is neither, or it cannot be read.
+        DataError: a line of the file is empty, or two lines hold the same label.
+    """
+    if path.endswith(DATASET_FILE) or storage.exists(storage.join(path, DATASET_FILE)):
+        return read_dataset(path).vocabulary
+    try:
+        return parse_labels(storage.read_text(path), path)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as exc:
+        raise SourceError(
+            f"{path}: no {LABELS_FILE} and no output is here; give vocabulary a file with a label "
+            f"in each line, or the folder of an earlier output"
+        ) from exc
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SourceError(f"{path}: cannot be read: {exc}") from exc

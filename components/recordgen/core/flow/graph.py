@@ -1,0 +1,175 @@
+"""The graph of a conversion. Rows and tasks travel along it, payloads never do.
+
+files ──ReadRows──────▶ (bucket, RowBlock | ReadSummary) ─┐
+shards ─ReadExisting──▶ (bucket, KnownBlock) ─────────────┴─group─▶ ResolveBuckets ─▶ staging
+                                                                          │             │
+       (ALL, BucketSummary | BucketFile | ReadSummary) ◀─────────────────┘             │
+                            │                                                           │
+                          group ─▶ MakePlan ─▶ (shard, ShardOutline)                    │ rows
+                                                         │                              │
+                                                       group ─▶ WriteShards ◀───────────┘
+                                                                     └─▶ staging
+
+With ``duplicates`` or ``stratify``, a step decides about all rows before any bucket is resolved:
+
+(bucket, …) ─SettleBuckets─▶ (ALL, SettledFile | ReadSummary) ─group─▶ DecideTogether
+                                                                            │
+                   ResolveBuckets ◀─group─ (bucket, SettledFile | ReadSummary)
+
+The rows of a bucket stay in the staging folder until the plan assigns them to shards.
+Data for a step travels by key, never as a side input, and a step has one output: Dask's runner
+computes a side input again for each partition, and passes all outputs of a step to the consumer of
+any of them. Every step adds a hundredth of a second to a small run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from recordgen import storage
+from recordgen.core.dataset.manifest import read_vocabulary
+from recordgen.core.dataset.vocabulary import declared_vocabulary
+from recordgen.core.flow.carrier import Carrier, Each, Flow
+from recordgen.core.flow.steps import (
+    DecideTogether,
+    MakePlan,
+    ReadExisting,
+    ReadRows,
+    ResolveBuckets,
+    SettleBuckets,
+    WorkOnShards,
+    summaries_in,
+)
+from recordgen.core.planning.appending import Existing
+from recordgen.core.planning.messages import ReadSummary, SplitsNamed
+from recordgen.core.planning.plan import Base
+from recordgen.core.runs.commit import Run
+from recordgen.core.runs.resume import compare_shard, keep_or_write_shard
+from recordgen.core.runs.staging import Staging
+from recordgen.core.shards.task import ShardResult
+from recordgen.core.shards.write import check_shard, write_shard
+from recordgen.errors import UsageError
+from recordgen.formats.source import ROW_BYTES, Source
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.tasks import task_for
+
+# A bucket's rows are in memory together. Buckets are smaller for small sources; otherwise, each
+# holds this many bytes of import file.
+_SMALL_BUCKET_BYTES, _SMALL_BUCKETS = 100_000, 16
+_BUCKET_BYTES = 2_000_000
+_MAX_BUCKETS = 4096
+
+
+def plan_rows(
+    carrier: Carrier,
+    source: Source,
+    options: ConvertOptions,
+    staging: Staging,
+    existing: Existing | None = None,
+) -> Flow:
+    """Build the planning half of the graph.
+
+    Returns:
+        (ShardKey, [ShardOutline]) for every shard, or nothing if there are too many rejects. The
+        rows and the plan are written to ``staging``.
+    """
+    buckets = _buckets(source, existing)
+    folder = existing.folder if existing else storage.folder_of(source.names[0])
+    folders = existing.folders if existing else frozenset()
+    are_several = len(source.files) + len(source.rows) > 1
+    sources = carrier.start("ListSources", source.parts(), spread=are_several)
+    # ImportFile | (RowBatch, …) → (bucket, RowBlock | ReadSummary)
+    read = sources.through("ReadRows", ReadRows(options, buckets, folder, staging))
+    others: list[Flow] = []
+    if options.missing_split == "drop":  # it depends on whether any row of the run names a split
+        read, again = read.twice()
+        summaries = again.through("ReadSummaries", Each(_summaries, staging))
+        tell = Each(partial(_tell_buckets, buckets=buckets), staging)
+        # (ALL, [ReadSummary]) → (bucket, SplitsNamed)
+        others.append(summaries.grouped("GatherNamed").through("TellBuckets", tell))
+    if existing is not None:
+        shards = carrier.start("ListExisting", existing.shards, spread=True)  # ExistingShard
+        known = ReadExisting(options, buckets, folder, staging)
+        others.append(shards.through("ReadExisting", known))  # (bucket, KnownBlock)
+    together = read.merged("RowsAndMore", others) if others else read
+    by_bucket = together.grouped("GroupByBucket")
+    if options.decides_together:
+        settle = SettleBuckets(options, folders, staging)
+        by_bucket = (
+            by_bucket.through("SettleBuckets", settle)  # (ALL, SettledFile | ReadSummary)
+            .grouped("GatherSettled")
+            .through("DecideTogether", DecideTogether(options, staging))
+            .grouped("SpreadBuckets")  # (bucket, [SettledFile | ReadSummary])
+        )
+    classes = source.detection.classes if source.detection else ()
+    plan = MakePlan(options, _base(options, existing, classes), staging)
+    return (
+        by_bucket.through("ResolveBuckets", ResolveBuckets(options, folders, staging))
+        .grouped("GatherSummaries")  # (ALL, [BucketSummary | BucketFile | ReadSummary])
+        .through("MakePlan", plan)
+        .grouped("SpreadShards")  # (ShardKey, [ShardOutline])
+    )
+
+
+def _base(options: ConvertOptions, existing: Existing | None, classes: Sequence[str]) -> Base:
+    """Return the dataset or the labels that the plan adds to, if any.
+
+    ``classes``: the classes that the source declares, which keep their numbers unless options
+    number the labels.
+    """
+    if existing is not None:
+        return existing.base
+    if not options.vocabulary:
+        is_free = classes and options.labels == AUTO
+        return Base(vocabulary=declared_vocabulary(classes)) if is_free else Base()
+    task = task_for(options)
+    if not task.has_labels:
+        raise UsageError(
+            f"vocabulary={options.vocabulary} numbers labels, but these {task.noun}s have none; "
+            f"remove vocabulary"
+        )
+    return Base(vocabulary=read_vocabulary(options.vocabulary))
+
+
+def _buckets(source: Source, existing: Existing | None) -> int:
+    """Return the number of buckets, which does not affect the plan."""
+    size = source.bytes + (existing.dataset.examples * ROW_BYTES if existing else 0)
+    few = min(_SMALL_BUCKETS, size // _SMALL_BUCKET_BYTES)
+    return max(1, few, min(_MAX_BUCKETS, size // _BUCKET_BYTES))
+
+
+def write_shards(shards: Flow, options: ConvertOptions, run: Run) -> Flow:
+    """Write every shard into the run's staging folder, or keep it; returns file names."""
+    work: Callable[..., ShardResult] = partial(
+        write_shard, target=run.staging.root, options=options
+    )
+    if run.leftovers:
+        work = partial(
+            keep_or_write_shard, staging=run.staging, leftovers=run.leftovers, options=options
+        )
+    return shards.through("WriteShards", WorkOnShards(work, run.staging))
+
+
+def check_shards(shards: Flow, options: ConvertOptions, staging: Staging) -> Flow:
+    """Check every shard and write only its result; returns file names."""
+    work = partial(check_shard, options=options)
+    return shards.through("CheckShards", WorkOnShards(work, staging))
+
+
+def compare_shards(shards: Flow, options: ConvertOptions, output: str, staging: Staging) -> Flow:
+    """Check every shard, and compare it with its file in ``output``; returns file names."""
+    work = partial(compare_shard, output=output, options=options)
+    return shards.through("CompareShards", WorkOnShards(work, staging))
+
+
+def _summaries(element: Any) -> Iterator[tuple[int, ReadSummary]]:
+    return summaries_in(element[1:])
+
+
+def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed]]:
+    """Tell every bucket if any row names a split. In: (ALL, [ReadSummary])."""
+    if any(summary.named for summary in element[1]):
+        for bucket in range(buckets):
+            yield bucket, SplitsNamed()

@@ -1,0 +1,68 @@
+"""A carrier that runs a graph in this process and thread; steps may use threads themselves."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, tee
+from typing import Any
+
+from recordgen.core.flow.carrier import OUT_OF_MEMORY, Step
+from recordgen.core.runs.staging import Staging
+from recordgen.errors import RunnerError
+
+
+class InProcess:
+    """Runs a graph lazily: each step computes an element when the next step requests it."""
+
+    def __init__(self) -> None:
+        self.last: Iterator[Any] = iter(())  # the end of the graph, which pulls all elements
+
+    def start(self, name: str, elements: Iterable[Any], *, spread: bool = False) -> _Elements:
+        return _Elements(self, elements)
+
+    def run(self, staging: Staging) -> None:
+        last, self.last = self.last, iter(())
+        try:
+            deque(last, maxlen=0)
+        except MemoryError as exc:
+            raise RunnerError(OUT_OF_MEMORY) from exc
+        except (OSError, RuntimeError) as exc:  # such as a full disk, or no more threads
+            raise RunnerError(f"the run failed: {type(exc).__name__}: {exc}") from exc
+
+
+class _Elements:
+    """Elements that are computed on demand, for one consumer."""
+
+    def __init__(self, carrier: InProcess, elements: Iterable[Any]) -> None:
+        self._carrier, self.elements = carrier, iter(elements)
+        carrier.last = self.elements
+
+    def through(self, name: str, step: Step) -> _Elements:
+        return _Elements(self._carrier, _processed(self.elements, step))
+
+    def grouped(self, name: str) -> _Elements:
+        return _Elements(self._carrier, _groups(self.elements))
+
+    def twice(self) -> tuple[_Elements, _Elements]:
+        one, other = tee(self.elements)
+        return _Elements(self._carrier, one), _Elements(self._carrier, other)
+
+    def merged(self, name: str, others: Sequence[_Elements]) -> _Elements:
+        parts = [self.elements, *(other.elements for other in others)]
+        return _Elements(self._carrier, chain.from_iterable(parts))
+
+
+def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
+    step.begin(lambda amounts: None)  # do not count here: the results hold all counts
+    for element in elements:
+        yield from step.process(element)
+
+
+def _groups(elements: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, list[Any]]]:
+    found: dict[Any, list[Any]] = {}
+    for key, value in elements:
+        found.setdefault(key, []).append(value)
+    while found:
+        key = next(iter(found))
+        yield key, found.pop(key)  # frees the memory of a group as soon as it is processed

@@ -1,0 +1,51 @@
+"""Run a graph, report its progress, and limit garbage collection meanwhile."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from recordgen.core.flow.carrier import Carrier
+from recordgen.core.runs.progress import Progress, watching
+from recordgen.core.runs.staging import Staging
+from recordgen.options import ConvertOptions
+from recordgen.storage.hosts import forget_failures
+from recordgen.tasks import TASKS
+
+NewCarrier = Callable[[], Carrier]
+
+
+@contextmanager
+def running(
+    carrier: Carrier, staging: Staging, progress: Progress | None, options: ConvertOptions
+) -> Iterator[Carrier]:
+    """Yield the carrier to build a graph on, then run the graph. Raises: as ``carrier.run``."""
+    yield carrier
+    with _rare_collections(), watching(staging, progress, TASKS[options.task].noun):
+        forget_failures()
+        carrier.run(staging)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Freeze long-lived objects during a run; collecting them repeatedly takes 10 % of planning.
+
+    Beam and its libraries have a million objects, and rows have no cycles.
+    """
+    if not _FREEZING.acquire(blocking=False):  # another conversion of this process does it
+        yield
+        return
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(200_000, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+        _FREEZING.release()
+
+
+_FREEZING = threading.Lock()

@@ -1,0 +1,392 @@
+"""The steps of a conversion; :mod:`recordgen.core.flow.graph` connects them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, count, islice
+from typing import Any, TypeAlias
+
+from recordgen import storage
+from recordgen.core.dataset.manifest import RowCounts
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.flow.carrier import Count, Step
+from recordgen.core.planning.appending import ExistingShard, known_rows
+from recordgen.core.planning.bucket_files import BucketFile, ShardOutline, cut
+from recordgen.core.planning.decide import decide, facts_of
+from recordgen.core.planning.groups import with_groups
+from recordgen.core.planning.incomplete import lost_by_bucket, with_doubt
+from recordgen.core.planning.messages import (
+    KnownBlock,
+    LostRows,
+    ReadSummary,
+    RowBlock,
+    SettledFile,
+    SplitsNamed,
+)
+from recordgen.core.planning.plan import Base, BucketSummary, make_plan, too_many
+from recordgen.core.planning.resolve import Settled, plan_bucket, settle_bucket
+from recordgen.core.rows.columns import (
+    by_bucket,
+    columns_of,
+    packed,
+    placed,
+    rows_of,
+    together,
+    unpacked,
+)
+from recordgen.core.rows.planned import KnownRow, PlacedRow
+from recordgen.core.rows.row import BATCH_ROWS, Row, RowBatch, batched
+from recordgen.core.runs import counters
+from recordgen.core.runs.staging import Staging
+from recordgen.core.shards.task import ShardResult, ShardTask
+from recordgen.errors import PayloadError
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.readers import RowReader
+from recordgen.options import ConvertOptions
+from recordgen.payloads.fetching import check_reach, contents, payload_infos
+from recordgen.rejects import Finding, OddLine, Reject
+from recordgen.storage.access import Access
+from recordgen.tasks import task_for
+
+# Rows are passed on in blocks, one per bucket.
+_BLOCK_ROWS_PER_BUCKET = 1000
+_MAX_BLOCK_ROWS = 200_000
+_BLOCK_CHARACTERS = 16 << 20
+
+#: Findings per file in the staging folder, about 2 MB.
+FINDINGS_AT_ONCE = 10_000
+
+#: The key that groups the summaries of all buckets. Not None: the hash of None differs from process
+#: to process, and some runners group by it.
+ALL = -1
+
+#: Split and number of a shard: plain types, so that the key has the same bytes everywhere.
+ShardKey: TypeAlias = "tuple[str, int]"
+
+
+class PlanningStep(Step):
+    """A step that reports how many rows it has read or planned."""
+
+    def begin(self, count: Count) -> None:
+        super().begin(count)
+        self._heartbeat = self.staging.planning_heartbeat()
+
+
+def summarised(summary: ReadSummary) -> tuple[int, ReadSummary]:
+    """Key a summary with bucket 0, which always exists; MakePlan gets it from there."""
+    return 0, summary
+
+
+@dataclass(eq=False)
+class ReadRows(PlanningStep):
+    """Read rows. In: ImportFile | DataFrame rows.
+
+    Out: (bucket, RowBlock | LostRows) | (0, ReadSummary).
+    """
+
+    options: ConvertOptions
+    buckets: int
+    folder: str
+    staging: Staging
+
+    def process(self, source: Any) -> Iterator[Any]:
+        block_rows = _block_rows(self.buckets)
+        batches: list[RowBatch] = []
+        rejects: list[Reject] = []
+        findings: list[Finding] = []
+        odd_lines: list[OddLine] = []
+        numbers = count()
+        rows = size = 0
+        for item in self._items(source):
+            if isinstance(item, RowBatch):
+                batches.append(item)
+                rows += len(item.lines)
+                size += sum(map(len, filter(None, item.annotations)))
+            elif isinstance(item, Reject):
+                rejects.append(item)
+            elif isinstance(item, OddLine):
+                odd_lines.append(item)
+            else:
+                findings.append(item)
+            if rows + len(rejects) >= block_rows or size >= _BLOCK_CHARACTERS:
+                yield from self._flushed(batches, rejects)
+                batches, rejects, rows, size = [], [], 0, 0
+            if len(findings) == FINDINGS_AT_ONCE:
+                yield self._left(findings, next(numbers))
+                findings = []
+        # A source without rows needs a summary, too: the plan must know that nothing was read.
+        yield from self._flushed(batches, rejects)
+        if findings:
+            yield self._left(findings, next(numbers))
+        if odd_lines:
+            yield summarised(ReadSummary(odd_lines=tuple(odd_lines)))
+
+    def _items(self, source: Any) -> Iterator[RowBatch | Reject | Finding]:
+        items: Iterator[RowBatch | Reject | Finding] = (
+            RowReader(self.options).read_batches(source)
+            if isinstance(source, ImportFile)
+            else iter(source)
+        )
+        if not task_for(self.options).by_address:
+            return items
+        return chain.from_iterable(map(self._located, items))
+
+    def _located(self, item: RowBatch | Reject | Finding) -> Iterable[RowBatch | Reject | Finding]:
+        if not isinstance(item, RowBatch):
+            return [item]
+        access = self.options.access
+        return batched(located(row, self.folder, access) for row in item.rows)
+
+    def _flushed(self, batches: Sequence[RowBatch], rejects: Sequence[Reject]) -> Iterator[Any]:
+        """Yield the rows by bucket, and the summary of reading them."""
+        read = sum(len(batch.lines) for batch in batches) + len(rejects)
+        named = any(any(batch.splits) for batch in batches)
+        groups: list[str | None] | None = None
+        if (by := self.options.grouping) is not None:
+            found = [with_groups(batch, by, self.options.eval_share) for batch in batches]
+            batches = [batch for batch, _ in found]
+            rejects = [*rejects, *chain.from_iterable(lost for _, lost in found)]
+            groups = list(chain.from_iterable(batch.groups or () for batch in batches))
+        task = task_for(self.options)
+        rejects = [with_doubt(item, task) for item in rejects]
+        lost = lost_by_bucket(rejects, task, self.options.seed, self.buckets)
+        for bucket, items in lost.items():
+            yield bucket, LostRows(tuple(items))
+        if any(batch.lines for batch in batches):
+            names = chain.from_iterable(task.placing_names(batch, self.folder) for batch in batches)
+            rows = placed(batches, names, self.options.seed, groups)
+            for bucket, columns in by_bucket(rows, self.buckets):
+                yield bucket, RowBlock(packed(columns))
+        self.count({counters.ROWS_READ: read, counters.ROWS_REJECTED: len(rejects)})
+        self._heartbeat.add(read, 0, len(rejects))
+        yield summarised(ReadSummary(read, named, tuple(rejects)))
+
+    def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:
+        """Write findings to the staging folder, so that memory does not grow with them."""
+        file = self.staging.write_findings(findings, number)
+        adjusted = Counter(item.code for item in findings)
+        return summarised(ReadSummary(adjusted=adjusted, findings=(file,)))
+
+
+def located(row: Row, folder: str, access: Access) -> Row | Reject:
+    """Return a row with the normal form of its uri, or a reject if it may not access the payload.
+
+    In the result, a relative uri starts at ``folder``, the folder of the first import file,
+    whichever import file holds the row: a copy of all files elsewhere gives the same rows. An
+    absolute uri below ``folder`` becomes relative. The payload is not opened here.
+    """
+    path = storage.address(row.uri, row.source)
+    try:
+        check_reach(path, row.source, access)
+    except PayloadError as exc:
+        return Reject(row.source, row.line, row.uri, exc.code, exc.message)
+    outside = storage.is_relative(row.uri)
+    return row._replace(uri=storage.from_folder(path, folder, outside=outside))
+
+
+@dataclass(eq=False)
+class ReadExisting(Step):
+    """Read the rows of existing shards. In: ExistingShard. Out: (bucket, KnownBlock)."""
+
+    options: ConvertOptions
+    buckets: int
+    folder: str
+    staging: Staging
+
+    def process(self, shard: ExistingShard) -> Iterator[Any]:
+        rows = known_rows(shard, self.options, self.folder)
+        while some := list(islice(rows, _block_rows(self.buckets))):
+            for bucket, columns in by_bucket(columns_of(KnownRow, some), self.buckets):
+                yield bucket, KnownBlock(packed(columns))
+
+
+@dataclass(eq=False)
+class SettleBuckets(PlanningStep):
+    """Settle one bucket, and write its rows to the staging folder.
+
+    In: (bucket, [RowBlock | LostRows | KnownBlock | ReadSummary | SplitsNamed]).
+    Out: (ALL, SettledFile | ReadSummary).
+    """
+
+    options: ConvertOptions
+    folders: frozenset[str]
+    staging: Staging
+
+    def process(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
+        bucket, grouped = element
+        parts = list(grouped)
+        found = settled(parts, self.options, self.folders)
+        facts = facts_of(found.rows, task_for(self.options), self.options)
+        file = self.staging.write_settled(bucket, found.rows)
+        left = replace(found, rows=found.rows.select([]))
+        yield ALL, SettledFile(bucket, file, left, facts=packed(facts))
+        yield from summaries_in(parts)
+
+
+def settled(parts: Sequence[Any], options: ConvertOptions, folders: frozenset[str]) -> Settled:
+    """Settle the rows of a bucket, given all its messages."""
+    known = (unpacked(part.data) for part in parts if isinstance(part, KnownBlock))
+    rows = (unpacked(part.data) for part in parts if isinstance(part, RowBlock))
+    return settle_bucket(
+        together(PlacedRow, chain.from_iterable(rows)),
+        options=options,
+        task=task_for(options),
+        drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
+        infos=partial(payload_infos, options=options),
+        contents=partial(contents, options=options),
+        known=list(rows_of(KnownRow, together(KnownRow, chain.from_iterable(known)))),
+        folders=folders,
+        lost=list(
+            chain.from_iterable(part.rejects for part in parts if isinstance(part, LostRows))
+        ),
+    )
+
+
+def summaries_in(parts: Iterable[Any]) -> Iterator[tuple[int, ReadSummary]]:
+    """Yield the read summaries among the messages of a bucket."""
+    for part in parts:
+        if isinstance(part, ReadSummary):
+            yield ALL, part
+
+
+@dataclass(eq=False)
+class DecideTogether(Step):
+    """Decide about all rows together.
+
+    In: (ALL, [SettledFile | ReadSummary]). Out: (bucket, SettledFile) | (0, ReadSummary).
+    """
+
+    options: ConvertOptions
+    staging: Staging
+
+    def process(self, element: tuple[int, Iterable[SettledFile | ReadSummary]]) -> Iterator[Any]:
+        files: dict[int, SettledFile] = {}
+        facts = {}
+        for item in element[1]:
+            if isinstance(item, ReadSummary):
+                yield summarised(item)
+            else:
+                [facts[item.bucket]] = unpacked(item.facts)
+                files[item.bucket] = replace(item, facts=b"")
+        for bucket, columns in decide(facts, self.options):
+            yield bucket, replace(files[bucket], decided=packed(columns))
+
+
+@dataclass(eq=False)
+class ResolveBuckets(PlanningStep):
+    """Resolve one bucket, and write its planned rows to the staging folder.
+
+    In: (bucket, messages): blocks of rows, or a SettledFile if all rows decide together.
+    Out: (ALL, BucketSummary | BucketFile | ReadSummary).
+    """
+
+    options: ConvertOptions
+    folders: frozenset[str]
+    staging: Staging
+
+    def process(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
+        bucket, grouped = element
+        parts = list(grouped)
+        options, decided = self.options, None
+        if file := next((part for part in parts if isinstance(part, SettledFile)), None):
+            [decided] = unpacked(file.decided)
+            rows = self.staging.read_settled(file.file)
+            found = replace(file.settled, rows=rows)
+        else:
+            found = settled(parts, options, self.folders)
+        task = task_for(options)
+        planned, summary = plan_bucket(found, options=options, task=task, decided=decided)
+        self._count(summary)
+        yield ALL, self.staging.write_bucket(bucket, planned)
+        yield ALL, summary
+        if found.odd_lines:
+            yield ALL, ReadSummary(odd_lines=tuple(found.odd_lines))
+        yield from summaries_in(parts)
+
+    def _count(self, summary: BucketSummary) -> None:
+        planned, counts = sum(summary.rows.values()), summary.counts
+        self.count(
+            {
+                counters.ROWS_PLANNED: planned,
+                counters.ROWS_REJECTED: len(summary.rejects),
+                counters.ROWS_DUPLICATE: counts.duplicates,
+                counters.ROWS_MERGED: counts.merged,
+                counters.ROWS_DROPPED: counts.dropped,
+                counters.ROWS_EXISTING: counts.existing,
+            }
+        )
+        self._heartbeat.add(0, planned, len(summary.rejects))
+
+
+@dataclass(eq=False)
+class MakePlan(Step):
+    """Make the plan, and write it to the staging folder.
+
+    In: (ALL, [BucketSummary | BucketFile | ReadSummary]). Out: (ShardKey, ShardOutline).
+    """
+
+    options: ConvertOptions
+    base: Base
+    staging: Staging
+
+    def process(self, element: Any) -> Iterator[tuple[ShardKey, ShardOutline]]:
+        summaries = list(element[1])
+        read = [item for item in summaries if isinstance(item, ReadSummary)]
+        resolved = [item for item in summaries if isinstance(item, BucketSummary)]
+        files = [item for item in summaries if isinstance(item, BucketFile)]
+        parse_rejects = [item for summary in read for item in summary.rejects]
+        counts = RowCounts(
+            read=sum(summary.read for summary in read),
+            rejected=Counter(item.code for item in parse_rejects),
+            adjusted=sum((Counter(summary.adjusted) for summary in read), Counter()),
+        )
+        plan = make_plan(resolved, read=counts, options=self.options, base=self.base)
+        rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
+        findings = sorted(file for summary in read for file in summary.findings)
+        odd_lines = sorted(item for summary in read for item in summary.odd_lines)
+        self.staging.write_plan(plan, rejects, findings, odd_lines)
+        # With too many rejects the run fails anyway, so do not read any payload.
+        if not too_many(plan.counts.rejects, plan.counts.read, self.options):
+            for outline in cut(plan, files):
+                yield (outline.split, outline.index), outline
+
+
+@dataclass(eq=False)
+class WorkOnShards(Step):
+    """Write or check one shard, and write its result to the staging folder.
+
+    In: (ShardKey, [ShardOutline]). Out: the shard's file name.
+    """
+
+    work: Callable[..., ShardResult]
+    staging: Staging
+    _vocabulary: Vocabulary | None = field(default=None, init=False)
+
+    def process(self, element: tuple[ShardKey, Iterable[ShardOutline]]) -> Iterator[str]:
+        [outline] = element[1]
+        if self._vocabulary is None:
+            self._vocabulary = self.staging.read_vocabulary()
+        rows = self.staging.read_rows(outline)
+        task = ShardTask(outline.split, outline.label, outline.index, outline.count, rows)
+        heartbeat = self.staging.heartbeat(task.split, task.index)
+        result = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
+        size = rows.payload_bytes
+        heartbeat.finish(result.shard.examples, len(result.rejects), size)
+        self.staging.write_result(result, task.index)
+        self.count(
+            {
+                counters.EXAMPLES_WRITTEN: result.shard.examples,
+                counters.PAYLOADS_REJECTED: len(result.rejects),
+                counters.PAYLOAD_BYTES: size,
+                counters.SHARD_BYTES: result.shard.bytes,
+            }
+        )
+        yield result.shard.file
+
+
+def _block_rows(buckets: int) -> int:
+    """Return how many rows are read before they are passed on: small blocks are not worth it."""
+    return max(BATCH_ROWS, min(buckets * _BLOCK_ROWS_PER_BUCKET, _MAX_BLOCK_ROWS))

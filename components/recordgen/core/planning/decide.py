@@ -1,0 +1,238 @@
+"""Decisions that need all rows together: copies, near-duplicates, and the shares of each class.
+
+Buckets are resolved one by one. If an option needs all rows, each bucket writes its settled rows to
+a file and passes on a few facts about each row. One step decides, and then each bucket is planned:
+
+    settled rows ─facts_of─▶ facts ─decide─▶ decisions ─plan_bucket─▶ planned rows
+
+Rows have the same order in all of these. Pure functions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen import storage
+from recordgen.core.dataset.splits import EVAL, MOVE_BITS
+from recordgen.core.planning.near import LOOKS, by_content, shared_hashes
+from recordgen.core.rows.columns import Columns, values_of
+from recordgen.core.rows.placing import placing
+from recordgen.core.rows.row import is_content_uri
+from recordgen.errors import DataError
+from recordgen.options import ConvertOptions
+from recordgen.rejects import place_of
+from recordgen.tasks.task import Task
+
+_COPIES_SHOWN = 5
+
+_Mask = npt.NDArray[np.bool_]
+_Numbers = npt.NDArray[np.uint64]
+
+
+def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
+    """Return the facts about each settled row of a bucket that :func:`decide` needs."""
+    facts = {name: rows[name] for name in ("split", "split_hash")}
+    if options.stratify == "label":
+        labels = task.one_labels(rows["annotation"].combine_chunks())
+        facts["label"] = pc.fill_null(labels, "").dictionary_encode()
+    if options.finds_copies or options.finds_alike:
+        # 16 bytes of a sha256 distinguish payloads as well as the 16 bytes of sort key and split
+        # hash distinguish rows.
+        digests = (digest and digest[:16] for digest in rows["content"].to_pylist())
+        facts["content"] = pa.array(digests, pa.binary())
+    if options.finds_alike:
+        facts |= {name: rows[name] for name in LOOKS}
+    if options.finds_copies:
+        names = ("source", "line", *(["uri"] if options.duplicates == "fail" else []))
+        facts |= {name: rows[name] for name in names}
+        facts["has_label"] = pc.is_valid(rows["annotation"])
+        named = zip(*(values_of(rows[name]) for name in ("uri", "source", "line")), strict=True)
+        facts["payload"] = pa.array([_payload(*row) for row in named], pa.uint64())
+    return pa.table(facts)
+
+
+def _payload(uri: str, source: str, line: int) -> int:
+    """Return a hash of the file that a row names, and of the uri by which the row names it.
+
+    A text in a row is a payload of its own, even if other rows have an equal one.
+    """
+    place = f"{source}:{line}" if is_content_uri(uri) else storage.resolve(uri, source)
+    path = f"{uri}\n{place}".encode("utf-8", "surrogateescape")
+    return int.from_bytes(hashlib.blake2b(path, digest_size=8).digest(), "big")
+
+
+def decide(facts: Mapping[int, Columns], options: ConvertOptions) -> Iterator[tuple[int, Columns]]:
+    """Decide about all rows.
+
+    Args:
+        facts: by bucket.
+        options: ``duplicates``, ``group_by``, ``stratify``, and the options that assign splits.
+
+    Yields:
+        Each bucket and its decisions as columns: ``kept`` is false for a copy of another row; with
+        ``group_by=near`` also ``split_hash``, which decides the split; with ``stratify`` also
+        ``split``, ``assigned`` (the row does not name its split) and ``moved`` (``eval_from`` moved
+        the row).
+
+    Raises:
+        DataError: there are copies, and ``duplicates=fail`` forbids them.
+    """
+    order = sorted(facts)
+    together = pa.concat_tables([facts[bucket] for bucket in order]).unify_dictionaries()
+    together = together.combine_chunks()
+    kept = np.ones(len(together), np.bool_)
+    if options.finds_copies:
+        first = _first_of_copies(together)
+        kept = first == np.arange(len(first))
+        if options.duplicates == "fail" and not kept.all():
+            raise _copies_found(together, first)
+    decided = {"kept": pa.array(kept)}
+    if options.finds_alike:
+        decided["split_hash"] = pa.array(shared_hashes(together))
+    if options.stratify == "label":
+        decided |= _stratified(together, kept, options)
+    table = pa.table(decided)
+    start = 0
+    for bucket in order:
+        size = len(facts[bucket])
+        yield bucket, table.slice(start, size)
+        start += size
+
+
+# --- copies -----------------------------------------------------------------------------------
+
+
+def _first_of_copies(facts: Columns) -> npt.NDArray[np.intp]:
+    """Return for each row the row that represents it: itself, or the first of its copies.
+
+    Rows that name a split come first, then rows with an annotation, then by import file and line.
+    Rows that name the same file by the same uri are not copies of each other.
+    """
+    first = np.arange(len(facts))
+    sources = facts["source"].combine_chunks()
+    rank = np.argsort(np.argsort(sources.dictionary.to_pylist()))
+    rows, is_first = by_content(
+        facts,
+        facts["line"].to_numpy(),
+        rank[sources.indices.to_numpy()],
+        ~np.asarray(facts["has_label"]),
+        np.asarray(pc.is_null(facts["split"])),
+    )
+    heads = rows[is_first][np.cumsum(is_first) - 1]
+    payloads = facts["payload"].to_numpy()
+    is_copy = payloads[rows] != payloads[heads]
+    first[rows[is_copy]] = heads[is_copy]
+    return first
+
+
+def _copies_found(facts: Columns, first: npt.NDArray[np.intp]) -> DataError:
+    """Return the error that names the first copies, by import file and line."""
+    where = list(zip(*(values_of(facts[name]) for name in ("source", "line", "uri")), strict=True))
+    pairs = sorted(
+        (where[row], where[head]) for row, head in enumerate(first.tolist()) if row != head
+    )
+    shown = "".join(
+        f"\n  {place_of(*row)} is a copy of {place_of(*head)}"
+        for row, head in pairs[:_COPIES_SHOWN]
+    )
+    more = len(pairs) - _COPIES_SHOWN
+    return DataError(
+        f"duplicates=fail: {len(pairs):,} rows name a file with the same bytes as another row's; "
+        f"remove them, or drop them with duplicates=drop:{shown}"
+        + (f"\n  and {more:,} more" if more > 0 else "")
+    )
+
+
+# --- shares of classes ------------------------------------------------------------------------
+
+
+def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping[str, Any]:
+    """Return the split of each row, whether it was assigned, and whether ``eval_from`` moved it.
+
+    The rows of a class are ordered by their hash and cut into the requested shares, so each split's
+    share of a class is within one example of the requested one.
+    """
+    fractions, share = options.split.fractions, options.eval_share
+    is_named = pc.is_valid(facts["split"]).combine_chunks()
+    hashes = facts["split_hash"].to_numpy()
+    labels = facts["label"].combine_chunks()
+    place = placing(options.seed)
+    roundings = [place(f"class {label}") for label in labels.dictionary.to_pylist()]
+    codes = _one_per_name(labels.indices.to_numpy(), labels.dictionary.to_pylist(), hashes)
+
+    *ends, total = accumulate(fractions.weights)
+    is_open = kept & ~np.asarray(is_named, np.bool_)
+    at = np.zeros(len(facts), np.intp)
+    at[is_open] = _shares_by_class(
+        codes[is_open],
+        hashes[is_open],
+        lambda code, count: [
+            (count * end << 64) // total + roundings[code].sort_key >> 64 for end in ends
+        ],
+    )
+    names = pa.array(fractions.names, pa.string())
+    splits = pc.coalesce(facts["split"].combine_chunks(), names.take(pa.array(at)))
+    moves = np.zeros(len(facts), np.bool_)
+    if share is not None:
+        may_move = kept & np.asarray(pc.equal(splits, share.split), np.bool_)
+        # Order by the lower bits first: they are independent of the bits that assigned the split.
+        turned = (hashes << np.uint64(32)) | (hashes >> np.uint64(32))
+        moves[may_move] = (
+            _shares_by_class(
+                codes[may_move],
+                turned[may_move],
+                lambda code, count: [
+                    (count * share.end << 64) // (MOVE_BITS + 1) + roundings[code].split_hash >> 64
+                ],
+            )
+            == 0
+        )
+        splits = pc.if_else(pa.array(moves), EVAL, splits)
+    moved = pa.array(moves)
+    return {"split": splits, "assigned": pc.or_(pc.invert(is_named), moved), "moved": moved}
+
+
+def _one_per_name(
+    codes: npt.NDArray[Any], labels: Sequence[str], hashes: _Numbers
+) -> npt.NDArray[Any]:
+    """Return one class for all rows with the same name, which must share a split.
+
+    In a table, several rows may be about one image and have several labels; they get the class of
+    the label that sorts first.
+    """
+    by_text = np.argsort(np.array(labels, object))
+    rank = np.argsort(by_text)
+    _, names = np.unique(hashes, return_inverse=True)
+    first = np.full(len(hashes), len(labels), np.intp)
+    np.minimum.at(first, names, rank[codes])
+    return by_text[first[names]] if len(codes) else codes
+
+
+def _shares_by_class(
+    codes: npt.NDArray[Any], hashes: _Numbers, ends_of: Callable[[int, int], Sequence[int]]
+) -> npt.NDArray[np.intp]:
+    """Return the share of its class that each row falls into, int [n].
+
+    Args:
+        codes: the class of each row, int [n].
+        hashes: order of the rows of a class, uint64 [n]; rows with equal hashes stay together.
+        ends_of: (class, number of its rows) → the end of each share except the last, in rows.
+    """
+    shares = np.zeros(len(codes), np.intp)
+    order = np.lexsort((hashes, codes))
+    codes, hashes = codes[order], hashes[order]
+    found, starts, counts = np.unique(codes, return_index=True, return_counts=True)
+    for code, start, count in zip(found.tolist(), starts.tolist(), counts.tolist(), strict=True):
+        some = hashes[start : start + count]
+        place = np.searchsorted(some, some, side="left")  # equal hashes count as the first of them
+        ends = np.array(ends_of(code, count))
+        shares[order[start : start + count]] = np.searchsorted(ends, place, side="right")
+    return shares

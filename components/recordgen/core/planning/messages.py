@@ -1,0 +1,95 @@
+"""Messages between the steps of a conversion: blocks of rows, files and summaries.
+
+Rows travel as bytes, because a runner that groups elements unpacks and packs all their objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recordgen.core.planning.resolve import Settled
+from recordgen.rejects import OddLine, Reject
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Placed rows of one bucket; ``data`` as :func:`recordgen.core.rows.columns.packed` gives."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class KnownBlock:
+    """Known rows of one bucket, from the dataset that is appended to; like :class:`RowBlock`."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class LostRows:
+    """Rejected rows of payloads in one bucket, whose other rows would be incomplete examples."""
+
+    rejects: tuple[Reject, ...]
+
+
+class FindingsFile(NamedTuple):
+    """A file of findings of one import file, in order; sorted, these files order all findings.
+
+    Attributes:
+        source: import file of the first finding.
+        line: line of the first finding.
+        number: number of this file among the files of its writer, from 0.
+        file: name of the file; each attempt at reading rows writes its own file.
+    """
+
+    source: str
+    line: int
+    number: int
+    file: str
+
+
+@dataclass(frozen=True)
+class SettledFile:
+    """The settled rows of a bucket, before or after the decision about all rows.
+
+    Attributes:
+        bucket: its number.
+        file: name of the file with the rows.
+        settled: everything except the rows.
+        facts: facts for the decision, packed; empty after it.
+        decided: see :func:`recordgen.core.planning.decide.decide`, packed; empty before it.
+    """
+
+    bucket: int
+    file: str
+    settled: Settled
+    facts: bytes = b""
+    decided: bytes = b""
+
+
+@dataclass(frozen=True)
+class SplitsNamed:
+    """Tells a bucket that some row of the run names a split."""
+
+
+@dataclass(frozen=True)
+class ReadSummary:
+    """Counts of some rows that were read.
+
+    Attributes:
+        read: number of rows.
+        named: whether any row names a split.
+        rejects: rows that cannot be used.
+        adjusted: changes that made other rows usable, by kind.
+        findings: files that list these changes.
+        odd_lines: findings of the checks in lines, whether or not their rows were rejected.
+    """
+
+    read: int = 0
+    named: bool = False
+    rejects: tuple[Reject, ...] = ()
+    adjusted: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[FindingsFile, ...] = ()
+    odd_lines: tuple[OddLine, ...] = ()

@@ -1,0 +1,82 @@
+"""Near-duplicates: images that look nearly the same share a split.
+
+    pictures ─SeenImages─▶ columns of the rows ─shared_hashes─▶ one split hash for each group
+
+Images are nearly the same by the rule of the checks NEAR_LEAK and NEAR_DUPLICATE, or if their files
+have the same bytes. If a is like b, and b is like c, all three are one group. The group gets the
+split of its member with the smallest sha256, so that neither the order of rows nor the runner
+matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from recordgen.checks.facts import Notes, picture_facts
+from recordgen.checks.looks import SmallPicture
+from recordgen.checks.pictures import find_alike
+from recordgen.core.rows.columns import Columns
+
+#: Columns that are needed to compare an image with others.
+LOOKS = ("perceptual_hash", "signature", "contrast")
+
+
+class SeenImages:
+    """Collects the looks of images in the order of rows, 76 bytes for each image."""
+
+    def __init__(self) -> None:
+        self._notes = Notes()
+
+    def add(self, picture: SmallPicture | None) -> None:
+        """Add the image of the next row, or None if it has none."""
+        one = Notes()
+        one.add(0, b"", None, picture)
+        self._notes.extend(one)
+
+    def columns(self) -> Mapping[str, Any]:
+        """Return the columns of :data:`LOOKS`, with nulls for rows without an image."""
+        found = self._notes.columns()
+        return {name: found[name] for name in LOOKS}
+
+
+def by_content(
+    facts: Columns, *order: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Return the rows with known content, sorted by it, and which are the first of equal ones.
+
+    Args:
+        facts: n rows with the first 16 bytes of a sha256 as ``content``, null if unknown.
+        order: keys that order rows of equal content, [n] each; the last key matters most.
+    """
+    content = facts["content"].combine_chunks()
+    known = np.flatnonzero(np.asarray(pc.is_valid(content)))
+    digests = np.frombuffer(b"".join(content.drop_null().to_pylist()), ">u8").reshape(-1, 2)
+    keys = (*(key[known] for key in order), digests[:, 1], digests[:, 0])
+    ordered = np.lexsort(keys)
+    digests = digests[ordered]
+    is_first = np.ones(len(ordered), np.bool_)
+    is_first[1:] = (digests[1:] != digests[:-1]).any(axis=1)
+    return known[ordered], is_first
+
+
+def shared_hashes(facts: Columns) -> npt.NDArray[np.uint64]:
+    """Return the split hash of each row, equal within a group: uint64 [n].
+
+    Args:
+        facts: ``split_hash``, the first 16 bytes of the sha256 as ``content`` (null if the row
+            keeps its own hash), and the columns of :data:`LOOKS`.
+    """
+    hashes: npt.NDArray[np.uint64] = facts["split_hash"].to_numpy().copy()
+    rows, is_first = by_content(facts)
+    # One row per content, sorted by digest, so that the first of a group has the smallest digest.
+    firsts = rows[is_first]
+    leaders = np.arange(len(firsts))
+    seen = np.flatnonzero(np.asarray(facts["perceptual_hash"].is_valid())[firsts])
+    leaders[seen] = seen[find_alike(picture_facts(facts.select(LOOKS).take(firsts[seen])))]
+    hashes[rows] = hashes[firsts[leaders[np.cumsum(is_first) - 1]]]
+    return hashes

@@ -1,0 +1,238 @@
+"""The plan: the shards of each group, and the vocabulary. Pure functions.
+
+Summaries of buckets (see :mod:`recordgen.core.planning.resolve`) are enough to cut every group
+(a split, or with ``shard_by=label`` one label of a split) into shards of equal bytes:
+
+    BucketSummary of every bucket ─make_plan─▶ Plan
+
+:mod:`recordgen.core.planning.bucket_files` assigns rows to shards.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from recordgen.core.dataset.manifest import RowCounts
+from recordgen.core.dataset.splits import EVAL, EvalFrom, split_order
+from recordgen.core.dataset.vocabulary import (
+    NO_LABELS,
+    Vocabulary,
+    build_vocabulary,
+    extend_vocabulary,
+)
+from recordgen.core.rows.planned import Group
+from recordgen.errors import DataError, UsageError
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.quoting import listed
+from recordgen.rejects import Reject
+from recordgen.tasks import task_for
+from recordgen.tasks.tabular import TableTask
+
+# Every group needs at least one file, and every bucket counts its rows by group.
+_MAX_GROUPS = 10_000
+
+
+@dataclass(frozen=True)
+class BucketSummary:
+    """Counts of the rows of a bucket.
+
+    Attributes:
+        rows: planned rows by group.
+        bytes: their payloads' bytes by group.
+        labels: planned rows by label; a row with several labels counts for each of them.
+        counts: counts of the other rows.
+        rejects: rejected rows.
+        moved: planned rows that ``eval_from`` moved to ``eval``.
+    """
+
+    rows: Mapping[Group, int]
+    bytes: Mapping[Group, int]
+    labels: Mapping[str, int] = field(default_factory=dict)
+    counts: RowCounts = field(default_factory=RowCounts)
+    rejects: tuple[Reject, ...] = ()
+    moved: int = 0
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """The shards of one group.
+
+    Attributes:
+        rows: number of its rows.
+        bytes: bytes of their payloads.
+        first: number of its first shard in the split.
+        shards: number of its shards.
+    """
+
+    rows: int
+    bytes: int
+    first: int
+    shards: int
+
+    def shard_at(self, offset: int) -> int:
+        """Return the shard of a byte offset if the group's payloads are laid end to end."""
+        return self.first + min(offset * self.shards // max(self.bytes, 1), self.shards - 1)
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """The shards of one split.
+
+    Attributes:
+        shards: number of shards, existing ones included.
+        groups: by ``Group.label``, in the order of their shards.
+        first: number of its first new shard; existing shards come before it.
+    """
+
+    shards: int
+    groups: Mapping[str | None, GroupPlan]
+    first: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows of all groups."""
+        return sum(group.rows for group in self.groups.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of their payloads."""
+        return sum(group.bytes for group in self.groups.values())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole plan; its size does not depend on the number of rows.
+
+    Attributes:
+        splits: by name, without empty splits.
+        vocabulary: labels of all planned rows.
+        counts: counts of the rows that are not planned.
+    """
+
+    splits: Mapping[str, SplitPlan]
+    vocabulary: Vocabulary
+    counts: RowCounts
+
+
+@dataclass(frozen=True)
+class Base:
+    """The existing dataset, or its labels, that a plan adds to.
+
+    Attributes:
+        shards: number of existing shards by split.
+        vocabulary: labels whose numbers are fixed, or None if there are none.
+    """
+
+    shards: Mapping[str, int] = field(default_factory=dict)
+    vocabulary: Vocabulary | None = None
+
+
+def too_many(rejects: int, read: int, options: ConvertOptions) -> bool:
+    """Return whether a run with this number of rejects fails."""
+    return rejects > options.max_reject_fraction * read
+
+
+def make_plan(
+    summaries: Iterable[BucketSummary],
+    *,
+    read: RowCounts,
+    options: ConvertOptions,
+    base: Base | None = None,
+) -> Plan:
+    """Cut every group into shards of about ``shard_bytes``.
+
+    Args:
+        summaries: of all buckets, in any order.
+        read: counts of the rows read from the import files.
+        options: ``shard_mb``, ``labels`` and ``eval_from``.
+        base: the existing dataset, if any.
+
+    Raises:
+        UsageError: ``eval_from`` does not fit the rows, see :func:`check_eval_from`.
+        DataError: the labels do not fit ``options.labels``, or there are none; or
+            ``shard_by=label`` would make too many groups.
+    """
+    labels: Counter[str] = Counter()
+    rows: Counter[Group] = Counter()
+    size: Counter[Group] = Counter()
+    counts, moved = [read], 0
+    for summary in summaries:
+        rows.update(summary.rows)
+        size.update(summary.bytes)
+        labels.update(summary.labels)
+        counts.append(summary.counts)
+        moved += summary.moved
+    if len(rows) > _MAX_GROUPS:
+        raise DataError(
+            f"shard_by=label writes separate files for each label of each split: {len(rows):,} "
+            f"here, more than the {_MAX_GROUPS:,} allowed; use shard_by=hash"
+        )
+    base = base or Base()
+    if (share := options.eval_share) is not None:
+        check_eval_from(share, rows, moved, base)
+    groups: dict[str, dict[str | None, GroupPlan]] = {}
+    shards: Counter[str] = Counter(base.shards)
+    # Shards are numbered by split, then label.
+    for group in sorted(rows, key=lambda group: (split_order(group.split), group.label or "")):
+        split, label = group
+        cut = max(1, min(rows[group], -(-size[group] // options.shard_bytes)))
+        groups.setdefault(split, {})[label] = GroupPlan(
+            rows[group], size[group], shards[split], cut
+        )
+        shards[split] += cut
+    splits = {
+        split: SplitPlan(shards[split], mine, base.shards.get(split, 0))
+        for split, mine in groups.items()
+    }
+    if rows and not labels and not base.shards:
+        _check_unlabelled(sum(rows.values()), options)
+    if base.vocabulary is None:
+        vocabulary = build_vocabulary(labels, options.labels)
+    else:
+        vocabulary = extend_vocabulary(base.vocabulary, labels)
+    return Plan(splits, vocabulary, RowCounts.merge(counts))
+
+
+def _check_unlabelled(rows: int, options: ConvertOptions) -> None:
+    """Check that a task of classes may have no label at all. Raises: DataError."""
+    if options.task == AUTO or options.labels == NO_LABELS:
+        return
+    task = task_for(options)
+    if task.labelling is not None or (isinstance(task, TableTask) and task.has_labels):
+        remedy = "write them in the rows or name their column"
+        if options.format == "folder":
+            remedy = "put the images of each class into a folder of its name, or write a CSV"
+        raise DataError(
+            f"none of the {rows:,} rows has a label, and {options.task} needs them; {remedy}, or "
+            f"use labels=none for data to predict"
+        )
+
+
+def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base: Base) -> None:
+    """Check that ``eval`` gets rows from ``share.split`` only, and that this split has rows.
+
+    Args:
+        share: the value of ``eval_from``.
+        rows: planned rows by group, after the move.
+        moved: number of rows that moved to ``eval``.
+        base: the existing dataset, if any.
+
+    Raises:
+        UsageError: other rows are in ``eval``, or ``share.split`` has no rows.
+    """
+    found: Counter[str] = Counter()
+    for group, count in rows.items():
+        found[group.split] += count
+    if others := found[EVAL] - moved:
+        raise UsageError(
+            f"eval_from={share} needs an empty split eval, but {others:,} other rows name it or "
+            f"were assigned to it; remove eval_from, or assign all rows without a split to train "
+            f"with split=100"
+        )
+    if found and not base.shards and not found[share.split] + moved:
+        raise UsageError(
+            f"eval_from={share}: no row is in split {share.split!r}; the splits are "
+            f"{listed(sorted(found, key=split_order), str)}"
+        )

@@ -1,0 +1,623 @@
+"""Resolve the rows of a bucket: which rows are kept, and in which split. Pure functions.
+
+A row's sort key is a hash of (seed, uri), and a bucket is a range of sort keys. All rows of one uri
+are in the same bucket, so each bucket is resolved on its own, unless options need all rows
+(:mod:`recordgen.core.planning.decide`):
+
+    rows ─placed─▶ bucket ─settle_bucket─▶ Settled ─plan_bucket─▶ rows by Group, BucketSummary
+
+A row with a unique sort key does not depend on other rows: such rows are planned by columns. Rows
+that share a sort key, such as duplicates, parts and contradictions, are examined one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby, islice
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen import storage
+from recordgen.core.dataset.manifest import RowCounts
+from recordgen.core.dataset.splits import EVAL, MOVE_BITS, EvalFrom, SplitFractions
+from recordgen.core.planning.incomplete import without_incomplete
+from recordgen.core.planning.near import SeenImages
+from recordgen.core.planning.plan import BucketSummary
+from recordgen.core.rows.columns import (
+    Columns,
+    columns_of,
+    grouped,
+    in_order,
+    rows_of,
+    shares_of,
+    values_of,
+)
+from recordgen.core.rows.placing import placing
+from recordgen.core.rows.planned import (
+    Group,
+    KnownRow,
+    PlacedRow,
+    requested_uris,
+    with_uri,
+)
+from recordgen.core.rows.row import content_digest, is_content_uri
+from recordgen.errors import PayloadError
+from recordgen.options import ConvertOptions
+from recordgen.rejects import OddLine, Reject, RejectCode, place_of, reject
+from recordgen.storage import FileInfo
+from recordgen.tasks.task import AnnotationError, Sizes, Task
+
+if TYPE_CHECKING:
+    from recordgen.payloads.fetching import Content
+
+_Answer = TypeVar("_Answer")
+
+#: rows → the content of each payload, or the error that refuses it
+AskContents: TypeAlias = Callable[[Sequence[PlacedRow]], Iterable["Content | PayloadError"]]
+
+#: (uris, import files) → the size and version of each payload, or the error that refuses it
+AskInfos: TypeAlias = Callable[[Sequence[str], Sequence[str]], Iterable["FileInfo | PayloadError"]]
+
+# The version of a payload that is part of its row, and so never changes.
+_IN_THE_ROW = "row"
+
+#: The code of an example whose rows name several splits.
+SEVERAL_SPLITS = "SEVERAL_SPLITS"
+
+# Rows that a message names.
+_ROWS_SHOWN = 5
+
+
+def settle_bucket(
+    placed: Columns,
+    *,
+    options: ConvertOptions,
+    task: Task,
+    drop_unnamed: bool,
+    infos: AskInfos,
+    contents: AskContents,
+    known: Sequence[KnownRow] = (),
+    folders: Collection[str] = (),
+    lost: Sequence[Reject] = (),
+) -> Settled:
+    """Decide which rows of a bucket are examples, unless their payload is refused later.
+
+    Args:
+        placed: all rows of the bucket, in any order (columns of PlacedRow).
+        options: seed, split, eval_from, group_by, shard_by.
+        task: the task of the rows.
+        drop_unnamed: drop rows without a split.
+        infos: returns the size and version of payloads in storage, or the errors that refuse them,
+            given their uris and the import files that name them.
+        contents: returns the contents of payloads, or the errors that refuse them; called only if
+            ``group_by`` or ``duplicates`` need it.
+        known: examples of this bucket in the dataset that is appended to.
+        folders: folders of the import files of that dataset.
+        lost: rejected rows, see :func:`recordgen.core.planning.incomplete.without_incomplete`.
+    """
+    share = options.eval_share
+    complete, incomplete = without_incomplete(in_order(placed), lost, task)
+    settled = _settle(complete, task, known, folders, share)
+    rejects = settled.rejects
+    rejects += incomplete
+    rows = settled.rows.filter(pc.is_valid(settled.rows["split"])) if drop_unnamed else settled.rows
+    settled.counts["dropped"] += len(settled.rows) - len(rows)
+    rows = _sized(rows, task, infos, rejects)
+    if options.splits_by_content or options.finds_copies:
+        undecided = (None,) if share is None else (None, share.split)
+        asked = None if options.finds_copies else undecided
+        looks = SeenImages() if options.finds_alike else None
+        rows = _with_content(rows, asked, task, contents, rejects, looks)
+    if options.splits_by_content:
+        rows = _placed_by_content(rows, options.seed)
+    return replace(settled, rows=rows)
+
+
+def plan_bucket(
+    settled: Settled,
+    *,
+    options: ConvertOptions,
+    task: Task,
+    decided: Columns | None = None,
+) -> tuple[dict[Group, Columns], BucketSummary]:
+    """Plan the settled rows of a bucket.
+
+    Args:
+        settled: its rows.
+        options: split fractions, eval_from, shard_by.
+        task: the task of the rows.
+        decided: as :func:`recordgen.core.planning.decide.decide` says, if options need all rows.
+
+    Returns:
+        Planned rows by group, in order (columns of PlannedRow), and the summary.
+    """
+    rows, copies = settled.rows, 0
+    if decided is not None:
+        kept = decided["kept"]
+        if options.finds_alike:
+            at = rows.schema.get_field_index("split_hash")
+            rows = rows.set_column(at, "split_hash", decided["split_hash"])
+        rows, decided = rows.filter(kept), decided.filter(kept)
+        copies = len(kept) - len(rows)
+    if decided is None or options.stratify == "none":
+        splits, assigned, moved = _in_splits(rows, options.split.fractions, options.eval_share)
+    else:
+        splits, assigned = decided["split"].combine_chunks(), decided["assigned"]
+        moved = pc.sum(decided["moved"]).as_py() or 0
+    planned = pa.table(
+        {
+            **{name: rows[name] for name in ("sort_key", "source", "line", "uri", "annotation")},
+            **{"bytes": rows["bytes"], "version": rows["version"], "assigned": assigned},
+            "addresses": rows["addresses"],
+        }
+    )
+    by_label = task if options.shard_by == "label" else None
+    groups = dict(_groups(planned, splits, by_label))
+    counts: dict[str, Any] = settled.counts + Counter(duplicates=copies)
+    rejected = Counter(item.code for item in settled.rejects)
+    summary = BucketSummary(
+        {group: len(columns) for group, columns in groups.items()},
+        {group: pc.sum(columns["bytes"]).as_py() for group, columns in groups.items()},
+        task.count_labels(planned["annotation"].combine_chunks()),
+        RowCounts(**counts, rejected=rejected),
+        tuple(settled.rejects),
+        moved,
+    )
+    return groups, summary
+
+
+@dataclass
+class Settled:
+    """Rows that become one example each, unless their payload is refused.
+
+    Attributes:
+        rows: columns of PlacedRow; ``assigned``: true if the row got its split from a known part of
+            its payload, false if it named the split of that part, null if neither; then ``bytes``
+            and ``version`` of the payload and, if it was read, ``content``.
+        rejects: rows that contradict others, or are incomplete without a rejected row.
+        odd_lines: rows of one example that name different splits.
+        counts: duplicates, merged, dropped and existing rows, see
+            :class:`recordgen.core.dataset.manifest.RowCounts`.
+    """
+
+    rows: Columns
+    rejects: list[Reject] = field(default_factory=list)
+    odd_lines: list[OddLine] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def _settle(
+    ordered: Columns,
+    task: Task,
+    known: Sequence[KnownRow],
+    folders: Collection[str],
+    share: EvalFrom | None,
+) -> Settled:
+    """Settle the rows; only rows that share a sort key or a known uri are examined one by one."""
+    shared = _share_key(ordered, known)
+    alone = _with_assigned(ordered, [None] * len(ordered))
+    if not shared.any():
+        return Settled(alone)
+    found = Settled(alone.filter(pa.array(~shared)))
+    settling = _Settling(task, known, folders, share, found)
+    rows, assigned = settling.settle(list(rows_of(PlacedRow, ordered.filter(pa.array(shared)))))
+    settled = _with_assigned(columns_of(PlacedRow, rows), assigned)
+    both = pa.concat_tables([found.rows, settled]).unify_dictionaries().combine_chunks()
+    # Sort by key; rows that share a key keep the order in which they were settled.
+    found.rows = both.take(pa.array(np.argsort(both["sort_key"].to_numpy(), kind="stable")))
+    return found
+
+
+def _with_assigned(columns: Columns, assigned: Sequence[bool | None]) -> Columns:
+    return columns.append_column("assigned", pa.array(assigned, pa.bool_()))
+
+
+def _share_key(ordered: Columns, known: Sequence[KnownRow]) -> npt.NDArray[np.bool_]:
+    """Return for each row whether it shares its sort key with a row or its uri with ``known``.
+
+    Rows without a uri are separate examples even if they are equal. Shape: bool [n].
+    """
+    keys = ordered["sort_key"].to_numpy()
+    if not len(keys):
+        return np.zeros(0, np.bool_)
+    is_first = np.concatenate(([True], keys[1:] != keys[:-1]))
+    starts = np.flatnonzero(is_first)
+    sizes = np.diff([*starts, len(keys)])
+    has_uri = np.asarray(pc.greater(pc.binary_length(ordered["uri"]), 0))
+    shared = np.repeat((sizes > 1) & np.logical_or.reduceat(has_uri, starts), sizes)
+    if not known:
+        return shared
+    uris = pa.array([row.uri for row in known], pa.string())
+    is_known = np.asarray(pc.is_in(ordered["uri"], value_set=uris), np.bool_)
+    return np.logical_or(shared, is_known)
+
+
+def _sized(rows: Columns, task: Task, infos: AskInfos, rejects: list[Reject]) -> Columns:
+    """Return the rows whose payloads are not refused, with their ``bytes`` and ``version``."""
+    uris, annotations = rows["uri"].combine_chunks(), rows["annotation"].combine_chunks()
+    sizes = task.own_sizes(uris, annotations)
+    if not task.names_payloads:
+        return _with_sizes(rows, sizes, [_IN_THE_ROW] * len(rows))
+    wanted = task.stored_uris(values_of(uris), values_of(annotations))
+    if rows["addresses"].null_count < len(rows):
+        wanted = list(map(requested_uris, wanted, values_of(rows["addresses"])))
+    counts = list(map(len, wanted))
+    sources = np.repeat(np.array(values_of(rows["source"]), object), counts).tolist()
+    answers = infos(list(chain.from_iterable(wanted)), sources)
+    found: Iterable[FileInfo | PayloadError] = answers
+    if counts.count(1) < len(counts):
+        found = _by_row(wanted, values_of(sizes), iter(answers))
+    rows, kept = _without_refused(rows, found, rejects)
+    sizes = pa.array([info.size for info in kept], pa.int64())
+    return _with_sizes(rows, sizes, [info.version for info in kept])
+
+
+def _by_row(
+    wanted: Sequence[Sequence[str]],
+    sizes: Sequence[int],
+    answers: Iterator[FileInfo | PayloadError],
+) -> Iterator[FileInfo | PayloadError]:
+    """Yield one answer for each row, given the answers for all payloads."""
+    for uris, size in zip(wanted, sizes, strict=True):
+        if len(uris) == 1:
+            yield next(answers)
+        elif uris:
+            yield _together(uris, list(islice(answers, len(uris))))
+        else:
+            yield FileInfo(size, _IN_THE_ROW)
+
+
+def _with_sizes(rows: Columns, sizes: Sizes, versions: Sequence[str]) -> Columns:
+    rows = rows.append_column("bytes", sizes)
+    return rows.append_column("version", pa.array(versions, pa.string()))
+
+
+def _in_splits(
+    rows: Columns, fractions: SplitFractions, share: EvalFrom | None
+) -> tuple[Any, Any, int]:
+    """Return the split of each row, whether it was assigned, and how many moved to ``eval``."""
+    hashes = rows["split_hash"].to_numpy()
+    chosen = pa.array(fractions.names, pa.string()).take(
+        pa.array(shares_of(hashes, fractions.weights))
+    )
+    splits = pc.coalesce(rows["split"].combine_chunks(), chosen)
+    with_known = rows["assigned"].combine_chunks()
+    assigned = pc.coalesce(with_known, pc.is_null(rows["split"]).combine_chunks())
+    moved = 0
+    if share is not None:
+        is_low = pa.array((hashes & np.uint64(MOVE_BITS)) < share.end)
+        moves = pc.and_(pc.and_(pc.equal(splits, share.split), is_low), pc.is_null(with_known))
+        there = pc.and_(pc.is_valid(with_known), pc.equal(splits, EVAL))
+        splits = pc.if_else(moves, EVAL, splits)
+        assigned = pc.or_(assigned, moves)
+        moved = pc.sum(pc.or_(moves, there)).as_py() or 0
+    return splits, assigned, moved
+
+
+def _groups(
+    planned: Columns, splits: Any, by_label: Task | None
+) -> Iterator[tuple[Group, Columns]]:
+    """Yield the rows by split, and by their label if ``by_label`` is the task of the rows."""
+    names = splits.dictionary_encode()
+    numbers = names.indices.to_numpy()
+    labels: list[str | None] = [None]
+    if by_label is not None:
+        texts = pc.fill_null(by_label.one_labels(planned["annotation"].combine_chunks()), "")
+        codes = texts.dictionary_encode()
+        labels = codes.dictionary.to_pylist()
+        numbers = numbers * len(labels) + codes.indices.to_numpy()
+    for number, columns in grouped(planned, numbers):
+        split, label = divmod(number, len(labels))
+        yield Group(names.dictionary[split].as_py(), labels[label]), columns
+
+
+@dataclass
+class _Settling:
+    """Settles rows one by one, and adds the rejects and counts to ``found``.
+
+    Attributes:
+        task: the task of the rows.
+        known: examples of the dataset that is appended to.
+        folders: folders of the import files of that dataset.
+        share: the value of ``eval_from``.
+        found: receives rejects and counts.
+    """
+
+    task: Task
+    known: Sequence[KnownRow]
+    folders: Collection[str]
+    share: EvalFrom | None
+    found: Settled
+
+    def settle(
+        self, ordered: Sequence[PlacedRow]
+    ) -> tuple[Sequence[PlacedRow], Sequence[bool | None]]:
+        """Return the rows that are examples, and ``assigned`` of each, see :class:`Settled`.
+
+        ``ordered`` is sorted by sort key.
+        """
+        assigned: dict[tuple[str, int], bool] = {}
+        if self.known:
+            ordered = self._with_known_parts(ordered, assigned)
+        rows: list[PlacedRow] = []
+        for _, neighbours in groupby(ordered, key=lambda row: row.sort_key):
+            rows += self._distinct(list(neighbours))
+        if self.known:
+            rows = self._without_known(rows)
+        return rows, [assigned.get(_line(row)) for row in rows]
+
+    def _reject(self, row: PlacedRow, code: RejectCode, message: str) -> None:
+        self.found.rejects.append(reject(row, code, message))
+
+    def _distinct(self, neighbours: Sequence[PlacedRow]) -> Iterator[PlacedRow]:
+        """Yield one row for each part of each payload, and every row without a uri."""
+        payloads: dict[str, list[PlacedRow]] = defaultdict(list)
+        for row in sorted(neighbours, key=_line):
+            if not row.uri:
+                yield row
+            elif self.task.by_address:
+                payloads[row.uri].append(row)
+            else:  # the same relative uri in two folders names two payloads
+                payloads[storage.resolve(row.uri, row.source)].append(row)
+        for _, rows in sorted(payloads.items()):
+            if len({self.task.part(row.annotation) for row in rows}) > 1:
+                # All parts of a payload get one split, which the first line with a split names.
+                named, agreeing = _one_split(rows)
+                self._reject_others(rows, named)
+                rows = [
+                    row._replace(split=named.split, split_hash=rows[0].split_hash)
+                    for row in agreeing
+                ]
+            by_part = sorted(rows, key=lambda row: self.task.part(row.annotation))
+            for _, same in groupby(by_part, key=lambda row: self.task.part(row.annotation)):
+                yield from self._merged(list(same))
+
+    def _merged(self, ordered: Sequence[PlacedRow]) -> Sequence[PlacedRow]:
+        """Return the rows of one payload merged into one row, or none if all are rejected.
+
+        The first row (by file, then line) wins. If it names no split, it gets the split of another
+        row, and the task merges the annotations. Contradictory annotations reject all rows. A
+        different split rejects only its row, or is a finding if the example needs all rows.
+        Equal rows that contain their text are not merged: each stays an example.
+        """
+        if len(ordered) == 1:
+            return ordered
+        named, agreeing = _one_split(ordered)
+        are_several = self.task.adds_up and len(agreeing) < len(ordered)
+        if are_several:
+            agreeing = [*ordered]
+        try:
+            self.task.merge([row.annotation for row in ordered])  # a contradiction rejects all rows
+            annotation, duplicates = self.task.merge([row.annotation for row in agreeing])
+        except AnnotationError as exc:
+            lines = ", ".join(map(_place, ordered[:5]))
+            for row in ordered:
+                self._reject(row, exc.code, f"{exc.message} in {lines}; keep one")
+            return []
+        if are_several:
+            self.found.odd_lines.append(self._several_splits(ordered, named))
+        else:
+            self._reject_others(ordered, named)
+        if is_content_uri(ordered[0].uri) and len({row.annotation for row in agreeing}) == 1:
+            # Equal texts in rows are examples of their own; `duplicates` decides about copies.
+            return [row._replace(split=named.split) for row in agreeing]
+        self.found.counts.update(duplicates=duplicates, merged=len(agreeing) - 1 - duplicates)
+        return [ordered[0]._replace(split=named.split, annotation=annotation)]
+
+    def _several_splits(self, rows: Sequence[PlacedRow], named: PlacedRow) -> OddLine:
+        """Return the finding about an example whose rows name other splits than ``named``."""
+        others = [row for row in rows if row.split not in (None, named.split)]
+        shown = ", ".join(f"{row.split!r} in {_place(row)}" for row in others[:_ROWS_SHOWN])
+        message = (
+            f"rows of one {self.task.noun} name several splits: {named.split!r} in "
+            f"{_place(named)}, {shown}{', …' if len(others) > _ROWS_SHOWN else ''}; all "
+            f"{len(rows):,} rows are in {named.split!r}, the first one"
+        )
+        return OddLine(named.source, named.line, named.uri, SEVERAL_SPLITS, message)
+
+    def _reject_others(self, rows: Iterable[PlacedRow], named: PlacedRow) -> None:
+        """Reject the rows that name another split than ``named`` does."""
+        for row in rows:
+            if row.split not in (None, named.split):
+                message = (
+                    f"split {row.split!r} contradicts {named.split!r} of "
+                    f"{_place(named)}, which is kept"
+                )
+                self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
+
+    def _with_known_parts(
+        self, rows: Iterable[PlacedRow], assigned: dict[tuple[str, int], bool]
+    ) -> list[PlacedRow]:
+        """Give rows the split of the known parts of their payload.
+
+        ``assigned`` receives the file and line of each such row, and whether its split was
+        assigned. Rows that name another split are rejected.
+        """
+        parts: dict[str, dict[str, KnownRow]] = defaultdict(dict)
+        for item in self.known:
+            parts[item.uri].setdefault(self.task.part(item.annotation), item)
+        kept: list[PlacedRow] = []
+        for row in rows:
+            there = parts.get(row.uri, {}) if row.uri else {}
+            first = next(iter(there.values()), None)
+            if first is None or self._is_elsewhere(row):
+                kept.append(row)
+                continue
+            agrees = self._agrees(row.split, first.split)
+            is_whole = len(there) == 1 and self.task.part(row.annotation) in there
+            if is_whole and (row.split is None or not agrees):
+                kept.append(row)  # it is known already, or contradicts a known row
+            elif agrees:
+                assigned[_line(row)] = row.split != first.split
+                kept.append(row._replace(split=first.split))
+            else:
+                message = (
+                    f"split {row.split!r} contradicts {first.split!r} of its other parts in "
+                    f"{first.shard}, and append never changes an example"
+                )
+                self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
+        return kept
+
+    def _without_known(self, rows: Iterable[PlacedRow]) -> list[PlacedRow]:
+        """Return the rows that are not known yet; count the known ones, reject contradictions."""
+        examples: dict[tuple[str, str], list[KnownRow]] = defaultdict(list)
+        for item in self.known:
+            examples[item.uri, self.task.part(item.annotation)].append(item)
+        new: list[PlacedRow] = []
+        for row in rows:
+            there = examples.get((row.uri, self.task.part(row.annotation)), [])
+            if not there or self._is_elsewhere(row):  # another file may have the same name
+                new.append(row)
+            elif self._may_start_elsewhere(row) and len(self.folders) > max(1, len(there)):
+                message = (
+                    "the path is relative, and the dataset was made from import files in several "
+                    f"folders, so it is unclear which {self.task.noun} it names; write "
+                    f"absolute paths"
+                )
+                self._reject(row, RejectCode.AMBIGUOUS_PATH, message)
+            elif (contradiction := self._contradiction(row, there)) is not None:
+                self._reject(row, *contradiction)
+            else:
+                self.found.counts["existing"] += 1
+        return new
+
+    def _may_start_elsewhere(self, row: PlacedRow) -> bool:
+        return storage.is_relative(row.uri) and not self.task.by_address
+
+    def _is_elsewhere(self, row: PlacedRow) -> bool:
+        """Return whether a relative uri starts at a folder that the known rows do not use."""
+        is_other_folder = storage.folder_of(row.source) not in self.folders
+        return self._may_start_elsewhere(row) and is_other_folder
+
+    def _agrees(self, named: str | None, stored: str) -> bool:
+        """Return whether a row that names a split may have its example in the split ``stored``."""
+        has_moved = self.share is not None and (named, stored) == (self.share.split, EVAL)
+        return named in (None, stored) or has_moved
+
+    def _contradiction(
+        self, row: PlacedRow, examples: Sequence[KnownRow]
+    ) -> tuple[RejectCode, str] | None:
+        """Return the reject code and message of a row that contradicts all its known examples."""
+        own, first = row.annotation, examples[0]
+        same = [
+            item
+            for item in examples
+            if own is None or not self.task.contradicts(own, item.annotation)
+        ]
+        if not same:
+            code, stored = RejectCode.CONFLICTING_LABELS, first.annotation
+            found = "no label"
+            if stored is not None and self.task.labels(stored):
+                found = f"label {self.task.shown(stored)}"
+        elif not any(self._agrees(row.split, item.split) for item in same):
+            code, first = RejectCode.CONFLICTING_SPLITS, same[0]
+            found = f"split {first.split!r}"
+        else:
+            return None
+        message = f"{first.shard} already has it with {found}, and append never changes an example"
+        return code, f"{message}; convert all rows again"
+
+
+def _line(row: PlacedRow) -> tuple[str, int]:
+    return row.source, row.line
+
+
+def _place(row: PlacedRow) -> str:
+    return place_of(row.source, row.line, row.uri)
+
+
+def _one_split(ordered: Sequence[PlacedRow]) -> tuple[PlacedRow, list[PlacedRow]]:
+    """Return the first row that names a split, or else the first; and the rows that agree."""
+    named = next((row for row in ordered if row.split is not None), ordered[0])
+    return named, [row for row in ordered if row.split in (None, named.split)]
+
+
+def _together(
+    uris: Sequence[str], found: Sequence[FileInfo | PayloadError]
+) -> FileInfo | PayloadError:
+    """Return the total size and the versions of several payloads, or the first error."""
+    parts = []
+    for uri, info in zip(uris, found, strict=True):
+        if isinstance(info, PayloadError):
+            shown = uri if uri in info.message else f"{uri}: "
+            return PayloadError(info.code, f"{'' if shown == uri else shown}{info.message}")
+        parts.append(info)
+    return FileInfo(sum(info.size for info in parts), json.dumps(parts))
+
+
+def _without_refused(
+    rows: Columns, answers: Iterable[_Answer | PayloadError], rejects: list[Reject]
+) -> tuple[Columns, list[_Answer]]:
+    """Return the rows whose answers are no errors, and these answers; errors become rejects."""
+    found = list(answers)
+    kept = [answer for answer in found if not isinstance(answer, PayloadError)]
+    if len(kept) == len(found):
+        return rows, kept
+    refused = pa.array([isinstance(answer, PayloadError) for answer in found])
+    errors = (answer for answer in found if isinstance(answer, PayloadError))
+    for row, error in zip(rows_of(PlacedRow, rows.filter(refused)), errors, strict=True):
+        rejects.append(Reject(row.source, row.line, row.uri, error.code, error.message))
+    return rows.filter(pc.invert(refused)), kept
+
+
+def _with_content(
+    rows: Columns,
+    undecided: Collection[str | None] | None,
+    task: Task,
+    contents: AskContents,
+    rejects: list[Reject],
+    looks: SeenImages | None,
+) -> Columns:
+    """Add the columns ``content``, the sha256 of each payload, and the columns of ``looks``.
+
+    ``content`` is known for payloads in files and texts, and only if the row's split is one of
+    ``undecided`` (None for all rows). Rows whose payload cannot be read become ``rejects``.
+    """
+    items = list(rows_of(PlacedRow, rows))
+    is_asked = [undecided is None or row.split in undecided for row in items]
+    in_files = [
+        with_uri(row, requested_uris([row.uri], row.addresses)[0])
+        for row, asked in zip(items, is_asked, strict=True)
+        if asked and task.is_stored(row.uri)
+    ]
+    answers = iter(contents(in_files))
+    found: list[bytes | PayloadError | None] = []
+    for row, asked in zip(items, is_asked, strict=True):
+        digest: bytes | None = None
+        picture = None
+        if asked and is_content_uri(row.uri):
+            digest = content_digest(row.uri)
+        elif asked and task.is_stored(row.uri):
+            answer = next(answers)
+            if isinstance(answer, PayloadError):
+                found.append(answer)
+                continue
+            digest, picture = answer
+        found.append(digest)
+        if looks is not None:
+            looks.add(picture)
+    rows, kept = _without_refused(rows, found, rejects)
+    rows = rows.append_column("content", pa.array(kept, pa.binary()))
+    for name, column in (looks.columns() if looks is not None else {}).items():
+        rows = rows.append_column(name, column)
+    return rows
+
+
+def _placed_by_content(rows: Columns, seed: int) -> Columns:
+    """Replace the split hash of rows with the hash of their content, if it is known."""
+    place = placing(seed)
+    hashes = [
+        own if content is None else place(content).split_hash
+        for own, content in zip(
+            values_of(rows["split_hash"]), rows["content"].to_pylist(), strict=True
+        )
+    ]
+    at = rows.schema.get_field_index("split_hash")
+    return rows.set_column(at, "split_hash", pa.array(hashes, pa.uint64()))

@@ -1,0 +1,71 @@
+"""The boxes of a record, with the feature names of TensorFlow's Object Detection API.
+
+Each feature is a list with one value per box. The corners are shares of the image's width and
+height. Other writers may omit ``image/object/class/text`` (then the label is the number) or
+``image/object/class/label``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from recordgen import features
+
+#: Features with one value per box; lists even for a single box.
+OBJECT_FEATURES = (*features.BBOX, features.IMAGE_OBJECT_TEXT, features.IMAGE_OBJECT_LABEL)
+
+
+class StoredBox(NamedTuple):
+    """One box of a record.
+
+    Attributes:
+        label: its text, or its number as text; empty if it has neither.
+        number: ``image/object/class/label``; -1 if there is none.
+        xmin: left edge, 0..1 of the image's width.
+        ymin: upper edge, 0..1 of the image's height.
+        xmax: right edge.
+        ymax: lower edge.
+    """
+
+    label: str
+    number: int
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+
+
+def stored_boxes(record: Mapping[str, Sequence[Any]]) -> list[StoredBox]:
+    """Return the boxes of a record, clipped to the image and with their corners in order.
+
+    Args:
+        record: lists by feature name, as :func:`~recordgen.core.records.example.parse_example`
+            returns them; other writers' records may contain anything.
+
+    Raises:
+        ValueError: the features differ in length, or are not boxes.
+    """
+    *corners, texts, numbers = (record.get(name, ()) for name in OBJECT_FEATURES)
+    count = len(corners[0])
+    texts, numbers = texts or [b""] * count, numbers or [features.NO_LABEL] * count
+    if any(len(column) != count for column in (*corners, texts, numbers)):
+        found = ", ".join(f"{len(record.get(name, ()))} {name}" for name in OBJECT_FEATURES)
+        raise ValueError(f"each box needs one value of each feature (got {found})")
+    return [_box(*values) for values in zip(texts, numbers, *corners, strict=True)]
+
+
+def _box(text: Any, number: Any, *corners: Any) -> StoredBox:
+    if not (
+        isinstance(text, bytes)
+        and isinstance(number, int)
+        and all(isinstance(value, int | float) and math.isfinite(value) for value in corners)
+    ):
+        raise ValueError(
+            f"a box must have a text, a whole number and four finite numbers "
+            f"(got {(text, number, *corners)!r:.120})"
+        )
+    label = text.decode("utf-8", "replace") or ("" if number == features.NO_LABEL else str(number))
+    xs, ys = ([min(1.0, max(0.0, value)) for value in corners[axis::2]] for axis in (0, 1))
+    return StoredBox(label, number, min(xs), min(ys), max(xs), max(ys))

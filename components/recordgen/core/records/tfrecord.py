@@ -1,0 +1,262 @@
+"""TFRecord files: the framing of ``tf.io.TFRecordWriter``, for any file object.
+
+"TFRecord and tf.train.Example", tensorflow.org: ``uint64 length, uint32 masked_crc32c(length),
+byte data[length], uint32 masked_crc32c(data)``, all little-endian.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import struct
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import google_crc32c
+
+from recordgen import storage
+from recordgen.core.records.format import Record, RecordColumn, RecordFormat
+from recordgen.errors import RecordError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_Crc = TypeVar("_Crc", int, "npt.NDArray[Any]")
+
+_LENGTH = struct.Struct("<Q")
+_CRC = struct.Struct("<I")
+_HEAD_BYTES = _LENGTH.size + _CRC.size
+
+# Bytes of a record in a file in addition to its own.
+_FRAME_BYTES = _HEAD_BYTES + _CRC.size
+
+# A reader must not allocate memory for a damaged length.
+_MAX_RECORD_BYTES = 1 << 31
+
+# Bytes of a file that are read for the lengths in them.
+_MIN_BLOCK_BYTES, _MAX_BLOCK_BYTES = 1 << 12, 1 << 18
+
+# Bytes searched for the next record after a damaged length.
+_SEARCHED_BYTES = 1 << 26
+
+
+class TfRecords(RecordFormat):
+    """A length and its checksum, the record, and the record's checksum."""
+
+    def frame(self, record: Record) -> tuple[bytes, ...]:
+        """Return a record in pieces as stored in a file, with length and checksums."""
+        return frame_head(sum(map(len, record))), *record, masked_crc(*record)
+
+    def frame_column(self, records: RecordColumn) -> bytes:
+        """Return the records as stored in a file; only their checksums are made one by one."""
+        import numpy as np
+        import pyarrow as pa
+
+        from recordgen.core.rows.columns import heads_by_size, joined, joined_by_row, values_of
+
+        items = values_of(records)
+        sums = np.fromiter(map(google_crc32c.value, items), np.uint64, len(items))
+        ends = np.arange(0, 4 * len(items) + 1, 4, dtype=np.int32)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(_masked(sums).astype("<u4"))]
+        checksums = pa.Array.from_buffers(pa.binary(), len(items), buffers)
+        heads = heads_by_size(records, frame_head)
+        return bytes(joined(joined_by_row([heads, records, checksums])))
+
+    def is_mine(self, head: bytes) -> bool:
+        """Return whether a file begins with the length of a record and the length's checksum."""
+        return _is_head(head[:_HEAD_BYTES])
+
+    def read(self, path: str) -> Iterator[bytes]:
+        """Yield the records of one file, and verify every checksum."""
+        return (record for _, record in self._numbered(path, None))
+
+    def read_chosen(self, path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield some records with their indexes.
+
+        The other records are skipped, without reading them in uncompressed local files.
+        """
+        return self._numbered(path, deque(sorted(set(indexes))))
+
+    def read_around(self, path: str) -> Iterator[bytes | RecordError]:
+        """Yield the records of one file, and the error in place of a damaged record.
+
+        A record with a wrong checksum is skipped. After a damaged length, the next record is
+        searched for; one error covers all records in between. A gzip stream ends at its first
+        damage.
+        """
+        if self.is_gzip(path):
+            try:
+                yield from self.read(path)
+            except RecordError as exc:
+                yield exc
+            return
+        with storage.open_read(path) as file:
+            offset: int | None = 0
+            while offset is not None and (head := file.read(_HEAD_BYTES)):
+                try:
+                    record = _read_one(file, head, path, offset)
+                except RecordError as exc:
+                    yield exc
+                    if (offset := _next_record(file, head, offset)) is not None:
+                        file.seek(offset)
+                else:
+                    yield record
+                    offset += _FRAME_BYTES + len(record)
+
+    def count(self, path: str) -> int:
+        """Return the number of records.
+
+        In a local file that is not compressed, only the lengths and their checksums are read.
+        """
+        if storage.is_local(path) and not self.is_gzip(path):
+            return _count_heads(path)
+        return sum(1 for _ in self.read(path))
+
+    def check_lengths(self, path: str) -> None:
+        """Check that every record ends within the file.
+
+        Checksums are not read unless a length is wrong, so that it takes much less time than
+        :meth:`count`.
+        """
+        if not lengths_fit(path):
+            _count_heads(path)  # raises an error that names the file and the offset
+
+    def _numbered(self, path: str, wanted: deque[int] | None) -> Iterator[tuple[int, bytes]]:
+        """Yield the wanted records with their indexes; all records if None."""
+        with storage.open_read(path) as raw:
+            file = gzip.GzipFile(fileobj=raw) if self._holds_gzip(raw, path) else raw
+            index = offset = 0
+            try:
+                while (wanted is None or wanted) and (head := file.read(_HEAD_BYTES)):
+                    if wanted is None or index == wanted[0]:
+                        record = _read_one(file, head, path, offset)
+                        yield index, record
+                        offset += _FRAME_BYTES + len(record)
+                        if wanted:
+                            wanted.popleft()
+                    else:
+                        offset += _FRAME_BYTES + _record_bytes(head, path, offset)
+                        file.seek(offset)
+                    index += 1
+            except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
+                raise RecordError(
+                    f"{path}: damaged gzip stream after offset {offset}: {exc}"
+                ) from exc
+
+
+@lru_cache(4096)
+def frame_head(size: int) -> bytes:
+    """Return the bytes before a record of ``size`` bytes."""
+    length = _LENGTH.pack(size)
+    return length + masked_crc(length)
+
+
+def masked_crc(*pieces: bytes) -> bytes:
+    """Return the masked crc32c of the joined pieces, as stored in the file (4 bytes)."""
+    crc = google_crc32c.value(pieces[0])
+    for piece in pieces[1:]:
+        crc = google_crc32c.extend(crc, piece)
+    return _CRC.pack(_masked(crc))
+
+
+def _masked(crc: _Crc) -> _Crc:
+    """Return the masked form of a crc32c, or of each of uint64 [n]."""
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _count_heads(path: str) -> int:
+    """Return the number of records in an uncompressed local file without reading the records.
+
+    Verify the lengths, their checksums, and that the file ends with the last record.
+
+    Raises:
+        RecordError: the file is truncated or damaged; the message has the offset.
+        FileNotFoundError: there is no such file.
+    """
+    count = offset = 0
+    with storage.open_read(path) as file:
+        size = file.seek(0, io.SEEK_END)
+        while offset < size:
+            file.seek(offset)
+            head = file.read(_HEAD_BYTES)
+            end = offset + _HEAD_BYTES + _record_bytes(head, path, offset) + _CRC.size
+            if end > size:
+                raise RecordError(f"{path}: truncated in the record at offset {offset}")
+            count, offset = count + 1, end
+    return count
+
+
+def lengths_fit(path: str) -> bool:
+    """Return whether every record of an uncompressed local file ends within the file.
+
+    It does not read checksums, so that it takes much less time than :meth:`TfRecords.count`.
+
+    Raises: FileNotFoundError: there is no such file.
+    """
+    offset, block_bytes = 0, _MIN_BLOCK_BYTES
+    with storage.open_read(path) as file:
+        size = file.seek(0, io.SEEK_END)
+        while offset < size:
+            block = os.pread(file.fileno(), block_bytes, offset)
+            last = len(block) - _LENGTH.size
+            at = count = 0
+            while at <= last:
+                at += _LENGTH.unpack_from(block, at)[0] + _FRAME_BYTES
+                count += 1
+            if not count:
+                return False
+            # Of a large record only a page is read, of small ones a block with many of them.
+            is_large = count == 1
+            block_bytes = _MIN_BLOCK_BYTES if is_large else min(4 * block_bytes, _MAX_BLOCK_BYTES)
+            offset += at
+    return offset == size
+
+
+def _next_record(file: IO[bytes], head: bytes, offset: int) -> int | None:
+    """Return the offset of the record after a damaged one, None if none is found."""
+    if _is_head(head) and (size := _LENGTH.unpack_from(head)[0]) <= _MAX_RECORD_BYTES:
+        return offset + _FRAME_BYTES + int(size)
+    start = offset + 1
+    file.seek(start)
+    data = file.read(_SEARCHED_BYTES)
+    at = 0
+    # The upper half of a length is zero; compressed images hardly contain such bytes.
+    while (at := data.find(b"\0\0\0\0", at + 4) - 4) >= 0:
+        if _is_head(data[at : at + _HEAD_BYTES]):
+            return start + at
+        at += 1
+    return None
+
+
+def _is_head(head: bytes) -> bool:
+    """Return whether the bytes are a length and its checksum."""
+    length = head[: _LENGTH.size]
+    return len(head) == _HEAD_BYTES and masked_crc(length) == head[_LENGTH.size :]
+
+
+def _record_bytes(head: bytes, path: str, offset: int) -> int:
+    """Return the length of a record from its head. Raises: RecordError: the head is damaged."""
+    if len(head) < _HEAD_BYTES:
+        raise RecordError(f"{path}: truncated in the record at offset {offset}")
+    length = head[: _LENGTH.size]
+    if masked_crc(length) != head[_LENGTH.size :]:
+        raise RecordError(f"{path}: damaged record length at offset {offset}; not a TFRecord file?")
+    size: int = _LENGTH.unpack(length)[0]
+    if size > _MAX_RECORD_BYTES:
+        raise RecordError(f"{path}: record of {size} bytes at offset {offset} is too large to read")
+    return size
+
+
+def _read_one(file: IO[bytes] | gzip.GzipFile, head: bytes, path: str, offset: int) -> bytes:
+    size = _record_bytes(head, path, offset)
+    body = file.read(size + _CRC.size)
+    if len(body) < size + _CRC.size:
+        raise RecordError(f"{path}: truncated in the record at offset {offset}")
+    record = body[:size]
+    if masked_crc(record) != body[size:]:
+        raise RecordError(f"{path}: damaged record at offset {offset}: its checksum is wrong")
+    return record

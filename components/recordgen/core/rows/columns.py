@@ -1,0 +1,255 @@
+"""Many rows as Arrow columns, from the bucket to the shard.
+
+    RowBatches ──placed──▶ columns of PlacedRow ──by_bucket──▶ columns of each bucket
+    columns of PlannedRow ──PlannedBatch──▶ the rows of examples
+
+A column has the name of a field of the row, see :mod:`recordgen.core.rows.planned`. A row is a
+tuple; only rows that must be inspected one by one become tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen.core.rows.arrow_files import read_streams
+from recordgen.core.rows.placing import placing, seeded_hash
+from recordgen.core.rows.planned import KnownRow, PlacedRow, PlannedRow
+from recordgen.core.rows.row import RowBatch
+
+# Arrow's type stubs, if installed, differ from version to version.
+Columns: TypeAlias = Any  # pa.Table
+
+_Row = TypeVar("_Row", PlacedRow, KnownRow, PlannedRow)
+
+_SOURCE = pa.dictionary(pa.int32(), pa.string())
+
+# The types of fields that are not text.
+_TYPES: Mapping[str, pa.DataType] = {
+    "sort_key": pa.uint64(),
+    "split_hash": pa.uint64(),
+    "source": _SOURCE,
+    "shard": _SOURCE,
+    "line": pa.int64(),
+    "bytes": pa.int64(),
+    "assigned": pa.bool_(),
+}
+
+_SCHEMAS: Mapping[type, pa.Schema] = {
+    kind: pa.schema({name: _TYPES.get(name, pa.string()) for name in kind._fields})
+    for kind in (PlacedRow, KnownRow, PlannedRow)
+}
+
+
+def columns_of(kind: type[_Row], rows: Iterable[tuple[Any, ...]]) -> Columns:
+    """Return rows of a kind, or plain tuples of their fields, as columns."""
+    schema = _SCHEMAS[kind]
+    values = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def rows_of(kind: type[_Row], columns: Columns) -> Iterator[_Row]:
+    """Yield the rows of a kind from their columns."""
+    names = _SCHEMAS[kind].names
+    values = [values_of(columns.column(name)) for name in names]
+    return map(kind._make, zip(*values, strict=True))
+
+
+def values_of(column: Any) -> list[Any]:
+    """Return a column's values like ``to_pylist``, but without creating an Arrow scalar for each.
+
+    Numbers must not be null.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string())
+    return column.to_numpy(zero_copy_only=False).tolist()
+
+
+def placed(
+    batches: Sequence[RowBatch],
+    names: Iterable[str],
+    seed: int,
+    groups: Sequence[str | None] | None = None,
+) -> Columns:
+    """Return rows with their places.
+
+    Args:
+        batches: rows of import files.
+        names: the name that places each row, see :func:`recordgen.core.rows.placing.row_name`.
+        seed: see :func:`recordgen.core.rows.placing.placing`.
+        groups: the group that decides the split of each row, or None for a row without a group;
+            None if no row has one.
+    """
+    seeded = seeded_hash(seed)
+    digests = []
+    for name in names:
+        hasher = seeded.copy()
+        hasher.update(name.encode("utf-8", "surrogateescape"))
+        digests.append(hasher.digest())
+    places = np.frombuffer(b"".join(digests), ">u8").astype(np.uint64).reshape(-1, 2)
+    if groups is not None:
+        place = placing(seed)
+        hash_of = {group: place(group).split_hash for group in set(groups) if group is not None}
+        for at, group in enumerate(groups):
+            if group is not None:
+                places[at, 1] = hash_of[group]
+    sources = list(dict.fromkeys(batch.source for batch in batches))
+    codes = np.array([sources.index(batch.source) for batch in batches], np.int32)
+    source = np.repeat(codes, [len(batch.lines) for batch in batches])
+    given = [
+        pa.chunked_array([pa.array(batch[at], kind) for batch in batches], kind)
+        for at, kind in enumerate((pa.int64(), *[pa.string()] * 3), start=1)
+    ]
+    addresses = [
+        pa.nulls(len(batch.lines), pa.string())
+        if batch.addresses is None
+        else pa.array(batch.addresses, pa.string())
+        for batch in batches
+    ]
+    arrays = [
+        pa.array(places[:, 0]),
+        pa.array(places[:, 1]),
+        pa.DictionaryArray.from_arrays(pa.array(source), pa.array(sources, pa.string())),
+        *given,
+        pa.chunked_array(addresses, pa.string()),
+    ]
+    return pa.Table.from_arrays(arrays, schema=_SCHEMAS[PlacedRow])
+
+
+def by_bucket(columns: Columns, buckets: int) -> Iterator[tuple[int, Columns]]:
+    """Yield placed rows by bucket: equal ranges of ``sort_key``, in order."""
+    return grouped(columns, shares_of(columns["sort_key"].to_numpy(), [1] * buckets))
+
+
+def grouped(columns: Columns, numbers: npt.NDArray[Any]) -> Iterator[tuple[int, Columns]]:
+    """Yield rows by their number (int [n]), in order of the numbers."""
+    ordered = np.argsort(numbers, kind="stable")
+    columns = columns.take(pa.array(ordered))
+    found, starts = np.unique(numbers[ordered], return_index=True)
+    sizes = np.diff(starts, append=len(ordered))
+    for number, start, size in zip(found.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+        yield number, columns.slice(start, size)
+
+
+def shares_of(numbers: npt.NDArray[np.uint64], weights: Sequence[int]) -> npt.NDArray[np.intp]:
+    """Return the share of the 64-bit range (int [n]) to which each number (uint64 [n]) belongs."""
+    *ends, total = accumulate(weights)
+    starts = [-(-(end << 64) // total) for end in ends]
+    # A share that begins at the end of the range is empty, and so are all later ones.
+    inside = np.array([start for start in starts if start < 1 << 64], np.uint64)
+    return np.searchsorted(inside, numbers, side="right")
+
+
+def together(kind: type[Any], parts: Iterable[Columns]) -> Columns:
+    """Return the rows of several parts in one table."""
+    return pa.concat_tables([_SCHEMAS[kind].empty_table(), *parts]).unify_dictionaries()
+
+
+def in_order(columns: Columns) -> Columns:
+    """Return placed rows sorted by place; rows in the same place by import file and line."""
+    sources = columns["source"].combine_chunks()
+    names = sources.dictionary.to_pylist()
+    rank = np.argsort(np.argsort(names)) if names else np.zeros(0, np.intp)
+    keys = [columns[name].to_numpy() for name in ("line", "split_hash", "sort_key")]
+    source = rank[sources.indices.to_numpy()]
+    return columns.take(pa.array(np.lexsort((keys[0], source, *keys[1:]))))
+
+
+def in_planned_order(columns: Columns) -> Columns:
+    """Return planned rows, which are sorted by ``sort_key``, sorted also by uri and import file.
+
+    Rows without a uri already are.
+    """
+    keys = columns["sort_key"].to_numpy()
+    has_uri = np.asarray(pc.greater(pc.binary_length(columns["uri"]), 0), np.bool_)
+    if not ((keys[1:] == keys[:-1]) & has_uri[1:]).any():
+        return columns
+    uris, sources = values_of(columns["uri"]), values_of(columns["source"])
+    order = sorted(range(len(keys)), key=lambda at: (keys[at], uris[at], sources[at]))
+    return columns.take(pa.array(order))
+
+
+class PlannedBatch:
+    """Planned rows, in order. Columns, rows and sizes are made when they are needed."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns: Callable[[], Columns] = lambda: columns
+        self._rows: Callable[[], Sequence[PlannedRow]] = lambda: [*rows_of(PlannedRow, columns)]
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The rows as columns, see :class:`recordgen.core.rows.planned.PlannedRow`."""
+        return self._columns()
+
+    @cached_property
+    def rows(self) -> Sequence[PlannedRow]:
+        """The rows one by one."""
+        return self._rows()
+
+    @cached_property
+    def payload_bytes(self) -> int:
+        """The size of all payloads."""
+        return int(self.columns["bytes"].to_numpy().sum())
+
+    def slice(self, start: int, count: int) -> PlannedBatch:
+        """Return some of the rows; slices share the tuples of :attr:`rows`."""
+        part = PlannedBatch(self.columns)
+        part._columns = lambda: self.columns.slice(start, count)
+        part._rows = lambda: self.rows[start : start + count]
+        return part
+
+
+def packed(columns: Columns) -> bytes:
+    """Return columns as bytes for :func:`unpacked`."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, columns.schema) as stream:
+        stream.write_table(columns.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def unpacked(data: bytes) -> Iterator[Columns]:
+    """Yield each of the packed columns in concatenated data."""
+    return read_streams(data)
+
+
+def joined(items: Any) -> memoryview:
+    """Return the concatenated texts or bytes of an Arrow array, without copying them."""
+    _, offsets, data = items.buffers()
+    if data is None:
+        return memoryview(b"")
+    ends = np.frombuffer(offsets, np.int32)[items.offset : items.offset + len(items) + 1]
+    return memoryview(data)[int(ends[0]) : int(ends[-1])]
+
+
+def joined_by_row(parts: Sequence[Any]) -> Any:
+    """Return the concatenated parts of each row (binary [rows])."""
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
+
+
+def heads_by_size(items: Any, head: Callable[[int], bytes]) -> Any:
+    """Return the head of each item, which depends only on its size (binary [rows])."""
+    sizes = pc.binary_length(items).dictionary_encode()
+    return pa.array(map(head, sizes.dictionary.to_pylist()), pa.binary()).take(sizes.indices)
+
+
+def content_of(column: Any) -> Iterator[bytes | memoryview]:
+    """Yield bytes that depend only on the values of a column of texts, numbers or booleans.
+
+    Arrow's memory layout may differ between arrays of the same values.
+    """
+    column = column.combine_chunks()
+    if not pa.types.is_string(column.type):
+        yield column.cast(pa.int64()).to_numpy().tobytes()
+        return
+    yield pc.fill_null(pc.binary_length(column), -1).to_numpy().tobytes()
+    yield joined(pc.fill_null(column, ""))

@@ -1,0 +1,91 @@
+"""Rows on their way to a shard: placed rows, known rows, planned rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+_AnyRow = TypeVar("_AnyRow", "PlacedRow", "PlannedRow")
+
+
+class PlacedRow(NamedTuple):
+    """A row and its place.
+
+    Attributes:
+        sort_key: see :class:`recordgen.core.rows.placing.Place`, also for ``split_hash``.
+        source: see :class:`recordgen.core.rows.row.Row`, also for the following fields.
+    """
+
+    sort_key: int
+    split_hash: int
+    source: str
+    line: int
+    split: str | None
+    uri: str
+    annotation: str | None
+    addresses: str | None = None
+
+
+class KnownRow(NamedTuple):
+    """An example of the existing dataset to which a run appends.
+
+    Attributes:
+        sort_key: see :class:`recordgen.core.rows.placing.Place`.
+        shard: its file.
+        split: its split.
+        uri: see :class:`recordgen.core.rows.row.Row`, also for ``annotation``.
+    """
+
+    sort_key: int
+    shard: str
+    split: str
+    uri: str
+    annotation: str | None
+
+
+class PlannedRow(NamedTuple):
+    """A row that will become an example unless its payload is refused.
+
+    See :class:`recordgen.core.rows.placing.Place` and :class:`recordgen.core.rows.row.Row` for
+    other fields.
+
+    Attributes:
+        bytes: the payload's size.
+        version: changes when the payload does.
+        assigned: its split was assigned, not named.
+    """
+
+    sort_key: int
+    source: str
+    line: int
+    uri: str
+    annotation: str | None
+    bytes: int
+    version: str
+    assigned: bool
+    addresses: str | None = None
+
+
+class Group(NamedTuple):
+    """A group of planned rows with their own shards.
+
+    Attributes:
+        split: the split of all rows.
+        label: the label of all rows, "" for rows without one; None if labels are mixed.
+    """
+
+    split: str
+    label: str | None
+
+
+def requested_uris(uris: Sequence[str], addresses: str | None) -> Sequence[str]:
+    """Return the uris of a row's payloads, or the URLs to request instead."""
+    if addresses is None:
+        return uris
+    return [url or uri for url, uri in zip(json.loads(addresses), uris, strict=False)]
+
+
+def with_uri(row: _AnyRow, uri: str) -> _AnyRow:
+    """Return the row with another uri."""
+    return row if row.uri == uri else row._replace(uri=uri)

@@ -1,0 +1,381 @@
+"""Open a run on an output, commit it, and clean up after runs that died.
+
+A run changes only its staging folder until :func:`commit`, and writes ``dataset.json`` last, so a
+run that dies never looks finished. With ``overwrite``, the old dataset stays until the new one is
+complete. A run that dies while it moves its shards leaves no dataset, but the next run can finish
+it or start over (:func:`open_run`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain
+from uuid import uuid4
+
+from recordgen import storage
+from recordgen.core.dataset.manifest import (
+    DATASET_FILE,
+    LABELS_FILE,
+    LINT_FILE,
+    REJECTS_FILE,
+    SPLIT_PREFIX,
+    Dataset,
+    is_shard,
+    read_dataset,
+    write_dataset,
+)
+from recordgen.core.runs import lease
+from recordgen.core.runs.staging import STAGING, STORAGE_THREADS, Staging
+from recordgen.errors import (
+    DataError,
+    OutputBusyError,
+    OutputExistsError,
+    RunnerError,
+    SourceError,
+    StorageError,
+    UsageError,
+)
+from recordgen.masking import masked
+from recordgen.ordered import map_in_order
+from recordgen.tasks import TASKS
+
+# Prefix of the files that explain a failed run, if the output holds an older dataset.
+_FAILED = "failed-"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """The finished shards of a run that died.
+
+    Attributes:
+        staging: its staging folder, which holds their results.
+        roots: folders of their files: the staging folder, and the output if the run died while it
+            moved them.
+    """
+
+    staging: Staging
+    roots: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """An open run.
+
+    Attributes:
+        staging: its staging folder.
+        leftovers: shards of interrupted runs that this run may keep.
+    """
+
+    staging: Staging
+    leftovers: tuple[Leftover, ...] = ()
+
+
+@contextmanager
+def open_run(
+    output: str,
+    *,
+    overwrite: bool,
+    append: bool = False,
+    resume: bool = False,
+    described: Collection[str] = (LABELS_FILE,),
+    no_use: tuple[type[BaseException], ...] = (UsageError, DataError),
+) -> Iterator[Run]:
+    """Open a run with an empty staging folder.
+
+    Args:
+        output: folder or URL prefix to write.
+        overwrite: replace an existing dataset.
+        append: add to an existing dataset.
+        resume: keep the finished shards of interrupted runs; otherwise they are removed.
+        described: names of files that only a finished dataset has; they are not replaced if they
+            are there without one.
+        no_use: errors that make the staged files useless, so that they are removed.
+
+    Raises:
+        OutputExistsError: the output holds a dataset that may not be replaced, or files with our
+            names that no run of ours left.
+        OutputBusyError: another run writes to the output.
+        StorageError: the output cannot be written.
+    """
+    if not (overwrite or (append and _has_dataset(output))):
+        _check_output(output, described)
+    # The finished shards of a resumed run stay useful after a DataError, too.
+    with _begun(output, (UsageError,) if resume else no_use) as (staging, dead):
+        finished = _has_dataset(output)
+        if finished and not (overwrite or append):
+            raise OutputExistsError(f"{output}: another run has just finished here")
+        if resume:
+            yield Run(staging, tuple(_keep(output, dead, finished=finished)))
+        else:
+            _start_anew(output, dead, described if not finished else ())
+            yield Run(staging)
+
+
+def _keep(output: str, dead: Iterable[Staging], *, finished: bool) -> Iterator[Leftover]:
+    """Yield the interrupted runs that have finished shards, and remove the others."""
+    for left in dead:
+        if not left.count_results():
+            storage.remove(left.root)
+            continue
+        lease.end(left.lease)  # if it is alive after all, it must not commit
+        moved = (output,) if left.moving and not finished else ()
+        yield Leftover(left, (left.root, *moved))
+
+
+def _start_anew(output: str, dead: Collection[Staging], described: Collection[str]) -> None:
+    """Remove the files of interrupted runs, and what they moved to an output without a dataset.
+
+    Args:
+        output: the output.
+        dead: the interrupted runs.
+        described: see :func:`open_run`; empty if the output has a dataset.
+    """
+    shards = sum(left.count_results() for left in dead)
+    if shards:
+        _log.warning(
+            "%s: starting over; %d finished shards of an interrupted run are removed (--resume "
+            "would have kept them)",
+            masked(output),
+            shards,
+        )
+    if described and any(left.moving for left in dead):
+        for name in described:
+            storage.remove(storage.join(output, name))
+        _clear_shards(output)
+    for left in dead:
+        storage.remove(left.root)
+
+
+def commit(
+    staging: Staging,
+    output: str,
+    dataset: Dataset,
+    *,
+    files: Mapping[str, Iterable[bytes]],
+    kept: Collection[str] = (),
+    staged: Mapping[str, str] | None = None,
+    meanwhile: Dataset | None = None,
+) -> None:
+    """Move the shards and the other files to the output, ``dataset.json`` last.
+
+    All files are written before anything in the output changes, so a full disk leaves an older
+    dataset whole. Then its files are removed, its ``dataset.json`` before all others. Other tools'
+    files stay.
+
+    Args:
+        staging: holds the new shards.
+        output: folder or URL prefix to write.
+        dataset: the whole dataset.
+        files: all files that may lie beside the shards, by name, as pieces of their contents; a
+            file without pieces is not written, and removed if the replaced dataset has it.
+        kept: existing shard files that stay: the old ``dataset.json``, which names them, also stays
+            until the new one replaces it.
+        staged: path of each new shard; by default, its file in the staging folder.
+        meanwhile: the dataset that the output holds while shards are moved, if some are ``kept``.
+
+    Raises:
+        RunnerError: another run took over.
+        StorageError: storage failed.
+    """
+    lease.check_held(staging.lease)
+    written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
+    write_dataset(staging.root, dataset)
+    lease.check_held(staging.lease)
+    if meanwhile is not None:
+        write_dataset(output, meanwhile)
+    if not kept:
+        staging.start_replacing()
+    failed = (f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}")
+    for name in failed if kept else (DATASET_FILE, *failed):
+        storage.remove(storage.join(output, name))
+    _clear_shards(output, kept)
+    # From here on, shards in the output belong to this run, and not to a run that died moving them.
+    for other in _runs(output):
+        if other != staging:
+            storage.remove(other.root)
+    staging.start_moving()
+
+    def move(file: str) -> None:
+        source = staging.path(file) if staged is None else staged[file]
+        storage.move(source, storage.join(output, file))
+
+    shards = (shard.file for split in dataset.splits.values() for shard in split.shards)
+    new = (file for file in shards if file not in kept)
+    list(map_in_order(move, new, threads=STORAGE_THREADS))
+    for name in sorted(files.keys() - set(written)):
+        storage.remove(storage.join(output, name))  # left by the replaced dataset
+    for name in written:
+        storage.move(staging.path(name), storage.join(output, name))
+    show_dataset(staging, output)
+
+
+def show_dataset(staging: Staging, output: str) -> None:
+    """Move ``dataset.json``, the commit mark, to the output. Raises: StorageError."""
+    storage.move(staging.path(DATASET_FILE), storage.join(output, DATASET_FILE))
+
+
+def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:
+    """Write the rejects or the findings that made a run fail.
+
+    Returns:
+        The path of the file: ``name``, or ``failed-`` and ``name`` if there is an older dataset.
+    """
+    path = storage.join(output, f"{_FAILED}{name}" if _has_dataset(output) else name)
+    with storage.replacing(path) as file:
+        for line in lines:
+            file.write(line.encode())
+    return path
+
+
+def _has_dataset(output: str) -> bool:
+    return storage.exists(storage.join(output, DATASET_FILE))
+
+
+def count_unfinished(output: str) -> int:
+    """Return the number of finished shards of unfinished runs. Raises: StorageError."""
+    return sum(staging.count_results() for staging in _runs(output))
+
+
+def check_appendable(output: str) -> None:
+    """Check that no run was interrupted while it committed the first dataset of an output.
+
+    Raises:
+        OutputExistsError: a run was interrupted there.
+        StorageError: storage failed.
+    """
+    if _has_dataset(output):
+        return
+    if any(run.moving for run in _runs(output)):
+        raise OutputExistsError(
+            f"{output}: a run was interrupted while it moved its dataset here; finish it with its "
+            f"own command and --resume before you append"
+        )
+
+
+def _check_output(output: str, described: Collection[str]) -> None:
+    """Check that nothing in the output is in the way. Raises: OutputExistsError."""
+    dead = _runs(output)
+    if _has_dataset(output):
+        raise OutputExistsError(
+            f"{output}: there is a {DATASET_FILE} already; {ways_on(output)}"
+            + (" (with --resume if a run was interrupted)" if dead else "")
+        )
+    # Without a dataset.json, files with our names are ours only if a run died while it moved them.
+    if any(run.moving or run.replacing for run in dead):
+        return
+    for name in (*described, *_split_dirs(output)):
+        if storage.exists(storage.join(output, name)):
+            raise OutputExistsError(
+                f"{output}: there is a {name} already; choose another output or --overwrite"
+            )
+
+
+def ways_on(output: str) -> str:
+    """Return the remedies, as text, if a finished dataset is in the way."""
+    try:
+        task = TASKS.get(read_dataset(output).task)
+        appendable = task is not None and task.names_payloads
+    except SourceError:
+        appendable = False
+    return f"choose another output{', --append' if appendable else ''} or --overwrite"
+
+
+@contextmanager
+def _naming_removal(output: str, staging: Staging) -> Iterator[None]:
+    """Raise RunnerError instead of another error if somebody has removed the run's files."""
+    try:
+        yield
+    except (StorageError, RunnerError) as exc:
+        with suppress(StorageError):
+            if not storage.exists(staging.lease):
+                raise RunnerError(
+                    f"{output}: the files of this run were removed while it ran, by hand or by "
+                    f"another run that took over; nothing was committed; run it again"
+                ) from exc
+        raise
+
+
+@contextmanager
+def _begun(
+    output: str, no_use: tuple[type[BaseException], ...]
+) -> Iterator[tuple[Staging, list[Staging]]]:
+    """Yield a staging folder for this process only, and the folders of runs that died.
+
+    After success, all of them are removed. After an error of ``no_use``, the new one is removed.
+    After any other error, all stay for ``resume``.
+    """
+    staging = Staging(storage.join(output, STAGING, uuid4().hex[:12]))
+    over = [staging]
+    try:
+        # If the output cannot be written, fail now and not after an hour.
+        with lease.held(staging.lease):
+            # Check after taking the lease: if two runs begin together, at least one sees the other.
+            dead = _dead_runs(output, staging)
+            with _naming_removal(output, staging):
+                yield staging, dead
+        over += dead
+    except no_use:
+        with suppress(StorageError):  # the error that ended the run matters more
+            if not staging.moving:  # the note "moving" shows that files in the output are ours
+                _remove(output, over)
+        raise
+    _remove(output, over)
+
+
+def _dead_runs(output: str, staging: Staging) -> list[Staging]:
+    """Return the interrupted runs. Raises: OutputBusyError if another run is alive."""
+    others = [other for other in _runs(output) if other != staging]
+    for other in others:
+        holder = lease.living_holder(other.lease)
+        if holder is not None:
+            raise OutputBusyError(
+                f"{output}: another run writes here ({holder}); wait for it, stop it, or choose "
+                f"another output"
+            )
+    return others
+
+
+def _runs(output: str) -> list[Staging]:
+    root = storage.join(output, STAGING)
+    return [Staging(storage.join(root, name)) for name in storage.list_folders(root, "")]
+
+
+def _remove(output: str, runs: Iterable[Staging]) -> None:
+    for run in runs:
+        storage.remove(run.root)
+    root = storage.join(output, STAGING)
+    if not storage.list_dir(root):
+        storage.remove(root)
+
+
+def _wrote(path: str, content: Iterable[bytes]) -> bool:
+    """Write a file piece by piece, unless there are none; return whether it was written."""
+    pieces = iter(content)
+    first = next(pieces, None)
+    if first is None:
+        return False
+    with storage.replacing(path) as file:
+        for piece in chain([first], pieces):
+            file.write(piece)
+    return True
+
+
+def _clear_shards(output: str, kept: Collection[str] = ()) -> None:
+    """Remove the shards in split folders except ``kept``; other files stay."""
+    for folder in _split_dirs(output):
+        path = storage.join(output, folder)
+        names = [name for name, _ in storage.list_dir(path)]
+        old = [name for name in names if is_shard(name) and f"{folder}/{name}" not in kept]
+        paths = [storage.join(path, name) for name in old]
+        list(map_in_order(storage.remove, paths, threads=STORAGE_THREADS))
+        if len(old) == len(names):
+            storage.remove(path)
+
+
+def _split_dirs(output: str) -> list[str]:
+    return storage.list_folders(output, SPLIT_PREFIX)

@@ -1,0 +1,50 @@
+"""The return values of ``check`` and ``convert``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recordgen.checks.run import Lint
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.formats.detect import Detection
+from recordgen.rejects import Finding, Reject
+from recordgen.shown import Shown
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CheckResult(Shown):
+    """The result of a check: what a conversion would write.
+
+    Attributes:
+        dataset: the content that ``dataset.json`` would have; its shards have no bytes.
+        rejects: rejected rows, as in ``rejects.jsonl``.
+        findings: the first 10,000 changes in rows; ``rows.adjusted`` counts all.
+        seconds: wall-clock time.
+        counts: counts by the names in :mod:`recordgen.core.runs.counters`.
+        detection: detected format, task and columns of the source.
+        lint: findings of the checks, as in ``lint.jsonl``.
+    """
+
+    dataset: Dataset
+    rejects: tuple[Reject, ...]
+    seconds: float
+    counts: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    detection: Detection | None = None
+    lint: Lint | None = None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ConversionResult(CheckResult):
+    """The result of a conversion, with the attributes of :class:`CheckResult`.
+
+    Attributes:
+        output: the folder or URL prefix that was written.
+        kept_shards: shards of an interrupted run that were kept; None if nothing was resumed.
+        unchanged: the output held the same dataset already, so nothing was written.
+    """
+
+    output: str
+    kept_shards: int | None = None
+    unchanged: bool = False

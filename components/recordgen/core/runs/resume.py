@@ -1,0 +1,140 @@
+"""Keep existing shards if this run would write the same bytes.
+
+The fingerprint in a shard's result identifies its input, see :meth:`ShardTask.fingerprint`. The
+file itself is read to its end before it is trusted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from recordgen import storage
+from recordgen.checks.facts import renumbered
+from recordgen.core.dataset.manifest import Shard
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records import RECORDS
+from recordgen.core.runs.commit import Leftover
+from recordgen.core.runs.staging import Staging
+from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask
+from recordgen.core.shards.write import check_shard, write_shard
+from recordgen.errors import RecordError, StorageError
+from recordgen.options import ConvertOptions
+from recordgen.rejects import RejectCode
+from recordgen.tasks import Task, task_for
+
+# Failures of the storage, not of the payload: a retry may succeed with the same payload.
+_MAY_PASS = frozenset(
+    {
+        RejectCode.MISSING_FILE.value,
+        RejectCode.PERMISSION_DENIED.value,
+        RejectCode.NOT_A_FILE.value,
+        RejectCode.UNREACHABLE.value,
+        RejectCode.HTTP_ERROR.value,
+        RejectCode.BAD_RESPONSE.value,
+        RejectCode.PARTIAL_CONTENT.value,
+        RejectCode.UNKNOWN_SCHEME.value,
+    }
+)
+
+
+def keep_or_write_shard(
+    task: ShardTask,
+    staging: Staging,
+    leftovers: Sequence[Leftover],
+    *,
+    vocabulary: Vocabulary,
+    options: ConvertOptions,
+    on_progress: OnProgress | None = None,
+) -> ShardResult:
+    """Take over a shard from a run that died, or write it.
+
+    The file is moved before it is checked, so that a worker of the other run that still writes
+    can no longer change it.
+
+    Raises:
+        StorageError: storage failed; the data may be fine.
+    """
+    fingerprint = task.fingerprint(vocabulary, options)
+    # This run's own folder first: a second attempt finds the shard that the first one took over.
+    for left in (Leftover(staging, (staging.root,)), *leftovers):
+        found = left.staging.find_result(task.split, task.index, fingerprint)
+        if not fingerprint or found is None or _may_change(found):
+            continue
+        result = replace(
+            found,
+            rejects=tuple(task.rows.renumbered(found.rejects)),
+            kept=found.kept or left.staging != staging,
+            facts=renumbered(found.facts, task.rows.columns),
+        )
+        # Write the result before moving the file: if this run dies, too, the next one finds both.
+        staging.write_result(result, task.index)
+        path = staging.path(result.shard.file)
+        sources = [storage.join(root, result.shard.file) for root in left.roots]
+        if any(source == path or _moved(source, path) for source in sources) and is_intact(
+            path, result.shard, task_for(options)
+        ):
+            return result
+    return write_shard(
+        task, staging.root, vocabulary=vocabulary, options=options, on_progress=on_progress
+    )
+
+
+def compare_shard(
+    task: ShardTask,
+    output: str,
+    *,
+    vocabulary: Vocabulary,
+    options: ConvertOptions,
+    on_progress: OnProgress | None = None,
+) -> ShardResult:
+    """Check a shard's payloads, and that its file in ``output`` holds them.
+
+    Returns:
+        The result of writing it; without bytes if the file in ``output`` differs.
+
+    Raises:
+        StorageError: storage failed; the data may be fine.
+    """
+    result = check_shard(task, vocabulary=vocabulary, options=options, on_progress=on_progress)
+    path = storage.join(output, result.shard.file)
+    if not storage.exists(path):
+        return result
+    shard = replace(result.shard, bytes=storage.size(path))
+    return replace(result, shard=shard) if is_intact(path, shard, task_for(options)) else result
+
+
+def is_intact(path: str, shard: Shard, task: Task) -> bool:
+    """Return whether a file is a whole shard, by its size, checksums and digest of records.
+
+    Raises:
+        StorageError: storage failed.
+    """
+    digest = hashlib.sha256()
+    examples = 0
+    try:
+        if storage.size(path) != shard.bytes:
+            return False
+        for record in RECORDS.read(path):
+            digest.update(task.digested(record))
+            examples += 1
+    except (OSError, RecordError, ValueError):
+        return False
+    return (examples, digest.hexdigest()) == (shard.examples, shard.digest)
+
+
+def _may_change(result: ShardResult) -> bool:
+    # A reject without a uri cannot be matched with its row.
+    return any(item.code in _MAY_PASS or not item.uri for item in result.rejects)
+
+
+def _moved(source: str, target: str) -> bool:
+    """Move a file if it exists. Raises: StorageError."""
+    try:
+        storage.move(source, target)
+    except StorageError:
+        if storage.exists(source):
+            raise
+        return False
+    return True

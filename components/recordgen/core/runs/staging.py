@@ -1,0 +1,349 @@
+"""The staging folder of a run, where its launcher and its workers exchange files.
+
+    OUT/.recordgen-staging/RUN/run.json                the lease, :mod:`recordgen.core.runs.lease`
+                               plan.json               the plan and its rejects
+                               findings/….jsonl        changes in rows
+                               vocabulary.json         the labels, which workers need
+                               Split-train/…           finished shards
+                               results/train-00000.json   one ShardResult per finished shard
+                               facts/train-00000.arrow    facts of its rows for the checks
+                               settled/00000-…         settled rows of a bucket
+                               rows/00000-…            planned rows of a bucket
+                               planning/….json         heartbeat of a worker that reads or plans
+                               progress/train-00000.json  heartbeat of a worker on a shard
+                               error.json              error of a worker
+                               replacing               the old dataset in OUT is being removed
+                               moving                  shards are being moved to OUT
+
+Every run has its own folder, so a dead run whose workers still write cannot damage another one.
+:mod:`recordgen.core.runs.commit` creates and removes the folders.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from recordgen import errors, storage
+from recordgen.checks.facts import of_shard, whole, without_empty
+from recordgen.core.dataset.manifest import shard_index
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.planning.bucket_files import (
+    BucketFile,
+    ByteRange,
+    ShardOutline,
+    encode_bucket,
+    planned_rows,
+)
+from recordgen.core.planning.messages import FindingsFile
+from recordgen.core.planning.plan import Plan
+from recordgen.core.rows.columns import Columns, packed, unpacked
+from recordgen.core.rows.planned import Group
+from recordgen.core.runs.heartbeat import Heartbeat
+from recordgen.core.shards.rows import PlannedRows
+from recordgen.core.shards.task import ShardResult
+from recordgen.errors import RecordgenError, StorageError
+from recordgen.ordered import map_in_order
+from recordgen.rejects import Finding, OddLine, Reject, to_lines
+from recordgen.shown import Shown
+
+if TYPE_CHECKING:
+    from recordgen.formats.detect import Detection
+
+_T = TypeVar("_T")
+
+STAGING = ".recordgen-staging"
+
+# Object stores answer in tens of milliseconds, so request many files at once.
+STORAGE_THREADS = 32
+
+# Counts of a Plan that go into plan.json.
+_COUNTED = ("read", "duplicates", "merged", "adjusted", "dropped", "existing")
+
+
+@dataclass(frozen=True, repr=False)
+class StagedPlan(Shown):
+    """The part of a plan that the launcher needs: sizes, vocabulary, counts, rejects.
+
+    Attributes:
+        splits: by name: planned ``rows`` and ``bytes``; ``first``, the number of the first new
+            shard, and ``shards``, the number after the last one.
+        vocabulary: labels of all planned rows.
+        read: rows in the import files.
+        duplicates: rows that repeat another row.
+        merged: rows that add something to another row's example.
+        adjusted: changes that made rows usable, by kind.
+        dropped: rows without a split that ``missing_split=drop`` dropped.
+        existing: rows whose example is in the dataset that is appended to.
+        rejects: rows rejected while planning.
+        findings: files that list the changes in rows, in order.
+        odd_lines: findings of the checks in lines of import files, by file and line.
+        detection: detected format, task and columns of the source, if the launcher added it.
+    """
+
+    splits: Mapping[str, Mapping[str, int]]
+    vocabulary: Vocabulary
+    read: int
+    duplicates: int
+    merged: int
+    adjusted: Mapping[str, int]
+    dropped: int
+    existing: int
+    rejects: tuple[Reject, ...]
+    findings: tuple[str, ...] = ()
+    odd_lines: tuple[OddLine, ...] = ()
+    detection: Detection | None = None
+
+    @property
+    def rows(self) -> int:
+        """Planned rows."""
+        return sum(split["rows"] for split in self.splits.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of their payloads."""
+        return sum(split["bytes"] for split in self.splits.values())
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The staging folder of one run, shared by workers and launcher."""
+
+    root: str
+
+    def path(self, *parts: str) -> str:
+        """Return a path inside the folder."""
+        return storage.join(self.root, *parts)
+
+    @property
+    def lease(self) -> str:
+        """The path of the lease, see :mod:`recordgen.core.runs.lease`."""
+        return self.path("run.json")
+
+    def write_findings(self, findings: Sequence[Finding], number: int) -> FindingsFile:
+        """Write changes in rows for the launcher.
+
+        Args:
+            findings: in order, at least one.
+            number: number of this file among the files of the same rows, from 0.
+        """
+        name = f"{uuid.uuid4().hex}.jsonl"
+        storage.write_text(self.path("findings", name), "".join(to_lines(findings)))
+        return FindingsFile(findings[0].source, findings[0].line, number, name)
+
+    def read_findings(self, plan: StagedPlan) -> Iterator[Finding]:
+        """Yield the changes in rows, by import file and line; one file is in memory at a time.
+
+        Raises: StorageError if a file cannot be read.
+        """
+        for name in plan.findings:
+            text = _read_shared(storage.read_text, self.path("findings", name))
+            yield from (Finding(**json.loads(line)) for line in text.split("\n") if line)
+
+    def write_plan(
+        self,
+        plan: Plan,
+        rejects: Sequence[Reject],
+        findings: Iterable[FindingsFile] = (),
+        odd_lines: Sequence[OddLine] = (),
+    ) -> None:
+        """Write the plan for the launcher, and its vocabulary for workers."""
+        vocabulary = json.dumps(asdict(plan.vocabulary), ensure_ascii=False)
+        storage.write_text(self.path("vocabulary.json"), vocabulary)
+        parts = ("rows", "bytes", "first", "shards")
+        data = {
+            "splits": {
+                name: {part: getattr(split, part) for part in parts}
+                for name, split in plan.splits.items()
+            },
+            **{name: getattr(plan.counts, name) for name in _COUNTED},
+            "rejects": rejects,
+            "findings": [item.file for item in findings],
+            "odd_lines": odd_lines,
+        }
+        storage.write_text(self.path("plan.json"), json.dumps(data, ensure_ascii=False))
+
+    def read_plan(self) -> StagedPlan | None:
+        """Return the plan, or None while there is none."""
+        try:
+            data = json.loads(storage.read_text(self.path("plan.json")))
+        except FileNotFoundError:
+            return None
+        for name, kind in (("rejects", Reject), ("odd_lines", OddLine)):
+            data[name] = tuple(kind(*item) for item in data[name])
+        data["findings"] = tuple(data["findings"])
+        return StagedPlan(vocabulary=self.read_vocabulary(), **data)
+
+    def read_vocabulary(self) -> Vocabulary:
+        """Return the labels of all planned rows. Raises: StorageError if they cannot be read."""
+        data = json.loads(_read_shared(storage.read_text, self.path("vocabulary.json")))
+        return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
+
+    def write_settled(self, bucket: int, rows: Columns) -> str:
+        """Write the settled rows of a bucket until it is planned; return the file's name."""
+        name = f"{bucket:05d}-{uuid.uuid4().hex}"
+        storage.write_bytes(self.path("settled", name), packed(rows))
+        return name
+
+    def read_settled(self, name: str) -> Columns:
+        """Return the settled rows of a bucket. Raises: StorageError if they cannot be read."""
+        return _read_columns(self.path("settled", name))
+
+    def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
+        """Write the planned rows of a bucket, by group, for the shards."""
+        # A unique name: another attempt may see other payload sizes, and write other blocks.
+        content, file = encode_bucket(bucket, f"{bucket:05d}-{uuid.uuid4().hex}", groups)
+        if content:
+            storage.write_bytes(self.path("rows", file.file), content)
+        return file
+
+    def read_rows(self, outline: ShardOutline) -> PlannedRows:
+        """Return the rows of a shard. Raises: StorageError if they cannot be read."""
+        return PlannedRows(planned_rows(outline, map(self._read_range, outline.byte_ranges)))
+
+    def _read_range(self, byte_range: ByteRange) -> bytes:
+        read = partial(storage.read_range, start=byte_range.offset, length=byte_range.length)
+        return _read_shared(read, self.path("rows", byte_range.file))
+
+    def write_result(self, result: ShardResult, index: int) -> None:
+        """Write the facts of a shard, then its result."""
+        storage.write_bytes(
+            self._facts_path(result.split, index), packed(without_empty(result.facts))
+        )
+        storage.write_text(self._result_path(result.split, index), result.to_json())
+
+    def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
+        """Return the result of a shard if there is one and its task has the same fingerprint."""
+        try:
+            text = storage.read_text(self._result_path(split, index))
+            # Another version of Recordgen may have written another kind of result.
+            if json.loads(text).get("fingerprint") != fingerprint:
+                return None
+        except (FileNotFoundError, ValueError):
+            return None  # a crash of the machine may leave an empty file
+        try:
+            facts = whole(_read_columns(self._facts_path(split, index)))
+        except (StorageError, ValueError):
+            return None
+        return replace(ShardResult.from_json(text), facts=facts)
+
+    def read_facts(self, results: Sequence[ShardResult]) -> Iterator[Columns]:
+        """Yield the facts of each shard for the checks, given the results of all shards.
+
+        Raises: StorageError if they cannot be read.
+        """
+        paths = [self._facts_path(each.split, shard_index(each.shard.file)) for each in results]
+        read = map_in_order(_read_columns, paths, threads=STORAGE_THREADS)
+        for each, facts in zip(results, read, strict=True):
+            yield of_shard(each.split, each.shard.file, whole(facts))
+
+    def _facts_path(self, split: str, index: int) -> str:
+        return self.path("facts", f"{split}-{index:05d}.arrow")
+
+    def count_results(self) -> int:
+        """Return the number of finished shards."""
+        return len(self._result_names())
+
+    def read_results(self) -> list[ShardResult]:
+        """Return the results of all shards, by split and index."""
+        paths = [self.path("results", name) for name in self._result_names()]
+        texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
+        return list(map(ShardResult.from_json, texts))
+
+    def _result_path(self, split: str, index: int) -> str:
+        return self.path("results", f"{split}-{index:05d}.json")
+
+    def _result_names(self) -> list[str]:
+        names = (name for name, _ in storage.list_dir(self.path("results")))
+        return [name for name in names if name.endswith(".json")]
+
+    def start_replacing(self) -> None:
+        """Record that from now on the output may hold a part of an older dataset."""
+        storage.write_text(self.path("replacing"), "")
+
+    @property
+    def replacing(self) -> bool:
+        """Whether the output may hold a part of an older dataset."""
+        return storage.exists(self.path("replacing"))
+
+    def start_moving(self) -> None:
+        """Record that from now on the output may hold shards of this run."""
+        storage.write_text(self.path("moving"), "")
+
+    @property
+    def moving(self) -> bool:
+        """Whether the output may hold shards of this run."""
+        return storage.exists(self.path("moving"))
+
+    def write_error(self, error: RecordgenError) -> None:
+        """Write a worker's error for the launcher: runners lose the type of an error."""
+        data = {"type": type(error).__name__, "message": str(error)}
+        storage.write_text(self.path("error.json"), json.dumps(data, ensure_ascii=False))
+
+    def read_error(self) -> RecordgenError | None:
+        """Return the error that a worker wrote, if any."""
+        try:
+            data = json.loads(storage.read_text(self.path("error.json")))
+        except FileNotFoundError:
+            return None
+        kind: type[RecordgenError] = getattr(errors, data["type"])
+        return kind(data["message"])
+
+    def heartbeat(self, split: str, index: int) -> Heartbeat:
+        """Return the heartbeat of a worker on a shard."""
+        return Heartbeat(self.path("progress", f"{split}-{index:05d}.json"))
+
+    def planning_heartbeat(self) -> Heartbeat:
+        """Return the heartbeat of another worker that reads or plans rows."""
+        return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"))
+
+    def read_heartbeats(
+        self, finished: dict[str, tuple[int, int, int]], folder: str = "progress"
+    ) -> tuple[int, int, int]:
+        """Return the sums of heartbeats so far.
+
+        Of ``progress``, they are examples, rejects and payload bytes; of ``planning``, rows read,
+        planned and rejected, where work that a runner repeats counts twice.
+
+        Args:
+            finished: counts of finished heartbeats by file, kept between calls.
+            folder: folder of the heartbeats.
+        """
+        counts = []
+        names = [
+            name
+            for name, _ in storage.list_dir(self.path(folder))
+            if name not in finished and name.endswith(".json")
+        ]
+        paths = [self.path(folder, name) for name in names]
+        texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
+        for name, text in zip(names, texts, strict=True):
+            examples, rejects, size, done = json.loads(text)
+            if done:
+                finished[name] = (examples, rejects, size)
+            else:
+                counts.append((examples, rejects, size))
+        counts += finished.values()
+        examples, rejects, size = map(sum, zip((0, 0, 0), *counts, strict=True))
+        return examples, rejects, size
+
+
+def _read_columns(path: str) -> Columns:
+    [columns] = unpacked(_read_shared(storage.read_bytes, path))
+    return columns
+
+
+def _read_shared(read: Callable[[str], _T], path: str) -> _T:
+    """Read a file that another process wrote. Raises: StorageError if it is missing."""
+    try:
+        return read(path)
+    except FileNotFoundError as exc:
+        raise StorageError(
+            f"{path} is not visible on {socket.gethostname()}: launcher and workers need a shared "
+            f"output, such as a bucket"
+        ) from exc

@@ -1,0 +1,177 @@
+"""The task of a worker, one shard, and its result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import PIL
+import simplejpeg
+
+from recordgen.checks import facts
+from recordgen.checks.codes import ODD_COLUMNS
+from recordgen.core.dataset.manifest import ImageStats, Shard, shard_file
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.shards.rows import PlannedRows
+from recordgen.options import ConvertOptions
+from recordgen.rejects import Reject
+from recordgen.tasks import task_for
+from recordgen.tasks.task import BuiltBatch
+from recordgen.version import __version__
+
+# Libraries that encode pixels and gzip: another version may produce other bytes.
+_ENCODERS = (PIL.__version__, simplejpeg.__version__, zlib.ZLIB_RUNTIME_VERSION)
+
+
+#: Called repeatedly with (examples, rejects, payload bytes) of the shard so far.
+OnProgress = Callable[[int, int, int], None]
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """One shard to write.
+
+    Attributes:
+        split: its split.
+        label: with ``shard_by=label``, the label that all its rows share; see :class:`Shard`.
+        index: its number in the split.
+        count: number of shards in the split.
+        rows: its rows.
+    """
+
+    split: str
+    label: str | None
+    index: int
+    count: int
+    rows: PlannedRows
+
+    def file(self, compression: str) -> str:
+        """Return the shard's path inside the output."""
+        return shard_file(self.split, self.index, self.count, compression)
+
+    def fingerprint(self, vocabulary: Vocabulary, options: ConvertOptions) -> str:
+        """Return the sha256 (hex) of everything that affects the shard.
+
+        Equal fingerprints mean equal bytes and results. Empty if storage cannot distinguish a
+        payload from its replacement.
+        """
+        # The allowed number of rejects decides whether a run succeeds, but not what is written.
+        recorded = {**options.recorded(), "max_reject_fraction": None}
+        place = [self.split, self.label, self.index, self.count]
+        # Facts that were recorded for fewer checks would hide findings from a later run, and
+        # images that took too long must get the time that a later run allows.
+        extra = [options.selection.needs_looks, options.selection.needs_rows, options.limit.seconds]
+        known = [__version__, _ENCODERS, recorded, place, *extra]
+        said = hashlib.sha256(json.dumps(known).encode())
+        identity = self.rows.identity(vocabulary, options)
+        if identity is None:
+            return ""
+        for part in identity:
+            said.update(part)
+        return said.hexdigest()
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """The result of a ShardTask.
+
+    Attributes:
+        split: the split's name.
+        shard: file, counts and digest (no bytes if only checked).
+        labels: examples by label; an example with several labels counts for each of them.
+        assigned: examples whose split was assigned, not named.
+        reencoded: re-encoded images, by reason.
+        rejects: rows whose payload was refused.
+        images: formats and sizes of the images; None if unknown, or without images.
+        fingerprint: see :meth:`ShardTask.fingerprint`.
+        kept: whether the shard was written by an earlier run.
+        unlabelled: examples without a label.
+        changes: see :class:`recordgen.tasks.task.BuiltBatch`.
+        facts: facts of its planned rows for the checks; None if not read. They are stored
+            separately.
+    """
+
+    split: str
+    shard: Shard
+    labels: Mapping[str, int]
+    assigned: int
+    reencoded: Mapping[str, int]
+    rejects: tuple[Reject, ...]
+    images: ImageStats | None
+    fingerprint: str
+    kept: bool = False
+    unlabelled: int = 0
+    changes: Mapping[str, int] = field(default_factory=dict)
+    facts: Any = field(default=None, compare=False, repr=False)
+
+    def to_json(self) -> str:
+        """Return the result without its facts as one line of JSON."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        del values["facts"]
+        values["shard"] = asdict(self.shard)
+        values["images"] = None if self.images is None else asdict(self.images)
+        return json.dumps(values, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> ShardResult:
+        """Parse the output of :meth:`to_json`."""
+        values: dict[str, Any] = json.loads(text)
+        values["shard"] = Shard(**values["shard"])
+        values["rejects"] = tuple(Reject(*item) for item in values["rejects"])
+        values["images"] = ImageStats.from_json(values["images"])
+        return cls(**values)
+
+
+class ShardStats:
+    """Counts the examples of a shard on their way to the file, and collects its rejects."""
+
+    def __init__(self, on_progress: OnProgress | None, options: ConvertOptions) -> None:
+        self._task = task_for(options)
+        self._keeps_rows = options.selection.needs_rows and ODD_COLUMNS in self._task.checks
+        self._sum = BuiltBatch(facts=facts.Notes())
+        self._digest = hashlib.sha256()
+        self._on_progress = on_progress
+
+    def add(self, built: BuiltBatch) -> None:
+        """Count a batch of examples."""
+        found = self._sum
+        found.examples += built.examples
+        found.assigned += built.assigned
+        found.labels.update(built.labels)
+        found.unlabelled += built.unlabelled
+        found.reencoded.update(built.reencoded)
+        found.images.update(built.images)
+        found.rejects += built.rejects
+        found.facts.extend(built.facts)
+        found.payload_bytes += built.payload_bytes
+        found.changes.update(built.changes)
+        for part in built.digested:
+            self._digest.update(part)
+        if self._on_progress is not None:
+            self._on_progress(found.examples, len(found.rejects), found.payload_bytes)
+
+    def result(self, task: ShardTask, file: str, size: int, fingerprint: str) -> ShardResult:
+        """Return the counts as a ShardResult."""
+        found = self._sum
+        return ShardResult(
+            task.split,
+            Shard(file, found.examples, size, self._digest.hexdigest(), task.label),
+            dict(sorted(found.labels.items())),
+            found.assigned,
+            dict(sorted(found.reencoded.items())),
+            tuple(found.rejects),
+            ImageStats.of(found.images),
+            fingerprint,
+            unlabelled=found.unlabelled,
+            changes=dict(sorted(found.changes.items())),
+            facts=facts.together(
+                task.rows.columns,
+                found.facts,
+                self._task.annotations_for_checks(task.rows.columns["annotation"]),
+                -(-facts.SAMPLE_ROWS // task.count) if self._keeps_rows else 0,
+            ),
+        )

@@ -1,0 +1,75 @@
+"""Write or check one shard, the unit of work of a worker.
+
+Threads fetch, check, serialise and frame. The calling thread writes in the task's order, so the
+bytes do not depend on timing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from recordgen import storage
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records import RECORDS
+from recordgen.core.records.format import Record
+from recordgen.core.shards.task import OnProgress, ShardResult, ShardStats, ShardTask
+from recordgen.options import ConvertOptions, default_threads
+from recordgen.tasks.task import BuiltBatch
+
+
+def write_shard(
+    task: ShardTask,
+    target: str,
+    *,
+    vocabulary: Vocabulary,
+    options: ConvertOptions,
+    on_progress: OnProgress | None = None,
+) -> ShardResult:
+    """Write one shard under the folder ``target``.
+
+    The file is written under a temporary name and renamed, so it is never incomplete. A second
+    attempt replaces it with the same bytes.
+
+    Raises:
+        StorageError: storage failed; the data may be fine.
+    """
+    stats = ShardStats(on_progress, options)
+    file = task.file(options.compression)
+    threads = options.threads or default_threads()
+    made = task.rows.build(vocabulary, options, threads, _framed)
+
+    def frames() -> Iterator[Record]:
+        for built, framed in made:
+            stats.add(built)
+            yield from framed
+
+    with (
+        storage.replacing(storage.join(target, file)) as out,
+        RECORDS.writer(out, options.compression) as writer,
+    ):
+        writer.write(frames())
+    return stats.result(task, file, writer.bytes, task.fingerprint(vocabulary, options))
+
+
+def check_shard(
+    task: ShardTask,
+    *,
+    vocabulary: Vocabulary,
+    options: ConvertOptions,
+    on_progress: OnProgress | None = None,
+) -> ShardResult:
+    """Check one shard as :func:`write_shard` does, but write nothing."""
+    stats = ShardStats(on_progress, options)
+    threads = options.threads or default_threads()
+    for built in task.rows.build(vocabulary, options, threads, lambda made: made):
+        stats.add(built)
+    file = task.file(options.compression)
+    return stats.result(task, file, 0, task.fingerprint(vocabulary, options))
+
+
+def _framed(built: BuiltBatch) -> tuple[BuiltBatch, Sequence[Record]]:
+    """Return the batch with its framed records; checksums are made by the thread that calls it."""
+    frames = [RECORDS.frame(record) for record in built.records]
+    if built.column is not None:
+        frames.insert(0, [RECORDS.frame_column(built.column)])
+    return built, frames

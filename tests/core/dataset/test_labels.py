@@ -1,0 +1,214 @@
+"""Vocabularies: the number of each label, in a new dataset and in one that grows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen import convert
+from recordgen.core.dataset.manifest import Dataset, read_dataset
+from recordgen.core.dataset.vocabulary import (
+    Vocabulary,
+    build_vocabulary,
+    extend_vocabulary,
+    parse_labels,
+)
+from recordgen.errors import DataError, SourceError, UsageError
+from tests.conftest import stored_examples
+
+
+def numbers(count: int) -> Vocabulary:
+    """Return the vocabulary of the whole numbers below ``count``."""
+    return Vocabulary("integer", tuple(map(str, range(count))))
+
+
+# labels, mode, vocabulary
+VOCABULARIES = [
+    (["dog", "cat", "dog"], "auto", Vocabulary("text", ("cat", "dog"))),
+    (["0", "3"], "auto", numbers(4)),
+    (["10", "9"], "text", Vocabulary("text", ("10", "9"))),
+    (["0", "01"], "auto", Vocabulary("text", ("0", "01"))),
+    (["1", "-1"], "auto", Vocabulary("text", ("-1", "1"))),
+    (["1", "cat"], "auto", Vocabulary("text", ("1", "cat"))),
+    (["1", "\u0663"], "auto", Vocabulary("text", ("1", "\u0663"))),  # an Arabic 3
+    (["1" * 19, "1"], "auto", Vocabulary("text", ("1", "1" * 19))),  # more than 18 digits
+    (["999"], "auto", numbers(1000)),
+    # Ten numbers per label in use.
+    ([*map(str, range(100)), "1009"], "auto", numbers(1010)),
+    (["1000"], "integer", numbers(1001)),
+    ([], "auto", Vocabulary("text", ())),
+    ([], "integer", Vocabulary("text", ())),
+]
+
+
+@pytest.mark.parametrize(("labels", "mode", "expected"), VOCABULARIES)
+def test_vocabulary(labels: list[str], mode: str, expected: Vocabulary) -> None:
+    """Text is sorted; whole numbers keep their value, including 0."""
+    found = build_vocabulary(labels, mode)
+    assert found == expected
+    assert [found.names[found.index(label)] for label in labels] == labels
+
+
+# labels, how the warning begins
+SPARSE = [
+    (["80331", "10115"], "the 2 whole-number labels reach up to 80331"),
+    (["1000"], "the 1 whole-number labels reach up to 1000"),
+    ([*map(str, range(100)), "1010"], "the 101 whole-number labels reach up to 1010"),
+]
+
+
+@pytest.mark.parametrize(("labels", "start"), SPARSE)
+def test_sparse_numbers_become_text_with_a_warning(labels: list[str], start: str) -> None:
+    """Zip codes become text, unless the user forces numbers."""
+    end = "too sparse to keep; they are numbered as text (labels=integer keeps them)"
+    expected = Vocabulary("text", tuple(sorted(labels)), (f"{start}, {end}",))
+    assert build_vocabulary(labels) == expected
+    largest = max(labels, key=int)
+    assert build_vocabulary(labels, "integer").index(largest) == int(largest)
+
+
+def test_numbers_that_are_forced() -> None:
+    """labels=integer refuses labels that are not numbers, and absurdly large ones."""
+    with pytest.raises(DataError) as caught:
+        build_vocabulary(["1", "cat"], "integer")
+    assert str(caught.value) == (
+        "labels=integer needs every label to be a whole number ≥ 0 without leading zeros (got "
+        "'cat'); use labels=text or labels=auto"
+    )
+    with pytest.raises(DataError) as caught:
+        build_vocabulary(["10000000"], "integer")
+    assert str(caught.value) == (
+        "the 1 whole-number labels reach up to 10000000: labels=integer would write 10000001 lines "
+        "of labels.txt; use labels=text"
+    )
+    with pytest.raises(UsageError) as usage:
+        build_vocabulary(["1"], "number")
+    assert str(usage.value) == ("labels must be one of auto, text, integer, none (got 'number')")
+
+
+LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)
+
+
+@given(LABELS, LABELS)
+def test_numbers_of_labels_stay(old: set[str], new: set[str]) -> None:
+    """Extending never moves an existing label; new labels follow, sorted."""
+    known = Vocabulary("text", tuple(sorted(old)))
+    expected = Vocabulary("text", (*sorted(old), *sorted(new - old)))
+    assert extend_vocabulary(known, new) == expected
+
+
+# known whole numbers, new labels, the number of names afterwards
+WHOLE_NUMBERS = [
+    (10, [], 10),
+    (10, ["3"], 10),
+    (10, ["10"], 11),
+    (10, ["12", "11"], 13),
+    (10, ["999"], 1000),
+    (5000, ["12"], 5000),
+    (5000, ["5000"], 5001),
+    # Ten numbers per label in use, including known labels.
+    (200, ["2009"], 2010),
+    (200, ["5", "2008"], 2009),
+]
+
+
+@pytest.mark.parametrize(("known", "new", "size"), WHOLE_NUMBERS)
+def test_whole_numbers_stay_themselves(known: int, new: list[str], size: int) -> None:
+    """A number is its own index, in a growing dataset, too."""
+    assert extend_vocabulary(numbers(known), new) == numbers(size)
+
+
+REMEDY = "convert all rows again, without --append and --vocabulary"
+
+# known whole numbers, new labels, the message
+REFUSED = [
+    (10, ["1000"], "up to 9, but 1000 is far larger"),
+    (200, ["2010"], "up to 199, but 2010 is far larger"),
+    (5000, ["50011"], "up to 4999, but 50011 is far larger"),
+    (10, ["cat"], ", but 'cat' is not"),
+    (10, ["11", "07"], ", but '07' is not"),
+]
+
+
+@pytest.mark.parametrize(("known", "new", "words"), REFUSED)
+def test_labels_that_do_not_go_with_numbers(known: int, new: list[str], words: str) -> None:
+    """A label that is no number, or far larger than the others, is refused with the remedy."""
+    start = "the existing labels are whole numbers" + (" " if words[0] == "u" else "")
+    with pytest.raises(DataError) as caught:
+        extend_vocabulary(numbers(known), new)
+    assert str(caught.value) == f"{start}{words}; {REMEDY}"
+
+
+# the text of labels.txt, its vocabulary
+FILES = [
+    ("dog\ncat\n", Vocabulary("text", ("dog", "cat"))),
+    ("\ufeffdog\r\nhot dog", Vocabulary("text", ("dog", "hot dog"))),
+    ("0\n1\n", numbers(2)),
+    ("1\n0\n", Vocabulary("text", ("1", "0"))),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FILES, ids=["text", "Windows", "numbers", "mixed"])
+def test_labels_of_a_file(text: str, expected: Vocabulary) -> None:
+    """Each line is a label, and its index is the label's number."""
+    assert parse_labels(text, "labels.txt") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "labels.txt: this file is empty; a vocabulary needs a label in each line"),
+        ("a\n\nb\n", "labels.txt:2: a vocabulary needs a label in each line (got none)"),
+        (
+            "a\nb\na\n",
+            "labels.txt:3: the label 'a' has a number already, from line 1; name each label once",
+        ),
+    ],
+    ids=["empty", "gap", "twice"],
+)
+def test_files_that_are_no_vocabulary(text: str, message: str) -> None:
+    """An empty line, or a label with two numbers, is an error with its line."""
+    with pytest.raises(DataError) as caught:
+        parse_labels(text, "labels.txt")
+    assert str(caught.value) == message
+
+
+def test_numbers_stay_from_one_output_to_the_next(tmp_path: Path) -> None:
+    """Labels of an output or a file keep their numbers, even if unused; new labels follow."""
+
+    def converted(name: str, *labels: str, **options: Any) -> Dataset:
+        rows = [f"TRAIN,{number} words on {label},{label}\n" for number, label in enumerate(labels)]
+        (tmp_path / f"{name}.csv").write_text("".join(rows))
+        task = {"task": "text_classification", "lint": "-ALL"}
+        source, out = str(tmp_path / f"{name}.csv"), str(tmp_path / name)
+        return convert(source, out, **{**task, **options}).dataset
+
+    assert converted("one", "cat", "bee").labels == ("bee", "cat")
+    for vocabulary in (
+        tmp_path / "one",
+        tmp_path / "one/labels.txt",
+        tmp_path / "one/dataset.json",
+    ):
+        name = f"two-{vocabulary.stem}"
+        two = converted(name, "dog", "ape", "cat", vocabulary=str(vocabulary))
+        assert two.labels == ("bee", "cat", "ape", "dog")
+        assert two.options["vocabulary"] == str(vocabulary)
+        [record] = [r for _, r in stored_examples(tmp_path / name) if r["class/text"] == [b"cat"]]
+        assert record["class/label"] == [1]
+    assert read_dataset(str(tmp_path / "one")).options["vocabulary"] == ""
+    # A dataset that continues another vocabulary can be appended to.
+    grown = converted("two-one", "elk", append=True)
+    assert grown.labels == ("bee", "cat", "ape", "dog", "elk")
+    with pytest.raises(UsageError, match=r"vocabulary is '.*one.*' there and '.*two' here"):
+        converted("two-one", "elk", append=True, vocabulary="two")
+    with pytest.raises(UsageError, match=r"labels=text\); give only one of them"):
+        converted("no", "a", vocabulary="x", labels="text")
+    with pytest.raises(SourceError, match=r"none: no labels.txt and no output is here"):
+        converted("no", "a", vocabulary=str(tmp_path / "none"))
+    (tmp_path / "t.csv").write_text("a,b\n1.5,2\n2.5,3\n")
+    with pytest.raises(UsageError, match="numbers labels, but these rows have none"):
+        convert(str(tmp_path / "t.csv"), str(tmp_path / "t"), task="tabular", vocabulary="x")

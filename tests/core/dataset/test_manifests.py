@@ -1,0 +1,135 @@
+"""``dataset.json`` from elsewhere: whatever was changed, commands end without a traceback."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.errors import SourceError
+from tests.conftest import encoded, noise
+
+pytestmark = pytest.mark.once
+
+IMAGES = "TRAIN,a.png,cat\nTEST,b.png,dog\n"
+TABLE = "split,size,colour\nTRAIN,1.5,red\nTRAIN,2.5,blue\nTEST,3,red\n"
+
+# task, import file, options
+INPUTS = [
+    ("image_classification", IMAGES, {}),
+    ("tabular", TABLE, {"columns": "target=colour"}),
+]
+
+# Values of any type, and some that are too large or mean something else.
+WRONG: list[Any] = [None, True, -1, 2**70, 1.5, "", "x\0", "../../x", [], [None], {}, {"x": {}}]
+
+
+def changes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield each place in a JSON value with each wrong value; ``...`` removes it."""
+    if not isinstance(value, dict | list):
+        return
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value[:1]):
+        for wrong in (..., *WRONG):
+            if wrong is ... or type(wrong) is not type(item) or wrong != item:
+                yield (*path, key), wrong
+        yield from changes(item, (*path, key))
+
+
+def changed(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
+    """Return a copy of a JSON value with another value at one place."""
+    value = copy.deepcopy(value)
+    inner = value
+    for key in path[:-1]:
+        inner = inner[key]
+    if wrong is ...:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = wrong
+    return value
+
+
+@pytest.fixture(scope="module", params=INPUTS, ids=lambda case: case[0])
+def output(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    task, lines, options = request.param
+    folder = tmp_path_factory.mktemp(task)
+    for seed, name in enumerate("ab"):
+        (folder / f"{name}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
+    (folder / "a.csv").write_text(lines)
+    recordgen.convert(folder / "a.csv", folder / "out", task=task, **options)
+    return folder / "out"
+
+
+DOORS: list[Callable[[str, str], list[str]]] = [
+    lambda place, _: ["report", place],
+    lambda place, _: ["inspect", place, "--source", "a.csv"],
+    lambda place, _: ["export", "card", place, "--overwrite"],
+    lambda place, _: ["export", "croissant", place],
+    lambda place, _: ["export", "lineage", place],
+    lambda place, other: ["diff", place, other],
+    lambda place, _: ["inspect", place],
+]
+TRIED = 40  # changes that are no error in read_dataset: one in so many goes to the next command
+
+
+def test_any_change(output: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A field that is missing, huge or of another type is an error, or does no harm."""
+    values = json.loads((output / "dataset.json").read_text())
+    copied = tmp_path / "out"
+    shutil.copytree(output, copied)
+    accepted = 0
+    for path, wrong in changes(values):
+        (copied / "dataset.json").write_text(json.dumps(changed(values, path, wrong)))
+        try:
+            read_dataset(copied)
+        except SourceError:
+            continue
+        accepted += 1
+        if accepted % TRIED == 0:
+            command = DOORS[accepted // TRIED % len(DOORS)](str(copied), str(output))
+            assert main([*command, "--json"]) in (0, 1, 2), (path, wrong)
+    capsys.readouterr()
+
+
+# A change, the words of the error.
+ERRORS: list[tuple[tuple[Any, ...], Any, str]] = [
+    (("splits",), ..., "'splits' is missing"),
+    (("seed",), 2**70, "seed must be a number of 64 bits"),
+    (("label_kind",), "x", "label_kind must be one of text, integer, none"),
+    (("compression",), None, "compression must be a text"),
+    (("digest",), 1, "digest must be a text"),
+    (("source",), [1], "source must be a text"),
+    (("warnings",), [{}], "warnings must be a text"),
+    (("reencoded",), {"x": "y"}, "reencoded must be a whole number"),
+    (("rows", "read"), -1, "counts of rows must be at least 0"),
+    (("options", "seed"), {}, "option 'seed' must be"),
+    (
+        ("splits", "../../x"),
+        {"examples": 0, "bytes": 0, "labels": {}, "shards": []},
+        "a split must",
+    ),
+    (("splits", "train", "images"), {"formats": {}, "height": [1], "width": [1, 1]}, "height must"),
+    (("splits", "train", "shards", 0, "file"), "x\0", "must be in the output"),
+    (("splits", "train", "shards", 0, "digest"), None, "digest must be a text"),
+]
+
+
+@pytest.mark.parametrize(("path", "wrong", "words"), ERRORS, ids=range(len(ERRORS)))
+def test_what_is_wrong(
+    output: Path, tmp_path: Path, path: tuple[Any, ...], wrong: Any, words: str
+) -> None:
+    """The error names the field, and what it must be."""
+    values = json.loads((output / "dataset.json").read_text())
+    (tmp_path / "dataset.json").write_text(json.dumps(changed(values, path, wrong)))
+    with pytest.raises(
+        SourceError, match=rf"dataset\.json: not a recordgen/1 .*{re.escape(words)}"
+    ):
+        read_dataset(tmp_path)

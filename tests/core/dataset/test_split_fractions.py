@@ -1,0 +1,240 @@
+"""Split fractions: the hashes of each split; names of splits; eval_from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recordgen.core.dataset.splits import SPLITS, SplitFractions, split_named, split_order
+from recordgen.core.rows.planned import Group, PlacedRow
+from recordgen.core.rows.row import Row
+from recordgen.errors import UsageError
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.readers import RowReader
+from recordgen.options import ConvertOptions, make_options
+from recordgen.storage import FileInfo
+from recordgen.tasks import ImageClassification
+from tests.planned import chosen, resolved
+
+pytestmark = pytest.mark.outside
+
+# weights, the split of each of several equal ranges of hashes
+SHARES = [
+    ((80, 10, 10), ["train"] * 80 + ["eval"] * 10 + ["test"] * 10),
+    ((1, 0, 1), ["train", "test"]),
+    ((0, 1), ["eval"]),
+    ((2, 1, 0), ["train", "train", "eval"]),
+    ((7,), ["train"] * 7),
+]
+
+
+@pytest.mark.parametrize(("weights", "splits"), SHARES)
+def test_each_split_owns_its_share(weights: tuple[int, ...], splits: list[str]) -> None:
+    """The first and the last hash of each share belong to it, and a share of 0 has none."""
+    fractions = SplitFractions(SPLITS[: len(weights)], weights)
+    starts = [-(-(number << 64) // len(splits)) for number in range(len(splits) + 1)]
+    assert starts[-1] == 1 << 64
+    assert [chosen(fractions, start) for start in starts[:-1]] == splits
+    assert [chosen(fractions, end - 1) for end in starts[1:]] == splits
+
+
+# text, weights
+FRACTIONS = [("1", (1,)), ("90,10", (90, 10)), ("80, 10,10", (80, 10, 10)), ("0,0,1", (0, 0, 1))]
+
+
+@pytest.mark.parametrize(("text", "weights"), FRACTIONS)
+def test_fractions_as_text(text: str, weights: tuple[int, ...]) -> None:
+    """One to three whole numbers are for train, eval and test, in this order."""
+    assert SplitFractions.parse(text) == SplitFractions(SPLITS[: len(weights)], weights)
+
+
+def test_fractions_of_other_splits() -> None:
+    """Splits may have any names; dataset.json records them with their weights."""
+    fractions = SplitFractions(("day", "night"), (3, 1))
+    assert str(fractions) == "day:3,night:1"
+    assert chosen(fractions, (3 << 62) - 1) == "day"
+    assert chosen(fractions, 3 << 62) == "night"
+
+
+_AS_TEXT = (
+    "split fractions must be up to three whole numbers for train,eval,test, such as 80,10,10 "
+    "(got {!r})"
+)
+
+# the call, the whole message
+WRONG = [
+    (lambda: SplitFractions.parse(""), _AS_TEXT.format("")),
+    (lambda: SplitFractions.parse("80;10;10"), _AS_TEXT.format("80;10;10")),
+    (lambda: SplitFractions.parse("1,2,3,4"), _AS_TEXT.format("1,2,3,4")),
+    (
+        lambda: SplitFractions.parse("-1,2"),
+        "split fractions must be ≥ 0 with a sum above 0 (got (-1, 2))",
+    ),
+    (
+        lambda: SplitFractions.parse("0,0,0"),
+        "split fractions must be ≥ 0 with a sum above 0 (got (0, 0, 0))",
+    ),
+    (
+        lambda: SplitFractions(("train",), (1, 2)),
+        "split fractions need one weight per split (got 1 names and 2 weights)",
+    ),
+    (
+        lambda: SplitFractions((), ()),
+        "split fractions need one weight per split (got 0 names and 0 weights)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), WRONG, ids=range(len(WRONG)))
+def test_wrong_fractions(make, message: str) -> None:
+    """The error describes the problem, and has the given value."""
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_order_of_splits() -> None:
+    """train, eval and test come first, whatever the names of other splits."""
+    names = ["test", "a", "zebra", "eval", "b", "train"]
+    assert sorted(names, key=split_order) == ["train", "eval", "test", "a", "b", "zebra"]
+
+
+def test_a_label_is_no_split(tmp_path: Path) -> None:
+    """Whether a folder holds a split depends on where the tree of folders begins."""
+    image = tmp_path / "DEV" / "cat" / "a.jpg"
+    image.parent.mkdir(parents=True)
+    image.touch()
+    options = ConvertOptions(task="image_classification", format="folder")
+    for root, split in ((tmp_path, "eval"), (tmp_path / "DEV", None)):
+        [row] = RowReader(options).read(ImportFile(f"{root}/"))
+        assert isinstance(row, Row)
+        assert (row.split, row.annotation) == (split, "cat")
+
+
+# name, its split
+NAMES = [
+    ("val", "eval"),
+    ("TRAIN", "train"),
+    ("mine", "mine"),
+    ("unassigned", "unassigned"),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "split"), NAMES)
+def test_names_of_splits(name: str, split: str) -> None:
+    """A word of ML_USE names its split; other names, and words without a split, stay."""
+    assert split_named(name) == split
+
+
+# eval_from, the recorded text
+EVAL_FROM = [
+    ("train:10", "train:10"),
+    ("TRAIN:10.0", "train:10"),
+    ("training:2.5", "train:2.5"),
+    ("all:99.5", "all:99.5"),
+    ("a:b:0.5", "a:b:0.5"),
+]
+
+
+@pytest.mark.parametrize(("text", "option"), EVAL_FROM)
+def test_forms_of_eval_from(text: str, option: str) -> None:
+    """A split may have any spelling of ML_USE or another name; one spelling is recorded."""
+    assert ConvertOptions(eval_from=text).recorded()["eval_from"] == option
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "train",
+        "10",
+        "train:",
+        ":10",
+        "train:0",
+        "train:100",
+        "train:nan",
+        "val:5",
+        "eval:5",
+        "unassigned:5",
+    ],
+)
+def test_wrong_forms_of_eval_from(text: str) -> None:
+    """The error has the expected form and the given value."""
+    with pytest.raises(UsageError) as caught:
+        ConvertOptions(eval_from=text)
+    assert str(caught.value) == (
+        f"eval_from must be a split other than eval and a percentage between 0 and 100, such as "
+        f"train:10 (got {text!r})"
+    )
+
+
+def test_shares_grow_and_go_by_the_lower_bits() -> None:
+    """A larger share includes the rows of a smaller one; the upper bits assign splits."""
+    hashes = [n << 54 | n << 22 for n in range(1024)]  # both halves from 0 to their ends
+    few, many = moved("a:10", "a", hashes), moved("a:50", "a", hashes)
+    assert (len(few), len(many)) == (103, 512)
+    assert few < many
+    edge = 7 << 32 | 1 << 31
+    assert moved("a:50", "a", [edge - 1, edge]) == {edge - 1}
+    assert moved("a:50", "test", [0]) == set()
+
+
+def moved(share: str, split: str, hashes: list[int]) -> set[int]:
+    """Return the split hashes of the rows of a split that ``share`` moves to ``eval``."""
+    rows = [
+        PlacedRow(n, split_hash, "a.csv", n, split, f"{n}", "x")
+        for n, split_hash in enumerate(hashes)
+    ]
+    planned, _ = resolved(
+        rows,
+        options=ConvertOptions(eval_from=share),
+        task=ImageClassification(),
+        drop_unnamed=False,
+        infos=lambda uris, sources: [FileInfo(1, "v")] * len(uris),
+        contents=lambda asked: [],
+    )
+    return {hashes[row.line] for row in planned.get(Group("eval", None), [])}
+
+
+# a value of split, its shares; None if it is refused
+GIVEN = [
+    ("80,10,10", "train:80,eval:10,test:10"),
+    ([8, 2], "train:8,eval:2"),
+    ((np.int64(1),), "train:1"),
+    ({"train": 80, "validation": 20}, "train:80,eval:20"),
+    ({"test": 1, "TRAIN": 3}, "test:1,train:3"),
+    ({"train": 0.8, "eval": 0.2}, None),
+    ({"train": "80"}, None),
+    ({"training": 1, "train": 1}, None),
+    ({"holdout": 1}, None),
+    ({1: 1}, None),
+    ({}, None),
+    ({80, 20}, None),
+    (80, None),
+    (None, None),
+    (b"80", None),
+    ([True], None),
+    ([[80]], None),
+    ("eighty", None),
+    ("holdout:80", None),
+    ("80,names=perhaps", None),
+    ("", "train:80,eval:10,test:10"),
+    ("names=no", "train:80,eval:10,test:10"),
+    ("train:3, test:1", "train:3,test:1"),
+]
+
+
+@pytest.mark.parametrize(("given", "shares"), GIVEN)
+def test_shares_as_python_values(given: Any, shares: str | None) -> None:
+    for make in (
+        lambda: make_options({"split": given}).split.fractions,
+        lambda: ConvertOptions(split=given).split.fractions,
+    ):
+        if shares is None:
+            with pytest.raises(UsageError, match=r"^split[ :]"):
+                make()
+        else:
+            assert str(make()) == shares

@@ -1,0 +1,127 @@
+"""One table of words names splits in every format; near misses are suggested."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.rows.row import Adjustments, Row
+from recordgen.formats import automl_jsonl
+from recordgen.formats import declared_rows as declared
+from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.dataframe import dataframe_rows
+from recordgen.formats.detect import detect
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.readers import RowReader
+from recordgen.formats.text_csv import TextParser
+from recordgen.options import ConvertOptions
+from recordgen.rejects import Reject
+from recordgen.tasks import ImageClassification, TextClassification, task_for
+
+IMAGE, TEXT = ImageClassification(), TextClassification()
+OPTIONS = {"adjusted": Adjustments(), "source": "f"}
+
+
+def of_csv(word: str, folder: Path) -> Row | Reject:
+    [row] = LineParser.parse_lines([f"{word},a.jpg,cat".encode()], task=IMAGE, **OPTIONS)
+    return row
+
+
+def of_header(word: str, folder: Path) -> Row | Reject:
+    lines = [b"image,split,label", f"a.jpg,{word},cat".encode()]
+    [row] = LineParser.parse_lines(lines, task=IMAGE, **OPTIONS)
+    return row
+
+
+def of_text(word: str, folder: Path) -> Row | Reject:
+    [row] = TextParser.parse_lines([f"{word},So good,praise".encode()], task=TEXT, **OPTIONS)
+    return row
+
+
+def of_jsonl(word: str, folder: Path) -> Row | Reject:
+    labels = {"aiplatform.googleapis.com/ml_use": word}
+    line = json.dumps({"imageGcsUri": "a.jpg", "dataItemResourceLabels": labels})
+    [row] = automl_jsonl.parse_lines([line.encode()], task=IMAGE, **OPTIONS)
+    return row
+
+
+def of_dataframe(word: str, folder: Path) -> Row | Reject:
+    frame = pd.DataFrame({"split": [word], "image_uri": ["a.jpg"], "label": ["cat"]})
+    [row] = dataframe_rows(frame, IMAGE, Adjustments())
+    return row
+
+
+def of_schema(word: str, folder: Path) -> Row | Reject:
+    task = task_for(ConvertOptions(schema='{"set": "split", "n": "int"}'))
+    [row] = declared.parse_lines([f"{word},1".encode()], task=task, **OPTIONS)
+    return row
+
+
+def of_table(word: str, folder: Path) -> Row | Reject:
+    path = folder / "a.csv"
+    path.write_text(f"fold,n\ntrain,1\n{word},2\n")
+    options = ConvertOptions(task="tabular", columns="split=fold")
+    file = ImportFile(str(path))
+    rows = list(RowReader(detect([file], options).options).read(file))
+    [row] = [row for row in rows if row.line == 3]
+    return row
+
+
+def of_folder(word: str, folder: Path) -> Row | Reject:
+    (folder / word / "cat").mkdir(parents=True)
+    (folder / word / "cat/a.jpg").touch()
+    options = ConvertOptions(task="image_classification", format="folder")
+    [row] = RowReader(options).read(ImportFile(f"{folder}/"))
+    return row
+
+
+DOORS = [of_csv, of_header, of_text, of_jsonl, of_dataframe, of_schema, of_table, of_folder]
+
+WORDS = {
+    "train": ["train", "Training"],
+    "eval": ["VALIDATION", "Validate", "val", "VALID", "Dev", "eval", "Evaluation"],
+    "test": ["TEST", "testing"],
+    None: ["Unassigned"],
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_words_name_splits_at_every_door(
+    door: Callable[[str, Path], Row | Reject], tmp_path: Path
+) -> None:
+    """Each word means the same split in every format, in any case."""
+    for split, words in WORDS.items():
+        for word in words:
+            (tmp_path / word).mkdir()
+            row = door(word, tmp_path / word)
+            assert isinstance(row, Row), (word, row)
+            assert row.split == split, word
+
+
+@pytest.mark.parametrize("door", [door for door in DOORS if door is not of_folder])
+def test_a_near_miss_is_named(door: Callable[[str, Path], Row | Reject], tmp_path: Path) -> None:
+    """A misspelt word rejects its row, and the message suggests the right word."""
+    row = door("TRIAN", tmp_path)
+    assert isinstance(row, Reject)
+    assert row.code == "unknown_ml_use"
+    assert "(got 'TRIAN'; did you mean TRAIN?)" in row.message
+
+
+# word, the suggested word
+NEAR: list[tuple[str, str | None]] = [("validaton", "VALIDATION"), ("TSET", "TEST")]
+NEAR += [("vaildation", "VALIDATION"), ("cat", None), ("dogs", None)]
+
+
+@pytest.mark.parametrize(("word", "meant"), NEAR)
+def test_near_words(word: str, meant: str | None) -> None:
+    """Only words close to a published word get a suggestion."""
+    hint = f"; did you mean {meant}?" if meant else ""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 -- the whole message is compared
+        parse_ml_use(word)
+    expected = "ml_use must be TRAIN, VALIDATION, TEST, UNASSIGNED or empty"
+    assert str(caught.value) == f"{expected} (got {word!r}{hint})"

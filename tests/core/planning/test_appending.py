@@ -1,0 +1,396 @@
+"""Appending: existing examples stay, new ones are added, and no example is there twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipelines.samples.digits import write_digits
+from recordgen import convert, read_dataset, storage
+from recordgen.cli import main
+from recordgen.console.summaries import conversion_summary
+from recordgen.conversion.api import plan
+from recordgen.core.dataset.manifest import Dataset, dataset_digest
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
+from recordgen.core.runs import lease
+from recordgen.core.runs.results import ConversionResult
+from recordgen.core.runs.staging import STAGING, Staging
+from recordgen.errors import DataError, RecordError, SourceError, UsageError
+from recordgen.payloads import resizing
+from tests.conftest import encoded, exif_of, noise, stored_examples
+
+pytestmark = pytest.mark.outside
+
+OPTIONS = {"shard_mb": 0.01, "max_reject_fraction": 1.0}
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return rows of 300 digits, with absolute paths; a third of them name their split."""
+    folder = tmp_path_factory.mktemp("digits")
+    source = Path(write_digits(str(folder), 300))
+    found = [line.split(",") for line in source.read_text().splitlines()]
+    return [
+        ",".join([*fields[:-2], str(folder / fields[-2]), f"digit{fields[-1]}"]) for fields in found
+    ]
+
+
+def write(folder: Path, name: str, lines: list[str]) -> str:
+    path = folder / name
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+def records(output: Path) -> dict[str, tuple[str, bytes, int]]:
+    """Return split, label and label number by uri, of all shards that dataset.json names."""
+    found: dict[str, tuple[str, bytes, int]] = {}
+    for name, values in stored_examples(output):
+        keys = ("source_id", "class/text", "class/label")
+        [uri], [text], [number] = (values[f"image/{key}"] for key in keys)
+        assert uri not in found
+        found[uri] = (name, text, number)
+    return found
+
+
+def files(output: Path) -> dict[str, bytes]:
+    """Return the bytes of all shards in the output."""
+    return {str(path.relative_to(output)): path.read_bytes() for path in output.glob("Split-*/*")}
+
+
+def consistent(dataset: Dataset, output: Path) -> bool:
+    """Check that dataset.json, the files and labels.txt agree."""
+    named = {shard.file: shard for split in dataset.splits.values() for shard in split.shards}
+    counted = {file: len(list(RECORDS.read(str(output / file)))) for file in named}
+    rows = dataset.rows
+    went = rows.examples + rows.duplicates + rows.dropped + rows.existing + rows.rejects
+    return (
+        set(files(output)) == set(named)
+        and all(counted[file] == shard.examples for file, shard in named.items())
+        and sum(counted.values()) == dataset.examples == rows.examples
+        and tuple((output / "labels.txt").read_text().splitlines()) == dataset.labels
+        and rows.read == went
+    )
+
+
+def test_new_rows_are_added(tmp_path: Path, lines: list[str]) -> None:
+    """Old shards, splits and label numbers stay byte for byte; new labels come last."""
+    some = [line for line in lines if not line.endswith(("digit0", "digit5"))][:150]
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", some), out, **OPTIONS)
+    before, old_files = records(out), files(out)
+    result = convert(write(tmp_path, "two.csv", lines), out, append=True, **OPTIONS)
+    after = records(out)
+    assert {uri: after[uri] for uri in before} == before
+    assert {file: files(out)[file] for file in old_files} == old_files
+    assert len(after) == 300 == result.dataset.examples
+    assert result.counts["examples_written"] == 150 == result.counts["rows_existing"]
+    assert result.dataset.labels[-2:] == ("digit0", "digit5")
+    assert read_dataset(str(out)) == result.dataset
+    assert consistent(result.dataset, out)
+    assert not (out / ".recordgen-staging").exists()
+
+    alone = tmp_path / "alone"
+    convert(write(tmp_path, "all.csv", lines), alone, **OPTIONS)
+    assert {uri: row[:2] for uri, row in records(alone).items()} == {
+        uri: row[:2] for uri, row in after.items()
+    }
+
+
+def test_nothing_new(tmp_path: Path, lines: list[str]) -> None:
+    """Appending the same rows again succeeds and leaves every shard as it is."""
+    out = tmp_path / "out"
+    source = write(tmp_path, "one.csv", lines[:50])
+    first = convert(source, out, **OPTIONS)
+    old = files(out)
+    again = convert(source, out, append=True, **OPTIONS)
+    assert files(out) == old
+    assert again.dataset.digest == first.dataset.digest
+    assert again.dataset.splits == first.dataset.splits
+    assert again.dataset.rows.existing == 50
+    assert consistent(again.dataset, out)
+
+
+def test_append_to_nothing_is_a_conversion(tmp_path: Path, lines: list[str]) -> None:
+    """The first of several runs needs no other flag."""
+    source = write(tmp_path, "one.csv", lines[:50])
+    convert(source, tmp_path / "one", append=True, **OPTIONS)
+    convert(source, tmp_path / "other", **OPTIONS)
+    assert files(tmp_path / "one") == files(tmp_path / "other")
+
+
+def test_rows_that_contradict_are_rejected(tmp_path: Path, lines: list[str]) -> None:
+    """The reject of a row with another label or split names the shard of its example."""
+    out = tmp_path / "out"
+    bad = "no/such.jpg,digit1"
+    convert(write(tmp_path, "one.csv", [*lines[:40], bad]), out, **OPTIONS)
+    there = records(out)
+    one, two, three = (line.split(",")[-2] for line in lines[:3])
+    split, label, _ = there[one.encode()]
+    other = "TEST" if there[two.encode()][0] != "test" else "TRAIN"
+    second = write(tmp_path, "two.csv", [f"{one},cat", f"{other},{two}", three])
+    result = convert(second, out, append=True, **OPTIONS)
+    assert records(out) == there
+    assert consistent(result.dataset, out)
+    found = [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
+    by_code = {item["code"]: item["message"] for item in found}
+    assert set(by_code) == {"missing_file", "conflicting_labels", "conflicting_splits"}
+    assert f"Split-{split}/" in by_code["conflicting_labels"]
+    assert f"label {label.decode()!r}" in by_code["conflicting_labels"]
+    assert f"split {there[two.encode()][0]!r}" in by_code["conflicting_splits"]
+    assert result.counts["rows_existing"] == 1
+
+
+def test_shards_by_label(tmp_path: Path, lines: list[str]) -> None:
+    """New shards of a label come after all others, and have its label."""
+    out = tmp_path / "out"
+    options = {**OPTIONS, "shard_by": "label"}
+    convert(write(tmp_path, "one.csv", lines[:100]), out, **options)
+    old = files(out)
+    result = convert(write(tmp_path, "two.csv", lines), out, append=True, **options)
+    assert old.items() <= files(out).items()
+    assert consistent(result.dataset, out)
+    for split in result.dataset.splits.values():
+        for shard in split.shards:
+            texts = {
+                parse_example(record)["image/class/text"][0]
+                for record in RECORDS.read(str(out / shard.file))
+            }
+            assert texts == {(shard.label or "").encode()}
+
+
+def test_spans_into_another_storage(tmp_path: Path, lines: list[str]) -> None:
+    """Appending works on any storage that fsspec can write."""
+    out = f"memory://append-{tmp_path.name}/out"
+    try:
+        convert(write(tmp_path, "one.csv", lines[:60]), out, **OPTIONS)
+        result = convert(write(tmp_path, "two.csv", lines[:90]), out, append=True, **OPTIONS)
+        assert result.dataset.examples == 90
+        named = [shard.file for split in result.dataset.splits.values() for shard in split.shards]
+        assert all(storage.exists(f"{out}/{file}") for file in named)
+    finally:
+        storage.remove(out)
+
+
+def test_a_run_that_died_while_it_moved_shards(tmp_path: Path, lines: list[str]) -> None:
+    """Shards that no dataset.json names are removed by the next run."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:60]), out, **OPTIONS)
+    stray = out / "Split-train" / "data_tfrecord-00099-of-00100"
+    shutil.copy(next(out.glob("Split-train/*")), stray)
+    result = convert(write(tmp_path, "two.csv", lines[:90]), out, append=True, **OPTIONS)
+    assert not stray.exists()
+    assert consistent(result.dataset, out)
+
+
+def test_too_many_rejects_leave_the_dataset(tmp_path: Path, lines: list[str]) -> None:
+    """A run with too many rejects changes nothing."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:60]), out, shard_mb=0.01)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    second = write(tmp_path, "two.csv", [*lines[60:90], "no/such.jpg,digit1"])
+    with pytest.raises(DataError, match=r"failed-rejects\.jsonl"):
+        convert(second, out, append=True, shard_mb=0.01, max_reject_fraction=0)
+    (out / "failed-rejects.jsonl").unlink()
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_append_or_overwrite(tmp_path: Path, lines: list[str]) -> None:
+    """append and overwrite exclude each other."""
+    with pytest.raises(UsageError, match="overwrite and append exclude"):
+        convert(
+            write(tmp_path, "one.csv", lines[:9]), tmp_path / "out", append=True, overwrite=True
+        )
+
+
+def test_a_dataset_in_two_parts_is_that_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """dataset.json has the same counts after two runs as after one run over all rows."""
+    monkeypatch.setattr(resizing, "_MEASURED_SHARE", 1)  # every JPEG is in the sample
+    lines: list[str] = []
+    for number in range(24):
+        exif = exif_of(6 if number % 4 == 1 else 1)
+        image = noise(20 + number, 10, seed=number)
+        (tmp_path / f"{number}.png").write_bytes(encoded(image, "PNG", exif=exif))
+        use = ("TRAIN", "VALIDATION", "")[number % 3]
+        box = ",.1,.1,,,.9,2,," if number % 4 == 2 else ",.1,.1,,,.9,.9,,"
+        label = ("cat", "", "dog", "")[number // 3 % 4]
+        # Each part has unlabelled, merged, duplicate and missing images, and boxes to clip.
+        lines.append(f"{use},{number}.png,{label}{box}" if label else f"{use},{number}.png")
+        if number % 6 == 0:
+            lines += [f"{use},{number}.png,bird{box}"] * 2
+        if number % 12 == 5:
+            lines.append(f"{use},missing{number}.png")
+    half = next(at for at, line in enumerate(lines) if ",12.png" in line)
+    options = {**OPTIONS, "task": "object_detection", "encode": "jpeg"}
+    parts, whole = tmp_path / "parts", tmp_path / "whole"
+    first = convert(write(tmp_path, "a.csv", lines[:half]), parts, **options).dataset
+    added = convert(write(tmp_path, "b.csv", lines[half:]), parts, append=True, **options)
+    found = added.dataset
+    expected = convert(write(tmp_path, "all.csv", lines), whole, **options).dataset
+    for one in (first.rows, found.rows):
+        assert all((one.merged, one.duplicates, one.adjusted, one.rejected, one.assigned))
+    assert (found.rows, found.reencoded) == (expected.rows, expected.reencoded)
+    assert expected.psnr["images"] == 24
+    assert found.psnr == pytest.approx(expected.psnr, abs=0.011)
+    mean = found.psnr["mean_db"]
+    assert f"PSNR       {mean} dB, the mean of 24 encoded images" in conversion_summary(added)
+    assert f"<td>{mean}</td>" in (parts / "report.html").read_text()
+    assert found.warnings == expected.warnings
+    assert list(found.splits) == list(expected.splits) == ["train", "eval", "test"]
+    for name, split in expected.splits.items():
+        assert name == "test" or 0 < first.splits[name].unlabelled < split.unlabelled
+        # The other shards differ, with the same number of bytes of examples.
+        other = found.splits[name]
+        assert replace(other, shards=split.shards, bytes=split.bytes) == split
+        assert other.bytes == sum(shard.bytes for shard in other.shards)
+    assert found.digest == dataset_digest(
+        [shard for split in found.splits.values() for shard in split.shards]
+    )
+
+
+def test_a_broken_dataset_is_refused(tmp_path: Path, lines: list[str]) -> None:
+    """An unreadable dataset.json is an error, and not an empty output."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "dataset.json").write_text("{}")
+    with pytest.raises(SourceError, match=r"dataset\.json"):
+        convert(write(tmp_path, "one.csv", lines[:9]), tmp_path / "out", append=True)
+
+
+def test_dry_run_and_summary(
+    tmp_path: Path, lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command prints the plan, then the added and the kept examples."""
+    out = str(tmp_path / "out")
+    first, second = write(tmp_path, "1.csv", lines[:40]), write(tmp_path, "2.csv", lines[:70])
+    assert main(["convert", first, out]) == 0
+    staged = plan(second, append_to=out)
+    assert (staged.rows, staged.existing) == (30, 40)
+    assert main(["convert", second, out, "--append", "--dry-run"]) == 0
+    assert "Would convert 30 of 70 rows" in capsys.readouterr().out
+    assert main(["convert", second, out, "--append"]) == 0
+    text = capsys.readouterr().out
+    assert "Converted 30 images" in text
+    assert "to 40 existing examples" in text
+    assert main(["convert", second, out, "--append", "--resume"]) == 0
+    assert "Converted 0 images" in capsys.readouterr().out
+
+
+def test_relative_paths_of_another_folder_are_other_images(tmp_path: Path) -> None:
+    """Equal relative paths name the same image only below the same folder."""
+    for day, count in (("mon", 3), ("tue", 3), ("wed", 1)):
+        (tmp_path / day).mkdir()
+        for number in range(count):
+            data = encoded(noise(20, 20, seed=len(day) * 100 + ord(day[0]) + number), "PNG")
+            (tmp_path / day / f"{number}.png").write_bytes(data)
+        write(tmp_path / day, "labels.csv", [f"TRAIN,{number}.png,a" for number in range(count)])
+    out = tmp_path / "out"
+    days = [str(tmp_path / day / "labels.csv") for day in ("mon", "tue", "wed")]
+    convert(days[0], out, **OPTIONS)
+    result = convert(days[1], out, append=True, **OPTIONS)
+    assert (result.dataset.examples, result.dataset.rows.existing) == (6, 0)
+    # Both folders hold all images, so nothing is new; a name in the third could mean either.
+    again = convert(days[1], out, append=True, **OPTIONS)
+    assert (again.dataset.examples, again.dataset.rows.existing) == (6, 3)
+    third = convert(days[2], out, append=True, **OPTIONS)
+    assert third.dataset.examples == 7
+    (tmp_path / "wed" / "1.png").write_bytes((tmp_path / "mon" / "1.png").read_bytes())
+    write(tmp_path / "wed", "labels.csv", ["TRAIN,0.png,a", "TRAIN,1.png,a"])
+    fourth = convert(days[2], out, append=True, **OPTIONS)
+    assert [item.code for item in fourth.rejects] == ["ambiguous_path"]
+    assert "absolute paths" in fourth.rejects[0].message
+
+
+def test_a_shard_that_is_gone(tmp_path: Path, lines: list[str]) -> None:
+    """The error names the missing shard, and nothing changes."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
+    gone = sorted(out.glob("Split-train/*"))[0]
+    gone.unlink()
+    with pytest.raises(RecordError, match=gone.name):
+        convert(write(tmp_path, "two.csv", lines[:60]), out, append=True, **OPTIONS)
+
+
+def test_foreign_files_beside_shards_stay(tmp_path: Path, lines: list[str]) -> None:
+    """append and overwrite remove only files with the name of a shard."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
+    index = out / "Split-train" / "data.idx"
+    index.write_text("mine")
+    second = write(tmp_path, "two.csv", lines[:60])
+    convert(second, out, append=True, **OPTIONS)
+    convert(second, out, overwrite=True, **OPTIONS)
+    assert index.read_text() == "mine"
+
+
+def test_another_run_finishes_in_between(
+    tmp_path: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The existing dataset is read after the lease is taken, when no other run can write."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
+    two, three = write(tmp_path, "two.csv", lines[40:60]), write(tmp_path, "3.csv", lines[60:90])
+    held = lease.held
+
+    @contextmanager
+    def held_late(path: str) -> Iterator[None]:
+        """Take the lease, but let another run finish first."""
+        monkeypatch.setattr(lease, "held", held)
+        convert(two, out, append=True, **OPTIONS)
+        with held(path):
+            yield
+
+    monkeypatch.setattr(lease, "held", held_late)
+    result = convert(three, out, append=True, **OPTIONS)
+    assert result.dataset.examples == 90
+    assert consistent(result.dataset, out)
+
+    empty = tmp_path / "empty"
+
+    @contextmanager
+    def held_later(path: str) -> Iterator[None]:
+        monkeypatch.setattr(lease, "held", held)
+        convert(two, empty, **OPTIONS)
+        with held(path):
+            yield
+
+    monkeypatch.setattr(lease, "held", held_later)
+    with pytest.raises(UsageError, match="just finished"):
+        convert(three, empty, **OPTIONS)
+    assert read_dataset(str(empty)).examples == 20
+
+
+def test_an_overwriting_run_died_while_it_moved_shards(tmp_path: Path, lines: list[str]) -> None:
+    """There is nothing to append to; the interrupted run must be finished first."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
+    (out / "dataset.json").unlink()
+    Staging(str(out / STAGING / "dead")).start_moving()
+    second = write(tmp_path, "two.csv", lines[:60])
+    with pytest.raises(UsageError, match="resume=True before you append"):
+        convert(second, out, append=True, **OPTIONS)
+    assert list(out.glob("Split-*/*"))
+
+
+def test_advice_is_about_the_whole(tmp_path: Path, lines: list[str]) -> None:
+    """A label that the new part lacks may be in the old part."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:200]), out, **OPTIONS)
+    result = convert(write(tmp_path, "two.csv", lines[:201]), out, append=True, **OPTIONS)
+    words = ("labels have no images", "split train", "no example")
+    assert not [text for text in result.dataset.warnings if any(word in text for word in words)]
+
+
+def test_result_names_what_it_is(tmp_path: Path, lines: list[str]) -> None:
+    """The first run with append is not reported as an append."""
+    result: ConversionResult = convert(
+        write(tmp_path, "one.csv", lines[:30]), tmp_path / "out", append=True, **OPTIONS
+    )
+    assert result.counts["rows_existing"] == 0

@@ -1,0 +1,443 @@
+"""Decisions that need all rows: the shares of each class, and copies of a payload."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordgen
+from recordgen.core.dataset.splits import SPLITS, SplitFractions
+from recordgen.core.planning.decide import decide
+from recordgen.core.planning.resolve import Settled, plan_bucket
+from recordgen.core.rows.columns import rows_of
+from recordgen.core.rows.placing import placing
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.errors import DataError, UsageError
+from recordgen.options import ConvertOptions
+from recordgen.tasks import ImageClassification, task_for
+from tests.conftest import encoded, noise
+from tests.core.planning.test_eval_from import split_of_each
+from tests.planned import bucket_of
+
+MakeCsv = Callable[..., str]
+
+Named = tuple[str, str, "str | None"]  # name, label, split
+BUCKETS = 3
+
+
+def facts_of_rows(
+    rows: Iterable[Named], buckets: int = BUCKETS, seed: int = 0
+) -> dict[int, pa.Table]:
+    """Return the facts of rows by bucket."""
+    place = placing(seed)
+    found: dict[int, list[Named]] = {number: [] for number in range(buckets)}
+    for row in rows:
+        found[bucket_of(place(row[0]).sort_key, buckets)].append(row)
+    return {
+        bucket: pa.table(
+            {
+                "split": pa.array([split for *_, split in some], pa.string()),
+                "split_hash": pa.array([place(name).split_hash for name, *_ in some], pa.uint64()),
+                "label": pa.array([label for _, label, _ in some], pa.string()).dictionary_encode(),
+            }
+        )
+        for bucket, some in found.items()
+    }
+
+
+def splits_of(rows: Sequence[Named], buckets: int = BUCKETS, **options: Any) -> dict[str, str]:
+    """Return the split of each row by its name, with ``stratify=label``."""
+    chosen = ConvertOptions(stratify="label", **options)
+    place = placing(chosen.seed)
+    names: dict[int, list[str]] = {number: [] for number in range(buckets)}
+    for name, *_ in rows:
+        names[bucket_of(place(name).sort_key, buckets)].append(name)
+    return {
+        name: split
+        for bucket, found in decide(facts_of_rows(rows, buckets, chosen.seed), chosen)
+        for name, split in zip(names[bucket], found["split"].to_pylist(), strict=True)
+    }
+
+
+def unnamed(counts: Mapping[str, int], start: int = 0) -> list[Named]:
+    """Return rows that name no split, with the given number of each label."""
+    return [
+        (f"{label}{n}", label, None) for label, count in counts.items() for n in range(start, count)
+    ]
+
+
+def counted(rows: Sequence[Named], splits: Mapping[str, str]) -> dict[str, Counter[str]]:
+    """Return the number of rows of each label in each split."""
+    found: dict[str, Counter[str]] = {}
+    for name, label, _ in rows:
+        found.setdefault(label, Counter())[splits[name]] += 1
+    return found
+
+
+WEIGHTS = st.lists(st.integers(0, 100), min_size=1, max_size=3).filter(any)
+COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 60), min_size=1)
+
+
+@given(COUNTS, WEIGHTS)
+def test_each_class_has_its_shares(counts: dict[str, int], weights: list[int]) -> None:
+    """Each split's share of each class is off by less than one example; a share of 0 gets none."""
+    rows = unnamed(counts)
+    fractions = SplitFractions(SPLITS[: len(weights)], tuple(weights))
+    found = counted(rows, splits_of(rows, split=fractions))
+    for label, count in counts.items():
+        assert found[label].total() == count
+        for split, weight in zip(fractions.names, weights, strict=True):
+            due = count * weight / sum(weights)
+            assert abs(found[label][split] - due) < 1
+            assert weight or not found[label][split]
+
+
+def test_small_classes_do_not_all_round_alike() -> None:
+    """A tenth of 400 classes of three rows is in eval, although each share is below one row."""
+    rows = unnamed({f"label{n}": 3 for n in range(400)})
+    found = Counter(splits_of(rows).values())
+    assert 80 <= found["eval"] <= 160
+    assert 80 <= found["test"] <= 160
+    only_train = SplitFractions(("train",), (1,))
+    moved = Counter(splits_of(rows, split=only_train, eval_from="train:10").values())
+    assert 80 <= moved["eval"] <= 160
+
+
+@given(COUNTS, st.integers(1, 4))
+def test_neither_buckets_nor_the_order_of_rows_decide(counts: dict[str, int], buckets: int) -> None:
+    """Buckets and the order of rows change nothing, so every runner assigns the same splits."""
+    rows = unnamed(counts)
+    assert splits_of(rows[::-1], buckets) == splits_of(rows)
+
+
+@given(COUNTS, st.sampled_from("abcd"))
+def test_a_row_that_is_added_moves_few(counts: dict[str, int], label: str) -> None:
+    """An added row moves at most one row per border between splits, and none of another class."""
+    rows = unnamed(counts)
+    before = splits_of(rows)
+    after = splits_of([*rows, ("new", label, None)])
+    moved = [name for name in before if before[name] != after[name]]
+    assert all(name.startswith(label) for name in moved)
+    assert len(moved) <= 2
+
+
+def test_named_splits_stay() -> None:
+    """Rows that name their split keep it, and do not count for the shares of others."""
+    named: list[Named] = [(f"named{n}", "a", "test") for n in range(30)]
+    rows = unnamed({"a": 40})
+    found = splits_of([*rows, *named])
+    assert found == {**splits_of(rows), **{name: "test" for name, *_ in named}}
+
+
+def test_the_seed_decides_which_rows() -> None:
+    """The seed decides which rows a split gets, and the fractions decide how many."""
+    rows = unnamed({"a": 100, "b": 50})
+    one, other = splits_of(rows, seed=1), splits_of(rows, seed=2)
+    due = Counter(train=80, eval=10, test=10)
+    assert counted(rows, one)["a"] == counted(rows, other)["a"] == due
+    assert one != other
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=2, max_size=40))
+def test_rows_of_one_name_stay_together(labels: list[str]) -> None:
+    """Rows about one image, or equal lines of a table, share a split even with several labels."""
+    rows: list[Named] = [(f"name{n % 5}", label, None) for n, label in enumerate(labels)]
+    place = placing(0)
+    together: dict[str, set[str]] = {}
+    for bucket, found in decide(facts_of_rows(rows), ConvertOptions(stratify="label")):
+        names = [row[0] for row in rows if bucket_of(place(row[0]).sort_key, BUCKETS) == bucket]
+        for name, split in zip(names, found["split"].to_pylist(), strict=True):
+            together.setdefault(name, set()).add(split)
+    assert all(len(splits) == 1 for splits in together.values())
+
+
+def test_eval_from_takes_its_share_of_each_class() -> None:
+    """Named and assigned rows move; a larger share moves all rows of a smaller one, and more."""
+    rows = [(name, label, "train") for name, label, _ in unnamed({"a": 200, "b": 30})]
+    chosen = {"split": SplitFractions(("train",), (1,))}
+    small = splits_of(rows, eval_from="train:10", **chosen)
+    assert counted(rows, small) == {
+        "a": Counter(train=180, eval=20),
+        "b": Counter(train=27, eval=3),
+    }
+    large = splits_of(rows, eval_from="train:30", **chosen)
+    assert {n for n in small if small[n] == "eval"} < {n for n in large if large[n] == "eval"}
+    bare = [(name, label, None) for name, label, _ in rows]
+    assert splits_of(bare, eval_from="train:10", **chosen) == small
+    options = ConvertOptions(stratify="label", eval_from="train:10")
+    [(_, decided)] = decide(facts_of_rows(rows, 1), options)
+    assert decided["moved"] == decided["assigned"]
+    assert sum(decided["moved"].to_pylist()) == 23
+
+
+def test_eval_from_asks_named_and_assigned_rows_alike() -> None:
+    """Assigned rows of train have small hashes, so other bits decide which rows move."""
+    named: list[Named] = [(f"named{n}", "a", "train") for n in range(400)]
+    rows = [*unnamed({"a": 400}), *named]
+    fractions = SplitFractions(("train", "test"), (20, 80))
+    found = splits_of(rows, split=fractions, eval_from="train:25")
+    moved = [name for name, split in found.items() if split == "eval"]
+    assert len(moved) == pytest.approx(120, abs=1)
+    assert 10 <= sum(not name.startswith("named") for name in moved) <= 35  # of 80
+
+
+# --- copies -----------------------------------------------------------------------------------
+
+# source, line, split, has a label, content, the number of its file
+Copy = tuple[str, int, "str | None", bool, "str | None", int]
+
+
+def facts_of_copies(rows: Sequence[Copy]) -> pa.Table:
+    """Return the facts of one bucket's rows."""
+    sources, lines, splits, labels, contents, payloads = zip(*rows, strict=True)
+    digests = [text and text.encode().ljust(16) for text in contents]
+    return pa.table(
+        {
+            "split": pa.array(splits, pa.string()),
+            "split_hash": pa.array([0] * len(rows), pa.uint64()),
+            "source": pa.array(sources, pa.string()).dictionary_encode(),
+            "line": pa.array(lines, pa.int64()),
+            "uri": pa.array([*map(str, lines)], pa.string()),
+            "has_label": pa.array(labels, pa.bool_()),
+            "content": pa.array(digests, pa.binary()),
+            "payload": pa.array(payloads, pa.uint64()),
+            "is_file": pa.array([True] * len(rows)),
+        }
+    )
+
+
+# description, rows, the lines that are kept
+COPIES: Sequence[tuple[str, Sequence[Copy], list[int]]] = [
+    (
+        "the first by import file and line",
+        [("b", 1, None, True, "x", 1), ("a", 3, None, True, "x", 2), ("a", 2, None, True, "x", 3)],
+        [2],
+    ),
+    (
+        "one that names a split",
+        [("a", 1, None, True, "x", 1), ("a", 2, "test", False, "x", 2)],
+        [2],
+    ),
+    (
+        "one that has a label",
+        [("a", 1, None, False, "x", 1), ("a", 2, None, True, "x", 2)],
+        [2],
+    ),
+    (
+        "all rows of one file",
+        [("a", 1, None, True, "x", 7), ("a", 2, None, True, "x", 7), ("a", 3, None, True, "x", 8)],
+        [1, 2],
+    ),
+    (
+        "other bytes, and what was not read",
+        [
+            ("a", 1, None, True, "x", 1),
+            ("a", 2, None, True, "y", 2),
+            ("a", 3, None, True, None, 3),
+            ("a", 4, None, True, None, 4),
+        ],
+        [1, 2, 3, 4],
+    ),
+    ("nothing that was read", [("a", 1, None, True, None, 1)], [1]),
+]
+
+
+@pytest.mark.parametrize("case", COPIES, ids=[case[0] for case in COPIES])
+def test_which_copy_is_kept(case: tuple[str, Sequence[Copy], list[int]]) -> None:
+    """One of several files with equal bytes is kept, even if their rows are in several buckets."""
+    _, rows, kept = case
+    options = ConvertOptions(duplicates="drop")
+    for buckets in ({0: rows}, {4: rows[1:], 2: rows[:1]}):
+        facts = {bucket: facts_of_copies(some) for bucket, some in buckets.items() if some}
+        found = [
+            facts[bucket].filter(decided["kept"])["line"].to_pylist()
+            for bucket, decided in decide(facts, options)
+        ]
+        assert sorted(line for some in found for line in some) == kept
+
+
+def test_copies_that_fail() -> None:
+    """The message names the first five copies, each with the row that it copies."""
+    options = ConvertOptions(duplicates="fail")
+    rows: list[Copy] = [("a.csv", line, None, True, "x", line) for line in range(1, 8)]
+    assert len(list(decide({0: facts_of_copies(rows[:1])}, options))) == 1
+    with pytest.raises(DataError) as caught:
+        list(decide({0: facts_of_copies(rows)}, options))
+    assert str(caught.value) == (
+        "duplicates=fail: 6 rows name a file with the same bytes as another row's; remove them, or "
+        "drop them with duplicates=drop:"
+        + "".join(f"\n  a.csv:{line} is a copy of a.csv:1" for line in range(2, 7))
+        + "\n  and 1 more"
+    )
+
+
+def test_copies_do_not_count_for_shares() -> None:
+    """Dropped rows do not count in their class."""
+    rows: list[Copy] = [("a", n, None, True, str(n // 2), n) for n in range(40)]
+    facts = facts_of_copies(rows)
+    hashes = [placing(0)(str(n)).split_hash for n in range(40)]
+    facts = facts.set_column(1, "split_hash", pa.array(hashes, pa.uint64()))
+    facts = facts.append_column("label", pa.array(["x"] * 40).dictionary_encode())
+    given: dict[str, Any] = {"duplicates": "drop", "stratify": "label"}
+    [(_, found)] = decide({0: facts}, ConvertOptions(**given))
+    kept = found.filter(found["kept"])
+    assert Counter(kept["split"].to_pylist()) == Counter(train=16, eval=2, test=2)
+    given["split"] = SplitFractions(("train",), (1,))
+    for percent in (5, 10, 20, 40):  # of 20 rows
+        [(_, found)] = decide({0: facts}, ConvertOptions(eval_from=f"train:{percent}", **given))
+        kept = found.filter(found["kept"])
+        assert sum(kept["moved"].to_pylist()) == percent // 5
+
+
+# --- whole runs -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of an import file: 40 photos in two classes, ten of them twice."""
+    folder = tmp_path_factory.mktemp("photos")
+    lines = []
+    for number in range(50):
+        (folder / f"{number}.png").write_bytes(encoded(noise(seed=number % 40), "PNG"))
+        lines.append(f"{number}.png,{'dog' if number % 40 < 10 else 'cat'}\n")
+    (folder / "labels.csv").write_text("".join(lines))
+    return folder
+
+
+def test_convert_without_copies(photos: Path, tmp_path: Path) -> None:
+    """Copies count as duplicates, and each class has its shares of the other rows."""
+    source = str(photos / "labels.csv")
+    given: dict[str, Any] = {"duplicates": "drop", "stratify": "label", "eval_from": "train:25"}
+    given["split"] = "80,0,20"
+    result = recordgen.convert(source, tmp_path / "out", **given)
+    assert result.dataset.rows.duplicates == 10
+    assert {name: dict(split.labels) for name, split in result.dataset.splits.items()} == {
+        "train": {"cat": 18, "dog": 6},
+        "eval": {"cat": 6, "dog": 2},
+        "test": {"cat": 6, "dog": 2},
+    }
+    found = split_of_each(tmp_path / "out", "image/source_id")
+    assert found.keys() == {f"{n}.png" for n in range(40)}
+    planned = recordgen.plan(source, **given)
+    assert {name: split["rows"] for name, split in planned.splits.items()} == {
+        "train": 24,
+        "eval": 8,
+        "test": 8,
+    }
+    assert recordgen.convert(source, tmp_path / "out", resume=True, **given).unchanged
+    with pytest.raises(DataError, match=r"(?s)10 rows name .*labels.csv:41 is a copy of .*csv:1\n"):
+        recordgen.check(source, duplicates="fail")
+
+
+def test_a_payload_that_cannot_be_read_is_no_copy(photos: Path, make_csv: MakeCsv) -> None:
+    """An unreadable payload is rejected once."""
+    # Files of rows that name their split are compared, too.
+    names = ["TRAIN,{}/1.png,a", "TRAIN,{}/none.png,a", "TEST,{}/41.png,a"]
+    source = make_csv(name.format(photos) for name in names)
+    result = recordgen.plan(source, duplicates="drop", max_reject_fraction=1)
+    assert [(item.line, item.code) for item in result.rejects] == [(2, "missing_file")]
+    assert (result.rows, result.duplicates) == (1, 1)
+
+
+def test_one_file_by_two_names_and_two_files_of_one_name(photos: Path, tmp_path: Path) -> None:
+    """Both are copies: rows of one example share the file and its name."""
+    lines = ["1.png,cat", f"{photos}/1.png,cat"]
+    (photos / "names.csv").write_text("".join(f"{line}\n" for line in lines))
+    result = recordgen.plan(str(photos / "names.csv"), duplicates="drop")
+    assert (result.rows, result.duplicates) == (1, 1)
+    sources = [tmp_path / folder / "labels.csv" for folder in "ab"]
+    for source in sources:
+        source.parent.mkdir()
+        source.write_text("1.png,cat\n")
+        (source.parent / "1.png").write_bytes((photos / "1.png").read_bytes())
+    result = recordgen.plan(list(map(str, sources)), duplicates="drop")
+    assert (result.rows, result.duplicates) == (1, 1)
+
+
+def test_a_text_and_its_file(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A text in a row is a copy of a file with the same text."""
+    (tmp_path / "1.txt").write_text("how are you")
+    source = make_csv(["text,label", "how are you,a", f"file://{tmp_path}/1.txt,a", "fine,a"])
+    result = recordgen.plan(source, task="text_classification", duplicates="drop")
+    assert (result.rows, result.duplicates) == (2, 1)
+
+
+def test_classes_of_a_table(make_csv: MakeCsv) -> None:
+    """The target's values are classes; blanks around them do not count."""
+    lines = [f"{n},{'no' if n % 10 else 'yes' + ' ' * (n // 10)}" for n in range(200)]
+    source = make_csv(["n,y", *lines])
+    given: dict[str, Any] = {"task": "tabular", "columns": "target=y", "stratify": "label"}
+    found = recordgen.plan(source, **given).splits
+    assert {name: split["rows"] for name, split in found.items()} == {
+        "train": 160,
+        "eval": 20,
+        "test": 20,
+    }
+    with pytest.raises(UsageError, match="needs a target of classes"):
+        recordgen.plan(source, **{**given, "columns": "target:number=n"})
+    with pytest.raises(UsageError, match=r"duplicates=drop compares files.* task tabular"):
+        recordgen.plan(source, **{**given, "duplicates": "drop"})
+
+
+# task, options, words of the message
+REFUSED: Sequence[tuple[str, dict[str, str], str]] = [
+    ("image_multi_label", {}, "needs one label per example"),
+    ("object_detection", {}, "needs one label per example"),
+    ("text_entities", {}, "needs one label per example"),
+    ("video_classification", {}, "segments of one video"),
+    ("declared", {"schema": '{"n": "int"}'}, "stratify=label needs a label"),
+]
+
+
+@pytest.mark.parametrize(("task", "more", "words"), REFUSED)
+def test_tasks_that_have_no_classes(task: str, more: dict[str, str], words: str) -> None:
+    """stratify needs one label per example."""
+    with pytest.raises(UsageError, match=words):
+        task_for(ConvertOptions(task=task, stratify="label", **more))
+
+
+def test_options_that_exclude_each_other() -> None:
+    """Groups and copies may have several labels, so they exclude shares by label."""
+    with pytest.raises(UsageError, match="give only one of stratify and group_by"):
+        ConvertOptions(stratify="label", group_by="patient")
+    with pytest.raises(UsageError, match="use duplicates=drop instead of group_by=content"):
+        ConvertOptions(stratify="label", group_by="content")
+
+
+def test_what_is_not_kept_is_not_planned() -> None:
+    """A bucket's decisions choose rows and splits, and copies count as duplicates."""
+    rows = pa.table(
+        {
+            "sort_key": pa.array([1, 2, 3], pa.uint64()),
+            "split_hash": pa.array([0, 0, 0], pa.uint64()),
+            "source": pa.array(["a.csv"] * 3).dictionary_encode(),
+            "line": pa.array([1, 2, 3], pa.int64()),
+            "split": pa.array([None, None, "test"], pa.string()),
+            "uri": pa.array(["1", "2", "3"]),
+            "annotation": pa.array(["x", "x", "x"]),
+            "assigned": pa.array([None] * 3, pa.bool_()),
+            "bytes": pa.array([1, 1, 1], pa.int64()),
+            "version": pa.array(["", "", ""]),
+            "addresses": pa.nulls(3, pa.string()),
+        }
+    )
+    decided = pa.table({"kept": [True, False, True]})
+    groups, summary = plan_bucket(
+        Settled(rows, counts=Counter(duplicates=2)),
+        options=ConvertOptions(duplicates="drop"),
+        task=ImageClassification(),
+        decided=decided,
+    )
+    found = {
+        group.split: [(row.line, row.assigned) for row in rows_of(PlannedRow, columns)]
+        for group, columns in groups.items()
+    }
+    assert found == {"train": [(1, True)], "test": [(3, False)]}
+    assert (summary.counts.duplicates, summary.labels) == (3, {"x": 2})

@@ -1,0 +1,395 @@
+"""The existing dataset of an append, without any run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recordgen.core.dataset.manifest import (
+    Dataset,
+    ImageStats,
+    RowCounts,
+    Shard,
+    Split,
+    dataset_digest,
+    read_dataset,
+    write_dataset,
+)
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.planning.appending import (
+    Existing,
+    ExistingShard,
+    find_existing,
+    known_rows,
+    merge,
+    merge_findings,
+    task_there,
+)
+from recordgen.core.planning.plan import Base
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import serialize_example
+from recordgen.core.rows.placing import placing
+from recordgen.core.rows.planned import KnownRow
+from recordgen.errors import RecordError, SourceError, UsageError
+from recordgen.options import OPTIONS as DECLARED
+from recordgen.options import ConvertOptions, recorded_defaults
+from recordgen.rejects import Finding, Reject
+
+pytestmark = pytest.mark.outside
+
+OPTIONS = ConvertOptions(task="image_classification")
+SHARDS = [
+    Shard(f"Split-{split}/data_tfrecord-0000{n}-of-00002", 5, 50, f"{split}{n}")
+    for split in ("train", "test")
+    for n in (0, 1)
+]
+DATASET = Dataset(
+    task="image_classification",
+    recordgen_version="1",
+    source=("/d/a.csv", "/e/b.csv"),
+    seed=0,
+    options=json.loads(json.dumps(OPTIONS.recorded())),
+    compression="none",
+    label_kind="text",
+    labels=("cat", "dog"),
+    splits={
+        "train": Split(10, 100, {"cat": 4, "dog": 5}, tuple(SHARDS[:2]), None, 1, 2),
+        "test": Split(10, 100, {"cat": 10}, tuple(SHARDS[2:]), None, 0, 0),
+    },
+    rows=RowCounts(read=20, examples=20),
+    reencoded={},
+    warnings=(),
+    digest=dataset_digest(SHARDS),
+)
+
+
+def written(folder: Path, dataset: Dataset = DATASET) -> str:
+    """Write a dataset without its shards, and return its path."""
+    write_dataset(str(folder), dataset)
+    return str(folder)
+
+
+# Options that affect examples, with a value that is not the default; then options that do not.
+MUST_AGREE = {
+    "task": "image_multi_label",
+    "seed": 3,
+    "split": "1,1",
+    "group_by": "patient",
+    "eval_from": "train:10",
+    "missing_split": "drop",
+    "labels": "text",
+    "vocabulary": "labels.txt",
+    "shard_by": "label",
+    "shard_mb": 9,
+    "compression": "gzip",
+    "check": "header",
+    "image_size": "100max",
+    "encode": "mixed:jpeg",
+    "limit": "mb=9,pixels=9000000",
+}
+# Options that need all rows together, so that they cannot be applied to new rows only.
+OF_WHOLE = {"duplicates": "drop", "stratify": "label"}
+MAY_DIFFER = {
+    "format": "jsonl",
+    "columns": "header=yes,offsets=utf16",
+    "max_reject_fraction": 0.5,
+    "allow": ("https", "/"),
+}
+
+
+def test_options_of_the_second_run(tmp_path: Path) -> None:
+    """Options that affect examples must equal the dataset's options; other options may differ.
+
+    A new option must be added to one of the tables above.
+    """
+    out = written(tmp_path)
+    decided = {"schema", "table"}  # they are set with their task
+    decided |= {"resize"}  # it is set with image_size
+    decided |= {"box_orientation", "bad_boxes"}  # they are for object detection
+    defaults = {**recorded_defaults(), "task": OPTIONS.task}
+    recorded = {name for name, each in DECLARED.items() if each.affects_bytes}
+    assert {*MUST_AGREE, *MAY_DIFFER, *OF_WHOLE} | decided == recorded | {"table"}
+    for name, value in MUST_AGREE.items():
+        other = replace(OPTIONS, **{name: value})
+        message = (
+            f"{out}: appending needs the options of the existing dataset: {name} is "
+            f"{defaults[name]!r} there and {other.recorded()[name]!r} here"
+        )
+        with pytest.raises(UsageError) as caught:
+            find_existing(out, other)
+        assert str(caught.value) == message
+    with pytest.raises(UsageError) as caught:
+        find_existing(out, replace(OPTIONS, seed=1, shard_mb=2))
+    assert str(caught.value) == (
+        f"{out}: appending needs the options of the existing dataset: seed is 0 there and 1 here, "
+        f"shard_mb is {OPTIONS.shard_mb!r} there and 2 here"
+    )
+    assert find_existing(out, replace(OPTIONS, **MAY_DIFFER)) == find_existing(out, OPTIONS)
+
+
+def test_options_of_boxes_in_the_second_run(tmp_path: Path) -> None:
+    detection = ConvertOptions(task="object_detection")
+    recorded = json.loads(json.dumps(detection.recorded()))
+    out = written(tmp_path, replace(DATASET, task="object_detection", options=recorded))
+    assert find_existing(out, replace(detection, bad_boxes="drop")) is not None
+    with pytest.raises(UsageError, match="box_orientation is 'stored' there and 'upright' here"):
+        find_existing(out, replace(detection, box_orientation="upright"))
+
+
+def test_options_that_need_all_rows(tmp_path: Path) -> None:
+    """They exclude append, but a dataset that was made with them can be appended to without."""
+    assert find_existing(str(tmp_path / "new"), replace(OPTIONS, **OF_WHOLE)) is None
+    out = written(tmp_path, replace(DATASET, options={**DATASET.options, **OF_WHOLE}))
+    assert find_existing(out, OPTIONS) is not None
+    for name, value in OF_WHOLE.items():
+        with pytest.raises(UsageError, match=f"{name}={value} needs all rows.*remove {name}"):
+            find_existing(out, replace(OPTIONS, **{name: value}))
+
+
+def test_options_that_another_version_did_not_have(tmp_path: Path) -> None:
+    """Missing options had their defaults; unknown options are ignored."""
+    older = {name: value for name, value in DATASET.options.items() if name != "check"}
+    out = written(tmp_path, replace(DATASET, options={**older, "gone": 1}))
+    assert find_existing(out, OPTIONS) is not None
+    with pytest.raises(UsageError, match="check is 'decode' there and 'none' here"):
+        find_existing(out, replace(OPTIONS, check="none"))
+
+
+def test_what_is_there(tmp_path: Path) -> None:
+    """Its shards by split, its rejects, its folders, and its base for a plan."""
+    assert find_existing(str(tmp_path), OPTIONS) is None
+    out = written(tmp_path)
+    existing = find_existing(out, OPTIONS)
+    shards = tuple(
+        ExistingShard(f"{out}/{shard.file}", name)
+        for name, split in DATASET.splits.items()
+        for shard in split.shards
+    )
+    assert existing == Existing(DATASET, shards, (), out)
+    assert existing.folders == {"/d", "/e"}
+    assert existing.folder == "/d"
+    assert replace(existing, dataset=replace(DATASET, folder="/f")).folder == "/f"
+    assert existing.files == {shard.file for shard in SHARDS}
+    assert existing.base == Base({"train": 2, "test": 2}, Vocabulary("text", ("cat", "dog")))
+    unlabelled = replace(existing, dataset=replace(DATASET, labels=()))
+    assert unlabelled.base == Base({"train": 2, "test": 2}, None)
+    rejects = [
+        Reject("a.csv", 1, "x.jpg", "corrupt", "no\u2028end"),
+        Reject("b", 2, "", "no_path", ""),
+    ]
+    text = "".join(f"{json.dumps(one._asdict(), ensure_ascii=False)}\n" for one in rejects)
+    (tmp_path / "rejects.jsonl").write_text(text, encoding="utf-8")
+    assert find_existing(out, OPTIONS) == Existing(DATASET, shards, tuple(rejects), out)
+
+
+def test_what_nothing_can_be_appended_to(tmp_path: Path) -> None:
+    """Rows without names, and examples written from Python, are refused."""
+    with pytest.raises(UsageError) as caught:
+        find_existing(str(tmp_path), ConvertOptions(schema='{"n": "int"}'))
+    assert str(caught.value) == (
+        "a row of declared has no uri here, so new ones cannot be distinguished from existing "
+        "ones; convert all of them again, with --overwrite"
+    )
+    out = written(tmp_path, replace(DATASET, task="examples"))
+    with pytest.raises(UsageError) as caught:
+        find_existing(out, OPTIONS)
+    assert str(caught.value) == (
+        f"{out}: holds examples written from Python; only datasets that convert wrote can be "
+        f"appended to"
+    )
+    (tmp_path / "dataset.json").write_text("{}")
+    with pytest.raises(SourceError, match=r"not a recordgen/1 dataset\.json"):
+        find_existing(out, OPTIONS)
+
+
+TAMPERED = {
+    "no splits": lambda data: data.pop("splits"),
+    "a count that is text": lambda data: data["splits"]["train"].update(examples="many"),
+    "a count below zero": lambda data: data["splits"]["train"]["shards"][0].update(examples=-1),
+    "a shard elsewhere": lambda data: data["splits"]["train"]["shards"][0].update(
+        file="/etc/passwd"
+    ),
+    "a shard outside": lambda data: data["splits"]["train"]["shards"][0].update(file="a/../../b"),
+    "a list for an object": lambda data: data.update(splits=[]),
+    "labels that are numbers": lambda data: data.update(labels=[1]),
+    "a task that is none": lambda data: data.update(task=["image_classification"]),
+    "a key too many": lambda data: data.update(surplus=1),
+}
+
+
+@pytest.mark.parametrize("name", list(TAMPERED))
+def test_a_dataset_that_was_tampered_with(tmp_path: Path, name: str) -> None:
+    """Reading dataset.json checks everything that readers rely on."""
+    written(tmp_path)
+    path = tmp_path / "dataset.json"
+    data = json.loads(path.read_text())
+    split = {"examples": 1, "bytes": 1, "labels": {}}
+    split["shards"] = [{"file": "Split-train/x", "examples": 1, "bytes": 1, "digest": ""}]
+    data["splits"] = {"train": split}
+    path.write_text(json.dumps(data))
+    assert read_dataset(tmp_path).examples == 1
+    TAMPERED[name](data)
+    path.write_text(json.dumps(data))
+    with pytest.raises(SourceError, match=r"dataset\.json: not a recordgen/1 .*; restore the file"):
+        read_dataset(str(tmp_path))
+
+
+def test_a_dataset_that_is_too_deep(tmp_path: Path) -> None:
+    (tmp_path / "dataset.json").write_text("[" * 200_000 + "]" * 200_000)
+    with pytest.raises(SourceError, match=r"not a recordgen/1 dataset\.json"):
+        read_dataset(str(tmp_path))
+
+
+def test_the_task_of_what_is_there(tmp_path: Path) -> None:
+    """Its task and schema are used, unless the options name a task."""
+    auto, out = ConvertOptions(seed=3), str(tmp_path)
+    assert task_there(out, auto) is auto
+    written(tmp_path)
+    assert task_there(out, OPTIONS) is OPTIONS
+    assert task_there(out, auto) == replace(auto, task="image_classification")
+    schema = '{"x": "int"}'
+    written(tmp_path, replace(DATASET, task="declared", options={"schema": schema}))
+    assert task_there(out, auto) == replace(auto, task="declared", schema=schema)
+    written(tmp_path, replace(DATASET, task="declared", options={}))
+    assert task_there(out, auto).schema == ""
+    written(tmp_path, replace(DATASET, task="examples"))
+    assert task_there(out, auto) is auto
+
+
+def shard_of(path: Path, *examples: dict[str, object]) -> ExistingShard:
+    """Write a shard and return it."""
+    records = [b"".join(serialize_example(values)) for values in examples]
+    path.write_bytes(b"".join(piece for record in records for piece in RECORDS.frame([record])))
+    return ExistingShard(str(path), "train")
+
+
+def test_rows_of_a_shard(tmp_path: Path) -> None:
+    """Each record gives the sort key, the uri and the label of its row."""
+    uri, text = "image/source_id", "image/class/text"
+    shard = shard_of(tmp_path / "s", {uri: b"/x.jpg", text: b"cat"}, {uri: b"y.jpg"})
+    place = placing(7)
+    assert list(known_rows(shard, replace(OPTIONS, seed=7), "/d")) == [
+        KnownRow(place("/x.jpg").sort_key, shard.path, "train", "/x.jpg", "cat"),
+        KnownRow(place("y.jpg").sort_key, shard.path, "train", "y.jpg", None),
+    ]
+
+
+def test_rows_of_a_shard_of_videos(tmp_path: Path) -> None:
+    """Addresses below the folder become relative to it, as in new rows; other addresses stay."""
+
+    def example(uri: str) -> dict[str, object]:
+        times = {"video/segment/start": 1.0, "video/segment/end": 2.5}
+        return {"video/source_id": uri.encode(), **times}
+
+    shard = shard_of(tmp_path / "s", *map(example, ("/d/v/1.mp4", "v/1.mp4", "/e/1.mp4")))
+    place, segment = placing(0), "[null, 1.0, 2.5]"
+    options = ConvertOptions(task="video_classification")
+    assert list(known_rows(shard, options, "/d")) == [
+        KnownRow(place("v/1.mp4").sort_key, shard.path, "train", "v/1.mp4", segment),
+        KnownRow(place("v/1.mp4").sort_key, shard.path, "train", "v/1.mp4", segment),
+        KnownRow(place("e/1.mp4").sort_key, shard.path, "train", "/e/1.mp4", segment),
+    ]
+
+
+def test_shards_that_cannot_be_read(tmp_path: Path) -> None:
+    """The error names a missing shard, or the record that names no image."""
+    gone = ExistingShard(f"{tmp_path}/gone", "train")
+    with pytest.raises(RecordError) as caught:
+        list(known_rows(gone, OPTIONS, "/d"))
+    assert str(caught.value) == (
+        f"{gone.path}: dataset.json names this shard, but it cannot be read (No such file or "
+        f"directory); nothing was appended"
+    )
+    other = shard_of(tmp_path / "s", {"image/source_id": b"x"}, {"mine": 1})
+    with pytest.raises(RecordError) as caught:
+        list(known_rows(other, OPTIONS, "/d"))
+    assert str(caught.value) == (
+        f"{other.path}: record 1 does not name its image ('image/source_id'), so nothing can be "
+        f"appended to the dataset"
+    )
+
+
+def test_findings_of_both(tmp_path: Path) -> None:
+    """Findings are sorted; old findings of a file that is read again are skipped."""
+
+    def findings(*places: tuple[str, int]) -> list[Finding]:
+        return [Finding(source, line, "x", "code", "why") for source, line in places]
+
+    old, new = findings(("a", 2), ("b", 1), ("d", 1)), findings(("a", 1), ("b", 2), ("c", 1))
+    out = str(tmp_path)
+    assert list(merge_findings(out, ["b"], new)) == new
+    file = tmp_path / "findings.jsonl"
+    file.write_text("".join(f"{json.dumps(one._asdict())}\n" for one in old))
+    assert list(merge_findings(out, ["b"], new)) == [new[0], old[0], new[1], new[2], old[2]]
+    for broken in ("{}\n", "no JSON\n"):
+        file.write_text(broken)
+        with pytest.raises(SourceError, match=rf"^{file}: cannot be read: ."):
+            list(merge_findings(out, [], new))
+
+
+def test_merged_datasets() -> None:
+    """Counts are added, new shards come last, and all else is taken from the new dataset."""
+    images = ImageStats({"png": 1}, (1, 2), (3, 4))
+    others = ImageStats({"jpeg": 2, "png": 1}, (2, 5), (1, 3))
+    added = [Shard("Split-train/n", 1, 9, "n"), Shard("Split-eval/m", 2, 8, "m")]
+    old = replace(
+        DATASET,
+        splits={
+            "test": DATASET.splits["test"],
+            "train": replace(DATASET.splits["train"], images=images),
+        },
+        rows=RowCounts(1, 2, 3, 4, 5, 6, {"b": 7, "a": 8}, 9, {"y": 10, "x": 11}),
+        reencoded={"cmyk": 1, "alpha": 2},
+    )
+    new = replace(
+        DATASET,
+        recordgen_version="2",
+        source=("/f/c.csv", "/d/a.csv"),
+        labels=("cat", "dog", "ant"),
+        splits={
+            "train": Split(1, 9, {"ant": 1, "cat": 1}, tuple(added[:1]), others, 5, 6),
+            "eval": Split(2, 8, {}, tuple(added[1:]), None, 2, 0),
+        },
+        rows=RowCounts(10, 20, 30, 40, 50, 60, {"b": 20, "c": 30}, 90, {"x": 40}),
+        reencoded={"bmp": 1, "alpha": 3},
+        warnings=("old",),
+        digest="other",
+    )
+    found = merge(old, new)
+    assert found == replace(
+        new,
+        source=("/d/a.csv", "/e/b.csv", "/f/c.csv"),
+        splits={
+            "train": Split(
+                11,
+                109,
+                {"ant": 1, "cat": 5, "dog": 5},
+                (*SHARDS[:2], added[0]),
+                ImageStats({"jpeg": 2, "png": 2}, (1, 5), (1, 4)),
+                6,
+                8,
+            ),
+            "eval": new.splits["eval"],
+            "test": old.splits["test"],
+        },
+        rows=RowCounts(11, 22, 33, 44, 55, 66, {"a": 8, "b": 27, "c": 30}, 99, {"x": 51, "y": 10}),
+        reencoded={"alpha": 5, "bmp": 1, "cmyk": 1},
+        warnings=(),
+        digest=dataset_digest([*SHARDS, *added]),
+    )
+    assert list(found.splits) == ["train", "eval", "test"]
+    assert list(found.splits["train"].labels) == ["ant", "cat", "dog"]
+    assert list(found.rows.rejected) == ["a", "b", "c"]
+    assert list(found.rows.adjusted) == ["x", "y"]
+    assert list(found.reencoded) == ["alpha", "bmp", "cmyk"]
+
+
+def test_the_folder_of_merged_videos() -> None:
+    """It is the folder of the first run; a dataset whose records name no files has none."""
+    assert merge(DATASET, DATASET).folder == ""
+    new = replace(DATASET, folder="/new")
+    assert merge(DATASET, new).folder == "/d"
+    assert merge(replace(DATASET, folder="/old"), new).folder == "/old"

@@ -1,0 +1,295 @@
+"""group_by: rows of one group share a split, in every format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import recordgen
+from recordgen.core.dataset.splits import EvalFrom, GroupBy
+from recordgen.core.planning.groups import with_groups
+from recordgen.core.rows.columns import placed, values_of
+from recordgen.core.rows.placing import placing
+from recordgen.core.rows.row import Row, RowBatch, batched, content_uri
+from recordgen.errors import UsageError
+from recordgen.formats.readers import RowReader
+from recordgen.formats.source import open_source
+from recordgen.options import ConvertOptions
+from recordgen.rejects import Reject
+from tests.core.planning.test_eval_from import split_of_each
+
+pytestmark = pytest.mark.outside
+
+MakeCsv = Callable[..., str]
+
+# Videos are never opened, so rows need no files.
+VIDEOS: dict[str, Any] = {"task": "video_classification"}
+
+# text, column, pattern
+SPELLINGS = [
+    ("patient_id", "patient_id", ""),
+    (" Patient No-3 ", "Patient No-3", ""),
+    ("3", "3", ""),
+    ("größe", "größe", ""),
+    (r"p\d+", "", r"p\d+"),
+    ("a.b", "", "a.b"),
+    ("(p[0-9]+)/", "", "(p[0-9]+)/"),
+]
+
+
+@pytest.mark.parametrize(("text", "column", "pattern"), SPELLINGS)
+def test_a_column_or_an_expression(text: str, column: str, pattern: str) -> None:
+    """Letters, digits, _, - and blanks name a column; anything else is an expression."""
+    assert GroupBy.parse(text) == GroupBy(column, pattern)
+    assert ConvertOptions(group_by=text).grouping == GroupBy(column, pattern)
+    assert str(GroupBy(column, pattern)) == column + pattern
+
+
+# expression, uri, group
+MATCHES = [
+    (r"(p\d+)/", "scans/p7/1.jpg", "p7"),
+    (r"p\d+", "scans/p7/1.jpg", "p7"),
+    (r"(p\d+)/(\w+)", "scans/p7/1.jpg", "p7"),
+    (r"(p\d+)/", "scans/q7/1.jpg", None),
+    (r"(p\d+)?/1", "scans/1.jpg", None),  # the parentheses do not match
+    (r"(p?)/1", "scans/1.jpg", None),  # or match nothing
+]
+
+
+@pytest.mark.parametrize(("pattern", "uri", "group"), MATCHES)
+def test_what_an_expression_finds(pattern: str, uri: str, group: str | None) -> None:
+    """The group is the first parentheses, or the whole match, anywhere in the uri."""
+    assert GroupBy.parse(pattern).find(uri) == group
+
+
+def test_bad_values() -> None:
+    """Each message names the mistake and shows a correct expression."""
+    with pytest.raises(UsageError, match=r"regular expression such as .*missing \).*got '\(p'"):
+        ConvertOptions(group_by="(p")
+    with pytest.raises(UsageError, match=r"'\(p\*\)', which matches the empty text"):
+        ConvertOptions(group_by="(p*)")
+
+
+def batch(rows: Iterable[Row]) -> RowBatch:
+    [found] = batched(rows)
+    assert isinstance(found, RowBatch)
+    return found
+
+
+# split, uri, group → whether a row is kept without eval_from, and with eval_from=train:10
+NEEDS = [
+    (None, "a", "p1", True, True),
+    (None, "b", None, False, False),
+    ("train", "c", None, True, False),
+    ("test", "d", None, True, True),
+]
+
+
+def test_rows_whose_split_needs_a_group() -> None:
+    """A row with a named split needs no group, unless eval_from may move it."""
+    rows = [Row("x.csv", n, split, uri, "cat", g) for n, (split, uri, g, _, _) in enumerate(NEEDS)]
+    for share, at in ((None, 3), (EvalFrom("train", 10), 4)):
+        kept, rejects = with_groups(batch(rows), GroupBy("patient"), share)
+        assert list(kept.rows) == [row for row, need in zip(rows, NEEDS, strict=True) if need[at]]
+        assert [(item.line, item.code) for item in rejects] == [
+            (n, "no_group") for n, need in enumerate(NEEDS) if not need[at]
+        ]
+    assert rejects[0] == Reject(
+        "x.csv",
+        1,
+        "b",
+        "no_group",
+        "column 'patient' is empty, so the row's split cannot be assigned; fill it, or name the "
+        "row's split",
+    )
+
+
+def test_why_an_expression_gives_no_group() -> None:
+    """The expression must match; a text in the row itself has no uri, only a digest."""
+    rows = [
+        Row("x.csv", n, None, uri, "cat") for n, uri in enumerate(["p/1", "", content_uri("7")])
+    ]
+    kept, rejects = with_groups(batch(rows), GroupBy(pattern="[0-9]"), None)
+    assert [(row.uri, row.group) for row in kept.rows] == [("p/1", "1")]
+    assert len(rejects) == 2
+    _, rejects = with_groups(batch(rows), GroupBy(pattern="(q)"), None)
+    assert [item.message.partition(", ")[0] for item in rejects] == [
+        "group_by='(q)' matches nothing in the uri 'p/1'",
+        "group_by='(q)' needs a uri",
+        "group_by='(q)' needs a uri",
+    ]
+
+
+def test_a_group_decides_the_split_and_not_the_order() -> None:
+    """Rows keep their sort keys; rows of a group have its split hash, other rows their own."""
+    rows = [Row("x.csv", n, None, f"{n}.jpg", "cat") for n in range(4)]
+    names = [row.uri for row in rows]
+    plain = placed([batch(rows)], names, 7)
+    by_group = placed([batch(rows)], names, 7, ["p", None, "p", "q"])
+    assert by_group["sort_key"] == plain["sort_key"]
+    place = placing(7)
+    expected = [place(name).split_hash for name in ("p", "1.jpg", "p", "q")]
+    assert by_group["split_hash"].to_pylist() == expected
+    assert values_of(plain["split_hash"])[1] == expected[1]
+
+
+def groups_read(source: Any, **options: Any) -> list[str | None]:
+    """Return the group of each row of a source, without rejects."""
+    found, decided = open_source(source, ConvertOptions(**options))
+    if found.rows:
+        items = [item for part in found.rows for item in part if isinstance(item, RowBatch)]
+    else:
+        reader = RowReader(decided)
+        items = [i for f in found.files for i in reader.read_batches(f) if isinstance(i, RowBatch)]
+    return [group for _, group in sorted((r.line, r.group) for item in items for r in item.rows)]
+
+
+IMAGES = ["image_uri,patient,label", "1.jpg,p1,cat", "2.jpg,p2,dog", "3.jpg,,cat"]
+LINES = {
+    "by name": (IMAGES, {"group_by": "patient"}),
+    "by number": (IMAGES, {"group_by": "2"}),
+    "quoted": ([*IMAGES[:1], '"1.jpg","p1","cat"', *IMAGES[2:]], {"group_by": "patient"}),
+    "a name that means a path elsewhere": (
+        ["video,image_uri,label", "p1,1.jpg,cat", "p2,2.jpg,dog", ",3.jpg,cat"],
+        {"group_by": "video"},
+    ),
+    "beside other columns": (
+        ["file,breed,patient", "1.jpg,cat,p1", "2.jpg,dog,p2", "3.jpg,cat,"],
+        {"group_by": "patient", "columns": "path=file,label=breed"},
+    ),
+    "no header": (
+        ["1.jpg,cat,p1", "2.jpg,dog,p2", "3.jpg,cat"],
+        {"group_by": "3", "columns": "path=1,label=2"},
+    ),
+    "texts": (
+        ["text,label,patient", "how are you,a,p1", "fine,b,p2", "so so,a,"],
+        {"group_by": "patient", "task": "text_classification"},
+    ),
+    "declared columns": (
+        ["n,patient", "1,p1", "2,p2", "3,"],
+        {"group_by": "patient", "schema": '{"n": "int"}'},
+    ),
+    "declared columns without a header": (
+        ["1,p1", "2,p2", "3,"],
+        {"group_by": "2", "schema": '{"n": "int", "who": "text"}'},
+    ),
+    "a table": (["age,patient,y", "1,p1,a", '2," p2",b', "3,,a"], {"group_by": "patient"}),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_columns_of_csv(name: str, make_csv: MakeCsv) -> None:
+    """A column has the group of each row, in blocks of lines and line by line."""
+    lines, options = LINES[name]
+    assert groups_read(make_csv(lines), **options) == ["p1", "p2", None]
+
+
+def test_keys_of_json(tmp_path: Path) -> None:
+    """A key has the group, among AutoML's keys and among the keys of other tools."""
+    objects = [
+        {"imageGcsUri": f"{n}.jpg", "scan": {"p": 1}, "patient": n or None} for n in range(3)
+    ]
+    source = tmp_path / "a.jsonl"
+    source.write_text("".join(f"{json.dumps(each)}\n" for each in objects))
+    given = {"group_by": "patient", "task": "image_classification"}
+    assert groups_read(str(source), **given) == [None, "1", "2"]
+    assert groups_read(str(source), columns="path=imageGcsUri", **given) == [None, "1", "2"]
+    with pytest.raises(UsageError, match=r"there is no column 'patients'.*did you mean 'patient'"):
+        groups_read(str(source), group_by="patients")
+    objects[1]["patient"] = [1, 2]
+    source.write_text("".join(f"{json.dumps(each)}\n" for each in objects))
+    result = recordgen.plan(str(source), max_reject_fraction=1, **given)
+    assert "patient must hold one value for group_by (got 2)" in [r.message for r in result.rejects]
+
+
+def test_columns_of_frames() -> None:
+    """A DataFrame's column has the group; whole numbers in a column with gaps stay whole."""
+    frame = pd.DataFrame({"image_uri": ["1.jpg", "2.jpg"], "label": "x", "patient": [7, None]})
+    assert groups_read(frame, group_by="patient") == ["7", None]
+    schema = {"schema": '{"label": "label"}', "group_by": "patient"}
+    assert groups_read(frame, **schema) == ["7", None]
+    table = pd.DataFrame({"age": [1, 2], "patient": ["p1", None]})
+    assert groups_read(table, task="tabular", group_by="patient") == ["p1", None]
+
+
+def test_what_is_said_about_the_columns(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """The summary names the column of groups, in every format that has one."""
+    found = recordgen.plan(make_csv(LINES["a table"][0], "t.csv"), group_by="patient")
+    assert dict(found.detection.columns)["patient"] == "text (group)"
+    images = make_csv(["image_uri,patient,label", "TRAIN,p1,cat"])
+    found = recordgen.plan(images, group_by="2", max_reject_fraction=1)
+    assert found.detection.columns[-1] == ("2", "group")
+
+
+def test_columns_that_are_not_there(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """The message names the file, the column and the remedy."""
+    source = make_csv(IMAGES)
+    with pytest.raises(UsageError, match=r"labels.csv:1: group_by=patent: there is no column"):
+        recordgen.plan(source, group_by="patent")
+    bare = make_csv(["1.jpg,cat,p1", "2.jpg,dog,p2"], "bare.csv")
+    with pytest.raises(UsageError, match=r"without a header, group_by=3 also needs the numbers"):
+        recordgen.plan(bare, group_by="3", task="image_multi_label")
+    twice = make_csv(["image_uri,label,p,p", "1.jpg,cat,1,2"], "twice.csv")
+    with pytest.raises(UsageError, match=r"2 columns are named 'p'.*group_by='3'"):
+        recordgen.plan(twice, group_by="p")
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "1.jpg").write_bytes(b"x")
+    with pytest.raises(UsageError, match=r"group_by=patient names a column, but the format folder"):
+        recordgen.plan(f"{tmp_path}/images/", group_by="patient")
+
+
+def convert(source: str, output: Path, **options: Any) -> dict[str, str]:
+    """Convert videos and return the split of each."""
+    recordgen.convert(source, output, **VIDEOS, **options)
+    return split_of_each(output, "video/source_id")
+
+
+def splits_by_patient(found: dict[str, str]) -> dict[str, set[str]]:
+    together: dict[str, set[str]] = {}
+    for uri, split in found.items():
+        together.setdefault(uri.partition("/")[0], set()).add(split)
+    return together
+
+
+def test_no_group_straddles_splits(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A group has one split, even if eval_from moves it, and later rows change nothing."""
+    lines = [f"p{n % 40}/{n}.mp4,x" for n in range(160)]
+    source = make_csv(lines)
+    found = convert(source, tmp_path / "a", group_by=r"(p\d+)/")
+    assert set(found.values()) == {"train", "eval", "test"}
+    assert all(len(splits) == 1 for splits in splits_by_patient(found).values())
+    # The same groups in a column with other uris: the group's value decides.
+    named = ["video_uri,label,patient", *(f"{n}.mp4,x,p{n % 40}" for n in range(160))]
+    by_column = convert(make_csv(named, "column.csv"), tmp_path / "b", group_by="patient")
+    assert by_column == {uri.partition("/")[2]: split for uri, split in found.items()}
+    more = make_csv([*lines, *(f"p{n % 50}/{n}.mp4,x" for n in range(160, 300))], "more.csv")
+    recordgen.convert(more, tmp_path / "a", group_by=r"(p\d+)/", append=True, **VIDEOS)
+    grown = split_of_each(tmp_path / "a", "video/source_id")
+    assert {uri: grown[uri] for uri in found} == found
+    assert all(len(splits) == 1 for splits in splits_by_patient(grown).values())
+    given = {"group_by": r"(p\d+)/", "eval_from": "train:30", "split": "1"}
+    moved = splits_by_patient(convert(source, tmp_path / "c", **given))
+    assert sorted(map(len, moved.values())) == [1] * 40
+    assert set.union(*moved.values()) == {"train", "eval"}
+
+
+def test_rows_without_a_group_are_rejected(make_csv: MakeCsv) -> None:
+    """Rows without a group count as read and as rejected; the other rows are planned."""
+    source = make_csv(["p1/1.mp4,x", "2.mp4,x", "TEST,3.mp4,x"])
+    result = recordgen.plan(source, group_by="(p1)/", max_reject_fraction=1, **VIDEOS)
+    assert [(item.line, item.code) for item in result.rejects] == [(2, "no_group")]
+    assert (result.read, result.rows) == (3, 2)
+
+
+def test_parts_of_a_video_that_name_several_groups(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """The first line's group decides the split of all segments: a video is never divided."""
+    header = "video_uri,label,start,end,patient"
+    lines = [f"{n}.mp4,x,{part},{part + 1},p{n}-{part}" for part in (2, 0, 1) for n in range(60)]
+    mixed = convert(make_csv([header, *lines]), tmp_path / "a", group_by="patient")
+    first = [f"{n}.mp4,x,0,9,p{n}-2" for n in range(60)]
+    assert mixed == convert(make_csv([header, *first], "b.csv"), tmp_path / "b", group_by="patient")

@@ -1,0 +1,211 @@
+"""An example whose rows add up is complete, or none: by rows in other splits, and by bad rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import recordgen
+from recordgen.core.planning.incomplete import lost_by_bucket
+from recordgen.core.runs.results import CheckResult
+from recordgen.rejects import Reject
+from recordgen.tasks import ImageClassification, ObjectDetection
+
+pytestmark = pytest.mark.outside
+
+BOXES = [{"displayName": "cat", "xMin": 0.1, "yMin": 0.1, "xMax": 0.2, "yMax": 0.2}]
+GOOD, BAD = ".1,.1,,,.2,.2,,", ".1,.1,,,.2,six,,"
+
+
+def checked(folder: Path, name: str, lines: Sequence[str], task: str) -> CheckResult:
+    for image in "abc":
+        Image.new("RGB", (20, 20), (ord(image), 0, 90)).save(folder / f"{image}.png")
+    data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+    (folder / name).write_bytes(data)
+    return recordgen.check(folder / name, task=task, split="100")
+
+
+def span(start: int, end: object, text: str = "Anna flew") -> str:
+    item = {"startOffset": start, "endOffset": end, "displayName": "x"}
+    return json.dumps({"textContent": text, "textSegmentAnnotations": [item]})
+
+
+# task, file, lines, the lines that are rejected by their code, the number of examples
+BAD_ROWS = [
+    (
+        "object_detection",
+        "a.csv",
+        [f"a.png,cat,{GOOD}", f"a.png,dog,{BAD}", f"./a.png,dog,{GOOD}", f"b.png,dog,{GOOD}"],
+        {1: "incomplete", 2: "bad_annotation", 3: "incomplete"},
+        1,
+    ),
+    (
+        "object_detection",
+        "a.csv",
+        [f"TRAIN,a.png,cat,{GOOD}", f"TRIAN,a.png,cat,{GOOD}", "TEST,b.png,,,,,,,,,"],
+        {1: "incomplete", 2: "unknown_ml_use"},
+        1,
+    ),
+    (
+        "image_multi_label",
+        "a.csv",
+        ["a.png,x", "./a.png,y,nan", "b.png,x,y"],
+        {1: "incomplete", 2: "bad_annotation"},
+        1,
+    ),
+    (
+        "text_multi_label",
+        "a.csv",
+        ["text,label_1,label_2", "hello,x,", "hello,y,nan", "hi,x,y"],
+        {2: "incomplete", 3: "bad_annotation"},
+        1,
+    ),
+    (
+        "text_entities",
+        "a.jsonl",
+        [span(0, 4), span(5, "nine"), span(0, 4, "Bert ran")],
+        {1: "incomplete", 2: "bad_annotation"},
+        1,
+    ),
+    (
+        "object_detection",
+        "a.csv",
+        [f"a.png,caf\udce9,{GOOD}", f"./a.png,cat,{GOOD}", f"b.png,dog,{GOOD}"],
+        {1: "bad_encoding", 2: "incomplete"},
+        1,
+    ),
+    (
+        "object_detection",
+        "a.csv",
+        [
+            "label,filename,xmin,ymin,xmax,ymax",
+            "cat,a.png,.1,.1,.2,.2",
+            "c\0t,a.png,.1,.1,.2,.2",
+            'dog,b.png,.1,"1,.2,.2',
+            "dog,b.png,.1,.1,.2,.2",
+            "dog,c.png,.1,.1,.2,.2",
+        ],
+        {2: "incomplete", 3: "bad_line", 4: "bad_line", 5: "incomplete"},
+        1,
+    ),
+    (
+        "object_detection",
+        "a.jsonl",
+        [
+            json.dumps({"imageGcsUri": "a.png", "boundingBoxAnnotations": BOXES}),
+            json.dumps({"imageGcsUri": "./a.png", "boundingBoxAnnotations": BOXES})[:-20],
+            json.dumps({"imageGcsUri": "b.png", "boundingBoxAnnotations": BOXES}),
+        ],
+        {1: "incomplete", 2: "bad_line"},
+        1,
+    ),
+    (
+        "text_multi_label",
+        "a.csv",
+        ["text,label", "hello,x", "hello,caf\udce9", "hi,y"],
+        {2: "incomplete", 3: "bad_encoding"},
+        1,
+    ),
+    # A second label or segment would not belong to the same example.
+    (
+        "image_classification",
+        "a.csv",
+        ["TRAIN,a.png,x", "TRIAN,a.png,x", "b.png,y"],
+        {2: "unknown_ml_use"},
+        2,
+    ),
+]
+
+
+@pytest.mark.parametrize(("task", "name", "lines", "codes", "examples"), BAD_ROWS)
+def test_a_bad_row_rejects_its_whole_example(
+    task: str,
+    name: str,
+    lines: list[str],
+    codes: dict[int, str],
+    examples: int,
+    tmp_path: Path,
+) -> None:
+    """All rows of an image or text are rejected with a bad one, and name its line."""
+    found = checked(tmp_path, name, lines, task)
+    assert {item.line: item.code for item in found.rejects} == codes
+    assert found.dataset.examples == examples
+    bad = [f"{tmp_path}/{name}:{line}," for line, code in codes.items() if code != "incomplete"]
+    for item in found.rejects:
+        assert any(place in item.message for place in bad) == (item.code == "incomplete")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("a.csv", [f"a\udce9.png,cat,{GOOD}", f"b.png,cat,{GOOD}"]),
+        ("a.jsonl", [json.dumps({"boundingBoxAnnotations": BOXES}), '{"imageGcsUri": "b.png"}']),
+        ("a.jsonl", ['{"imageGcsUri": "a.p', '{"imageGcsUri": "b.png"}']),
+    ],
+)
+def test_a_bad_row_of_an_unknown_image_says_so(name: str, lines: list[str], tmp_path: Path) -> None:
+    """Where the path of a bad row is unreadable, its reject warns about other rows of the image."""
+    found = checked(tmp_path, name, lines, "object_detection")
+    [item] = found.rejects
+    assert (item.line, item.uri) == (1, "")
+    assert "unknown" in item.message
+    assert found.dataset.examples == 1
+
+
+def test_an_unreadable_row_adjusts_nothing(tmp_path: Path) -> None:
+    """Findings about boxes do not come from rows that are rejected as unreadable."""
+    found = checked(
+        tmp_path,
+        "a.csv",
+        [f"a.png,caf\udce9,{GOOD.replace('.2', '1.2')}", f"b.png,cat,{GOOD}"],
+        "object_detection",
+    )
+    assert not found.findings
+
+
+def test_the_same_name_in_another_folder_is_another_image(tmp_path: Path) -> None:
+    """A bad row of one folder does not concern an image of the same relative path elsewhere."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    checked(
+        tmp_path / "one", "l.csv", [f"a.png,cat,{BAD}", f"a.png,cat,{GOOD}"], "object_detection"
+    )
+    checked(tmp_path / "two", "l.csv", [f"a.png,cat,{GOOD}"], "object_detection")
+    found = recordgen.check(
+        [tmp_path / "one/l.csv", tmp_path / "two/l.csv"], task="object_detection"
+    )
+    assert [Path(item.source).parent.name for item in found.rejects] == ["one", "one"]
+    assert found.dataset.examples == 1
+
+
+def test_rows_in_several_splits_make_one_complete_example(tmp_path: Path) -> None:
+    """All boxes are in the split of the first row that names one; a finding names the others."""
+    lines = [
+        f"a.png,cat,{GOOD}",
+        "VALIDATION,a.png,dog,.3,.3,,,.4,.4,,",
+        "TRAIN,a.png,cow,.5,.5,,,.6,.6,,",
+        "TEST,a.png,pig,.7,.7,,,.8,.8,,",
+        f"TRAIN,b.png,cat,{GOOD}",
+    ]
+    found = checked(tmp_path, "a.csv", lines, "object_detection")
+    splits = found.dataset.splits
+    assert {name: dict(split.labels) for name, split in splits.items()} == {
+        "eval": {"cat": 1, "cow": 1, "dog": 1, "pig": 1},
+        "train": {"cat": 1},
+    }
+    assert not found.rejects
+    [finding] = (item for item in found.lint.findings() if item.code == "SEVERAL_SPLITS")
+    path = tmp_path / "a.csv"
+    assert (finding.source, finding.line, finding.uri) == (str(path), 2, "a.png")
+    assert f"'train' in {path}:3, 'test' in {path}:4;" in finding.message
+
+
+def test_only_tasks_whose_rows_add_up_lose_examples() -> None:
+    """The bucket of a reject is that of its payload's rows; others have none."""
+    rejects = [Reject("a.csv", 1, uri, "bad_annotation", "") for uri in ("a.jpg", "", "sha256://")]
+    assert not lost_by_bucket(rejects, ImageClassification(), 0, 1)
+    assert lost_by_bucket(rejects[:2], ObjectDetection(), 0, 1) == {0: rejects[:1]}

@@ -1,0 +1,209 @@
+"""`--group-by near`: images that look nearly the same share a split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageEnhance
+
+import recordgen
+from recordgen.checks.looks import SmallPicture, small_picture
+from recordgen.core.planning.decide import decide
+from recordgen.core.planning.near import SeenImages
+from recordgen.core.rows.placing import placing
+from recordgen.errors import UsageError
+from recordgen.options import ConvertOptions
+from recordgen.tasks import task_for
+from tests.conftest import encoded
+from tests.core.planning.test_eval_from import split_of_each
+
+PICTURES = 40
+
+
+@cache
+def picture(number: int) -> Image.Image:
+    """Return a picture of soft shapes; pictures of different numbers are not alike."""
+    pixels = np.random.default_rng(number).integers(0, 256, (5, 6, 3), dtype=np.uint8)
+    return Image.fromarray(pixels).resize((80, 60), Image.Resampling.BICUBIC)
+
+
+def files_of(number: int) -> Mapping[str, bytes]:
+    """Return a picture and its near-duplicates: encoded again, smaller, darker, mirrored."""
+    image = picture(number)
+    return {
+        f"{number}.png": encoded(image, "PNG"),
+        f"{number}-again.jpg": encoded(image, "JPEG", quality=60),
+        f"{number}-small.png": encoded(image.resize((60, 45)), "PNG"),
+        f"{number}-dark.jpg": encoded(ImageEnhance.Brightness(image).enhance(0.8), "JPEG"),
+        f"{number}-mirrored.png": encoded(image.transpose(Image.Transpose.FLIP_LEFT_RIGHT), "PNG"),
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with 200 images of 40 pictures; rows.csv names them all, turned.csv some."""
+    folder = tmp_path_factory.mktemp("near")
+    names = []
+    for number in range(PICTURES):
+        for name, data in files_of(number).items():
+            (folder / name).write_bytes(data)
+            names.append(name)
+    (folder / "rows.csv").write_text("".join(f"{name},x\n" for name in names))
+    (folder / "turned.csv").write_text("".join(f"{name},x\n" for name in names[49::-1]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def near(folder: Path) -> tuple[dict[str, str], Mapping[str, int]]:
+    """Return the split of each file, and the findings."""
+    found = recordgen.convert(folder / "rows.csv", folder / "near", group_by="near").dataset
+    return split_of_each(folder / "near", "image/source_id"), found.lint
+
+
+def test_no_near_pair_straddles(
+    folder: Path, near: tuple[dict[str, str], Mapping[str, int]]
+) -> None:
+    """All images of a picture share a split; with group_by=content they do not."""
+    splits, findings = near
+    for number in range(PICTURES):
+        assert len({splits[name] for name in files_of(number)}) == 1
+    assert set(splits.values()) == {"train", "eval", "test"}
+    assert "NEAR_LEAK" not in findings
+    assert findings["NEAR_DUPLICATE"] == 4 * PICTURES
+    by_content = recordgen.check(folder / "rows.csv", group_by="content", lint="NEAR_LEAK")
+    assert by_content.dataset.lint["NEAR_LEAK"] > PICTURES // 4
+
+
+def test_neither_order_nor_workers_decide(
+    folder: Path, near: tuple[dict[str, str], Mapping[str, int]]
+) -> None:
+    """Some rows in another order, with two workers and no other checks, have the same splits."""
+    flags = ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]
+    given: dict[str, Any] = {"group_by": "near", "lint": "-ALL", "check": "none"}
+    recordgen.convert(folder / "turned.csv", folder / "turned", beam_args=flags, **given)
+    found = split_of_each(folder / "turned", "image/source_id")
+    assert len(found) == 50
+    assert found == {name: near[0][name] for name in found}
+
+
+# --- added rows ---------------------------------------------------------------------------------
+
+Member = tuple[int, int]  # digest, picture; two of one digest are copies
+
+
+@cache
+def seen(number: int) -> SmallPicture:
+    return small_picture(picture(number))
+
+
+FIRST_SEED = placing(0)
+
+
+def facts_of_members(members: Sequence[Member | None], place: Any = FIRST_SEED) -> pa.Table:
+    """Return the facts of rows; None is a row whose payload was not read."""
+    looks = SeenImages()
+    digests = [None if item is None else item[0].to_bytes(16, "big") for item in members]
+    for item in members:
+        looks.add(None if item is None else seen(item[1]))
+    hashes = [place(digest or b"own").split_hash for digest in digests]
+    return pa.table(
+        {
+            "split": pa.nulls(len(members), pa.string()),
+            "split_hash": pa.array(hashes, pa.uint64()),
+            "content": pa.array(digests, pa.binary()),
+            **looks.columns(),
+        }
+    )
+
+
+def hashes_of(members: Sequence[Member | None], buckets: int = 1) -> list[int]:
+    """Return the hash that decides the split of each row."""
+    parts = {at: facts_of_members(members[at::buckets]) for at in range(buckets)}
+    found = dict(decide(parts, ConvertOptions(group_by="near")))
+    of = {at: iter(table["split_hash"].to_pylist()) for at, table in found.items()}
+    return [next(of[at % buckets]) for at in range(len(members))]
+
+
+def own(digest: int) -> int:
+    return placing(0)(digest.to_bytes(16, "big")).split_hash
+
+
+MEMBERS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 3)), max_size=12).map(
+    lambda found: list(dict(found).items())  # one digest, one picture
+)
+
+
+@given(MEMBERS, st.integers(1, 3))
+def test_the_smallest_digest_decides(members: list[Member], buckets: int) -> None:
+    """An added row moves only its own group, and only if its digest is the smallest."""
+    first: dict[int, int] = {}
+    for digest, number in sorted(members, reverse=True):
+        first[number] = digest
+    expected = [own(first[number]) for _, number in members]
+    assert hashes_of(members, buckets) == expected
+
+
+def test_copies_and_rows_that_were_not_read() -> None:
+    """Copies share a hash even if images are blank; rows that were not read keep their own."""
+    nothing = small_picture(Image.new("RGB", (40, 30), (9, 9, 9)))
+    blank, other = (2, 0), (3, 1)
+    rows = [blank, None, blank, other]
+    table = facts_of_members(rows)
+    looks = SeenImages()
+    for item in (nothing, None, nothing, nothing):
+        looks.add(item)
+    for name, column in looks.columns().items():
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    [(_, found)] = decide({0: table}, ConvertOptions(group_by="near"))
+    unread = placing(0)(b"own").split_hash
+    assert found["split_hash"].to_pylist() == [own(2), unread, own(2), own(3)]
+    assert hashes_of([]) == []
+
+
+# --- whole runs ---------------------------------------------------------------------------------
+
+
+def rows_csv(folder: Path, rows: Iterable[str]) -> str:
+    (folder / "some.csv").write_text("\n".join(rows))
+    return str(folder / "some.csv")
+
+
+def test_rows_that_name_a_split_keep_it(folder: Path, tmp_path: Path) -> None:
+    """They are not read while planning; an image that cannot be decoded is rejected later."""
+    (folder / "broken.png").write_bytes((folder / "0.png").read_bytes()[:200])
+    rows = ["TEST,0.png,x", "TRAIN,0-small.png,x", "broken.png,x", "1.png,x", "1-dark.jpg,x"]
+    given: dict[str, Any] = {"group_by": "near", "max_reject_fraction": 0.2}
+    result = recordgen.convert(rows_csv(folder, rows), tmp_path / "out", **given)
+    splits = split_of_each(tmp_path / "out", "image/source_id")
+    assert (splits["0.png"], splits["0-small.png"]) == ("test", "train")
+    assert splits["1.png"] == splits["1-dark.jpg"]
+    assert [(item.line, item.code) for item in result.rejects] == [(3, "truncated")]
+    for more in (given, {}):
+        with pytest.raises(UsageError, match="group_by=near compares all images with each other"):
+            recordgen.convert(rows_csv(folder, rows), tmp_path / "out", append=True, **more)
+
+
+# task, other options, words of the error
+REFUSED: list[tuple[str, dict[str, str], str]] = [
+    ("text_classification", {}, "group_by=near compares images.* task text_classification"),
+    ("video_classification", {}, "group_by=near compares images"),
+    ("declared", {"schema": '{"a": "image", "b": "image"}'}, "one in each row"),
+    ("image_classification", {"stratify": "label"}, "duplicates=drop instead of group_by=near"),
+]
+
+
+@pytest.mark.parametrize(("task", "more", "words"), REFUSED, ids=range(len(REFUSED)))
+def test_what_has_no_near_duplicates(task: str, more: dict[str, str], words: str) -> None:
+    """The error names the tasks with near-duplicates, and the remedy."""
+    with pytest.raises(UsageError, match=words):
+        task_for(ConvertOptions(task=task, group_by="near", **more))
+    schema = '{"photo": "image", "age": "int"}'
+    assert task_for(ConvertOptions(schema=schema, group_by="near")).name == "declared"

@@ -1,0 +1,378 @@
+"""Planning: rows → splits, shards. Pure functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen.core.dataset.manifest import RowCounts
+from recordgen.core.dataset.splits import SplitFractions
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.planning import bucket_files
+from recordgen.core.planning.plan import (
+    Base,
+    BucketSummary,
+    GroupPlan,
+    Plan,
+    SplitPlan,
+    make_plan,
+    too_many,
+)
+from recordgen.core.rows.columns import columns_of, in_planned_order, rows_of
+from recordgen.core.rows.placing import placing
+from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
+from recordgen.core.rows.row import Row
+from recordgen.errors import DataError, UsageError
+from recordgen.options import ConvertOptions
+from recordgen.payloads.fetching import Content
+from recordgen.rejects import RejectCode
+from recordgen.storage import FileInfo
+from recordgen.tasks import ImageClassification
+from tests.planned import bucket_of, chosen, resolve_bucket
+
+pytestmark = pytest.mark.outside
+
+
+def plan_all(
+    rows: Sequence[Row], sizes: dict[str, int], options: ConvertOptions, buckets: int
+) -> dict[tuple[str, str | None, int], list[PlannedRow]]:
+    """Plan rows as the pipeline does, without Beam, and return them by (split, label, shard)."""
+    place = placing(options.seed)
+    by_bucket: dict[int, list[PlacedRow]] = {}
+    for row in rows:
+        placed = PlacedRow(*place(row.uri), *row[:5])
+        by_bucket.setdefault(bucket_of(placed.sort_key, buckets), []).append(placed)
+    summaries, files, contents = [], [], {}
+    for bucket, together in by_bucket.items():
+        planned, summary = resolve_bucket(
+            columns_of(PlacedRow, together),
+            options=options,
+            task=ImageClassification(),
+            drop_unnamed=False,
+            infos=lambda uris, sources: [FileInfo(sizes[uri], "1") for uri in uris],
+            contents=lambda asked: [Content(row.uri.encode()) for row in asked],
+        )
+        summaries.append(summary)
+        name = str(bucket)
+        contents[name], file = bucket_files.encode_bucket(bucket, name, planned)
+        files.append(file)
+    plan = make_plan(summaries, read=RowCounts(len(rows)), options=options)
+    shards = {}
+    for outline in bucket_files.cut(plan, files):
+        read = [contents[at.file][at.offset :][: at.length] for at in outline.byte_ranges]
+        if found := list(rows_of(PlannedRow, bucket_files.planned_rows(outline, read))):
+            shards[outline.split, outline.label, outline.index] = found
+    return shards
+
+
+LABELLED_SIZES = st.lists(
+    st.tuples(st.sampled_from(["cat", "dog", "10", None]), st.integers(1, 3_000_000)),
+    min_size=1,
+    max_size=60,
+)
+SHARD_MB = st.sampled_from([0.5, 2.0, 128.0])
+
+
+def rows_for(labelled: Sequence[tuple[str | None, int]]) -> tuple[list[Row], dict[str, int]]:
+    """Return one row for each (label, size), without a split, and the sizes by uri."""
+    rows = [Row("a", n, None, f"{n}.jpg", label) for n, (label, _) in enumerate(labelled)]
+    return rows, {f"{n}.jpg": size for n, (_, size) in enumerate(labelled)}
+
+
+@given(LABELLED_SIZES, st.integers(0, 5), SHARD_MB, st.sampled_from(["hash", "label"]))
+def test_plan_does_not_depend_on_buckets(
+    labelled: list[tuple[str | None, int]], seed: int, shard_mb: float, shard_by: str
+) -> None:
+    """Every row is in exactly one shard, and the number of buckets changes nothing."""
+    rows, sizes = rows_for(labelled)
+    options = ConvertOptions(seed=seed, shard_mb=shard_mb, shard_by=shard_by)
+    one = plan_all(rows, sizes, options, buckets=1)
+    assert plan_all(rows, sizes, options, buckets=7) == one
+    uris = [row.uri for shard in one.values() for row in shard]
+    assert sorted(uris) == sorted(sizes)
+
+
+@given(LABELLED_SIZES, SHARD_MB)
+def test_a_label_has_the_shards_that_it_would_have_alone(
+    labelled: list[tuple[str | None, int]], shard_mb: float
+) -> None:
+    """With shard_by=label, rows of other labels change numbers of shards, but not their rows."""
+    rows, sizes = rows_for(labelled)
+    options = ConvertOptions(shard_mb=shard_mb, shard_by="label")
+    together = plan_all(rows, sizes, options, buckets=7)
+    for label in {row.annotation for row in rows}:
+        own = [row for row in rows if row.annotation == label]
+        alone = plan_all(own, sizes, ConvertOptions(shard_mb=shard_mb), buckets=7)
+        for split in {split for split, _, _ in alone}:
+            ours = [shard for key, shard in together.items() if key[:2] == (split, label or "")]
+            assert ours == [shard for key, shard in alone.items() if key[0] == split]
+
+
+def test_shards_are_numbered_through_the_groups_of_a_split() -> None:
+    """Groups are in the order of their labels, and the group without a label is first."""
+    rows = {
+        Group("mine", "a"): 1,
+        Group("train", "9"): 4,
+        Group("train", "10"): 4,
+        Group("train", ""): 9,
+        Group("test", "cat"): 1,
+    }
+    first = BucketSummary(rows, {group: n * 100 for group, n in rows.items()})
+    second = BucketSummary({Group("train", "9"): 2}, {Group("train", "9"): 50})
+    plan = make_plan(
+        [second, first],
+        read=RowCounts(21),
+        options=ConvertOptions(shard_by="label", shard_mb=0.0004),
+    )
+    assert plan.splits == {
+        "train": SplitPlan(
+            6,
+            {
+                "": GroupPlan(9, 900, 0, 3),
+                "10": GroupPlan(4, 400, 3, 1),
+                "9": GroupPlan(6, 450, 4, 2),
+            },
+        ),
+        "test": SplitPlan(1, {"cat": GroupPlan(1, 100, 0, 1)}),
+        "mine": SplitPlan(1, {"a": GroupPlan(1, 100, 0, 1)}),
+    }
+    assert list(plan.splits) == ["train", "test", "mine"]
+    assert list(plan.splits["train"].groups) == ["", "10", "9"]
+    assert (plan.splits["train"].rows, plan.splits["train"].bytes) == (19, 1750)
+
+
+def test_a_plan_adds_up() -> None:
+    """The plan has the sums of all buckets and read rows, and adds to the existing dataset."""
+    train, test = Group("train", None), Group("test", None)
+    code = RejectCode.MISSING_FILE.value
+    summaries = [
+        BucketSummary(
+            {train: 3},
+            {train: 999_999},
+            {"b": 2, "a": 1},
+            RowCounts(duplicates=1, merged=2, dropped=3, existing=4, rejected={code: 2}),
+        ),
+        BucketSummary(
+            {train: 4, test: 1},
+            {train: 2, test: 7},
+            {"c": 1},
+            RowCounts(duplicates=10, merged=20, dropped=30, existing=40),
+        ),
+    ]
+    plan = make_plan(
+        summaries,
+        read=RowCounts(100, rejected={code: 5, "no_path": 6}, adjusted={"boxes_clipped": 7}),
+        options=ConvertOptions(shard_mb=0.5),
+        base=Base({"train": 2, "eval": 1}, Vocabulary("text", ("c", "d"))),
+    )
+    assert plan == Plan(
+        splits={
+            "train": SplitPlan(5, {None: GroupPlan(7, 1_000_001, 2, 3)}, 2),
+            "test": SplitPlan(1, {None: GroupPlan(1, 7, 0, 1)}, 0),
+        },
+        vocabulary=Vocabulary("text", ("c", "d", "a", "b")),
+        counts=RowCounts(
+            read=100,
+            duplicates=11,
+            merged=22,
+            adjusted={"boxes_clipped": 7},
+            dropped=33,
+            existing=44,
+            rejected={code: 7, "no_path": 6},
+        ),
+    )
+    assert plan.counts.rejects == 13
+    assert make_plan([], read=RowCounts(0), options=ConvertOptions(labels="integer")) == Plan(
+        {}, Vocabulary("text", ()), RowCounts()
+    )
+    with pytest.raises(DataError, match="labels=integer needs"):
+        make_plan(
+            summaries,
+            read=RowCounts(100),
+            options=ConvertOptions(labels="integer"),
+        )
+
+
+# bytes of a group, its rows, the number of its shards of 100 bytes
+CUTS = [(1, 9, 1), (100, 9, 1), (101, 9, 2), (200, 9, 2), (201, 9, 3), (9000, 2, 2), (0, 3, 1)]
+
+
+@pytest.mark.parametrize(("size", "rows", "shards"), CUTS)
+def test_shards_of_a_group(size: int, rows: int, shards: int) -> None:
+    """Shards are not larger than the target on average, and there are no more shards than rows."""
+    group = Group("train", None)
+    plan = make_plan(
+        [BucketSummary({group: rows}, {group: size})],
+        read=RowCounts(rows),
+        options=ConvertOptions(shard_mb=0.0001),
+    )
+    assert plan.splits["train"].shards == shards
+
+
+def test_bytes_fall_into_shards_of_equal_size() -> None:
+    """The first and the last byte of each shard; a byte after the end is in the last one."""
+    group = GroupPlan(rows=9, bytes=100, first=5, shards=4)
+    ends = [0, 24, 25, 49, 50, 74, 75, 99, 100, 1000]
+    assert [group.shard_at(at) for at in ends] == [5, 5, 6, 6, 7, 7, 8, 8, 8, 8]
+    assert GroupPlan(rows=2, bytes=0, first=1, shards=1).shard_at(0) == 1
+    assert GroupPlan(rows=3, bytes=1, first=0, shards=3).shard_at(0) == 0
+
+
+# rejects, rows read, the largest allowed share, whether the run fails
+SHARES = [(1, 100, 0.01, False), (2, 100, 0.01, True), (0, 0, 0.0, False), (1, 1, 1.0, False)]
+
+
+@pytest.mark.parametrize(("rejects", "read", "share", "fails"), SHARES)
+def test_share_of_rejects(rejects: int, read: int, share: float, fails: bool) -> None:
+    """The allowed share itself is still allowed."""
+    assert too_many(rejects, read, ConvertOptions(max_reject_fraction=share)) == fails
+
+
+def test_too_many_labels_for_shards_of_their_own() -> None:
+    """10,000 groups are planned; one more is an error that names the remedy."""
+    options = ConvertOptions(shard_by="label")
+    rows = {Group("train", f"{n:05d}"): 1 for n in range(10_000)}
+    summary = BucketSummary(rows, rows)
+    plan = make_plan([summary], read=RowCounts(10_000), options=options)
+    assert plan.splits["train"].shards == 10_000
+    other = BucketSummary({Group("eval", "0"): 1}, {Group("eval", "0"): 1})
+    message = (
+        "shard_by=label writes separate files for each label of each split: 10,001 here, more than "
+        "the 10,000 allowed; use shard_by=hash"
+    )
+    with pytest.raises(DataError, match=message):
+        make_plan([summary, other], read=RowCounts(10_001), options=options)
+
+
+_OTHERS = (
+    "eval_from=train:10 needs an empty split eval, but {} other rows name it or were assigned to "
+    "it; remove eval_from, or assign all rows without a split to train with split=100"
+)
+THERE = Base({"train": 1})
+
+# rows by split, rows of eval that were moved, the existing dataset, the error
+EVAL_FROM = [
+    ({"train": 9, "eval": 2}, 2, Base(), None),
+    ({"train": 9, "eval": 3}, 2, Base(), _OTHERS.format(1)),
+    ({"train": 9, "eval": 3}, 2, THERE, _OTHERS.format(1)),
+    ({"eval": 2000}, 0, Base(), _OTHERS.format("2,000")),
+    ({"eval": 2}, 2, Base(), None),
+    ({}, 0, Base(), None),
+    (
+        {"test": 1, "mine": 1},
+        0,
+        Base(),
+        "eval_from=train:10: no row is in split 'train'; the splits are test, mine",
+    ),
+    ({"test": 1}, 0, THERE, None),
+]
+
+
+@pytest.mark.parametrize(("rows", "moved", "base", "message"), EVAL_FROM, ids=range(len(EVAL_FROM)))
+def test_rows_that_eval_from_needs(
+    rows: dict[str, int], moved: int, base: Base, message: str | None
+) -> None:
+    """eval has only rows that were moved there, and the other split keeps or gave some."""
+
+    def plan() -> Plan:
+        # Counts by label and of two buckets are added up.
+        counts = {Group(split, "a"): count // 2 for split, count in rows.items()}
+        rest = {Group(split, "b"): count - count // 2 for split, count in rows.items()}
+        return make_plan(
+            [
+                BucketSummary(counts, counts, moved=moved // 2),
+                BucketSummary(rest, rest, moved=moved - moved // 2),
+            ],
+            read=RowCounts(9),
+            options=ConvertOptions(eval_from="train:10"),
+            base=base,
+        )
+
+    if message is None:
+        assert {split: found.rows for split, found in plan().splits.items()} == rows
+        return
+    with pytest.raises(UsageError) as caught:
+        plan()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("uris", [("b", "a", "a", "z"), ("", "", "", "")])
+def test_rows_of_one_place_lie_by_uri_and_file(uris: Sequence[str]) -> None:
+    """Payloads that share a sort key have one order, whichever worker read them first."""
+    named = [(7, uris[0], "1.csv"), (7, uris[1], "2.csv"), (7, uris[2], "1.csv"), (9, uris[3], "")]
+    rows = [PlannedRow(key, file, 1, uri, None, 1, "", True) for key, uri, file in named]
+    ordered = list(rows_of(PlannedRow, in_planned_order(columns_of(PlannedRow, rows))))
+    in_place = [rows[2], rows[1], rows[0], rows[3]]
+    assert ordered == (in_place if any(uris) else rows)
+
+
+def test_shards_are_equal_in_bytes() -> None:
+    """Shards of a split differ by at most the largest payload, however rows are cut into blocks."""
+    sizes = {f"{n}.jpg": 1000 + 97 * (n % 50) for n in range(4000)}
+    rows = [Row("a", n, "train", uri, None) for n, uri in enumerate(sizes)]
+    shards = plan_all(rows, sizes, ConvertOptions(shard_mb=0.5), buckets=16)
+    assert plan_all(rows, sizes, ConvertOptions(shard_mb=0.5), buckets=1) == shards  # four blocks
+    totals = [sum(row.bytes for row in shard) for shard in shards.values()]
+    assert len(totals) == -(-sum(sizes.values()) // 500_000)
+    assert max(totals) - min(totals) <= 2 * max(sizes.values())
+
+
+def test_split_of_a_row_is_stable_and_near_its_share() -> None:
+    """Adding rows moves none, and 80/10/10 is right within two percent of 20,000 rows."""
+    fractions = SplitFractions.parse("80,10,10")
+    splits = {n: chosen(fractions, placing(0)(f"{n}.jpg").split_hash) for n in range(20_000)}
+    shares = {split: count / 20_000 for split, count in Counter(splits.values()).items()}
+    assert shares == pytest.approx({"train": 0.8, "eval": 0.1, "test": 0.1}, abs=0.02)
+    other = Counter(
+        chosen(fractions, placing(1)(f"{n}.jpg").split_hash) == splits[n] for n in range(1000)
+    )
+    assert other[False] > 200  # another seed assigns other splits
+
+
+def test_equal_content_never_straddles_splits() -> None:
+    """With group_by=content, names do not matter for the split."""
+    rows = [Row("a", n, None, f"{n}.jpg", None) for n in range(50)]
+    placed = [PlacedRow(*placing(0)(row.uri), *row[:5]) for row in rows]
+    planned, _ = resolve_bucket(
+        columns_of(PlacedRow, placed),
+        options=ConvertOptions(group_by="content"),
+        task=ImageClassification(),
+        drop_unnamed=False,
+        infos=lambda uris, sources: [FileInfo(1, "1")] * len(uris),
+        contents=lambda asked: [Content(b"the same")] * len(asked),
+    )
+    assert len(planned) == 1
+
+
+def test_empty_plan_has_no_splits() -> None:
+    """A plan without rows has no splits."""
+    summary = BucketSummary({}, {})
+    plan = make_plan(
+        [summary], read=RowCounts(3, rejected={"no_path": 3}), options=ConvertOptions()
+    )
+    assert (plan.splits, plan.counts.rejects) == ({}, 3)
+
+
+# keyword, value, words of the message
+WRONG_OPTIONS = [
+    ("check", "maybe", "check must be one of decode, header, none (got 'maybe')"),
+    ("shard_mb", 0, "shard_mb must be a number above 0 (got 0)"),
+    ("max_reject_fraction", 1.5, "from 0 to 1 (got 1.5)"),
+    ("image_size", -1, "image_size must be"),
+    ("compression", "zip", "compression must be one of none, gzip"),
+    ("task", "images", "task must be one of auto, image_classification, image_multi_label"),
+    ("bad_boxes", "keep", "bad_boxes must be one of clip, drop, reject (got 'keep')"),
+    ("shard_by", "class", "shard_by must be one of hash, label (got 'class')"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "words"), WRONG_OPTIONS)
+def test_options_validate_themselves(name: str, value: object, words: str) -> None:
+    """The error of a wrong value names the allowed and the given value."""
+    with pytest.raises(UsageError) as caught:
+        ConvertOptions(**{name: value})
+    assert words in str(caught.value)

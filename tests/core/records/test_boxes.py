@@ -1,0 +1,82 @@
+"""Boxes in a record: written boxes are read, and records of other writers are understood."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen import features
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.records.boxes import StoredBox, stored_boxes
+from recordgen.core.records.example import parse_example, serialize_example
+from recordgen.tasks import ObjectDetection
+
+pytestmark = pytest.mark.once
+
+LABELS = ("cat", "dog", "Straße")
+SHARE = st.floats(0, 1, width=32)
+BOX = st.tuples(st.sampled_from(LABELS), SHARE, SHARE, SHARE, SHARE)
+
+
+@given(st.lists(BOX, min_size=1, max_size=9))
+def test_what_was_written_is_read(boxes: list[tuple[str, float, float, float, float]]) -> None:
+    """Boxes that a task writes are read in their order, with sorted corners."""
+    values = ObjectDetection().to_features(json.dumps(boxes), Vocabulary("text", LABELS))
+    record = parse_example(b"".join(serialize_example(values)))
+    assert stored_boxes(record) == [
+        StoredBox(label, LABELS.index(label), min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+        for label, x1, y1, x2, y2 in boxes
+    ]
+
+
+def record_of(*corners: Sequence[Any], **more: Sequence[Any]) -> Mapping[str, Sequence[Any]]:
+    """Return a record with the corners xmin, ymin, xmax, ymax, and optionally text and label."""
+    names = {"text": features.IMAGE_OBJECT_TEXT, "label": features.IMAGE_OBJECT_LABEL}
+    return {
+        **dict(zip(features.BBOX, corners, strict=False)),
+        **{names[name]: values for name, values in more.items()},
+    }
+
+
+CORNERS = ([0.1], [0.2], [0.3], [0.4])
+
+# record, its boxes
+OTHERS = [
+    ({}, []),
+    ({"image/class/text": [b"cat"]}, []),
+    (record_of(*CORNERS), [StoredBox("", -1, 0.1, 0.2, 0.3, 0.4)]),
+    (record_of(*CORNERS, label=[7]), [StoredBox("7", 7, 0.1, 0.2, 0.3, 0.4)]),
+    (record_of(*CORNERS, text=[b"cat"]), [StoredBox("cat", -1, 0.1, 0.2, 0.3, 0.4)]),
+    (record_of(*CORNERS, text=[b"\xff"]), [StoredBox("\ufffd", -1, 0.1, 0.2, 0.3, 0.4)]),
+    (record_of([-2.0], [0.5], [1], [1.5]), [StoredBox("", -1, 0.0, 0.5, 1, 1.0)]),
+]
+
+
+@pytest.mark.parametrize(("record", "boxes"), OTHERS)
+def test_records_of_others(record: Mapping[str, Sequence[Any]], boxes: Sequence[StoredBox]) -> None:
+    """Labels may be missing, and boxes are clipped to the image."""
+    assert stored_boxes(record) == boxes
+
+
+# record, part of the message
+WRONG = [
+    (record_of(*CORNERS, label=[1, 2]), "1 image/object/bbox/ymax.*2 image/object/class/label"),
+    (record_of(*CORNERS[:3]), "1 image/object/bbox/xmax, 0 image/object/bbox/ymax"),
+    (record_of(text=[b"cat"]), "0 image/object/bbox/xmin.*1 image/object/class/text"),
+    (record_of([b"0.1"], *CORNERS[1:]), r"four finite numbers \(got .*b'0.1'"),
+    (record_of([float("nan")], *CORNERS[1:]), "four finite numbers"),
+    (record_of(*CORNERS, text=[3]), "a text, a whole number"),
+    (record_of(*CORNERS, label=[1.5]), "a text, a whole number"),
+]
+
+
+@pytest.mark.parametrize(("record", "words"), WRONG)
+def test_what_is_no_box(record: Mapping[str, Sequence[Any]], words: str) -> None:
+    """Features that do not fit together are refused; the message shows them."""
+    with pytest.raises(ValueError, match=words):
+        stored_boxes(record)

@@ -1,0 +1,106 @@
+"""The programs and samples in examples/."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from pipelines.samples.digits import write_digit_groups, write_digits
+from recordgen import convert, train_dataset
+from tests.conftest import run_python
+from tests.preloaded import WITH_TENSORFLOW
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """The folder of the README's quick start, with fewer digits."""
+    folder = tmp_path_factory.mktemp("digits")
+    out = str(folder / "out")
+    convert(write_digits(str(folder), 900), out)
+    return out
+
+
+def code_lines(text):
+    """Return the lines that are neither blank nor only a comment."""
+    return [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+
+
+def accuracy(stdout):
+    return float(stdout.strip().splitlines()[-1].split()[-1])
+
+
+@pytest.mark.slow
+def test_train_from_folder(digits):
+    """The program learns the digits from the folder given as its argument."""
+    done = WITH_TENSORFLOW.run(str(EXAMPLES / "train_from_folder.py"), digits)
+    assert done.returncode == 0, done.stderr
+    assert accuracy(done.stdout) > 0.85, done.stdout
+
+
+def test_train_from_folder_is_short():
+    """Data, model, training and evaluation in under 20 lines, imports included."""
+    assert len(code_lines((EXAMPLES / "train_from_folder.py").read_text(encoding="utf-8"))) < 20
+
+
+@pytest.mark.slow
+def test_torch_loop(digits):
+    """The program learns, and PyTorch uses TensorFlow's memory without a copy."""
+    pytest.importorskip("torch")
+    done = run_python(str(EXAMPLES / "torch_loop.py"), digits)
+    assert done.returncode == 0, done.stderr
+    assert "zero-copy  yes" in done.stdout
+    assert accuracy(done.stdout) > 0.85, done.stdout
+
+
+def test_sample_of_several_labels(tmp_path):
+    """The sample equals the output of its command, and converts with its task detected."""
+    sample = EXAMPLES / "image_multi_label"
+    made = Path(write_digit_groups(str(tmp_path / "data"), 12))
+    assert (sample / made.name).read_text() == made.read_text()
+    for path in made.parent.glob("images/*"):
+        with Image.open(path) as expected, Image.open(sample / "images" / path.name) as found:
+            np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    assert len(list((sample / "images").iterdir())) == 12
+    result = convert(str(sample / made.name), str(tmp_path / "out"))
+    assert (result.dataset.task, result.dataset.examples) == ("image_multi_label", 12)
+
+
+class DLPack:
+    """A TensorFlow tensor with the DLPack interface, as other libraries use it."""
+
+    def __init__(self, tensor):
+        self._tensor = tensor
+
+    def __dlpack__(self, **_):
+        return tf.experimental.dlpack.to_dlpack(self._tensor)
+
+    def __dlpack_device__(self):
+        return 1, 0  # the CPU's memory
+
+
+def test_batches_are_handed_on_without_a_copy(digits):
+    """PyTorch and JAX use TensorFlow's memory."""
+    dataset = train_dataset(digits, batch_size=8, image_size=(16, 16))
+    for tensor in next(iter(dataset)):
+        handed_on = np.from_dlpack(DLPack(tensor))
+        assert handed_on.ctypes.data == np.asarray(memoryview(tensor)).ctypes.data
+        np.testing.assert_array_equal(handed_on, tensor.numpy())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is here")
+def test_torch_loop_without_torch():
+    """Without PyTorch, the message says how to install it, and there is no traceback."""
+    done = WITH_TENSORFLOW.run(str(EXAMPLES / "torch_loop.py"))
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("pip install torch")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,212 @@
+"""Examples written without TensorFlow equal TensorFlow's bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nst
+
+from recordgen import features
+from recordgen.core.records.example import (
+    example_head,
+    feature_head,
+    packed_ints,
+    parse_example,
+    serialize_example,
+)
+
+_bytes = st.one_of(
+    st.binary(max_size=300), st.sampled_from([bytes(4095), bytes(4096), bytes(70_000)])
+)
+_ints = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**15))
+_floats = st.floats(width=32, allow_nan=False)
+_values = st.one_of(
+    _bytes,
+    _ints,
+    _floats,
+    *(st.lists(values, min_size=1, max_size=5) for values in (_bytes, _ints, _floats)),
+    *(nst.arrays(dtype, nst.array_shapes(max_dims=3, min_side=0)) for dtype in ("i8", "<f4")),
+    nst.arrays(np.int64, st.integers(60, 70), elements=st.integers(0, 127)),
+    nst.arrays(np.int64, st.integers(60, 70)),
+)
+# Names of equal length: protobuf's implementations disagree whether "a" or "ab" comes first.
+_names = st.text(st.characters(blacklist_categories=("Cs",)), min_size=3, max_size=3)
+
+
+def kind_and_values(value: object) -> tuple[str, list[Any]]:
+    """Return the list type and the values of the feature that stores ``value``."""
+    kinds = {bytes: "bytes_list", int: "int64_list", float: "float_list"}
+    if isinstance(value, np.ndarray):
+        return kinds[type(value.dtype.type(0).item())], value.reshape(-1).tolist()
+    values = value if isinstance(value, list) else [value]
+    return kinds[type(values[0])], values
+
+
+@given(st.dictionaries(_names, _values, max_size=8))
+def test_examples_are_tensorflows(values: dict[str, Any]) -> None:
+    """TensorFlow parses our bytes to the same values and serialises them to the same bytes."""
+    data = b"".join(serialize_example(values))
+    theirs = tf.train.Example.FromString(data)
+    assert theirs.SerializeToString(deterministic=True) == data
+    assert set(theirs.features.feature) == set(values)
+    parsed = parse_example(data)
+    assert list(parsed) == sorted(values)
+    for name, value in values.items():
+        kind, expected = kind_and_values(value)
+        feature = theirs.features.feature[name]
+        assert feature.WhichOneof("kind") == kind
+        found = [list(getattr(feature, kind).value), parsed[name]]
+        np.testing.assert_equal(found, [expected, expected])
+
+
+@pytest.mark.parametrize("count", [63, 64, 100_000])
+def test_many_numbers(count: int) -> None:
+    """Many numbers packed together give the same bytes as one by one."""
+    bits = np.arange(count) % 64
+    numbers = np.random.default_rng(0).integers(0, 2**63 - 1, count) >> bits
+    for array in (numbers, -numbers, numbers & 127):
+        packed = b"".join(serialize_example({"x": array}))
+        assert packed == b"".join(serialize_example({"x": array.tolist()}))
+        assert parse_example(packed) == {"x": array.tolist()}
+
+
+# Limits of varints with one, two, three and nine bytes, and a negative number, which takes ten.
+LIMITS = [1 << 7, 1 << 14, 1 << 21, 1 << 28, 1 << 63]
+
+
+def test_numbers_at_the_limits_of_their_bytes() -> None:
+    """Numbers at which a varint grows give TensorFlow's bytes, one by one and packed."""
+    numbers = [
+        limit + near for limit in LIMITS for near in (-2, -1, 0, 1) if limit + near < 1 << 63
+    ]
+    numbers += [-number for number in numbers]
+    for number in (0, -(1 << 63), *numbers):
+        assert b"".join(serialize_example({"x": number})) == theirs(int64_list=[number])
+    for some in (numbers, np.array(numbers), np.array(numbers * 3)):  # many are packed together
+        expected = theirs(int64_list=list(map(int, some)))
+        assert b"".join(serialize_example({"x": some})) == expected
+
+
+def theirs(**values: list[Any]) -> bytes:
+    """Return TensorFlow's bytes of an Example with one feature, ``x``."""
+    [(kind, items)] = values.items()
+    feature = tf.train.Feature()
+    getattr(feature, kind).value.extend(items)
+    example = tf.train.Example(features=tf.train.Features(feature={"x": feature}))
+    found: bytes = example.SerializeToString(deterministic=True)
+    return found
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 20_000])
+def test_heads_before_values(size: int) -> None:
+    """The bytes before a value, and before all features, equal TensorFlow's."""
+    numbers, lengths = packed_ints(np.array([5, 300, -1]))
+    assert lengths.tolist() == [1, 2, 10]
+    ends = np.cumsum(lengths).tolist()
+    cases = [("bytes", bytes(size), theirs(bytes_list=[bytes(size)]))]
+    cases += [("float32", np.float32(size).tobytes(), theirs(float_list=[float(size)]))]
+    for number, start, end in zip((5, 300, -1), [0, *ends], ends, strict=False):
+        cases.append(("int64", numbers[start:end], theirs(int64_list=[number])))
+    for dtype, value, expected in cases:
+        features_of_one = feature_head("x", dtype, len(value)) + value
+        assert example_head(len(features_of_one)) + features_of_one == expected
+
+
+@pytest.mark.parametrize("limit", [1 << 7, 1 << 12, 1 << 14, 1 << 21])
+def test_lengths_at_the_limits_of_their_bytes(limit: int) -> None:
+    """The lengths of a value, its list, its feature and all features grow at a limit.
+
+    At most 20 bytes precede a value, so these lengths reach the limit one after the other.
+    At 2^12, values become separate pieces.
+    """
+    value = bytes(limit + 1)
+    for size in range(limit - 24, limit + 2):
+        data = value[:size]
+        assert b"".join(serialize_example({"x": data})) == theirs(bytes_list=[data])
+        if limit < 1 << 21:  # two values, and texts next to them
+            both = [data, b"y"]
+            assert b"".join(serialize_example({"x": both})) == theirs(bytes_list=both)
+
+
+def test_arrays_and_features_without_values() -> None:
+    """An array without numbers is a list of its kind; a feature without kind has no values."""
+    empty = {"a": np.zeros(0, np.int64), "b": np.zeros((0, 2), np.float32), "c": 7}
+    data = b"".join(serialize_example(empty))
+    found = tf.train.Example.FromString(data)
+    assert found.SerializeToString(deterministic=True) == data
+    kinds = {name: found.features.feature[name].WhichOneof("kind") for name in "abc"}
+    assert kinds == {"a": "int64_list", "b": "float_list", "c": "int64_list"}
+    assert parse_example(data) == {"a": [], "b": [], "c": [7]}
+    bare = tf.train.Example(features=tf.train.Features(feature={"x": tf.train.Feature()}))
+    assert parse_example(bare.SerializeToString()) == {"x": []}
+
+
+@pytest.mark.parametrize("numbers", [[], [1, 127], [128, 5], [5, 1 << 14, 0], [-1, 3]])
+def test_how_many_bytes_each_number_takes(numbers: list[int]) -> None:
+    """The lengths of packed numbers equal TensorFlow's for single numbers."""
+    array = np.array(numbers, np.int64)
+    data, lengths = packed_ints(array)
+    assert lengths.dtype == np.int64
+    alone = len(theirs(int64_list=[0])) - 1  # the bytes before a number
+    assert lengths.tolist() == [len(theirs(int64_list=[item])) - alone for item in numbers]
+    assert len(data) == sum(lengths)
+
+
+def test_large_values_are_not_copied() -> None:
+    """The bytes of images are passed on without a copy, also in a list."""
+    one, two, three = bytes(4096), bytes(5000), bytes(6000)
+    pieces = serialize_example({"a": one, "b": [two, b"small", three]})
+    for value in (one, two, three):
+        assert any(piece is value for piece in pieces)
+    both = serialize_example({"a": one, "b": three, "c": 1})
+    assert parse_example(b"".join(both)) == {"a": [one], "b": [three], "c": [1]}
+
+
+def test_kinds_that_cannot_be() -> None:
+    """Floats too large for float32 and arrays of other types are errors; [] has no kind."""
+    with pytest.raises(OverflowError):
+        serialize_example({"x": 1e39})
+    with pytest.raises(TypeError, match="must be int64 or float32 \\(got uint8\\)"):
+        serialize_example({"x": np.zeros(1, np.uint8)})
+    assert parse_example(b"".join(serialize_example({"x": [], "y": ()}))) == {}
+
+
+def test_zero_and_empty_are_kept_and_none_is_skipped() -> None:
+    """Label 0 is a value; None is not."""
+    data = b"".join(serialize_example({"zero": 0, "empty": b"", "none": None}))
+    assert parse_example(data) == {"empty": [b""], "zero": [0]}
+
+
+def test_not_an_example() -> None:
+    """Other bytes raise ValueError."""
+    with pytest.raises(ValueError, match=r"not a tf\.train\.Example"):
+        parse_example(b"\xff\xff\xff")
+
+
+def test_feature_specs_as_json() -> None:
+    """dataset.json stores a spec, with its default only if it has one."""
+    spec = features.FeatureSpec("uint8", shape=(28, 28))
+    assert spec.to_json() == {"dtype": "uint8", "shape": [28, 28]}
+    varying = features.FeatureSpec("int64", shape=None)
+    for one in (spec, varying, *features.IMAGE_CLASSIFICATION.values()):
+        assert features.FeatureSpec.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+def test_feature_names() -> None:
+    """The names are a contract with other readers: changing one is a breaking change."""
+    assert list(features.IMAGE_CLASSIFICATION) == [
+        "image/encoded",
+        "image/format",
+        "image/height",
+        "image/width",
+        "image/source_id",
+        "image/key/sha256",
+        "image/class/text",
+        "image/class/label",
+    ]

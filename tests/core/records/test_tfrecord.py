@@ -1,0 +1,301 @@
+"""TFRecord files written without TensorFlow equal TensorFlow's, and damage is found."""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import io
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen.core.records import RECORDS
+from recordgen.core.records.tfrecord import frame_head
+from recordgen.errors import RecordError
+
+
+@given(st.lists(st.binary(max_size=200), max_size=5))
+def test_frames_are_tensorflows(records: list[bytes]) -> None:
+    """tf.io.TFRecordWriter writes the same file."""
+    ours = b"".join(piece for record in records for piece in RECORDS.frame([record]))
+    with tempfile.NamedTemporaryFile() as file:
+        with tf.io.TFRecordWriter(file.name) as writer:
+            for record in records:
+                writer.write(record)
+        assert file.read() == ours
+
+
+@given(st.lists(st.binary(max_size=200), max_size=5))
+def test_a_column_is_framed_as_its_records_are(records: list[bytes]) -> None:
+    """A column has the bytes of its records one by one, also if it begins within an array."""
+    column = pa.array([b"before", *records], pa.binary())[1:]
+    ours = b"".join(piece for record in records for piece in RECORDS.frame([record]))
+    assert RECORDS.frame_column(column) == ours
+
+
+HEADS = [
+    (b"".join(RECORDS.frame([b"a record"])), True),
+    (frame_head(1 << 20), True),
+    (frame_head(1 << 20)[:-1], False),
+    (b"\1" + frame_head(1 << 20)[1:], False),
+    (b"", False),
+    (gzip.compress(b"".join(RECORDS.frame([b"a record"]))), False),
+]
+
+
+@pytest.mark.parametrize(("head", "is_mine"), HEADS)
+def test_a_file_is_recognised_by_its_head(head: bytes, is_mine: bool) -> None:
+    """A length with its checksum is the head of a TFRecord file."""
+    assert RECORDS.is_mine(head) == is_mine
+
+
+def test_a_length_that_begins_like_gzip(tmp_path: Path) -> None:
+    """A record of 0x088b1f bytes begins with gzip's bytes, and is read as a record."""
+    path = tmp_path / "r"
+    records = [bytes(0x088B1F), b"next"]
+    write(path, records)
+    assert path.read_bytes()[:3] == b"\x1f\x8b\x08"
+    assert not RECORDS.is_gzip(str(path))
+    assert list(RECORDS.read(str(path))) == records
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert RECORDS.is_gzip(str(path))
+    assert (RECORDS.count(str(path)), list(RECORDS.read(str(path)))) == (2, records)
+
+
+def write(path: Path, records: list[bytes], compression: str = "none") -> int:
+    with path.open("wb", buffering=0) as file:
+        return write_frames(file, [RECORDS.frame([record]) for record in records], compression)
+
+
+def write_frames(file: Any, frames: Iterable[Sequence[bytes]], compression: str = "none") -> int:
+    """Write framed records; return the size of the file."""
+    with RECORDS.writer(file, compression) as writer:
+        writer.write(frames)
+    return writer.bytes
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_files_are_read_by_both(tmp_path: Path, compression: str) -> None:
+    """Written files are read by tf.data and by our reader; equal records give equal bytes."""
+    records = [b"", b"one", bytes(100_000), *(b"x" * n for n in range(100))]
+    path = tmp_path / ("r.gz" if compression == "gzip" else "r")
+    size = write(path, records, compression)
+    dataset = tf.data.TFRecordDataset(str(path), "GZIP" if compression == "gzip" else "")
+    assert [record.numpy() for record in dataset] == records
+    assert list(RECORDS.read(str(path))) == records
+    chosen = list(RECORDS.read_chosen(str(path), [101, 2, 500, 2]))
+    assert chosen == [(2, records[2]), (101, records[101])]
+    assert size == path.stat().st_size
+    first = path.read_bytes()
+    write(path, records, compression)
+    assert path.read_bytes() == first
+
+
+def test_records_of_many_pieces(tmp_path: Path) -> None:
+    """A record may have more pieces than the system accepts in one call."""
+    record = [b"ab"] * 3000
+    path = tmp_path / "r"
+    with path.open("wb", buffering=0) as file:
+        size = write_frames(file, [RECORDS.frame(record), RECORDS.frame([b"c"])])
+    assert size == path.stat().st_size
+    assert list(RECORDS.read(str(path))) == [b"ab" * 3000, b"c"]
+
+
+def test_partial_writes() -> None:
+    """A pipe that accepts only a part of each write gets all bytes, in order."""
+    record = [bytes([number]) * 5000 for number in range(60)]
+    ours, theirs = os.pipe()
+    found: list[bytes] = []
+
+    def read() -> None:
+        with open(ours, "rb") as file:
+            found.append(file.read())
+
+    reader = threading.Thread(target=read)
+    fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(theirs, False)
+    with io.FileIO(theirs, "wb") as file:
+        reader.start()
+        size = write_frames(file, [RECORDS.frame(record)])
+    reader.join()
+    assert found == [b"".join(RECORDS.frame(record))]
+    assert size == len(found[0])
+
+
+def test_gzip_header_has_no_name_and_no_time(tmp_path: Path) -> None:
+    """The header never changes with time or name (RFC 1952: ID, CM, FLG, MTIME)."""
+    path = tmp_path / "r.gz"
+    write(path, [b"one"], "gzip")
+    assert path.read_bytes()[:8] == b"\x1f\x8b\x08" + bytes(5)
+
+
+_NO_LENGTH = "damaged record length at offset {}; not a TFRecord file?"
+
+# damage to three records of 8 bytes (24 bytes each in the file); message; number of records
+# yielded before the error; whether count detects it, which reads only lengths
+DAMAGE = [
+    (lambda data: data[:-1], "truncated in the record at offset 48", 2, True),
+    (lambda data: data[:30], "truncated in the record at offset 24", 1, True),
+    (lambda data: data[:36], "truncated in the record at offset 24", 1, True),
+    (lambda data: data[:24] + b"\xff" + data[25:], _NO_LENGTH.format(24), 1, True),
+    (
+        lambda data: data[:40] + b"\xff" + data[41:],
+        "damaged record at offset 24: its checksum is wrong",
+        1,
+        False,
+    ),
+    (lambda data: b"plain text, no TFRecord file", _NO_LENGTH.format(0), 0, True),
+]
+
+
+@pytest.mark.parametrize(("damage", "message", "before", "counts"), DAMAGE, ids=range(len(DAMAGE)))
+def test_damaged_files_say_where(
+    tmp_path: Path, damage: Any, message: str, before: int, counts: bool
+) -> None:
+    """A damaged file is an error with its name and offset, after the records before it."""
+    path = tmp_path / "r"
+    records = [b"aaaaaaaa", b"bbbbbbbb", b"cccccccc"]
+    write(path, records)
+    assert RECORDS.count(str(path)) == 3
+    path.write_bytes(damage(path.read_bytes()))
+    found: list[bytes] = []
+    with pytest.raises(RecordError) as caught:
+        found.extend(iter(RECORDS.read(str(path))))
+    assert str(caught.value) == f"{path}: {message}"
+    given = RECORDS.read(str(path))
+    assert [next(given) for _ in range(before)] == records[:before]
+    if counts:
+        with pytest.raises(RecordError) as caught:
+            RECORDS.count(str(path))
+        assert str(caught.value) == f"{path}: {message}"
+    else:
+        assert RECORDS.count(str(path)) == 3
+
+
+def test_empty_files(tmp_path: Path) -> None:
+    """An empty file is a valid file without records."""
+    path = tmp_path / "r"
+    assert write(path, []) == 0
+    assert (list(RECORDS.read(str(path))), RECORDS.count(str(path))) == ([], 0)
+
+
+class Sink(io.RawIOBase):
+    """A sink that records the size of each write."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.sizes.append(len(data))
+        return len(data)
+
+
+def test_small_records_are_written_together() -> None:
+    """64 small records are one piece; one of 4,096 bytes is a separate piece, as are its ends."""
+    sink, small, large = Sink(), RECORDS.frame([b"x" * 84]), RECORDS.frame([bytes(4096)])
+    assert write_frames(sink, [small] * 130) == 13_000
+    assert sink.sizes == [6400, 6400, 200]
+    sink = Sink()
+    almost = RECORDS.frame([bytes(4095)])
+    assert write_frames(sink, [small, almost, large, small, large]) == sum(sink.sizes)
+    assert sink.sizes == [100 + 4111, 12, 4096, 4, 100, 12, 4096, 4]
+
+
+def test_pieces_do_not_pile_up() -> None:
+    """When 64 pieces wait, they are written before the next record is requested."""
+    sink, there = Sink(), []
+
+    def frames() -> Iterator[tuple[bytes, ...]]:
+        for _ in range(30):
+            there.append(len(sink.sizes))
+            yield RECORDS.frame([bytes(4096)] * 3)[:4]  # four pieces; never read
+
+    write_frames(sink, frames())
+    assert there == [0] * 16 + [64] * 14
+    assert sum(sink.sizes) == 30 * 3 * 4096 + 30 * 12
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_frames_that_come_now_and_then(compression: str) -> None:
+    """A writer appends to its earlier frames, and knows the size of the file."""
+    file = io.BytesIO()
+    with RECORDS.writer(file, compression) as writer:
+        for record in (b"one", b"two"):
+            writer.write([RECORDS.frame([record])])
+            assert writer.bytes == len(file.getvalue())
+    assert writer.bytes == len(file.getvalue())
+    data = gzip.decompress(file.getvalue()) if compression == "gzip" else file.getvalue()
+    assert data == b"".join((*RECORDS.frame([b"one"]), *RECORDS.frame([b"two"])))
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        ((1 << 31) + 1, "record of 2147483649 bytes at offset 24 is too large to read"),
+        (1 << 31, "truncated in the record at offset 24"),
+    ],
+)
+def test_records_that_are_too_large(tmp_path: Path, size: int, words: str) -> None:
+    """A length above 2^31 is refused before memory is allocated, even with a correct checksum."""
+    path = tmp_path / "r"
+    path.write_bytes(b"".join(RECORDS.frame([b"aaaaaaaa"])) + frame_head(size))
+    for read in (lambda: list(RECORDS.read(str(path))), lambda: RECORDS.count(str(path))):
+        with pytest.raises(RecordError) as caught:
+            read()
+        assert str(caught.value) == f"{path}: {words}"
+
+
+# damage to a gzip stream; the library's message
+DAMAGED_GZIP = [
+    (
+        lambda data: data[:-9],
+        "Compressed file ended before the end-of-stream marker was reached",
+    ),
+    (lambda data: data[:-8] + bytes(8), "CRC check failed"),
+    (lambda data: b"no gzip", r"Not a gzipped file \(b'no'\)"),
+    (lambda data: data[:10] + b"\xff" * 9, "Error -3 while decompressing data"),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), DAMAGED_GZIP, ids=range(len(DAMAGED_GZIP)))
+def test_damaged_gzip(tmp_path: Path, damage: Any, words: str) -> None:
+    """A damaged gzip stream is an error with the offset, not the end of the file."""
+    path = tmp_path / "r.gz"
+    path.write_bytes(damage(gzip.compress(b"".join(RECORDS.frame([b"a" * 1000])) * 2)))
+    found: list[bytes] = []
+    message = rf"^{path}: damaged gzip stream after offset (\d+): {words}"
+    with pytest.raises(RecordError, match=message) as caught:
+        found.extend(RECORDS.read(str(path)))
+    offset = int(re.match(message, str(caught.value))[1])
+    assert offset == 1016 * len(found)
+
+
+def test_reading_around_damage(tmp_path: Path) -> None:
+    """Records after a wrong checksum or a damaged length are found; a truncation ends the file."""
+    records = [bytes([number]) * 100 for number in range(6)]
+    data = bytearray(b"".join(b"".join(RECORDS.frame([record])) for record in records))
+    data[116 + 50] ^= 1  # in record 1
+    data[3 * 116] ^= 1  # in the length of record 3
+    path = tmp_path / "a.rec"
+    path.write_bytes(data[:-1])
+    around = RECORDS.read_around(str(path))
+    found: list[Any] = [str(it) if isinstance(it, RecordError) else it for it in around]
+    wrong, length, cut = found[1], found[3], found[5]
+    assert [found[0], found[2], found[4]] == [records[0], records[2], records[4]]
+    assert "damaged record at offset 116: its checksum is wrong" in wrong
+    assert "damaged record length at offset 348" in length
+    assert "truncated in the record at offset 580" in cut
+    assert len(found) == 6

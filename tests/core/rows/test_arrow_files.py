@@ -1,0 +1,145 @@
+"""Parquet and Arrow data from elsewhere: no code runs, and what does not fit is refused."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import recordgen
+from recordgen.core.rows.arrow_files import read_parquet
+from tests.conftest import encoded, noise, run_python
+
+SCHEMA = pa.schema({"name": pa.string(), "size": pa.int64(), "parts": pa.list_(pa.int64())})
+TABLE = pa.table({"name": ["a"], "size": [1], "parts": [[1, 2]]}, SCHEMA)
+PICKLED = "arrow.py_extension_type"
+
+
+class Payload:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (str(self._path), "w")
+
+
+def with_type(field: Any, name: str, description: bytes = b"") -> Any:
+    """Return a field with an extension type, as its file declares it."""
+    said = {b"ARROW:extension:name": name.encode(), b"ARROW:extension:metadata": description}
+    return field.with_metadata(said)
+
+
+def with_pickle(table: Any, ran: Path) -> Any:
+    """Return a table whose first column has a type that creates the file ``ran``."""
+    first, *others = table.schema
+    first = with_type(first, PICKLED, pickle.dumps(Payload(ran)))
+    return pa.Table.from_arrays(table.columns, schema=pa.schema([first, *others]))
+
+
+def to_bytes(table: Any) -> bytes:
+    file = io.BytesIO()
+    parquet.write_table(table, file)
+    return file.getvalue()
+
+
+DOORS = """
+import sys
+from recordgen.cli import main
+
+[source, output] = sys.argv[1:]
+print(main(["inspect", output, "--code", "LEAK"]))
+print(main(["report", output]))
+print(main(["diff", output, output]))
+print(main(["convert", source, output, "--append"]))
+"""
+
+
+def test_a_dataset_that_would_run_code(tmp_path: Path) -> None:
+    """Every command that reads ``examples.parquet`` refuses pickled types without reading them."""
+    (tmp_path / "a.png").write_bytes(encoded(noise(8, 8), "PNG"))
+    source, output = tmp_path / "a.csv", tmp_path / "out"
+    source.write_text("TRAIN,a.png,cat\n")
+    recordgen.convert(source, output)
+    facts = parquet.read_table(output / "examples.parquet")
+    ran = tmp_path / "ran"
+    (output / "examples.parquet").write_bytes(to_bytes(with_pickle(facts, ran)))
+    done = run_python("-c", DOORS, str(source), str(output))
+    assert done.stdout.split() == ["1"] * 4, done
+    assert not ran.exists()
+    assert done.stderr.count(PICKLED) == 4, done.stderr
+
+
+def test_an_arrow_stream_that_would_run_code(tmp_path: Path) -> None:
+    """Files of the staging folder are streams; they are refused in the same way."""
+    sink = io.BytesIO()
+    table = with_pickle(TABLE, tmp_path / "ran")
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    path = tmp_path / "stream"
+    path.write_bytes(sink.getvalue())
+    code = (
+        "import sys; from recordgen.core.rows.arrow_files import read_streams\n"
+        "try: list(read_streams(open(sys.argv[1], 'rb').read()))\n"
+        "except ValueError as exc: print(exc)"
+    )
+    assert PICKLED in run_python("-c", code, str(path)).stdout
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.once
+def test_tables_that_fit() -> None:
+    """Columns come in the order of the schema, or of the names; missing names are left out."""
+    turned = TABLE.select(["parts", "name", "size"])
+    assert read_parquet(io.BytesIO(to_bytes(turned)), SCHEMA) == TABLE
+    some = read_parquet(io.BytesIO(to_bytes(TABLE)), SCHEMA, ["size", "other"])
+    assert some == TABLE.select(["size"])
+
+
+def _fields(*fields: Any) -> Any:
+    arrays = [pa.nulls(1, field.type) for field in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+NAME, SIZE, PARTS = SCHEMA
+INNER = pa.list_(with_type(pa.field("item", pa.int64()), "other.type"))
+
+# table, words of the error
+MISFITS = [
+    (_fields(with_type(NAME, "other.type"), SIZE, PARTS), "other.type"),
+    (_fields(NAME, SIZE, pa.field("parts", INNER)), "other.type"),
+    (_fields(NAME, SIZE), "other columns"),
+    (_fields(NAME, SIZE, PARTS, pa.field("more", pa.int64())), "other columns"),
+    (_fields(NAME, NAME, SIZE, PARTS), "same name"),
+    (_fields(pa.field("name", pa.list_(pa.string())), SIZE, PARTS), "cast"),
+    (pa.table({name: ["x"] for name in SCHEMA.names}), ""),
+]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("table", "words"), MISFITS, ids=range(len(MISFITS)))
+def test_tables_that_do_not_fit(table: Any, words: str) -> None:
+    """Extension types at any depth, other columns and other types are one kind of error."""
+    with pytest.raises(ValueError, match=f"^not a Parquet file of this version: .*{words}"):
+        read_parquet(io.BytesIO(to_bytes(table)), SCHEMA)
+
+
+@pytest.mark.once
+def test_damaged_files() -> None:
+    """A file that is cut off anywhere, or has other bytes, is read or refused by a ValueError."""
+    whole = to_bytes(TABLE)
+    cut = [whole[:end] for end in range(0, len(whole), 7)]
+    changed = [whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :] for at in range(len(whole))]
+    for data in cut + changed:
+        with suppress(ValueError):
+            read_parquet(io.BytesIO(data), SCHEMA)
+    for data in cut:
+        with pytest.raises(ValueError, match=r"^not a Parquet file of this version: "):
+            read_parquet(io.BytesIO(data), SCHEMA)

@@ -1,0 +1,443 @@
+"""Progress of a run: heartbeats, snapshots, log lines, Beam's counters."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from apache_beam.metrics import MetricsFilter
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from recordgen.beam.carrier import BeamCarrier
+from recordgen.beam.runners import IN_MEMORY_RUNNER
+from recordgen.console import logs
+from recordgen.conversion import api as conversion
+from recordgen.core.dataset.manifest import RowCounts, read_dataset
+from recordgen.core.flow import graph
+from recordgen.core.flow.in_process import InProcess
+from recordgen.core.planning.plan import make_plan
+from recordgen.core.runs import counters
+from recordgen.core.runs.heartbeat import Heartbeat
+from recordgen.core.runs.progress import Pace, Snapshot, watching
+from recordgen.core.runs.staging import Staging
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.source import Source
+from recordgen.options import ConvertOptions
+from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_python
+from tests.preloaded import WITH_BEAM
+
+pytestmark = pytest.mark.once
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+DOCS = Path(__file__).parents[3] / "docs/running.md"
+
+# The fields of each event, without the fields of every line; docs/running.md explains them.
+ROWS = {"rows_read", "rows_planned", "rows_rejected", "seconds"}
+FIELDS = {
+    "started": {"command", "source", "output", "version"},
+    "detected": {"task", "reason", "format", "delimiter", "header", "columns"} | {"splits", "rows"},
+    "planning": ROWS,
+    "planned": ROWS | {"planned_bytes"},
+    "progress": ROWS
+    | {"planned_bytes", "examples_written", "payloads_rejected", "payload_bytes"}
+    | {"examples_per_s", "seconds_left"},
+    "warning": set(),
+    "finished": ROWS
+    | {"rows_duplicate", "rows_merged", "rows_dropped", "rows_existing", "examples_written"}
+    | {"payloads_rejected", "payload_bytes", "shard_bytes", "rejected", "exit_code", "output"}
+    | {"digest"},
+    "failed": {"error", "exit_code"},  # and of bad data: rejected, rejects_file
+    "interrupted": {"exit_code"},
+}
+COUNTS = ("ROWS_", "EXAMPLES_", "PAYLOADS_", "PAYLOAD_", "SHARD_")
+DECIDED = ConvertOptions(task="image_classification", format="csv")
+EVERY_LINE = {"time", "level", "event", "message", "logger"}
+
+
+@pytest.fixture
+def mixed_source(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> str:
+    """Return 4 good rows, 1 duplicate, 1 dropped, 2 rejected in planning, 1 bad payload."""
+    paths = make_images(5)
+    (tmp_path / "cut.jpg").write_bytes(encoded(noise(), "JPEG")[:-40])
+    good = [f"TRAIN,{path},cat" for path in paths[:4]]
+    return make_csv(
+        [*good, good[0], f"{paths[4]},cat", "TRAIN,no.jpg,cat", "TRIAN,x.jpg", "TRAIN,cut.jpg,cat"]
+    )
+
+
+@pytest.fixture
+def logged() -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """Return a function that returns the lines of our logger so far, as JSON."""
+    text = io.StringIO()
+    handler = logging.StreamHandler(text)
+    handler.setFormatter(logs.JsonFormatter())
+    log = logging.getLogger("recordgen")
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    yield lambda: [json.loads(line) for line in text.getvalue().splitlines()]
+    log.removeHandler(handler)
+    log.setLevel(level)
+
+
+def recordgen(*args: str) -> subprocess.CompletedProcess[str]:
+    return WITH_BEAM.run("-m", "recordgen.cli", *args)
+
+
+def check_line(line: dict[str, Any]) -> None:
+    """Check that a line has exactly the fields of its event."""
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
+    assert set(line) == EVERY_LINE | FIELDS[line["event"]]
+
+
+# --- one name for each count ------------------------------------------------------------------
+
+
+def test_beam_metrics_log_and_dataset_agree(
+    mixed_source: str, tmp_path: Path, logged: Callable[[], list[dict[str, Any]]]
+) -> None:
+    """Beam's counters equal the log's last line, in name and number, and fit dataset.json."""
+    results = []
+
+    class Kept(beam.Pipeline):
+        def run(self, *args: Any, **more: Any) -> Any:
+            results.append(super().run(*args, **more))
+            return results[-1]
+
+    output, flags = str(tmp_path / "out"), [f"--runner={IN_MEMORY_RUNNER}"]
+    result = conversion.convert_files(
+        [ImportFile(mixed_source)],
+        output,
+        ConvertOptions(missing_split="drop", max_reject_fraction=0.5),
+        new_carrier=lambda: BeamCarrier(Kept(options=PipelineOptions(flags))),
+    )
+    logs.converted(result)
+
+    counted: Counter[str] = Counter()
+    query = MetricsFilter().with_namespace(counters.NAMESPACE)
+    for counter in results[0].metrics().query(query)["counters"]:
+        counted[counter.key.metric.name] += counter.committed
+    lines = logged()
+    for line in lines:
+        check_line(line)
+    last = lines[-1]
+    assert last["event"] == "finished"
+    assert counted == {name: last[name] for name in counted}
+    assert counted == result.counts
+
+    dataset = read_dataset(output)
+    assert {name: last[name] for name in ("rows_read", "rows_planned", "rows_rejected")} == {
+        "rows_read": 9,
+        "rows_planned": 5,
+        "rows_rejected": 2,
+    }
+    assert (last["rows_read"], last["examples_written"]) == (dataset.rows.read, dataset.examples)
+    assert last["rows_duplicate"] == dataset.rows.duplicates == 1
+    assert last["rows_dropped"] == dataset.rows.dropped == 1
+    assert last["rows_rejected"] + last["payloads_rejected"] == dataset.rows.rejects == 3
+    assert last["rejected"] == dataset.rows.rejected
+    assert last["shard_bytes"] == dataset.bytes
+    assert last["digest"] == dataset.digest
+    progress = [line for line in lines if line["event"] == "progress"][-1]
+    assert progress["payload_bytes"] == progress["planned_bytes"] == last["payload_bytes"] > 0
+
+
+def test_documented_names() -> None:
+    """docs/running.md names every event and field of the log, and every counter."""
+    text = DOCS.read_text(encoding="utf-8")
+    section = text[text.index("## Progress and logs") :].split("\n## ")[0]
+    names = {*FIELDS, *EVERY_LINE, *(name for fields in FIELDS.values() for name in fields)}
+    counts = {value for name, value in vars(counters).items() if name.startswith(COUNTS)}
+    assert len(counts) == 11
+    assert counts <= names
+    assert {name for name in names if f"`{name}`" not in section} == set()
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+def test_every_line_on_stderr_is_json(mixed_source: str, tmp_path: Path) -> None:
+    """Events come in order, with their documented fields; stdout has only the result."""
+    done = run_python(
+        *("-m", "recordgen.cli", "convert", mixed_source, str(tmp_path / "out")),
+        *("--log-format=json", "--json", "--max-reject-fraction=0.5"),
+    )
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    for line in lines:
+        check_line(line)
+    events = [line["event"] for line in lines]
+    assert list(dict.fromkeys(events)) == [
+        *("started", "detected", "planning", "planned", "progress", "warning", "finished")
+    ]
+    assert json.loads(done.stdout)["digest"] == lines[-1]["digest"]
+    warned = [line["message"] for line in lines if line["event"] == "warning"]
+    assert warned == json.loads(done.stdout)["warnings"]
+
+
+def test_quiet_json_tells_of_no_progress(mixed_source: str, tmp_path: Path) -> None:
+    """-q hides only progress; a check and a dry run end with their counts and exit code."""
+    for args in (["check", mixed_source], ["convert", mixed_source, str(tmp_path), "--dry-run"]):
+        done = recordgen(*args, "-q", "--log-format=json")
+        lines = [json.loads(line) for line in done.stderr.splitlines()]
+        assert {line["event"] for line in lines} <= {"started", "warning", "finished"}
+        assert lines[-1]["rows_planned"] == 6
+        assert lines[-1]["exit_code"] == done.returncode == 1
+
+
+# arguments; exit code; error; words of its message
+WRONG = [
+    (["--seed=x"], 2, "UsageError", "invalid int value: 'x'"),
+    (["--log-format=xml"], 2, "", "invalid choice: 'xml'"),
+    (["--debug=x"], 2, "", "ignored explicit argument 'x'"),
+    (["--shard-mb=0"], 2, "UsageError", "shard_mb must be a number above 0"),
+    (["--", "--runner=Nope"], 2, "UsageError", "Nope"),
+    ([], 1, "TooManyRejectsError", "1 of 1 rows were rejected"),
+]
+
+
+@pytest.mark.parametrize(("args", "code", "error", "words"), WRONG, ids=lambda item: str(item)[:30])
+def test_errors_are_json(
+    args: list[str], code: int, error: str, words: str, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """The last line has the error, with the exit code of the text format."""
+    bad = make_csv(["TRAIN,nowhere.jpg,cat"])
+    done = recordgen("convert", bad, str(tmp_path / "out"), "--log-format=json", *args)
+    assert (done.returncode, done.stdout) == (code, "")
+    if not error:  # the log format itself was wrong, so the error is text
+        assert done.stderr.startswith("recordgen: ")
+        assert words in done.stderr
+        return
+    *_, last = map(json.loads, done.stderr.splitlines())
+    assert (last["event"], last["error"], last["exit_code"]) == ("failed", error, code)
+    assert words in last["message"]
+
+
+@pytest.mark.slow
+def test_a_stop_is_json(slow_source: str, tmp_path: Path) -> None:
+    """SIGTERM works like Ctrl-C: the last line is its event, and nothing looks finished."""
+    output = tmp_path / "out"
+    code, errors = interrupt_convert(slow_source, output, "--log-format=json", by=signal.SIGTERM)
+    assert code == 143
+    *_, waiting, last = (json.loads(line) for line in errors.splitlines())
+    assert (last["event"], last["exit_code"]) == ("interrupted", 143)
+    assert last["message"] == "stopped by SIGTERM; nothing was committed, run it again"
+    assert "--resume keeps" in waiting["message"]
+    assert not (output / "dataset.json").exists()
+
+
+def test_others_log_in_json_too() -> None:
+    """Libraries' records, Python's warnings and uncaught errors are lines of JSON."""
+    code = (
+        "import logging, threading, warnings\n"
+        "from recordgen import logs\n"
+        "logs.set_up('json', level=logging.INFO)\n"
+        "logging.getLogger('library').info('one\\ntwo \\u2028 \\udc80')\n"
+        "warnings.warn('careful')\n"
+        "thread = threading.Thread(target=lambda: 1 / 0); thread.start(); thread.join()\n"
+        "raise KeyError('unforeseen')\n"
+    )
+    done = run_python("-c", code)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    seen = [(line["event"], line["level"], line["logger"]) for line in lines]
+    assert seen == [
+        ("log", "info", "library"),
+        ("warning", "warning", "py.warnings"),
+        ("warning", "error", "recordgen"),
+        ("failed", "error", "recordgen"),
+    ]
+    assert lines[0]["message"] == "one\ntwo \u2028 \udc80"
+    assert "UserWarning: careful" in lines[1]["message"]
+    assert "ZeroDivisionError" in lines[2]["traceback"]
+    assert (lines[3]["error"], done.returncode) == ("KeyError", 1)
+
+
+def test_a_terminal_has_a_bar(mixed_source: str, tmp_path: Path) -> None:
+    """A terminal gets a bar that ends with all images, and no log lines."""
+    command = [sys.executable, "-m", "recordgen.cli", "convert", mixed_source, str(tmp_path / "o")]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*command, "--max-reject-fraction=0.5"],
+        env={**os.environ, "PYTHONPATH": str(COMPONENTS), "TERM": "xterm", "COLUMNS": "80"},
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+    assert "Planning" in text
+    assert re.search(r"Images .*5 of 6, .* 3 rejects", text)
+    # The detection, printed before the work begins; everything else belongs to the bar.
+    assert re.findall(r"recordgen: (\w+)", text) == ["reading"]
+
+
+# --- heartbeats and snapshots -----------------------------------------------------------------
+
+
+def test_planning_leaves_heartbeats(
+    mixed_source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers write how many rows they have read, planned and rejected."""
+    monkeypatch.setattr("recordgen.core.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
+    folder = Staging(str(tmp_path / "staging"))
+    source = Source.of_files([ImportFile(mixed_source)])
+    carrier = InProcess()
+    graph.plan_rows(carrier, source, DECIDED, folder)
+    carrier.run(folder)
+    assert folder.read_heartbeats({}, "planning") == (9, 6, 2)
+
+
+def test_heartbeats_are_rare(tmp_path: Path) -> None:
+    """However often a worker counts, it writes every half second, in remote folders every ten."""
+    for root in (str(tmp_path / "staging"), "memory://rare/staging"):
+        folder = Staging(root)
+        heartbeat = folder.planning_heartbeat()
+        for _ in range(1000):
+            heartbeat.add(10_000, 0, 1)
+        assert folder.read_heartbeats({}, "planning") == (0, 0, 0)
+    assert (Heartbeat("/x").seconds, Heartbeat("gs://x/y").seconds) == (0.5, 10.0)
+
+
+def test_heartbeats_never_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a heartbeat cannot be written, the work continues."""
+    monkeypatch.setattr("recordgen.core.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
+    (tmp_path / "planning").write_text("a file where a folder should be")
+    Staging(str(tmp_path)).planning_heartbeat().add(10_000, 0, 0)
+
+
+class Recorder:
+    """Records the calls and snapshots that it gets."""
+
+    def __init__(self, rows_read: int) -> None:
+        self._rows_read = rows_read
+        self.planned: Snapshot | None = None
+        self.all_read, self.is_writing = threading.Event(), threading.Event()
+
+    def planning(self) -> None: ...
+    def finished(self) -> None: ...
+
+    def planning_rows(self, snapshot: Snapshot) -> None:
+        self.planned = snapshot
+        if snapshot.rows_read == self._rows_read:
+            self.all_read.set()
+
+    def writing(self, snapshot: Snapshot) -> None:
+        self.written = snapshot
+        self.is_writing.set()
+
+
+def test_rows_are_told_while_planning_and_images_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heartbeats of several workers are added up; the plan has the final counts of planning."""
+    monkeypatch.setattr("recordgen.core.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
+    folder = Staging(str(tmp_path / "staging"))
+    folder.planning_heartbeat().add(0, 7_000, 1)
+    recorder = Recorder(rows_read=20_000)
+    with watching(folder, recorder, "image"):
+        for _ in range(2):
+            folder.planning_heartbeat().add(10_000, 0, 5)
+        assert recorder.all_read.wait(10)
+        plan = make_plan((), read=RowCounts(20_100), options=DECIDED)
+        folder.write_plan(plan, [])
+        assert recorder.is_writing.wait(10)
+    assert recorder.planned is not None
+    assert (recorder.planned.rows, recorder.planned.rejects) == (7_000, 11)
+    assert (recorder.written.rows_read, recorder.written.rows) == (20_100, 0)
+
+
+def test_a_progress_need_not_count_rows(mixed_source: str) -> None:
+    """A Progress needs only the three methods."""
+
+    class Plain:
+        calls: tuple[str, ...] = ()
+
+        def planning(self) -> None:
+            self.calls += ("planning",)
+
+        def writing(self, snapshot: Snapshot) -> None:
+            self.calls += ("writing",)
+
+        def finished(self) -> None:
+            self.calls += ("finished",)
+
+    plain = Plain()
+    conversion.check(mixed_source, progress=plain)
+    assert tuple(dict.fromkeys(plain.calls)) == ("planning", "writing", "finished")
+    assert plain.calls[-1] == "finished"
+
+
+def test_pace() -> None:
+    """Speed and time left count from the first poll, without earlier work."""
+    pace = Pace()
+    assert pace.at(100.0, 500, 5_000, 20_000) == (None, None)
+    assert pace.at(100.1, 600, 10_000, 20_000) == (None, None)
+    assert pace.at(110.0, 600, 10_000, 20_000) == (10.0, 20.0)
+    assert pace.at(130.0, 800, 20_000, 20_000) == (10.0, 0.0)
+
+
+def snapshot(examples: int, **more: Any) -> Snapshot:
+    """Return a snapshot of a run over a million rows."""
+    values: dict[str, Any] = {
+        "rows": 1_000_000,
+        "bytes": 10**11,
+        "examples": examples,
+        "rejects": 12,
+        "done_bytes": examples * 10**5,
+        "rows_read": 1_000_010,
+        "rows_rejected": 10,
+        "seconds": 61.0,
+        "examples_per_s": None,
+        "seconds_left": None,
+        "noun": "image",
+    }
+    return Snapshot(**{**values, **more})
+
+
+def test_lines_come_now_and_then(
+    logged: Callable[[], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it is called, it logs the plan once, and other news at intervals."""
+    now = [0.0]
+    monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
+    progress = logs.ProgressLog(seconds=5.0)
+    progress.planning()
+    progress.planning_rows(snapshot(0, rows_read=100, rows=0))
+    now[0] = 5.0
+    progress.planning_rows(snapshot(0, rows_read=430_000, rows=20_000))
+    progress.writing(snapshot(0))
+    progress.writing(snapshot(10))
+    now[0] = 10.0
+    progress.writing(snapshot(430_000, examples_per_s=1234.5, seconds_left=3723.4))
+    progress.writing(snapshot(430_001))
+    progress.finished()
+    progress.finished()
+    assert [line["message"] for line in logged()] == [
+        "reading and planning rows",
+        "planning: 430,000 rows read, 20,000 planned",
+        "planned 1,000,000 of 1,000,010 rows (100.0 GB), 10 rejects",
+        "430,000 of 1,000,000 images (43%), 43.0 GB, 1,234 images/s, 1:02:03 left, 12 rejects",
+        "430,001 of 1,000,000 images (43%), 43.0 GB, 12 rejects",
+    ]
