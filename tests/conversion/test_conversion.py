@@ -108,6 +108,7 @@ def test_records_hold_what_the_rows_say(
         "examples.parquet",
         "labels.txt",
         "lint.jsonl",
+        "records.npy",
         "rejects.jsonl",
         "report.html",
         "schema.pbtxt",

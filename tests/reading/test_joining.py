@@ -13,9 +13,9 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen import convert, eval_dataset, read, steps_per_epoch, train_dataset
+from recordgen.access.shards import find_shards
 from recordgen.core.dataset.vocabulary import join_names
 from recordgen.errors import DataError, RecordError
-from recordgen.reading.shards import find_shards
 from recordgen.tasks.tags import tag_names
 
 #: The labels of each dataset; ``two`` extends the vocabulary of ``one``, ``alone`` has its own.

@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 
 from recordgen import eval_dataset, load, read, reading_plan, steps_per_epoch
+from recordgen.access.shards import find_shards
 from recordgen.core.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.plan import plan_reading
-from recordgen.reading.shards import find_shards
 from tests.reading.conftest import case_name, example, ids, write_records
 from tests.reading.scenes import COLOURS, Scene, write_split
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from recordgen.access.shards import ShardFile, ShardSet
 from recordgen.core.dataset.manifest import Dataset, ImageStats, RowCounts, Split
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
@@ -12,7 +13,6 @@ from recordgen.reading.caching import image_bytes
 from recordgen.reading.classes import class_weights, plan_classes
 from recordgen.reading.options import ReadOptions, RecordOptions, decode_options
 from recordgen.reading.plan import plan_reading, plan_records
-from recordgen.reading.shards import ShardFile, ShardSet
 from recordgen.reading.tuning import AUTOTUNE, Tuning
 
 MIXED = tuple(ShardFile(f"s{n}", 100, 1_000_000) for n in range(4))

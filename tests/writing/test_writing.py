@@ -392,6 +392,7 @@ def test_layout_and_dataset(tmp_path: Path) -> None:
         *names,
         "croissant.json",
         "dataset.json",
+        "records.npy",
     ]
     dataset = result.dataset
     assert (dataset.task, dataset.label_kind, dataset.labels) == ("examples", "none", ())
@@ -611,6 +612,7 @@ def test_a_killed_run_is_not_finished(tmp_path: Path) -> None:
         "Split-train/data_tfrecord-00000-of-00001",
         "croissant.json",
         "dataset.json",
+        "records.npy",
     ]
 
 

@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from recordgen import storage
+from recordgen.access.index import lengths_there
 from recordgen.beam.runners import carrier_factory, need_local_workers, need_reachable
 from recordgen.checks.facts import Facts
 from recordgen.checks.run import need_packages
@@ -22,6 +23,7 @@ from recordgen.console.warned import warn_about
 from recordgen.conversion.finalize import (
     all_rejects,
     first_findings,
+    lengths_of,
     linted,
     read_outcome,
     read_plan,
@@ -30,6 +32,7 @@ from recordgen.conversion.finalize import (
     to_dataset,
 )
 from recordgen.conversion.side_files import UncommittedOutput, side_files
+from recordgen.core.dataset.index import indexed
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     Dataset,
@@ -190,7 +193,7 @@ def _checked(
     """Return the result of a run that checked all rows and payloads, and wrote nothing."""
     findings = first_findings(staging, staged)
     facts = Facts(staging.read_facts(results))
-    dataset = to_dataset(source, staged, results, options)
+    dataset, _ = indexed(to_dataset(source, staged, results, options), lengths_of(results))
     dataset, lint = linted(dataset, facts, staged, findings, options)
     return CheckResult(
         dataset=dataset,
@@ -322,6 +325,7 @@ def _committed(
     rejects = all_rejects(staged, results)
     stop_unless_usable(staged, results, rejects, output, options)
     dataset = to_dataset(source, staged, results, options)
+    lengths = lengths_of(results)
     facts_there: list[Any] = []
     found = run.staging.read_findings(staged)
     kept: Collection[str] = ()
@@ -331,18 +335,20 @@ def _committed(
         old = [item for item in existing.rejects if item.source not in source.names]
         rejects = tuple(sorted({*old, *rejects}))
         facts_there = read_facts(existing)
+        lengths |= lengths_there(output, existing.dataset)
         found = merge_findings(output, source.names, found)
         kept = existing.files
     facts = Facts([*facts_there, *run.staging.read_facts(results)])
     first = first_findings(run.staging, staged)
     dataset, lint = linted(dataset, facts, staged, first, options)
     stop_on_findings(lint, output)
+    dataset, index = indexed(dataset, lengths)
 
     def path_of(file: str) -> str:
         return storage.join(output, file) if file in kept else run.staging.path(file)
 
     described = UncommittedOutput(output, dataset, path_of, rejects, lint, facts)
-    files = side_files(described, found)
+    files = side_files(described, found, index)
     check_stopped()
     commit(run.staging, output, dataset, files=files, kept=kept)
     resumed = sum(result.kept for result in results if result.split in dataset.splits)

@@ -96,6 +96,11 @@ def all_rejects(staged: StagedPlan, results: Sequence[ShardResult]) -> tuple[Rej
     return tuple(sorted(rejects))
 
 
+def lengths_of(results: Sequence[ShardResult]) -> dict[str, bytes]:
+    """Return by shard the lengths of its records, for :mod:`recordgen.core.dataset.index`."""
+    return {result.shard.file: result.lengths for result in results}
+
+
 def first_findings(staging: Staging, staged: StagedPlan) -> tuple[Finding, ...]:
     """Return the first findings, by import file and line."""
     return tuple(islice(staging.read_findings(staged), _FINDINGS_KEPT))

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from recordgen.core.dataset.manifest import EXAMPLES_FILE, FINDINGS_FILE, LINT_FILE, REJECTS_FILE
+from recordgen.core.dataset.manifest import (
+    EXAMPLES_FILE,
+    FINDINGS_FILE,
+    INDEX_FILE,
+    LINT_FILE,
+    REJECTS_FILE,
+)
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.registry import EXPORTS
@@ -33,7 +39,7 @@ def described_names() -> Sequence[str]:
 
 def no_files() -> dict[str, Iterable[bytes]]:
     """Return all files that may lie beside shards, without content, in the order of writing."""
-    found = (FINDINGS_FILE, LINT_FILE, EXAMPLES_FILE)
+    found = (FINDINGS_FILE, LINT_FILE, EXAMPLES_FILE, INDEX_FILE)
     return dict.fromkeys((*described_names(), REJECTS_FILE, *found), ())
 
 

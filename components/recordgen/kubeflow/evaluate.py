@@ -125,8 +125,8 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     load_tensorflow()
     import tensorflow as tf
 
+    from recordgen.access.shards import ShardSet
     from recordgen.reading.decoding import check_formats
-    from recordgen.reading.shards import ShardSet
 
     if any(map(is_image, stored_features(dataset))):
         check_formats(ShardSet((), split, dataset))

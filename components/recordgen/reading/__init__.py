@@ -3,6 +3,7 @@
 from recordgen.errors import MissingPackageError
 
 try:
+    from recordgen.access.shards import find_shards as find_shards
     from recordgen.reading.datasets import eval_dataset as eval_dataset
     from recordgen.reading.datasets import input_fn as input_fn
     from recordgen.reading.datasets import load as load
@@ -18,7 +19,6 @@ try:
     from recordgen.reading.options import ReadOptions as ReadOptions
     from recordgen.reading.options import RecordOptions as RecordOptions
     from recordgen.reading.parsing import parsing_spec as parsing_spec
-    from recordgen.reading.shards import find_shards as find_shards
     from recordgen.reading.tuning import Tuning as Tuning
     from recordgen.reading.vectorization import text_vectorization as text_vectorization
     from recordgen.reading.vectorization import token_lookup as token_lookup

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 
+from recordgen.access.shards import ShardSet
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.reading.options import BALANCED, LabelOptions, ReadOptions
-from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO
 from recordgen.tasks import TASKS
 

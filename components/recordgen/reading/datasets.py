@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from recordgen.access.counting import count_records, remembered
+from recordgen.access.shards import ShardSet, find_shards, find_split
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
 from recordgen.errors import RecordError, SplitNotFoundError, UsageError
 from recordgen.reading.caching import NOTHING
-from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read_features
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_for, kind_of
@@ -30,7 +31,6 @@ from recordgen.reading.options import (
 )
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import batches_of, read_records
-from recordgen.reading.shards import ShardSet, find_shards, find_split
 from recordgen.reading.tables import TableOptions
 from recordgen.signatures import Depends, takes
 from recordgen.tasks import TASKS

@@ -18,13 +18,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
 from recordgen.features import RAW, RAW_CHANNELS
 from recordgen.reading.augmentation import Changes, changed
 from recordgen.reading.levels import to_uint8, typed
 from recordgen.reading.options import ReadOptions, decode_options
-from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO, Tuning
 from recordgen.reading.windows import (
     center_window,

@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.access.shards import ShardSet
 from recordgen.features import TEXT_ENTITIES
 from recordgen.reading.foreign import check_first
 from recordgen.reading.options import EntityOptions
@@ -22,7 +23,6 @@ from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import BatchReading, keeping, parallel_calls
-from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import lookup_table
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import tag_names

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
@@ -21,7 +22,6 @@ from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, with_gaps
 from recordgen.reading.plan import plan_records
 from recordgen.reading.records import batches, finished
-from recordgen.reading.shards import ShardSet, find_shards
 from recordgen.signatures import takes
 from recordgen.tasks import TASKS
 

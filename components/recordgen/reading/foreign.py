@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.access.shards import ShardSet
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import DataError, RecordError, UsageError
@@ -21,7 +22,6 @@ from recordgen.reading.options import LabelOptions
 from recordgen.reading.parsing import parsing_spec, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import Keep, keeping
-from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 from recordgen.tasks import TASKS
 

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.access.shards import ShardSet
 from recordgen.reading.augmentation import Changes, draw_changes, shown_views
 from recordgen.reading.caching import DECODED, picture_size
 from recordgen.reading.classes import BOX_MODE
@@ -40,7 +41,6 @@ from recordgen.reading.records import (
     repeated,
     without_errors,
 )
-from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 from recordgen.reading.windows import crop_view
 

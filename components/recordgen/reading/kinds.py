@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
 from recordgen.reading.entities import read_entities
@@ -15,7 +16,6 @@ from recordgen.reading.moved import check_moved
 from recordgen.reading.options import EntityOptions, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_texts
 from recordgen.reading.records import BatchReading
-from recordgen.reading.shards import ShardSet
 from recordgen.reading.tables import (
     TableOptions,
     are_labelled_images,

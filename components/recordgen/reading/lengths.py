@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from recordgen.access.counting import is_cheap, remembered
+from recordgen.access.shards import ShardSet
 from recordgen.core.records import RECORDS
 from recordgen.errors import RecordError
 from recordgen.ordered import map_in_order
-from recordgen.reading.counting import is_cheap, remembered
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.shards import ShardSet
 
 # On a cold disk, looking for the next record is a wait.
 _THREADS = 16

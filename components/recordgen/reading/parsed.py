@@ -7,13 +7,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from recordgen.access.shards import ShardSet
 from recordgen.features import FeatureSpec
 from recordgen.reading.kinds import Kind
 from recordgen.reading.options import TaskOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
 from recordgen.reading.records import BatchReading, keeping
-from recordgen.reading.shards import ShardSet
 
 
 def parsed_kind(

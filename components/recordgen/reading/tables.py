@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
+from recordgen.access.shards import ShardSet
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.quoting import listed
@@ -31,7 +32,6 @@ from recordgen.reading.options import RAGGED, LabelOptions, ReadOptions, parse_s
 from recordgen.reading.parsing import as_floats, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
 from recordgen.reading.records import BatchReading, keeping
-from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 from recordgen.reading.tuning import AUTO
 from recordgen.tables.columns import Column, Table, is_mask

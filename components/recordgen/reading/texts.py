@@ -7,11 +7,11 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.access.shards import ShardSet
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.options import LabelOptions
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import BatchReading
-from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 
 

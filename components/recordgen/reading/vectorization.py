@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from recordgen.access.shards import find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import UsageError
 from recordgen.reading.checks import check_at_least
 from recordgen.reading.datasets import Source, eval_dataset
 from recordgen.reading.kinds import ENTITIES, TEXTS, Kind, kind_of
-from recordgen.reading.shards import find_shards
 from recordgen.reading.words import has_unspaced, split_words
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from recordgen import features, storage
+from recordgen.access.shards import ShardSet
 from recordgen.errors import DataError
 from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import ClassPlan, check_mode
@@ -19,7 +20,6 @@ from recordgen.reading.options import TaskOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
 from recordgen.reading.records import BatchReading, keeping
-from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import encoded_labels, number_table
 from recordgen.reading.tuning import AUTO
 

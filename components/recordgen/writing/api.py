@@ -20,9 +20,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recordgen import storage
+from recordgen.access.index import lengths_there
+from recordgen.core.dataset.index import indexed
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES,
+    INDEX_FILE,
     SPLIT_NAME,
     Dataset,
     RowCounts,
@@ -121,7 +124,12 @@ def write(
         if not written:
             raise NothingToConvertError("nothing to write: there are no examples")
         dataset = _with_split(others, split, written, schema.specs(), compression)
-        _put(staging, target, others, split, dataset)
+        new = zip(dataset.splits[split].shards, written, strict=True)
+        lengths = {shard.file: item.lengths for shard, item in new}
+        if others is not None:
+            lengths |= lengths_there(target, others)
+        dataset, index = indexed(dataset, lengths)
+        _put(staging, target, others, split, dataset, index)
     return WriteResult(target, dataset, time.monotonic() - started)
 
 
@@ -266,7 +274,12 @@ class _WrittenOutput(Output):
 
 
 def _put(
-    staging: Staging, target: str, others: Dataset | None, split: str, dataset: Dataset
+    staging: Staging,
+    target: str,
+    others: Dataset | None,
+    split: str,
+    dataset: Dataset,
+    index: bytes,
 ) -> None:
     """Commit the split. The other splits stay complete all the time."""
     shards = enumerate(dataset.splits[split].shards)
@@ -274,6 +287,6 @@ def _put(
     kept: frozenset[str] = frozenset()
     if others is not None:
         kept = frozenset(shard.file for item in others.splits.values() for shard in item.shards)
-    files = no_files() | exported(_WrittenOutput(target, dataset), WRITTEN)
+    files = no_files() | exported(_WrittenOutput(target, dataset), WRITTEN) | {INDEX_FILE: [index]}
     # While shards are moved, dataset.json lacks the split.
     commit(staging, target, dataset, files=files, kept=kept, staged=staged, meanwhile=others)

@@ -7,11 +7,14 @@ records in blocks and checksums, compresses and writes them.
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections import deque
 from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple
+
+import numpy as np
 
 from recordgen import storage
 from recordgen.core.records import RECORDS
@@ -52,11 +55,13 @@ class WrittenShard(NamedTuple):
 
     Attributes:
         examples: the number of records.
+        lengths: length of each record in bytes (uint32, little-endian).
         bytes: the file's size.
         digest: sha256 (hex) of its serialised records.
     """
 
     examples: int
+    lengths: bytes
     bytes: int
     digest: str
 
@@ -191,14 +196,15 @@ class _ShardWriter:
 
 def _writing(path: str, compression: str) -> Generator[None, list[Record] | None, WrittenShard]:
     """Write each block of records that is sent; None finishes the file."""
-    examples, digest = 0, hashlib.sha256()
+    lengths, digest = array("I"), hashlib.sha256()
     with storage.replacing(path) as file, RECORDS.writer(file, compression) as out:
         while (block := (yield)) is not None:
-            examples += len(block)
+            lengths.extend(sum(map(len, record)) for record in block)
             for piece in _joined(piece for record in block for piece in record):
                 digest.update(piece)
             out.write([_joined(piece for record in block for piece in RECORDS.frame(record))])
-    return WrittenShard(examples, out.bytes, digest.hexdigest())
+    stored = np.asarray(lengths, "<u4").tobytes()
+    return WrittenShard(len(lengths), stored, out.bytes, digest.hexdigest())
 
 
 def _joined(pieces: Iterable[bytes]) -> list[bytes]:

@@ -7,6 +7,7 @@ OUT/rejects.jsonl                              one line per rejected row
 OUT/findings.jsonl                             one line per change in another row
 OUT/lint.jsonl                                 one line per finding of the checks
 OUT/examples.parquet                           one row per example: its source and its record
+OUT/records.npy                                the length of each record: :mod:`.index`
 OUT/report.html, croissant.json, schema.pbtxt  for people and other tools: :mod:`recordgen.exports`
 """
 
@@ -39,6 +40,7 @@ REJECTS_FILE = "rejects.jsonl"
 FINDINGS_FILE = "findings.jsonl"
 LINT_FILE = "lint.jsonl"
 EXAMPLES_FILE = "examples.parquet"
+INDEX_FILE = "records.npy"
 REPORT_FILE = "report.html"
 SPLIT_PREFIX = "Split-"
 
@@ -256,6 +258,8 @@ class Dataset(Shown):
         lint: findings in ``lint.jsonl`` by code.
         psnr: for encoded JPEGs and WEBPs, the number of measured ``images`` and their ``mean_db``
             in decibels; empty if none was measured.
+        index: the ``file`` with the length of each record, its number of ``records`` and its
+            ``sha256``; empty if there is none. It is not part of the digest.
     """
 
     task: str
@@ -276,11 +280,17 @@ class Dataset(Shown):
     lint: Mapping[str, int] = field(default_factory=dict)
     psnr: Mapping[str, Any] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
+    index: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def examples(self) -> int:
         """Examples in all splits."""
         return sum(split.examples for split in self.splits.values())
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """The shards of all splits, in their order."""
+        return tuple(shard for split in self.splits.values() for shard in split.shards)
 
     @property
     def vocabulary(self) -> Vocabulary | None:
@@ -310,7 +320,7 @@ class Dataset(Shown):
             if name == "labels" and self.labels:
                 values["labels_digest"] = self.labels_digest
         values["features"] = {name: spec.to_json() for name, spec in self.features.items()}
-        for name in ("features", "folder", "lint", "psnr", "inexact"):
+        for name in ("features", "folder", "lint", "psnr", "inexact", "index"):
             if not values[name]:
                 del values[name]
         return values

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from recordgen import storage
 from recordgen.core.records.writer import FrameWriter
 from recordgen.errors import RecordError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 #: A serialised record, or a framed one, in pieces: joining large pieces would copy them.
 Record: TypeAlias = Sequence[bytes]
@@ -20,6 +24,10 @@ _GZIP_SUFFIX, _GZIP_MAGIC = ".gz", b"\x1f\x8b\x08"
 
 # Bytes of a file by which a format is recognised.
 _HEAD_BYTES = 64
+
+
+class LengthError(ValueError):
+    """No record of the expected length begins here."""
 
 
 class RecordFormat(ABC):
@@ -90,11 +98,31 @@ class RecordFormat(ABC):
             FileNotFoundError: there is no such file.
         """
 
-    @abstractmethod
+    def lengths(self, path: str) -> Iterator[int]:
+        """Yield the length of each record of a file.
+
+        Raises: as :meth:`read`.
+        """
+        return map(len, self.read(path))
+
     def count(self, path: str) -> int:
         """Return the number of records of a file.
 
         Raises: as :meth:`read`.
+        """
+        return sum(1 for _ in self.lengths(path))
+
+    @abstractmethod
+    def frame_bytes(self, lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the bytes that records of these lengths take in a file (both int64 [n])."""
+
+    @abstractmethod
+    def unframed(self, frame: memoryview) -> memoryview:
+        """Return the record in the bytes that one record takes in a file.
+
+        Raises:
+            LengthError: no record of that length begins there.
+            ValueError: the record is damaged.
         """
 
     @abstractmethod

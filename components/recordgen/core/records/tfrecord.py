@@ -14,12 +14,14 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from mmap import ACCESS_READ, mmap
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import google_crc32c
+import numpy as np
 
 from recordgen import storage
-from recordgen.core.records.format import Record, RecordColumn, RecordFormat
+from recordgen.core.records.format import LengthError, Record, RecordColumn, RecordFormat
 from recordgen.errors import RecordError
 
 if TYPE_CHECKING:
@@ -53,7 +55,6 @@ class TfRecords(RecordFormat):
 
     def frame_column(self, records: RecordColumn) -> bytes:
         """Return the records as stored in a file; only their checksums are made one by one."""
-        import numpy as np
         import pyarrow as pa
 
         from recordgen.core.rows.columns import heads_by_size, joined, joined_by_row, values_of
@@ -107,14 +108,30 @@ class TfRecords(RecordFormat):
                     yield record
                     offset += _FRAME_BYTES + len(record)
 
-    def count(self, path: str) -> int:
-        """Return the number of records.
+    def lengths(self, path: str) -> Iterator[int]:
+        """Yield the length of each record.
 
         In a local file that is not compressed, only the lengths and their checksums are read.
         """
         if storage.is_local(path) and not self.is_gzip(path):
-            return _count_heads(path)
-        return sum(1 for _ in self.read(path))
+            return _lengths_in_heads(path)
+        return super().lengths(path)
+
+    def frame_bytes(self, lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the bytes of frames."""
+        return lengths + _FRAME_BYTES
+
+    def unframed(self, frame: memoryview) -> memoryview:
+        """Return the record, after comparing its length and its checksum."""
+        size = len(frame) - _FRAME_BYTES
+        if size < 0 or _LENGTH.unpack_from(frame)[0] != size:
+            raise LengthError("its head has another length")
+        record = frame[_HEAD_BYTES : _HEAD_BYTES + size]
+        [expected] = _CRC.unpack_from(frame, _HEAD_BYTES + size)
+        # The library takes a view only in a NumPy array.
+        if _masked(google_crc32c.value(np.frombuffer(record, np.uint8))) != expected:
+            raise ValueError("its checksum is wrong")
+        return record
 
     def check_lengths(self, path: str) -> None:
         """Check that every record ends within the file.
@@ -123,7 +140,7 @@ class TfRecords(RecordFormat):
         :meth:`count`.
         """
         if not lengths_fit(path):
-            _count_heads(path)  # raises an error that names the file and the offset
+            self.count(path)  # raises an error that names the file and the offset
 
     def _numbered(self, path: str, wanted: deque[int] | None) -> Iterator[tuple[int, bytes]]:
         """Yield the wanted records with their indexes; all records if None."""
@@ -168,8 +185,8 @@ def _masked(crc: _Crc) -> _Crc:
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def _count_heads(path: str) -> int:
-    """Return the number of records in an uncompressed local file without reading the records.
+def _lengths_in_heads(path: str) -> Iterator[int]:
+    """Yield the lengths of records in an uncompressed local file without reading the records.
 
     Verify the lengths, their checksums, and that the file ends with the last record.
 
@@ -177,17 +194,19 @@ def _count_heads(path: str) -> int:
         RecordError: the file is truncated or damaged; the message has the offset.
         FileNotFoundError: there is no such file.
     """
-    count = offset = 0
+    offset = 0
     with storage.open_read(path) as file:
         size = file.seek(0, io.SEEK_END)
-        while offset < size:
-            file.seek(offset)
-            head = file.read(_HEAD_BYTES)
-            end = offset + _HEAD_BYTES + _record_bytes(head, path, offset) + _CRC.size
-            if end > size:
-                raise RecordError(f"{path}: truncated in the record at offset {offset}")
-            count, offset = count + 1, end
-    return count
+        if not size:
+            return  # an empty file cannot be mapped
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            while offset < size:
+                length = _record_bytes(data[offset : offset + _HEAD_BYTES], path, offset)
+                offset += _FRAME_BYTES + length
+                if offset > size:
+                    start = offset - _FRAME_BYTES - length
+                    raise RecordError(f"{path}: truncated in the record at offset {start}")
+                yield length
 
 
 def lengths_fit(path: str) -> bool:

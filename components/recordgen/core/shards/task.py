@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+import numpy as np
 import PIL
 import simplejpeg
 
@@ -91,6 +93,7 @@ class ShardResult:
         kept: whether the shard was written by an earlier run.
         unlabelled: examples without a label.
         changes: see :class:`recordgen.tasks.task.BuiltBatch`.
+        lengths: length of each record in bytes (uint32, little-endian).
         facts: facts of its planned rows for the checks; None if not read. They are stored
             separately.
     """
@@ -106,6 +109,7 @@ class ShardResult:
     kept: bool = False
     unlabelled: int = 0
     changes: Mapping[str, int] = field(default_factory=dict)
+    lengths: bytes = field(default=b"", repr=False)
     facts: Any = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> str:
@@ -114,6 +118,7 @@ class ShardResult:
         del values["facts"]
         values["shard"] = asdict(self.shard)
         values["images"] = None if self.images is None else asdict(self.images)
+        values["lengths"] = base64.b64encode(self.lengths).decode()
         return json.dumps(values, ensure_ascii=False)
 
     @classmethod
@@ -123,6 +128,7 @@ class ShardResult:
         values["shard"] = Shard(**values["shard"])
         values["rejects"] = tuple(Reject(*item) for item in values["rejects"])
         values["images"] = ImageStats.from_json(values["images"])
+        values["lengths"] = base64.b64decode(values["lengths"])
         return cls(**values)
 
 
@@ -134,6 +140,7 @@ class ShardStats:
         self._keeps_rows = options.selection.needs_rows and ODD_COLUMNS in self._task.checks
         self._sum = BuiltBatch(facts=facts.Notes())
         self._digest = hashlib.sha256()
+        self._lengths: list[bytes] = []
         self._on_progress = on_progress
 
     def add(self, built: BuiltBatch) -> None:
@@ -151,6 +158,7 @@ class ShardStats:
         found.changes.update(built.changes)
         for part in built.digested:
             self._digest.update(part)
+        self._lengths += _lengths(built)
         if self._on_progress is not None:
             self._on_progress(found.examples, len(found.rejects), found.payload_bytes)
 
@@ -168,6 +176,7 @@ class ShardStats:
             fingerprint,
             unlabelled=found.unlabelled,
             changes=dict(sorted(found.changes.items())),
+            lengths=b"".join(self._lengths),
             facts=facts.together(
                 task.rows.columns,
                 found.facts,
@@ -175,3 +184,13 @@ class ShardStats:
                 -(-facts.SAMPLE_ROWS // task.count) if self._keeps_rows else 0,
             ),
         )
+
+
+def _lengths(built: BuiltBatch) -> Iterator[bytes]:
+    """Yield the lengths of the records of a batch, as in :attr:`ShardResult.lengths`."""
+    if built.column is not None:
+        import pyarrow.compute as pc
+
+        yield pc.binary_length(built.column).to_numpy(zero_copy_only=False).astype("<u4").tobytes()
+    sizes = (sum(map(len, record)) for record in built.records)
+    yield np.fromiter(sizes, "<u4", len(built.records)).tobytes()

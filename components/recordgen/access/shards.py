@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recordgen import storage
+from recordgen.access.counting import count_records, is_cheap
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.joining import are_renumbered, join_datasets
 from recordgen.core.dataset.manifest import (
@@ -26,7 +27,6 @@ from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, SourceError, SplitNotFoundError, UsageError
 from recordgen.features import WEBP
 from recordgen.quoting import listed
-from recordgen.reading.counting import count_records, is_cheap
 
 _MAGIC = frozenset("*?[")
 

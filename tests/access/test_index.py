@@ -1,0 +1,127 @@
+"""``records.npy`` has the length of every record, however the dataset was written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordgen
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records import RECORDS
+from tests.deaths import DEATHS, convert_and_die
+
+TEXTS = "".join(
+    f"{'TRAIN' if n % 3 else 'TEST'},{'text ' * (n + 1)},{'ab'[n % 2]}\n" for n in range(60)
+)
+OPTIONS: Mapping[str, Any] = {"task": "text_classification", "shard_mb": 0.002}
+
+
+def examples(count: int) -> Sequence[Mapping[str, Any]]:
+    return [{"values": np.arange(n)} for n in range(1, count + 1)]
+
+
+def converted(source: str, out: Path) -> None:
+    recordgen.convert(source, out, **OPTIONS)
+
+
+def gzipped(source: str, out: Path) -> None:
+    recordgen.convert(source, out, compression="gzip", **OPTIONS)
+
+
+def a_table(source: str, out: Path) -> None:
+    """Records of tables come in Arrow columns, not one by one."""
+    Path(source).write_text("x,y\n" + "".join(f"{n},{'cd'[n % 2] * n}\n" for n in range(90)))
+    recordgen.convert(source, out, task="tabular", shard_mb=0.001)
+
+
+def resumed(source: str, out: Path) -> None:
+    death, _ = DEATHS["after five shards"]
+    convert_and_die(death, source, out, **OPTIONS)
+    assert recordgen.convert(source, out, resume=True, **OPTIONS).kept_shards
+
+
+def appended(source: str, out: Path) -> None:
+    """New shards of a split follow its old ones, so their lengths move apart."""
+    lines = Path(source).read_text().splitlines(keepends=True)
+    more = Path(source).with_name("more.csv")
+    Path(source).write_text("".join(lines[:30]))
+    more.write_text("".join(lines[30:]))
+    recordgen.convert(source, out, **OPTIONS)
+    recordgen.convert(str(more), out, append=True, **OPTIONS)
+
+
+def appended_without_an_index(source: str, out: Path) -> None:
+    """An older output has none: its shards are read."""
+    recordgen.convert(source, out, **OPTIONS)
+    manifest = out / "dataset.json"
+    dataset = json.loads(manifest.read_text())
+    del dataset["index"]
+    manifest.write_text(json.dumps(dataset))
+    (out / "records.npy").unlink()
+    Path(source).write_text("TRAIN,another text,a\n")
+    recordgen.convert(source, out, append=True, **OPTIONS)
+
+
+def written(source: str, out: Path) -> None:
+    recordgen.write(examples(9), out, shards=4)
+
+
+def written_twice(source: str, out: Path) -> None:
+    recordgen.write(examples(9), out, split="test", compression="gzip")
+    recordgen.write(examples(5), out, split="train", compression="gzip")
+    recordgen.write(examples(7), out, split="test", compression="gzip", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(converted, gzipped, a_table, resumed, appended, appended_without_an_index),
+        *(written, written_twice),
+    ],
+)
+def test_lengths_of_all_records(make: Callable[[str, Path], None], tmp_path: Path) -> None:
+    """The file has the length of each record, in the order of dataset.json, which names it."""
+    source, out = tmp_path / "texts.csv", tmp_path / "out"
+    source.write_text(TEXTS)
+    make(str(source), out)
+    dataset = read_dataset(out)
+    assert len(dataset.shards) > 1
+    expected = [len(record) for s in dataset.shards for record in RECORDS.read(str(out / s.file))]
+    assert len(set(expected)) > 3
+    content = (out / "records.npy").read_bytes()
+    found = np.load(out / "records.npy")
+    assert found.tolist() == expected
+    assert found.dtype == np.dtype("<u4")
+    assert dataset.index == {
+        "file": "records.npy",
+        "records": dataset.examples,
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+
+
+def test_the_digest_does_not_depend_on_the_index(tmp_path: Path) -> None:
+    """An output of an earlier version, without an index, has the same digest."""
+    recordgen.write(examples(3), tmp_path)
+    dataset = read_dataset(tmp_path)
+    manifest = tmp_path / "dataset.json"
+    values = json.loads(manifest.read_text())
+    del values["index"]
+    manifest.write_text(json.dumps(values))
+    assert read_dataset(tmp_path).digest == dataset.digest
+    assert read_dataset(tmp_path).index == {}
+
+
+def test_unchanged_outputs_are_confirmed(tmp_path: Path) -> None:
+    """A check of a finished output computes the same index without writing shards."""
+    source, out = tmp_path / "texts.csv", tmp_path / "out"
+    source.write_text(TEXTS)
+    recordgen.convert(str(source), out, **OPTIONS)
+    found = recordgen.convert(str(source), out, resume=True, **OPTIONS)
+    assert found.unchanged
+    assert found.dataset.index == read_dataset(out).index
