@@ -33,7 +33,7 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from benchmarks.scenes import KINDS, SIZE
 from recordgen.checks.codes import CHECKS
-from recordgen.checks.looks import SmallPicture, jpeg_factor, look_at
+from recordgen.checks.perceptual_hash import SmallPicture, jpeg_factor, look_at
 from recordgen.checks.pictures import PictureFacts, find_alike, findings_of, measured
 
 QUALITY = 92

@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.lint_precision import best_times, print_table, share_in_groups
-from recordgen.checks.alike import LEAST_SIMILARITY, group_texts
-from recordgen.checks.seen_texts import SeenText, TextFacts, measured
+from recordgen.checks.near_pairs import LEAST_SIMILARITY, group_texts
+from recordgen.checks.text_samples import SeenText, TextFacts, measured
 
 _ACCENTED = (
     "café",

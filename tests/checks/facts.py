@@ -36,7 +36,7 @@ class Noun:
         return False
 
 
-def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.Facts:
+def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.ExampleFacts:
     """Return facts about examples, given split, content and annotation of each."""
     parts = []
     for line, (split, content, annotation) in enumerate(rows, start=1):
@@ -44,7 +44,7 @@ def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.Facts:
         columns = pa.table(said)
         columns = columns.set_column(0, "source", columns["source"].dictionary_encode())
         noted = facts.together(
-            columns, facts.Notes.of(np.array([content], np.uint64), []), [annotation]
+            columns, facts.FactsBuilder.of(np.array([content], np.uint64), []), [annotation]
         )
         parts.append(facts.of_shard(split, f"Split-{split}/x", noted))
-    return facts.Facts(parts)
+    return facts.ExampleFacts(parts)

@@ -12,7 +12,7 @@ from PIL import Image, ImageEnhance
 from pyarrow import parquet
 
 import recordgen
-from recordgen.checks.facts import Facts, Notes, of_shard, together
+from recordgen.checks.facts import ExampleFacts, FactsBuilder, of_shard, together
 from recordgen.checks.images import find_odd_images
 from recordgen.errors import LintError
 from recordgen.options import ConvertOptions, make_options
@@ -129,13 +129,15 @@ def test_channels(check: str) -> None:
 def test_few_of_other_channels(is_gray: bool) -> None:
     """A few gray images among many in colour are found, and the opposite."""
     values = [is_gray, *[not is_gray] * 19, None]
-    notes = Notes()
+    notes = FactsBuilder()
     for value in values:
         notes.add(1, None, ("png", 9, 9), is_gray=value)
     lines = list(range(1, len(values) + 1))
     sources = pa.array(["a"] * len(lines)).dictionary_encode()
     columns = {"source": sources, "line": lines, "uri": ["b"] * len(lines)}
-    facts = Facts([of_shard("train", "x", together(pa.table(columns), notes, [None] * len(lines)))])
+    facts = ExampleFacts(
+        [of_shard("train", "x", together(pa.table(columns), notes, [None] * len(lines)))]
+    )
 
     def rare(thresholds: Mapping[str, float]) -> list[int]:
         [hits] = [

@@ -10,8 +10,14 @@ import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from recordgen.checks.codes import CHECKS
-from recordgen.checks.looks import SIDE, Looks, look_at
 from recordgen.checks.neighbours import count_bits
+from recordgen.checks.perceptual_hash import (
+    SIDE,
+    Looks,
+    look_at,
+    mirrored_hashes,
+    perceptual_hashes,
+)
 from recordgen.checks.pictures import (
     PictureFacts,
     are_alike,
@@ -19,8 +25,6 @@ from recordgen.checks.pictures import (
     findings_of,
     has_hash,
     measured,
-    mirrored_hashes,
-    perceptual_hashes,
     signatures,
 )
 from tests.checks.photos import scene, small_jpeg

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 import recordgen
 from benchmarks import lint_tables
-from recordgen.checks.facts import SAMPLE_ROWS, Notes
-from recordgen.checks.give_away import codes_of, scoring
-from recordgen.checks.shares import distance_of_samples
+from recordgen.checks.class_shares import distance_of_samples
+from recordgen.checks.facts import SAMPLE_ROWS, FactsBuilder
+from recordgen.checks.target_leakage import codes_of, scoring
 from recordgen.errors import UsageError
 from recordgen.tables.contents import contents_of
 from tests.checks.facts import findings as lint_findings
@@ -296,7 +296,7 @@ def test_contents_decide_the_sample(contents: Sequence[int], count: int) -> None
     """Rows in another order give the same sample; it has all rows, or as many as requested."""
 
     def sampled(order: Sequence[int]) -> list[int]:
-        rows, is_sampled = Notes.of(np.array(order, np.uint64), []).kept(count)
+        rows, is_sampled = FactsBuilder.of(np.array(order, np.uint64), []).kept(count)
         assert is_sampled.all()
         return sorted(np.array(order)[rows].tolist())
 
@@ -307,7 +307,7 @@ def test_contents_decide_the_sample(contents: Sequence[int], count: int) -> None
 def test_equal_rows_are_drawn_apart() -> None:
     """If few distinct rows repeat many times, the sample has the same shares as the table."""
     contents = np.repeat(np.arange(10, dtype=np.uint64), 1000)
-    rows, _ = Notes.of(contents, []).kept(1000)
+    rows, _ = FactsBuilder.of(contents, []).kept(1000)
     counts = Counter(contents[rows].tolist())
     assert len(counts) == 10
     assert max(counts.values()) < 2 * min(counts.values())

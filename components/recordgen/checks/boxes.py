@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.checks.contents import LintedTask
-from recordgen.checks.facts import Facts
-from recordgen.checks.findings import Hits, Rows
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.findings import FoundRows, RowIndices
 
 # A box is compared with this number of boxes that follow it from left to right.
 _WINDOW = 8
@@ -36,18 +36,20 @@ class _Boxes(NamedTuple):
         corners: xmin, ymin, xmax, ymax as shares of the image: float64 [n, 4].
     """
 
-    rows: Rows
+    rows: RowIndices
     labels: npt.NDArray[np.intp]
     names: Sequence[str]
     corners: npt.NDArray[np.float64]
 
 
-def find_odd_boxes(facts: Facts, task: BoxTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
+def find_odd_boxes(
+    facts: ExampleFacts, task: BoxTask, thresholds: Mapping[str, float]
+) -> Iterator[FoundRows]:
     """Yield images with odd boxes, each image once per code."""
     boxes = _all_boxes(facts, task)
     areas = areas_of(boxes.corners) * 100
 
-    def about(code: str, found: npt.NDArray[np.intp], text: str) -> Hits:
+    def about(code: str, found: npt.NDArray[np.intp], text: str) -> FoundRows:
         """Return a finding for each image; ``text`` describes the first box."""
         rows, first, counts = np.unique(boxes.rows[found], return_index=True, return_counts=True)
 
@@ -58,7 +60,7 @@ def find_odd_boxes(facts: Facts, task: BoxTask, thresholds: Mapping[str, float])
             name = boxes.names[boxes.labels[box]]
             return f"the box {corners} of {name!r} {text.format(areas[box])}{more}"
 
-        return Hits(code, rows, message)
+        return FoundRows(code, rows, message)
 
     tiny = np.flatnonzero(areas < thresholds["TINY_BOX"])
     yield about("TINY_BOX", tiny, "covers {:.2g} % of the image")
@@ -68,11 +70,13 @@ def find_odd_boxes(facts: Facts, task: BoxTask, thresholds: Mapping[str, float])
     yield about("DOUBLE_BOX", twice, "is nearly the same as another box with its label")
     rows, counts = np.unique(boxes.rows, return_counts=True)
     many = counts > thresholds["MANY_BOXES"]
-    yield Hits("MANY_BOXES", rows[many], lambda at: f"the image has {counts[many][at]:,} boxes")
+    yield FoundRows(
+        "MANY_BOXES", rows[many], lambda at: f"the image has {counts[many][at]:,} boxes"
+    )
     yield _of_one_size(boxes, thresholds["ONE_BOX_SIZE"])
 
 
-def _all_boxes(facts: Facts, task: BoxTask) -> _Boxes:
+def _all_boxes(facts: ExampleFacts, task: BoxTask) -> _Boxes:
     texts = facts.columns["annotation"].combine_chunks().dictionary_encode()
     numbers = facts.annotations
     found = [task.boxes(text) for text in texts.dictionary.to_pylist()]
@@ -92,7 +96,7 @@ def areas_of(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return sides[:, 0] * sides[:, 1]
 
 
-def _doubled(boxes: _Boxes, least: float) -> Rows:
+def _doubled(boxes: _Boxes, least: float) -> RowIndices:
     """Return boxes whose intersection over union with an earlier box is above ``least``."""
     areas = areas_of(boxes.corners)
     is_found = np.zeros(len(areas), np.bool_)
@@ -110,7 +114,7 @@ def _doubled(boxes: _Boxes, least: float) -> Rows:
     return np.flatnonzero(is_found)
 
 
-def _of_one_size(boxes: _Boxes, least: float) -> Hits:
+def _of_one_size(boxes: _Boxes, least: float) -> FoundRows:
     """Return the first image of each class whose boxes all have one size."""
     # Sort by class once: a mask for each class would take classes × boxes.
     order = np.argsort(boxes.labels, kind="stable")
@@ -127,4 +131,4 @@ def _of_one_size(boxes: _Boxes, least: float) -> Hits:
                 f"all {len(mine):,} boxes of {name!r} have the size of this one, "
                 f"{mean[0]:.3g}×{mean[1]:.3g} of the image"
             )
-    return Hits("ONE_BOX_SIZE", np.array(rows, np.intp), messages.__getitem__)
+    return FoundRows("ONE_BOX_SIZE", np.array(rows, np.intp), messages.__getitem__)

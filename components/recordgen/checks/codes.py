@@ -12,9 +12,9 @@ ALL = "ALL"
 
 
 #: Import paths of the functions that run checks: they take facts, task and thresholds, and yield
-#: :class:`recordgen.checks.findings.Hits`. A task names the functions for its payloads.
+#: :class:`recordgen.checks.findings.FoundRows`. A task names the functions for its payloads.
 REPEATED = "recordgen.checks.contents:find_repeated"
-ALIKE = "recordgen.checks.alike:find_alike"
+ALIKE = "recordgen.checks.near_pairs:find_alike"
 ODD_IMAGES = "recordgen.checks.images:find_odd_images"
 ODD_TEXTS = "recordgen.checks.texts:find_odd_texts"
 ODD_BOXES = "recordgen.checks.boxes:find_odd_boxes"

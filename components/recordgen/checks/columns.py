@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.checks.findings import Rows
+from recordgen.checks.findings import RowIndices
 from recordgen.core.records.number_texts import DATE, NUMBER
 
 # Arrow's stubs, where there are any, differ from version to version.
@@ -37,7 +37,7 @@ _FAR = 3.0
 _FIRST = 256
 
 
-def odd_rows(columns: Iterable[Values]) -> Rows:
+def odd_rows(columns: Iterable[Values]) -> RowIndices:
     """Return the rows of a batch to keep in addition to the sample.
 
     Args:
@@ -47,7 +47,7 @@ def odd_rows(columns: Iterable[Values]) -> Rows:
     return np.unique(np.concatenate([np.zeros(0, np.intp), *found]))
 
 
-def _odd_rows(values: Values) -> Iterable[Rows]:
+def _odd_rows(values: Values) -> Iterable[RowIndices]:
     if not len(values):
         return
     if not pa.types.is_string(values.type):

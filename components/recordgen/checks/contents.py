@@ -12,11 +12,11 @@ from typing import IO, Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.facts import Facts
-from recordgen.checks.findings import Hits, Rows
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.findings import FoundRows, RowIndices
 
 #: Examples, and for each another example of its group.
-Pairs: TypeAlias = "tuple[Rows, Rows]"
+Pairs: TypeAlias = "tuple[RowIndices, RowIndices]"
 
 #: Opens an example's payload, given its uri and the import file of its row.
 OpenPayload: TypeAlias = "Callable[[str, str], IO[bytes]]"
@@ -44,14 +44,14 @@ class Groups:
         first: for each member, the index of its group's first member.
     """
 
-    def __init__(self, facts: Facts, groups: npt.NDArray[Any]) -> None:
+    def __init__(self, facts: ExampleFacts, groups: npt.NDArray[Any]) -> None:
         """Group examples; ``groups`` has a number for each, the same within a group."""
         order = np.lexsort((facts.splits, groups))
         ordered = groups[order]
         is_repeated = np.zeros(len(order), np.bool_)
         is_repeated[1:] = ordered[1:] == ordered[:-1]
         is_repeated[:-1] |= is_repeated[1:]
-        self.members: Rows = order[is_repeated]
+        self.members: RowIndices = order[is_repeated]
         self.first = first_equal(ordered[is_repeated])
         self._splits = facts.splits[self.members]
 
@@ -66,29 +66,29 @@ class Groups:
         places = np.flatnonzero(first != np.arange(len(first)))
         return self.pairs(places, first[places])
 
-    def pairs(self, places: Rows, partners: Rows) -> Pairs:
+    def pairs(self, places: RowIndices, partners: RowIndices) -> Pairs:
         """Return pairs of the members at ``places`` and ``partners``, by file and line."""
         rows = self.members[places]
         by_place = np.argsort(rows)
         return rows[by_place], self.members[partners[by_place]]
 
 
-def first_equal(ordered: npt.NDArray[Any]) -> Rows:
+def first_equal(ordered: npt.NDArray[Any]) -> RowIndices:
     """Return for each of several ascending numbers the index of the first equal one."""
     return np.searchsorted(ordered, ordered)
 
 
 def find_repeated(
-    facts: Facts, task: LintedTask, thresholds: Mapping[str, float]
-) -> Iterator[Hits]:
+    facts: ExampleFacts, task: LintedTask, thresholds: Mapping[str, float]
+) -> Iterator[FoundRows]:
     """Yield leaks, contradictions and duplicates."""
     groups = Groups(facts, facts.contents)
 
-    def same(code: str, rows: Rows, partners: Rows) -> Hits:
+    def same(code: str, rows: RowIndices, partners: RowIndices) -> FoundRows:
         def message(at: int) -> str:
             return f"the same {task.noun} as {facts.place(partners[at])}"
 
-        return Hits(code, rows, message, partners)
+        return FoundRows(code, rows, message, partners)
 
     yield same("LEAK", *groups.across_splits())
     if task.by_address:
@@ -97,7 +97,7 @@ def find_repeated(
     yield same("DUPLICATE", *groups.within_splits())
 
 
-def _conflicts(facts: Facts, task: LintedTask, groups: Groups) -> Hits:
+def _conflicts(facts: ExampleFacts, task: LintedTask, groups: Groups) -> FoundRows:
     annotations = facts.annotations[groups.members]
     annotated = np.flatnonzero(annotations >= 0)
     first = annotated[first_equal(groups.first[annotated])]
@@ -117,4 +117,4 @@ def _conflicts(facts: Facts, task: LintedTask, groups: Groups) -> Hits:
         where = facts.place(partners[at])
         return f"{here} here, but {there} for the same {task.noun} in {where}"
 
-    return Hits("CONFLICT", rows, message, partners)
+    return FoundRows("CONFLICT", rows, message, partners)

@@ -1,7 +1,7 @@
 """Facts about each example, as columns of Arrow.
 
-A shard collects facts about all its planned rows, in their order (:class:`Notes`); the launcher
-concatenates the facts of all shards (:class:`Facts`).
+A shard collects facts about all its planned rows, in their order (:class:`FactsBuilder`); the
+launcher concatenates the facts of all shards (:class:`ExampleFacts`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
-from recordgen.checks.findings import LintFinding, Rows
-from recordgen.checks.looks import SmallPicture, look_at
+from recordgen.checks.findings import LintFinding, RowIndices
 from recordgen.checks.minhash import SIGNATURE_BYTES, Signatures, mixed, similarity
+from recordgen.checks.perceptual_hash import SmallPicture, look_at
 from recordgen.checks.pictures import SIGNATURE_SIDE, PictureFacts, measured
-from recordgen.checks.seen_texts import SeenText, TextFacts
-from recordgen.checks.seen_texts import measured as measured_texts
+from recordgen.checks.text_samples import SeenText, TextFacts
+from recordgen.checks.text_samples import measured as measured_texts
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.rows.arrow_files import read_parquet
 from recordgen.core.rows.row import is_content_uri
@@ -102,14 +102,14 @@ _Image = tuple[str, int | None, int | None, bool | None, str | None, int | None]
 
 
 class _Batch(NamedTuple):
-    """Notes about several rows, see :meth:`Notes.of`."""
+    """Notes about several rows, see :meth:`FactsBuilder.of`."""
 
     contents: npt.NDArray[np.uint64]
     annotations: Columns | None
-    odd: Rows
+    odd: RowIndices
 
 
-class Notes:
+class FactsBuilder:
     """Facts about planned rows, in their order.
 
     Each batch of rows makes notes, and a shard concatenates them. Columns of Arrow are made once
@@ -135,8 +135,8 @@ class Notes:
         contents: npt.NDArray[np.uint64],
         refused: Sequence[int],
         annotations: Columns | None = None,
-        odd: Rows | None = None,
-    ) -> Notes:
+        odd: RowIndices | None = None,
+    ) -> FactsBuilder:
         """Return the notes of rows without images.
 
         Args:
@@ -194,7 +194,7 @@ class Notes:
             self._read.append(row)
             self._texts.append(text)
 
-    def extend(self, more: Notes) -> None:
+    def extend(self, more: FactsBuilder) -> None:
         """Append notes that were not measured yet."""
         start = self._count
         self._count += more._count
@@ -233,7 +233,7 @@ class Notes:
         noted = [batch.annotations for batch in self._batches if batch.annotations is not None]
         return pa.chunked_array(noted, pa.string()) if noted else None
 
-    def kept(self, count: int) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    def kept(self, count: int) -> tuple[RowIndices, npt.NDArray[np.bool_]]:
         """Return the indexes of rows to keep whole, and which of them are the sample.
 
         Args:
@@ -313,7 +313,9 @@ def content_of(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big")
 
 
-def _sample(contents: npt.NDArray[np.uint64], is_there: npt.NDArray[np.bool_], count: int) -> Rows:
+def _sample(
+    contents: npt.NDArray[np.uint64], is_there: npt.NDArray[np.bool_], count: int
+) -> RowIndices:
     """Sample ``count`` of the rows that are there; only their contents decide which.
 
     Rows with equal contents are sampled independently of each other.
@@ -332,7 +334,7 @@ def _sample(contents: npt.NDArray[np.uint64], is_there: npt.NDArray[np.bool_], c
 
 
 def together(
-    rows: Columns, notes: Notes, annotations: Sequence[str | None] | None, sample: int = 0
+    rows: Columns, notes: FactsBuilder, annotations: Sequence[str | None] | None, sample: int = 0
 ) -> Columns:
     """Return the facts of a shard.
 
@@ -415,7 +417,7 @@ def _taken(columns: Columns, rows: Any) -> Columns:
     return pa.Table.from_arrays(taken, schema=columns.schema)
 
 
-class Facts:
+class ExampleFacts:
     """The facts of all examples, by import file and line.
 
     Attributes:
@@ -452,7 +454,7 @@ class Facts:
 
     @cached_property
     def contents(self) -> npt.NDArray[np.uint64]:
-        """See :class:`Notes`."""
+        """See :class:`FactsBuilder`."""
         return self.columns["content"].to_numpy()
 
     @cached_property
@@ -462,20 +464,20 @@ class Facts:
         return codes.fill_null(-1).to_numpy()
 
     @cached_property
-    def kept(self) -> tuple[Rows, Columns, npt.NDArray[np.bool_]]:
+    def kept(self) -> tuple[RowIndices, Columns, npt.NDArray[np.bool_]]:
         """The rows kept whole: their indexes, their texts, and whether each is in the sample."""
         rows = np.flatnonzero(np.asarray(self.columns["row"].is_valid()))
         kept = self.columns.select(list(_KEPT)).take(pa.array(rows)).combine_chunks()
         return rows, kept["row"].combine_chunks(), np.asarray(kept["is_sampled"])
 
     @cached_property
-    def looks(self) -> tuple[Rows, PictureFacts]:
+    def looks(self) -> tuple[RowIndices, PictureFacts]:
         """Indexes of the examples whose image was measured, and the measures."""
         rows = np.flatnonzero(self.columns["perceptual_hash"].is_valid().to_numpy())
         return rows, picture_facts(self.columns.select(list(_LOOK)).take(pa.array(rows)))
 
     @cached_property
-    def signatures(self) -> tuple[Rows, Signatures]:
+    def signatures(self) -> tuple[RowIndices, Signatures]:
         """Indexes of the examples whose text was measured and has words, and their signatures."""
         is_text = self.columns["characters"].is_valid().to_numpy()
         rows = np.flatnonzero(self.columns["signature"].is_valid().to_numpy() & is_text)
@@ -545,7 +547,7 @@ def picture_facts(seen: Columns) -> PictureFacts:
     return PictureFacts(**unknown | known | {"signature": signature})
 
 
-def to_parquet(facts: Facts) -> bytes:
+def to_parquet(facts: ExampleFacts) -> bytes:
     """Return the content of ``examples.parquet``."""
     out = io.BytesIO()
     repeated = [

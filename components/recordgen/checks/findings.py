@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from recordgen.rejects import place_of
 
-#: Indices of examples, in the order of :class:`recordgen.checks.facts.Facts`.
-Rows = npt.NDArray[np.intp]
+#: Indices of examples, in the order of :class:`recordgen.checks.facts.ExampleFacts`.
+RowIndices = npt.NDArray[np.intp]
 
 
-class Hits(NamedTuple):
+class FoundRows(NamedTuple):
     """The examples that a check has found.
 
     Attributes:
@@ -27,9 +27,9 @@ class Hits(NamedTuple):
     """
 
     code: str
-    rows: Rows
+    rows: RowIndices
     message: Callable[[int], str]
-    partners: Rows | None = None
+    partners: RowIndices | None = None
 
 
 class AboutAll(NamedTuple):

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from recordgen.checks import pictures
 from recordgen.checks.contents import LintedTask
-from recordgen.checks.facts import Facts
-from recordgen.checks.findings import Hits, Rows
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.findings import FoundRows, RowIndices
 
 # The format of each suffix, as in ``image/format``. Other suffixes are not checked.
 _FORMATS = {
@@ -20,8 +20,8 @@ _FORMATS = {
 
 
 def find_odd_images(
-    facts: Facts, task: LintedTask, thresholds: Mapping[str, float]
-) -> Iterator[Hits]:
+    facts: ExampleFacts, task: LintedTask, thresholds: Mapping[str, float]
+) -> Iterator[FoundRows]:
     """Yield images that show little, or have an odd size, name or number of channels."""
     rows, looks = facts.looks
     for hits in pictures.findings_of(looks, thresholds):
@@ -33,20 +33,20 @@ def find_odd_images(
     yield _of_several_frames(facts)
 
 
-def _of_odd_size(facts: Facts, thresholds: Mapping[str, float]) -> Iterator[Hits]:
+def _of_odd_size(facts: ExampleFacts, thresholds: Mapping[str, float]) -> Iterator[FoundRows]:
     height, width = (facts.columns[name].fill_null(0).to_numpy() for name in ("height", "width"))
     shorter, longer = np.minimum(height, width), np.maximum(height, width)
 
-    def size(rows: Rows, at: int) -> str:
+    def size(rows: RowIndices, at: int) -> str:
         return f"{width[rows[at]]}×{height[rows[at]]} pixels"
 
     tiny = np.flatnonzero((shorter > 0) & (shorter < thresholds["TINY"]))
-    yield Hits("TINY", tiny, lambda at: f"the image has {size(tiny, at)}")
+    yield FoundRows("TINY", tiny, lambda at: f"the image has {size(tiny, at)}")
     odd = np.flatnonzero(longer > thresholds["ODD_RATIO"] * shorter)
-    yield Hits("ODD_RATIO", odd, lambda at: f"the image has {size(odd, at)}")
+    yield FoundRows("ODD_RATIO", odd, lambda at: f"the image has {size(odd, at)}")
 
 
-def _misnamed(facts: Facts) -> Hits:
+def _misnamed(facts: ExampleFacts) -> FoundRows:
     names = pc.utf8_lower(facts.columns["uri"])
     formats = facts.columns["format"].cast("string")
     is_odd = np.zeros(len(facts), np.bool_)
@@ -59,10 +59,10 @@ def _misnamed(facts: Facts) -> Hits:
         row = int(rows[at])
         return f"{facts.columns['uri'][row].as_py()} is stored as {formats[row].as_py()}"
 
-    return Hits("SUFFIX", rows, message)
+    return FoundRows("SUFFIX", rows, message)
 
 
-def _of_few_channels(facts: Facts, threshold: float) -> Hits:
+def _of_few_channels(facts: ExampleFacts, threshold: float) -> FoundRows:
     """Return a few gray images among many in colour, or the opposite."""
     known = facts.columns["gray"]
     gray, colour = (
@@ -78,10 +78,10 @@ def _of_few_channels(facts: Facts, threshold: float) -> Hits:
     def message(at: int) -> str:
         return f"the image is stored {what} ({len(few):,} images); {len(many):,} are {others}"
 
-    return Hits("GRAY", few, message)
+    return FoundRows("GRAY", few, message)
 
 
-def _of_other_colours(facts: Facts) -> Hits:
+def _of_other_colours(facts: ExampleFacts) -> FoundRows:
     """Return images whose colours viewers convert, and TensorFlow does not."""
     names = facts.columns["colours"].cast("string")
     rows = np.flatnonzero(names.is_valid().to_numpy())
@@ -90,14 +90,14 @@ def _of_other_colours(facts: Facts) -> Hits:
         name = names[int(rows[at])].as_py()
         return f"viewers convert the colours of the file ({name}), TensorFlow does not"
 
-    return Hits("COLOUR_PROFILE", rows, message)
+    return FoundRows("COLOUR_PROFILE", rows, message)
 
 
-def _of_several_frames(facts: Facts) -> Hits:
+def _of_several_frames(facts: ExampleFacts) -> FoundRows:
     frames = facts.columns["frames"].fill_null(1).to_numpy()
     rows = np.flatnonzero(frames > 1)
 
     def message(at: int) -> str:
         return f"the file has {frames[rows[at]]:,} pictures; the record has the first"
 
-    return Hits("FRAMES", rows, message)
+    return FoundRows("FRAMES", rows, message)

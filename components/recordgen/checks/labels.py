@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from recordgen.checks.shares import distance, most_changed, share
+from recordgen.checks.class_shares import distance, most_changed, share
 from recordgen.core.dataset.manifest import Split
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.core.dataset.vocabulary import Vocabulary, look_alikes

@@ -16,15 +16,18 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.findings import Hits, Rows
-from recordgen.checks.looks import SIDE, Looks, Pixels
-from recordgen.checks.neighbours import Hashes, Indices, find_neighbours
+from recordgen.checks.findings import FoundRows, RowIndices
+from recordgen.checks.neighbours import Indices, find_neighbours
+from recordgen.checks.perceptual_hash import (
+    SIDE,
+    Looks,
+    Pixels,
+    mirrored_hashes,
+    perceptual_hashes,
+)
 
 #: Pixels on each side of a signature.
 SIGNATURE_SIDE = 8
-
-#: Bits of a perceptual hash.
-HASH_BITS = 64
 
 _Floats: TypeAlias = "npt.NDArray[np.float32]"
 
@@ -60,8 +63,8 @@ class PictureFacts(NamedTuple):
         darkest: uint8: 1 % of the picture is at this level or below.
         lightest: uint8: 1 % of the picture is at this level or above.
         entropy: float32: entropy of the levels in steps of 4, 0 to 6 bits.
-        sharpness: float32: see :class:`recordgen.checks.looks.Looks`.
-        colourfulness: float32: see :class:`recordgen.checks.looks.Looks`; NaN if unknown.
+        sharpness: float32: see :class:`recordgen.checks.perceptual_hash.Looks`.
+        colourfulness: float32: see :class:`recordgen.checks.perceptual_hash.Looks`; NaN if unknown.
     """
 
     perceptual_hash: npt.NDArray[np.uint64]
@@ -122,41 +125,6 @@ def signatures(thumbnails: Pixels) -> Pixels:
     rows = np.repeat(np.eye(SIGNATURE_SIDE), side, axis=1)
     sums = np.matmul(rows, np.matmul(thumbnails.astype(np.float64), rows.T))
     return (sums / (side * side) + 0.5).astype(np.uint8)
-
-
-def perceptual_hashes(thumbnails: Pixels) -> npt.NDArray[np.uint64]:
-    """Return the signs of the lowest frequencies of thumbnails, the lowest in the lowest bit.
-
-    Args:
-        thumbnails: uint8 [n, 32, 32].
-
-    Returns:
-        uint64 [n].
-    """
-    cosines, rows, columns, bits = _cosines()
-    # Whole numbers below 255 * (32 * 2**12)**2 < 2**53.
-    waves = np.matmul(cosines, np.matmul(thumbnails.astype(np.float64), cosines.T))
-    signs = waves[:, rows, columns] > 0
-    return np.where(signs, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
-
-
-@lru_cache(maxsize=1)
-def _cosines() -> tuple[
-    npt.NDArray[np.float64],
-    npt.NDArray[np.intp],
-    npt.NDArray[np.intp],
-    npt.NDArray[np.uint64],
-]:
-    """Return the DCT's matrix in whole numbers, its 64 lowest waves (rows, columns), their bits."""
-    count = 11  # waves along a side: without the mean, diagonals 1 to 10 have 65
-    waves = np.arange(count)[:, None] * (2 * np.arange(SIDE)[None] + 1)
-    cosines = np.rint(np.cos(waves * (np.pi / (2 * SIDE))) * (1 << 12))
-    lowest = sorted(
-        ((row, column) for row in range(count) for column in range(count) if row or column),
-        key=lambda wave: (sum(wave), wave),
-    )[:HASH_BITS]
-    rows, columns = np.array(lowest).T
-    return cosines, rows, columns, np.uint64(1) << np.arange(HASH_BITS, dtype=np.uint64)
 
 
 def find_alike(facts: PictureFacts, *, least: float = LEAST_CORRELATION) -> Indices:
@@ -232,12 +200,6 @@ def _positions(signatures: Pixels, directions: npt.NDArray[np.float64]) -> npt.N
     return (centred @ directions.T) / np.maximum(length, 1)
 
 
-def mirrored_hashes(hashes: Hashes) -> Hashes:
-    """Return the hashes of the mirror images: waves that are odd from left to right change sign."""
-    _, _, columns, bits = _cosines()
-    return hashes ^ np.bitwise_or.reduce(bits[columns % 2 == 1])
-
-
 def are_alike(
     signatures: Pixels, others: Pixels, least: float = LEAST_CORRELATION
 ) -> npt.NDArray[np.bool_]:
@@ -288,7 +250,7 @@ _MESSAGES = {
 }
 
 
-def findings_of(facts: PictureFacts, thresholds: Mapping[str, float]) -> Iterator[Hits]:
+def findings_of(facts: PictureFacts, thresholds: Mapping[str, float]) -> Iterator[FoundRows]:
     """Yield findings about pictures; their rows are indices in ``facts``.
 
     A picture of one colour is not also reported as dark, light or blurred.
@@ -306,9 +268,11 @@ def findings_of(facts: PictureFacts, thresholds: Mapping[str, float]) -> Iterato
     }
     for code, is_found in found.items():
         pictures = np.flatnonzero(is_found)
-        yield Hits(code, pictures, partial(_message, code, facts, pictures, thresholds[code]))
+        yield FoundRows(code, pictures, partial(_message, code, facts, pictures, thresholds[code]))
 
 
-def _message(code: str, facts: PictureFacts, pictures: Rows, threshold: float, place: int) -> str:
+def _message(
+    code: str, facts: PictureFacts, pictures: RowIndices, threshold: float, place: int
+) -> str:
     values = {name: column[pictures[place]] for name, column in facts._asdict().items()}
     return _MESSAGES[code].format(threshold=threshold, **values)

@@ -11,8 +11,8 @@ from itertools import islice
 
 from recordgen.checks.codes import CHECKS, ERROR, PACKAGES, REPEATED, count_level
 from recordgen.checks.contents import LintedTask, OpenPayload
-from recordgen.checks.facts import Facts
-from recordgen.checks.findings import AboutAll, Hits, LintFinding
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.findings import AboutAll, FoundRows, LintFinding
 from recordgen.checks.selection import Selection
 from recordgen.errors import UsageError
 from recordgen.registry import imported
@@ -34,8 +34,8 @@ class Lint(Shown):
     fatal: Mapping[str, int]
     about_all: Sequence[LintFinding]
     _lines: Sequence[LintFinding]
-    _facts: Facts
-    _hits: Sequence[Hits]
+    _facts: ExampleFacts
+    _hits: Sequence[FoundRows]
 
     @property
     def errors(self) -> int:
@@ -87,7 +87,7 @@ def need_packages(task: LintedTask, selection: Selection) -> None:
 
 
 def run_checks(
-    facts: Facts,
+    facts: ExampleFacts,
     task: LintedTask,
     about_all: Iterable[tuple[str, str]],
     lines: Iterable[Finding],
@@ -114,7 +114,7 @@ def run_checks(
         for item in _finder(path, open_payload)(facts, task, selection.thresholds)
         if item.code in wanted
     ]
-    hits = [item for item in found if isinstance(item, Hits)]
+    hits = [item for item in found if isinstance(item, FoundRows)]
     columns = [item for item in found if isinstance(item, AboutAll)]
     general = [
         LintFinding(code, CHECKS[code].level, "", 0, "", "", text)
@@ -135,8 +135,8 @@ def run_checks(
     return Lint(in_order, fatal, general, about_lines, facts, hits)
 
 
-def _finder(path: str, open_payload: OpenPayload) -> Callable[..., Iterable[Hits | AboutAll]]:
+def _finder(path: str, open_payload: OpenPayload) -> Callable[..., Iterable[FoundRows | AboutAll]]:
     """Return the function at a path, bound to ``open_payload`` if its checks open payloads."""
-    finder: Callable[..., Iterable[Hits | AboutAll]] = imported(path)
+    finder: Callable[..., Iterable[FoundRows | AboutAll]] = imported(path)
     opens = any(check.finder == path and check.extra for check in CHECKS.values())
     return partial(finder, open_payload=open_payload) if opens else finder

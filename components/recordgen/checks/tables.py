@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recordgen.checks.class_shares import distance_of_samples, most_changed, share
 from recordgen.checks.columns import KINDS, Values, fences, fits, fits_one, floats
 from recordgen.checks.contents import LintedTask
-from recordgen.checks.facts import Facts
-from recordgen.checks.findings import AboutAll, Hits, Rows
-from recordgen.checks.give_away import codes_of, scoring
-from recordgen.checks.shares import distance_of_samples, most_changed, share
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.findings import AboutAll, FoundRows, RowIndices
+from recordgen.checks.target_leakage import codes_of, scoring
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.records.number_texts import FORMS, NUMBER, is_marker
 from recordgen.core.rows.columns import values_of
@@ -83,9 +83,9 @@ class _Kept(NamedTuple):
         splits: the split of each row in the sample.
     """
 
-    rows: Rows
+    rows: RowIndices
     columns: Mapping[str, Values]
-    sampled: Rows
+    sampled: RowIndices
     splits: npt.NDArray[np.str_]
 
     def sample(self, name: str) -> Values:
@@ -94,8 +94,8 @@ class _Kept(NamedTuple):
 
 
 def find_odd_columns(
-    facts: Facts, task: TableTask, thresholds: Mapping[str, float]
-) -> Iterator[Hits | AboutAll]:
+    facts: ExampleFacts, task: TableTask, thresholds: Mapping[str, float]
+) -> Iterator[FoundRows | AboutAll]:
     """Yield odd columns, and rows with odd values."""
     table = task.table
     if table.target_kind:
@@ -137,7 +137,7 @@ def _constant(name: str, values: Values) -> str:
     return f"column {name!r} has the value {_shown(values[0].as_py())} in all rows"
 
 
-def _mixed_types(name: str, kept: _Kept, least: float) -> Iterator[Hits]:
+def _mixed_types(name: str, kept: _Kept, least: float) -> Iterator[FoundRows]:
     values = kept.columns[name]
     sample = kept.sample(name).drop_null()
     for kind, pattern in KINDS.items():
@@ -163,7 +163,7 @@ def _mixed_types(name: str, kept: _Kept, least: float) -> Iterator[Hits]:
             )
         else:
             continue
-        yield Hits("MIXED_TYPES", kept.rows[misfits[:1]], _always(message))
+        yield FoundRows("MIXED_TYPES", kept.rows[misfits[:1]], _always(message))
         return
 
 
@@ -189,7 +189,7 @@ def _forms(values: Values, sample: Values) -> list[str] | None:
     return [form for form, is_form in found.items() if is_form.any()]
 
 
-def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[Hits]:
+def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[FoundRows]:
     numbers, sample = floats(kept.columns[name]), floats(kept.sample(name))
     sample = sample[~np.isnan(sample)]
     low, high = fences(sample, ranges)
@@ -213,10 +213,10 @@ def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[Hits]:
         f"column {name!r} has {value}, which is far from its other values: half of them are "
         f"from {_quartile(sample, 0.25)} to {_quartile(sample, 0.75)}; {count}"
     )
-    yield Hits("OUTLIER", kept.rows[[most]], _always(message))
+    yield FoundRows("OUTLIER", kept.rows[[most]], _always(message))
 
 
-def _beyond_gap(distances: npt.NDArray[np.float64], is_far: npt.NDArray[np.bool_]) -> Rows:
+def _beyond_gap(distances: npt.NDArray[np.float64], is_far: npt.NDArray[np.bool_]) -> RowIndices:
     """Return the far values from the first gap on, the most distant last."""
     order = np.argsort(np.nan_to_num(distances, nan=-1.0), kind="stable")
     ordered = distances[order]

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from recordgen.checks.contents import LintedTask
-from recordgen.checks.facts import Facts
-from recordgen.checks.findings import Hits
-from recordgen.checks.seen_texts import REPLACEMENT
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.findings import FoundRows
+from recordgen.checks.text_samples import REPLACEMENT
 
 # LABEL_IN_TEXT: the fewest texts with the label, and the largest share of the others, in percent.
 _FEWEST, _MOST_OTHERS = 10, 1
@@ -24,14 +24,16 @@ class TextTask(LintedTask, Protocol):
         """Return the labels of an example, each once."""
 
 
-def find_odd_texts(facts: Facts, task: TextTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
+def find_odd_texts(
+    facts: ExampleFacts, task: TextTask, thresholds: Mapping[str, float]
+) -> Iterator[FoundRows]:
     """Yield long and garbled texts, and the first text of each class whose texts name it."""
     yield _long(facts, thresholds["LONG_TEXT"])
     yield _garbled(facts)
     yield _labels_in_texts(facts, task, thresholds["LABEL_IN_TEXT"])
 
 
-def _long(facts: Facts, threshold: float) -> Hits:
+def _long(facts: ExampleFacts, threshold: float) -> FoundRows:
     characters = facts.columns["characters"].fill_null(0).to_numpy()
     median = float(np.median(characters)) if len(characters) else 0.0
     rows = np.flatnonzero(characters > threshold * median) if median else np.empty(0, np.intp)
@@ -43,10 +45,10 @@ def _long(facts: Facts, threshold: float) -> Hits:
             f"median of all texts ({median:,.0f})"
         )
 
-    return Hits("LONG_TEXT", rows, message)
+    return FoundRows("LONG_TEXT", rows, message)
 
 
-def _garbled(facts: Facts) -> Hits:
+def _garbled(facts: ExampleFacts) -> FoundRows:
     garbled = facts.columns["garbled"].combine_chunks()
     rows = np.flatnonzero(garbled.is_valid().to_numpy(zero_copy_only=False))
 
@@ -56,10 +58,10 @@ def _garbled(facts: Facts) -> Hits:
             return f"a character of the text was lost when it was decoded: {part!r}"
         return f"the text is UTF-8 that was decoded as something else: {part!r}"
 
-    return Hits("MOJIBAKE", rows, message)
+    return FoundRows("MOJIBAKE", rows, message)
 
 
-def _labels_in_texts(facts: Facts, task: TextTask, threshold: float) -> Hits:
+def _labels_in_texts(facts: ExampleFacts, task: TextTask, threshold: float) -> FoundRows:
     """Return the first text of each class whose label is in nearly all of its texts, no others."""
     annotations = facts.columns["annotation"].combine_chunks().dictionary_encode()
     numbers = facts.annotations
@@ -89,4 +91,6 @@ def _labels_in_texts(facts: Facts, task: TextTask, threshold: float) -> Hits:
                 f"and in {others_with_name:,} of the {others:,} others"
             )
     order = np.argsort(np.array(rows, np.intp), kind="stable")
-    return Hits("LABEL_IN_TEXT", np.array(rows, np.intp)[order], lambda at: messages[order[at]])
+    return FoundRows(
+        "LABEL_IN_TEXT", np.array(rows, np.intp)[order], lambda at: messages[order[at]]
+    )

@@ -13,8 +13,8 @@ from typing import IO, NamedTuple, Protocol
 import numpy as np
 
 from recordgen.checks.contents import LintedTask, OpenPayload
-from recordgen.checks.facts import Facts
-from recordgen.checks.findings import Hits
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.findings import FoundRows
 from recordgen.errors import RecordgenError
 from recordgen.ordered import map_in_order
 
@@ -29,7 +29,9 @@ class VideoTask(LintedTask, Protocol):
         """Return a part of a video: label, start and end in seconds."""
 
 
-def find_overlaps(facts: Facts, task: VideoTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
+def find_overlaps(
+    facts: ExampleFacts, task: VideoTask, thresholds: Mapping[str, float]
+) -> Iterator[FoundRows]:
     """Yield segments that begin inside an earlier segment of their video with another label.
 
     Segments with the same start and end are one segment with several labels.
@@ -55,7 +57,7 @@ def find_overlaps(facts: Facts, task: VideoTask, thresholds: Mapping[str, float]
         label, start, end = segments[partner]
         return f"overlaps {start:g} to {end:g} s, {label!r}, in {facts.place(partner)}"
 
-    yield Hits("OVERLAP", rows, message, partners)
+    yield FoundRows("OVERLAP", rows, message, partners)
 
 
 class Length(NamedTuple):
@@ -71,8 +73,8 @@ class Length(NamedTuple):
 
 
 def find_ends_beyond(
-    facts: Facts, task: VideoTask, thresholds: Mapping[str, float], open_payload: OpenPayload
-) -> Iterator[Hits]:
+    facts: ExampleFacts, task: VideoTask, thresholds: Mapping[str, float], open_payload: OpenPayload
+) -> Iterator[FoundRows]:
     """Yield segments that start or end more than a frame after the end of their video.
 
     All segments of a video that cannot be opened are findings, too.
@@ -86,7 +88,7 @@ def find_ends_beyond(
         if message := _beyond(start, end, lengths[video]):
             found[row] = message
     rows = np.array(list(found), np.intp)
-    yield Hits("SEGMENT_END", rows, lambda at: found[int(rows[at])])
+    yield FoundRows("SEGMENT_END", rows, lambda at: found[int(rows[at])])
 
 
 def _beyond(start: float, end: float, length: Length | str) -> str:
@@ -102,7 +104,7 @@ def _beyond(start: float, end: float, length: Length | str) -> str:
     return ""
 
 
-def _length_or_reason(facts: Facts, open_payload: OpenPayload, row: int) -> Length | str:
+def _length_or_reason(facts: ExampleFacts, open_payload: OpenPayload, row: int) -> Length | str:
     """Return the length of an example's video, or the reason why it is unknown."""
     import av
 

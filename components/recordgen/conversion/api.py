@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from recordgen import storage
 from recordgen.access.index import lengths_there
 from recordgen.beam.runners import carrier_factory, need_local_workers, need_reachable
-from recordgen.checks.facts import Facts
+from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.run import need_packages
 from recordgen.console import logs
 from recordgen.console.stopping import check_stopped
@@ -192,7 +192,7 @@ def _checked(
 ) -> CheckResult:
     """Return the result of a run that checked all rows and payloads, and wrote nothing."""
     findings = first_findings(staging, staged)
-    facts = Facts(staging.read_facts(results))
+    facts = ExampleFacts(staging.read_facts(results))
     dataset, _ = indexed(to_dataset(source, staged, results, options), lengths_of(results))
     dataset, lint = linted(dataset, facts, staged, findings, options)
     return CheckResult(
@@ -338,7 +338,7 @@ def _committed(
         lengths |= lengths_there(output, existing.dataset)
         found = merge_findings(output, source.names, found)
         kept = existing.files
-    facts = Facts([*facts_there, *run.staging.read_facts(results)])
+    facts = ExampleFacts([*facts_there, *run.staging.read_facts(results)])
     first = first_findings(run.staging, staged)
     dataset, lint = linted(dataset, facts, staged, first, options)
     stop_on_findings(lint, output)

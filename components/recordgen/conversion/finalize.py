@@ -10,7 +10,7 @@ from typing import IO
 
 from recordgen import storage
 from recordgen.checks.codes import CHANGED
-from recordgen.checks.facts import Facts
+from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.labels import find_odd_classes
 from recordgen.checks.run import Lint, run_checks
 from recordgen.core.dataset.manifest import (
@@ -265,7 +265,7 @@ def stop_on_findings(lint: Lint, output: str) -> None:
 
 def linted(
     dataset: Dataset,
-    facts: Facts,
+    facts: ExampleFacts,
     staged: StagedPlan,
     changes: Sequence[Finding],
     options: ConvertOptions,

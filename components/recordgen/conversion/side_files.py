@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from recordgen.checks.facts import Facts, to_parquet
+from recordgen.checks.facts import ExampleFacts, to_parquet
 from recordgen.checks.findings import LintFinding
 from recordgen.checks.run import Lint
 from recordgen.core.dataset.manifest import (
@@ -32,7 +32,7 @@ class UncommittedOutput(Output):
         path_of: Callable[[str], str],
         rejects: Sequence[Reject],
         lint: Lint,
-        facts: Facts,
+        facts: ExampleFacts,
     ) -> None:
         super().__init__(root, dataset)
         self._path_of = path_of

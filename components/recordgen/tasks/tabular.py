@@ -155,7 +155,7 @@ class Tabular(TableTask):
         import pyarrow.compute as pc
 
         from recordgen.checks.columns import odd_rows
-        from recordgen.checks.facts import Notes
+        from recordgen.checks.facts import FactsBuilder
         from recordgen.core.rows.columns import joined
         from recordgen.tables.examples import make_examples
 
@@ -182,7 +182,7 @@ class Tabular(TableTask):
                 {f"{GAP}{name}": count for name, count in made.gaps.items()}
                 | {f"{INEXACT}{name}": count for name, count in made.inexact.items()}
             ),
-            facts=Notes.of(made.contents, errors, made.targets, odd),
+            facts=FactsBuilder.of(made.contents, errors, made.targets, odd),
         )
 
     def make(

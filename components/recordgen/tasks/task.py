@@ -25,8 +25,8 @@ from recordgen.registry import imported
 from recordgen.rejects import Reject, RejectCode
 
 if TYPE_CHECKING:
-    from recordgen.checks.looks import SmallPicture
-    from recordgen.checks.seen_texts import SeenText
+    from recordgen.checks.perceptual_hash import SmallPicture
+    from recordgen.checks.text_samples import SeenText
     from recordgen.core.rows.columns import PlannedBatch
     from recordgen.core.rows.picture import Picture
 
@@ -156,7 +156,7 @@ class BuiltBatch:
             PSNR (:data:`PSNR`), and changed annotations by their name in ``rows.adjusted`` of
             ``dataset.json``. For columns of whole numbers, the number of missing values
             (:data:`GAP`), and of values that float32 cannot hold (:data:`INEXACT`).
-        facts: the rows' :class:`recordgen.checks.facts.Notes`, for the checks.
+        facts: the rows' :class:`recordgen.checks.facts.FactsBuilder`, for the checks.
     """
 
     examples: int = 0
@@ -526,10 +526,10 @@ class Task(ABC):
         Raises:
             StorageError: storage failed.
         """
-        from recordgen.checks.facts import Notes
+        from recordgen.checks.facts import FactsBuilder
 
         built = BuiltBatch(payload_bytes=rows.payload_bytes)
-        facts = Notes()
+        facts = FactsBuilder()
         for number, row in enumerate(rows.rows):
             try:
                 fetched = payloads[number]() if payloads else ()

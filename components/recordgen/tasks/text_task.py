@@ -27,7 +27,7 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.checks.seen_texts import SeenText
+    from recordgen.checks.text_samples import SeenText
     from recordgen.core.dataset.vocabulary import Vocabulary
 
 #: The key of text in a line of JSONL.
@@ -104,7 +104,7 @@ class TextTask(Task):
         """
         if not options.selection.needs_looks:
             return None
-        from recordgen.checks.seen_texts import SeenText  # reading rows does not need numpy
+        from recordgen.checks.text_samples import SeenText  # reading rows does not need numpy
 
         has_names = vocabulary is not None and vocabulary.kind == "text"
         return SeenText(data, len(text), vocabulary.names if vocabulary and has_names else ())

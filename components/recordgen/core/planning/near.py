@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.checks.facts import Notes, picture_facts
-from recordgen.checks.looks import SmallPicture
+from recordgen.checks.facts import FactsBuilder, picture_facts
+from recordgen.checks.perceptual_hash import SmallPicture
 from recordgen.checks.pictures import find_alike
 from recordgen.core.rows.columns import Columns
 
@@ -30,11 +30,11 @@ class SeenImages:
     """Collects the looks of images in the order of rows, 76 bytes for each image."""
 
     def __init__(self) -> None:
-        self._notes = Notes()
+        self._notes = FactsBuilder()
 
     def add(self, picture: SmallPicture | None) -> None:
         """Add the image of the next row, or None if it has none."""
-        one = Notes()
+        one = FactsBuilder()
         one.add(0, b"", None, picture)
         self._notes.extend(one)
 

@@ -138,7 +138,7 @@ class ShardStats:
     def __init__(self, on_progress: OnProgress | None, options: ConvertOptions) -> None:
         self._task = task_for(options)
         self._keeps_rows = options.selection.needs_rows and ODD_COLUMNS in self._task.checks
-        self._sum = BuiltBatch(facts=facts.Notes())
+        self._sum = BuiltBatch(facts=facts.FactsBuilder())
         self._digest = hashlib.sha256()
         self._lengths: list[bytes] = []
         self._on_progress = on_progress

@@ -10,22 +10,24 @@ import numpy.typing as npt
 
 from recordgen.checks import minhash, pictures
 from recordgen.checks.contents import Groups, LintedTask, Pairs
-from recordgen.checks.facts import Facts
-from recordgen.checks.findings import Hits
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.findings import FoundRows
 from recordgen.checks.neighbours import Indices, group_by_keys
 
 #: The least similarity of two texts that are nearly the same.
 LEAST_SIMILARITY = 0.7
 
 
-def find_alike(facts: Facts, task: LintedTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
+def find_alike(
+    facts: ExampleFacts, task: LintedTask, thresholds: Mapping[str, float]
+) -> Iterator[FoundRows]:
     """Yield payloads that are nearly the same as another one."""
 
     @lru_cache(maxsize=1)  # both codes nearly always have the same threshold
     def groups(least: float | None) -> Groups:
         return Groups(facts, _numbers(facts, least))
 
-    def near(code: str, pairs: Pairs) -> Hits:
+    def near(code: str, pairs: Pairs) -> FoundRows:
         is_other = facts.contents[pairs[0]] != facts.contents[pairs[1]]
         rows, partners = (side[is_other] for side in pairs)
 
@@ -34,13 +36,13 @@ def find_alike(facts: Facts, task: LintedTask, thresholds: Mapping[str, float]) 
             similarity = facts.similarity(rows[at], partners[at])
             return text if similarity is None else f"{text}, similarity {similarity:.2f}"
 
-        return Hits(code, rows, message, partners)
+        return FoundRows(code, rows, message, partners)
 
     yield near("NEAR_LEAK", groups(thresholds.get("NEAR_LEAK")).across_splits())
     yield near("NEAR_DUPLICATE", groups(thresholds.get("NEAR_DUPLICATE")).within_splits())
 
 
-def _numbers(facts: Facts, least: float | None) -> npt.NDArray[np.intp]:
+def _numbers(facts: ExampleFacts, least: float | None) -> npt.NDArray[np.intp]:
     """Return a number for each example, the same for examples that are alike."""
     numbers = -1 - np.arange(len(facts))  # each example that was not examined is alone
     seen, looks = facts.looks
