@@ -6,13 +6,14 @@ TensorFlow is loaded when training starts, not when a pipeline is defined.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from recordgen.errors import MissingPackageError
 from recordgen.training.config import TrainingConfig
 from recordgen.training.search import SearchConfig
 
-__all__ = ["SearchConfig", "TrainingConfig", "run_fn", "tuner_fn"]
+__all__ = ["SearchConfig", "TrainingConfig", "run_fn", "save", "tuner_fn"]
 
 
 def run_fn(fn_args: Any) -> None:
@@ -25,6 +26,35 @@ def run_fn(fn_args: Any) -> None:
     from recordgen.training.run import run
 
     run(fn_args)
+
+
+def save(
+    model: Any, path: str, examples: str | Sequence[str], *, split: str = "train", **settings: Any
+) -> None:
+    """Save your own Keras model as ``run_fn`` does; see :mod:`recordgen.training.saving`.
+
+    The saved model has the same signatures, labels and lineage, so that TensorFlow Serving,
+    Evaluator, BulkInferrer, ``base_model`` and ``recordgen.export`` take it. Its inputs and outputs
+    are those of the task's own model: for images, RGB from 0 to 1 (float32 [batch, height, width,
+    3]) → a score for each label, in the order of ``labels.txt``.
+
+    Args:
+        model: a Keras model.
+        path: the folder to write: ``fn_args.serving_model_dir`` in your ``run_fn``.
+        examples: the folder or URL of the dataset that it learned from, or TFX's
+            ``fn_args.train_files``.
+        split: the split that it learned from, unless ``examples`` names it.
+        **settings: fields of :class:`TrainingConfig` that describe how examples become inputs, such
+            as ``top_k``. ``image_size`` is the model's own, if its input has a fixed size.
+
+    Raises:
+        UsageError: a setting is not allowed, or does not suit the data.
+        SourceError, DataError: Recordgen did not write the examples, or their task has no model.
+        StorageError: the model cannot be written.
+    """
+    from recordgen.training.own_model import save_model
+
+    save_model(model, path, examples, split, settings)
 
 
 def tuner_fn(fn_args: Any) -> Any:

@@ -13,6 +13,9 @@ from recordgen.options import Option, declared_options, option
 from recordgen.scales import AUTO, BACKBONES, PixelScale, scale_of
 from recordgen.tasks import TASKS
 
+# Keys of TFX's own Trainer and Tuner for Vertex AI, which pass them on with the settings.
+_VERTEX_PREFIX = "ai_platform_"
+_VERTEX_KEYS = ("remote_trials_working_dir",)
 SMALL_CNN = "small_cnn"
 IMAGENET = "imagenet"
 FLOAT32 = "float32"
@@ -222,7 +225,7 @@ class TrainingConfig:
         Raises:
             UsageError: a key is unknown, or a value is not allowed.
         """
-        given = dict(values or {})
+        given = without_vertex_keys(values)
         check_keys("custom_config", given, [field.name for field in fields(cls)])
         size = given.get("image_size")
         if size is not None:
@@ -234,6 +237,19 @@ class TrainingConfig:
     def to_custom_config(self) -> dict[str, Any]:
         """Return the config as a ``custom_config`` of JSON values."""
         return {**asdict(self), "image_size": list(self.image_size)}
+
+
+def without_vertex_keys(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a ``custom_config`` without the keys that TFX's extension for Vertex AI reads.
+
+    ``{"ai_platform_training_args": {…}, "epochs": 3}`` → ``{"epochs": 3}``; the names are those of
+    ``tfx.extensions.google_cloud_ai_platform``.
+    """
+    return {
+        name: value
+        for name, value in (values or {}).items()
+        if not str(name).startswith(_VERTEX_PREFIX) and name not in _VERTEX_KEYS
+    }
 
 
 def check_keys(what: str, given: Iterable[object], known: Sequence[str]) -> None:

@@ -7,13 +7,13 @@ with an iterator that can be saved; it runs the model's own training step and ca
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
+from absl import logging
 
 from recordgen import storage
 from recordgen.training.checkpoints import (
@@ -26,8 +26,6 @@ from recordgen.training.config import TrainingConfig
 from recordgen.training.learner import Models, TaskTrainer
 from recordgen.training.model import train_backbone
 from recordgen.training.replicas import Replicas
-
-_log = logging.getLogger(__name__)
 
 _EVAL_LOSS = "val_loss"
 
@@ -124,7 +122,7 @@ class Fitting:
                 folder, config.checkpoint_minutes, model, batches, progress, replicas
             )
             if checkpoints.restore():
-                _log.info(
+                logging.info(
                     "resumed after epoch %d/%d and step %d/%d, from %s",
                     *(int(progress.epoch), self.epochs, int(progress.step), self.steps, folder),
                 )
@@ -144,7 +142,7 @@ class Fitting:
         patience = self.trainer.config.patience
         is_over = 0 < patience <= int(progress.waited)
         if is_over:
-            _log.info(
+            logging.info(
                 "stopped after epoch %d/%d: the loss on split eval was not lower for %d epochs",
                 *(int(progress.epoch), self.epochs, patience),
             )

@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import decode_images
+from recordgen.training.config import SCORES
 from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
-from recordgen.training.learner import Models
+from recordgen.training.learner import Models, Signature
 from recordgen.training.model import augmented, backbone_of, build_model
 
 
@@ -54,6 +55,18 @@ class ImageLabels(LabelTrainer):
         """``image_bytes`` → ``labels`` and ``scores``, best first."""
         images = decode_images(request[0], self.config.image_size)
         return self.best(model(images, training=False))
+
+    def further_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
+        """``pixels``: decoded images → ``scores``, for explanations and for other runtimes."""
+        height, width = self.config.image_size
+        # As training sees them: RGB from 0 to 1.
+        pixels = tf.TensorSpec([None, height, width, 3], tf.float32, name="pixels")
+
+        @tf.function(input_signature=[pixels], autograph=False)
+        def scores_of(pixels: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {SCORES: model(pixels, training=False)}
+
+        return {"pixels": scores_of}
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each label, float32 [batch, classes]."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import keras
 import numpy.typing as npt
@@ -34,6 +34,9 @@ from recordgen.training.words import word_vectors
 
 #: The input of signatures for serialised records.
 EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
+
+#: A traceable function of a saved model.
+Signature: TypeAlias = tf.types.experimental.PolymorphicFunction
 
 #: The values of one weight of a model.
 Weights = npt.NDArray[Any]
@@ -187,7 +190,7 @@ class TaskTrainer(ABC):
     def metrics(self) -> Sequence[keras.metrics.Metric]:
         """Return new metrics that are logged."""
 
-    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
+    def serving(self, model: keras.Model) -> Signature:
         """Return the signature ``serving_default``.
 
         Lookup tables of the function must belong to ``model``, or they are not saved.
@@ -198,6 +201,10 @@ class TaskTrainer(ABC):
             return self.respond(model, *request)
 
         return serve
+
+    def further_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
+        """Return signatures for other inputs than requests and records, by name."""
+        return {}
 
     @abstractmethod
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:

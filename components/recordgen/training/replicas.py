@@ -15,6 +15,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from absl import logging
 
 from recordgen.errors import UsageError
 from recordgen.training.config import TrainingConfig
@@ -81,6 +82,14 @@ class Replicas:
             values = self._broadcast(list(map(tf.identity, own)))
             for variable, value in zip(own, values, strict=True):
                 variable.assign(value)
+
+    def log_devices(self) -> None:
+        """Log the devices of this process; warn if no GPU is visible."""
+        gpus = tf.config.list_logical_devices("GPU")
+        if gpus:
+            logging.info("training on %s", ", ".join(gpu.name for gpu in gpus))
+        else:
+            logging.warning("no GPU is visible: training on the CPU")
 
     def broadcast_number(self, number: float) -> float:
         """Return the chief's number in all processes; waits until all have called this."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import logging
 import math
 import posixpath
 from collections.abc import Iterator, Sequence
@@ -14,10 +13,10 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from absl import logging
 
 from recordgen import storage
 from recordgen.core.dataset.joining import join_datasets
-from recordgen.core.dataset.lineage import DatasetLineage, ModelLineage, write_lineage
 from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import UsageError
 from recordgen.reading import eval_dataset
@@ -37,8 +36,6 @@ from recordgen.training.replicas import Replicas, find_replicas
 from recordgen.training.saving import save_for_serving
 from recordgen.training.search import tuned_settings
 from recordgen.training.warm_start import warm_start
-
-_log = logging.getLogger(__name__)
 
 
 def examples_root(patterns: Sequence[str]) -> tuple[Root, str]:
@@ -105,7 +102,7 @@ def run(fn_args: Any) -> None:
     tuned = tuned_settings(getattr(fn_args, "hyperparameters", None))
     config = TrainingConfig.from_custom_config({**(fn_args.custom_config or {}), **tuned})
     if tuned:
-        _log.info("the Tuner's hyperparameters: %s", tuned)
+        logging.info("the Tuner's hyperparameters: %s", tuned)
     fitting = fit(fn_args, config)
     trainer, models, replicas = fitting.trainer, fitting.models, fitting.replicas
     if replicas.is_chief:
@@ -115,9 +112,6 @@ def run(fn_args: Any) -> None:
             saved = trainer.models().saved
             saved.set_weights(models.saved.get_weights())
         save_for_serving(saved, fn_args.serving_model_dir, trainer)
-        dataset = DatasetLineage.of(trainer.root, trainer.dataset)
-        lineage = ModelLineage(dataset, trainer.split, config.to_custom_config())
-        write_lineage(fn_args.serving_model_dir, lineage)
     fitting.remove_checkpoints()
     replicas.broadcast_number(0)  # wait: TFX needs the chief's model when the first worker ends
 
@@ -143,6 +137,7 @@ def fit(fn_args: Any, config: TrainingConfig) -> Fitting:
 def _fit(fn_args: Any, config: TrainingConfig) -> Fitting:
     replicas = find_replicas()
     replicas.check(config)
+    replicas.log_devices()
     trainer = trainer_of(fn_args, config)
     steps, epochs = plan_epochs(trainer.steps_per_epoch(), config.epochs, fn_args.train_steps)
     with _precision(config.precision):
@@ -205,7 +200,7 @@ def _precision(policy: str) -> Iterator[None]:
 def _log_epoch(epochs: int, epoch: int, logs: dict[str, float]) -> None:
     """Log ``epoch 3/12: accuracy 0.9543, loss 0.1501, …``."""
     numbers = ", ".join(f"{name} {value:.4f}" for name, value in sorted(logs.items()))
-    _log.info("epoch %d/%d: %s", epoch + 1, epochs, numbers)
+    logging.info("epoch %d/%d: %s", epoch + 1, epochs, numbers)
 
 
 def checkpoint_folder(

@@ -13,24 +13,36 @@ float32 [batch, classes], in the order of ``labels.txt``.
 [batch]), 0 for an example without a label, on which TFMA would fail. Labels are compared by their
 texts: ``unknown`` (string [batch, k], padded with "") holds the labels that the model does not
 know, and ``known`` (string [batch]) some that it knows.
+
+Models of images have a fourth one, ``pixels``: RGB from 0 to 1 (float32 [batch, height, width, 3])
+→ ``scores``. ``assets.extra/model.keras`` is the Keras model itself, without decoding, for
+``keras.Model.export`` to LiteRT and ONNX, and for further training.
 """
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import keras
 import tensorflow as tf
 
+from recordgen import storage
+from recordgen.core.dataset.lineage import DatasetLineage, ModelLineage, write_lineage
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.training.config import EVALUATE, KNOWN, SCORES, TRUTH
 from recordgen.training.earlier import write_inputs
 from recordgen.training.learner import EXAMPLES, TaskTrainer
 from recordgen.training.model_labels import write_model_labels
 
+KERAS_FILE = "assets.extra/model.keras"
+
 
 def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
     """Save a model with the three signatures, for TensorFlow's C++ loader, which servers use.
 
-    The model's labels, and facts about its inputs for a later training, are saved with it.
+    The model's labels, facts about its inputs for a later training, and its lineage are saved
+    with it.
     """
 
     @tf.function(input_signature=[EXAMPLES], autograph=False)
@@ -42,7 +54,12 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
         known = shown_labels(trainer.dataset.labels)
         return {**trainer.truth(examples), KNOWN: tf.fill(tf.shape(examples), known)}
 
-    signatures = {"serving_default": trainer.serving(model), EVALUATE: evaluate, TRUTH: truth}
+    signatures = {
+        "serving_default": trainer.serving(model),
+        EVALUATE: evaluate,
+        TRUTH: truth,
+        **trainer.further_signatures(model),
+    }
     # Do not save the Keras model itself: the C++ loader does not find the variables that Keras 3
     # wraps. Variables of the optimizer, which no signature uses, are not saved.
     saved = tf.Module()
@@ -56,5 +73,11 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
     if trainer.dataset.labels:
         saved.label_table = trainer.label_table
     tf.saved_model.save(saved, path, signatures=signatures)
+    with tempfile.TemporaryDirectory() as folder:
+        local = Path(folder, "model.keras")
+        model.save(local)
+        storage.write_bytes(storage.join(path, KERAS_FILE), local.read_bytes())
     write_model_labels(path, trainer.dataset.labels)
     write_inputs(path, trainer.known_inputs(model))
+    dataset = DatasetLineage.of(trainer.root, trainer.dataset)
+    write_lineage(path, ModelLineage(dataset, trainer.split, trainer.config.to_custom_config()))

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recordgen.options import declared_options, option
-from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig, check_keys, check_value
+from recordgen.training.config import (
+    TRAINING_OPTIONS,
+    TrainingConfig,
+    check_keys,
+    check_value,
+    without_vertex_keys,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +55,7 @@ class SearchConfig:
         Raises:
             UsageError: a key is unknown, or a value is not allowed.
         """
-        given = dict(values or {})
+        given = without_vertex_keys(values)
         check_keys("custom_config", given, [*SEARCH_OPTIONS, *TRAINING_OPTIONS])
         own = {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
         return cls(training=TrainingConfig.from_custom_config(given), **own)

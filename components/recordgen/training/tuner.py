@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import math
 import random
 from typing import Any, NamedTuple
 
 import keras_tuner
+from absl import logging
 
 from recordgen.errors import DataError, UsageError
 from recordgen.training.checkpoints import remove_checkpoints
@@ -27,8 +27,6 @@ from recordgen.training.run import (
     validation_data,
 )
 from recordgen.training.search import SearchConfig, tuned_settings
-
-_log = logging.getLogger(__name__)
 
 # Settings that do not improve a model; searching the seed would only find the luckiest one.
 _NOT_SEARCHED = ("seed", "top_k", "checkpoint_dir", "checkpoint_minutes")
@@ -120,7 +118,7 @@ class _Trainings:
         score = found.score()
         if math.isnan(score):
             raise DataError(f"split eval determines no {found.measure} of its model")
-        _log.info("trial %s: %s %.4f with %s", trial.trial_id, found.measure, score, values)
+        logging.info("trial %s: %s %.4f with %s", trial.trial_id, found.measure, score, values)
         return {found.measure: score}
 
     def on_search_end(self) -> None:
@@ -129,7 +127,7 @@ class _Trainings:
         if not best or best[0].score is None:
             why = best[0].message if best else "there is none"
             raise DataError(f"no trial of the search has a score: {why}")
-        _log.info("best trial %s: %s", best[0].trial_id, best[0].hyperparameters.values)
+        logging.info("best trial %s: %s", best[0].trial_id, best[0].hyperparameters.values)
         remove_checkpoints(self.project_dir)
 
 

@@ -13,17 +13,14 @@ All other weights must have the same shapes.
 
 from __future__ import annotations
 
-import logging
-
 import keras
 import tensorflow as tf
+from absl import logging
 
 from recordgen.errors import UsageError
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.learner import TaskTrainer
 from recordgen.training.words import WordVectors, word_vectors
-
-_log = logging.getLogger(__name__)
 
 # Layers that number words differently for each dataset.
 _LOOKUPS = (keras.layers.StringLookup, keras.layers.IntegerLookup)
@@ -73,7 +70,9 @@ def warm_start(model: keras.Model, trainer: TaskTrainer, earlier: EarlierModel) 
             raise _refused(earlier, f"{weight.path} has shape {values.shape}, not {before.shape}")
         weight.assign(values)
     both = set(labels) & set(earlier.labels)
-    _log.info("begins with %s, which knows %d of %d labels", earlier.path, len(both), len(labels))
+    logging.info(
+        "begins with %s, which knows %d of %d labels", earlier.path, len(both), len(labels)
+    )
 
 
 def _refused(earlier: EarlierModel, why: str) -> UsageError:

@@ -1,0 +1,36 @@
+"""Save a model that another program trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+
+from recordgen.tasks import TASKS
+from recordgen.training.config import TrainingConfig, check_task
+from recordgen.training.learner import Root
+from recordgen.training.run import examples_root, read_examples
+from recordgen.training.saving import save_for_serving
+
+
+def save_model(
+    model: keras.Model,
+    path: str,
+    examples: str | Sequence[str],
+    split: str,
+    settings: Mapping[str, Any],
+) -> None:
+    """Save a model that another program trained; see :func:`recordgen.training.save`."""
+    root: Root = examples if isinstance(examples, str) else tuple(examples)
+    if not isinstance(examples, str) and all("/Split-" in pattern for pattern in examples):
+        root, split = examples_root(examples)
+    height_and_width = getattr(model, "input_shape", ())[1:3]
+    if len(height_and_width) == 2 and None not in height_and_width:
+        settings = {"image_size": list(height_and_width), **settings}
+    dataset = read_examples(root)
+    check_task(dataset.task, root)
+    config = TrainingConfig.from_custom_config(settings)
+    trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
+    trainer.check()
+    save_for_serving(model, path, trainer)

@@ -1,0 +1,89 @@
+"""What a saved model holds besides signatures for requests, and models of other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import train_dataset
+from recordgen.errors import SourceError, UsageError
+from recordgen.exports.lineage import find_lineage
+from recordgen.training import SearchConfig, TrainingConfig, save
+from tests import trainer
+
+VERTEX = {
+    "ai_platform_training_args": {"project": "p", "worker_pool_specs": []},
+    "ai_platform_enable_vertex": True,
+    "ai_platform_vertex_region": "europe-west4",
+}
+
+
+@pytest.fixture(scope="module")
+def own_model() -> keras.Model:
+    """A model of another program, for images of 8×6 pixels."""
+    keras.utils.set_random_seed(0)
+    layers = [keras.Input((8, 6, 3)), keras.layers.Flatten()]
+    return keras.Sequential([*layers, keras.layers.Dense(3, activation="softmax")])
+
+
+@pytest.mark.slow
+def test_own_model_gets_signatures_labels_and_lineage(
+    own_model: keras.Model, examples: str, tmp_path: Path
+) -> None:
+    """Its answers to requests, records and pixels are those of the model itself."""
+    path = str(tmp_path / "model")
+    save(own_model, path, [f"{examples}/Split-train/*"], top_k=2)
+    saved = tf.saved_model.load(path)
+    assert set(saved.signatures) == {"serving_default", "evaluate", "truth", "pixels"}
+    images, _ = next(iter(train_dataset(examples, batch_size=4, image_size=(8, 6))))
+    expected = own_model(images)
+    np.testing.assert_allclose(saved.signatures["pixels"](pixels=images)["scores"], expected, 1e-5)
+    records = tf.constant(trainer.records_of(examples, "train"))
+    assert saved.signatures["evaluate"](examples=records)["scores"].shape[1] == 3
+    lineage = find_lineage(path).model
+    assert (lineage.split, lineage.settings["image_size"]) == ("train", [8, 6])
+
+
+@pytest.mark.slow
+def test_keras_file_and_litert_give_the_same_scores(
+    own_model: keras.Model, examples: str, tmp_path: Path
+) -> None:
+    """The two ways out of TensorFlow: the Keras file, and the signature on pixels."""
+    path = str(tmp_path / "model")
+    save(own_model, path, examples)
+    pixels = np.random.default_rng(0).random((2, 8, 6, 3), np.float32)
+    again = keras.models.load_model(Path(path, "assets.extra/model.keras"))
+    expected = own_model(pixels)
+    np.testing.assert_array_equal(again(pixels), expected)
+    converter = tf.lite.TFLiteConverter.from_saved_model(path, signature_keys=["pixels"])
+    runner = tf.lite.Interpreter(model_content=converter.convert()).get_signature_runner("pixels")
+    np.testing.assert_allclose(runner(pixels=pixels)["scores"], expected, atol=1e-5)
+
+
+def test_save_refuses_what_is_no_dataset(own_model: keras.Model, tmp_path: Path) -> None:
+    with pytest.raises(SourceError):
+        save(own_model, str(tmp_path / "model"), str(tmp_path))
+    assert not (tmp_path / "model").exists()
+
+
+def test_keys_of_tfx_for_vertex_are_no_settings() -> None:
+    """TFX's Trainer and Tuner for Vertex AI pass on their own keys with the settings."""
+    assert TrainingConfig.from_custom_config({**VERTEX, "epochs": 3}).epochs == 3
+    tuner = {"ai_platform_tuning_args": {}, "remote_trials_working_dir": "gs://b/t", "trials": 2}
+    config = SearchConfig.from_custom_config({**VERTEX, **tuner, "search": {"epochs": [1, 2]}})
+    assert config.trials == 2
+    with pytest.raises(UsageError, match="epoch"):
+        TrainingConfig.from_custom_config({**VERTEX, "epoch": 3})
+
+
+@pytest.mark.slow
+def test_absl_logs_the_device_and_each_epoch(examples: str, tmp_path: Path) -> None:
+    """At the level INFO, which TFX's containers set, and not at Python's default level."""
+    log = trainer.train_and_listen(examples, tmp_path, image_size=[8, 8], epochs=2)[1]
+    has_gpu = bool(tf.config.list_logical_devices("GPU"))
+    assert ("no GPU is visible" in log) != has_gpu
+    assert [f"epoch {n}/2" in log for n in (1, 2)] == [True, True]
