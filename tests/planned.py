@@ -13,8 +13,8 @@ from recordgen.core.planning.resolve import plan_bucket, settle_bucket
 from recordgen.core.rows.columns import Columns, columns_of, rows_of, shares_of
 from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.core.shards.rows import PlannedRows
+from recordgen.core.task.task import Task
 from recordgen.options import ConvertOptions
-from recordgen.tasks.task import Task
 
 
 def resolve_bucket(

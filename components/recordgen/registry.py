@@ -163,9 +163,9 @@ def _package(point: EntryPoint) -> str:
     return "?" if point.dist is None else f"{point.dist.name} {point.dist.version}"
 
 
-#: The classes of all tasks: subclasses of :class:`recordgen.tasks.task.Task`.
+#: The classes of all tasks: subclasses of :class:`recordgen.core.task.task.Task`.
 TASKS: Registry[Any] = Registry(
-    "recordgen.tasks", OWN, "task", check="recordgen.tasks.task:check_declaration"
+    "recordgen.tasks", OWN, "task", check="recordgen.core.task.task:check_declaration"
 )
 
 

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recordgen.core.rows.row import Adjustments, Row, one_by_one
+from recordgen.core.task.annotation import check_uri
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.csv_records import Plain, Record, read_records
@@ -20,7 +21,6 @@ from recordgen.formats.lines import UTF16_MARKS, bounded_lines
 from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
-from recordgen.tasks.task import check_uri
 
 
 def parse(text: str | bytes) -> list[Row | Reject]:

@@ -15,6 +15,7 @@ from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, Row, with_findings
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import PayloadError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
@@ -22,7 +23,6 @@ from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection import Box, decode_boxes, turned
-from recordgen.tasks.task import AnnotationError
 from tests.conftest import encoded, exif_of
 
 pytestmark = pytest.mark.once

@@ -9,13 +9,13 @@ import pytest
 
 import recordgen
 from recordgen.core.rows.row import Adjustments, Row, content_uri
+from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.field_kinds import is_file
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
-from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextContent
 
 pytestmark = pytest.mark.once

@@ -20,9 +20,9 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
+from recordgen.core.task.annotation import bad_annotation
 from recordgen.errors import DataError, PayloadError, RecordgenError
 from recordgen.quoting import MESSAGE_CHARACTERS, listed
-from recordgen.tasks.task import bad_annotation
 from tests.conftest import encoded, noise
 
 pytestmark = [pytest.mark.once]

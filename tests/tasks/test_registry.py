@@ -94,7 +94,9 @@ Install = Callable[..., None]
 
 def tasks_found() -> Registry[Any]:
     """Return a registry of tasks that has not searched yet."""
-    return Registry("recordgen.tasks", OWN, "task", check="recordgen.tasks.task:check_declaration")
+    return Registry(
+        "recordgen.tasks", OWN, "task", check="recordgen.core.task.task:check_declaration"
+    )
 
 
 @pytest.fixture

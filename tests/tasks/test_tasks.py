@@ -21,6 +21,8 @@ from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.task.annotation import AnnotationError
+from recordgen.core.task.task import Task
 from recordgen.errors import NothingToConvertError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.registry import TASK_CHOICES
@@ -33,7 +35,6 @@ from recordgen.tasks import (
     task_for,
 )
 from recordgen.tasks.object_detection import Box, decode_boxes, turned
-from recordgen.tasks.task import AnnotationError, Task
 from tests.conftest import encoded, exif_of
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'

@@ -19,6 +19,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, Row, content_uri
+from recordgen.core.task.annotation import AnnotationError, RowContent
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.readers import RowReader
@@ -26,7 +27,6 @@ from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
-from recordgen.tasks.task import AnnotationError, RowContent
 from recordgen.tasks.text_entities import said_of_tokens
 from tests.conftest import stored_examples
 

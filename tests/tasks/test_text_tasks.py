@@ -19,13 +19,13 @@ from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import content_digest, content_uri
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import DataError, UsageError
 from recordgen.formats.automl_jsonl import parse_line
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, task_for
 from recordgen.tasks.labelled_text import LabelledText
-from recordgen.tasks.task import AnnotationError
 from recordgen.tasks.text_task import TextContent, inline, stored
 from tests.conftest import stored_examples
 

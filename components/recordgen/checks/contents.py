@@ -23,7 +23,7 @@ OpenPayload: TypeAlias = "Callable[[str, str], IO[bytes]]"
 
 
 class LintedTask(Protocol):
-    """The part of :class:`recordgen.tasks.task.Task` that checks use."""
+    """The part of :class:`recordgen.core.task.task.Task` that checks use."""
 
     noun: ClassVar[str]
     by_address: ClassVar[bool]

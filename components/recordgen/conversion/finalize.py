@@ -29,6 +29,8 @@ from recordgen.core.planning.plan import too_many
 from recordgen.core.runs.commit import leave_failed
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
+from recordgen.core.task.built import GAP, INEXACT, MEASURED, PSNR
+from recordgen.core.task.task import Task
 from recordgen.errors import (
     DataError,
     LintError,
@@ -46,7 +48,6 @@ from recordgen.storage import RequestContext
 from recordgen.storage.access import RowUrlPolicy
 from recordgen.storage.hosts import unreachable_text
 from recordgen.tasks import task_for
-from recordgen.tasks.task import GAP, INEXACT, MEASURED, PSNR, Task
 from recordgen.version import __version__
 
 # Limit on the findings in a result, which must stay small however many rows were changed.

@@ -18,12 +18,13 @@ from collections.abc import Sequence
 
 from recordgen.core.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
+from recordgen.core.task.annotation import AnnotationError, are_clean_uris, named_split
+from recordgen.core.task.task import Task
 from recordgen.formats.csv_records import Plain
 from recordgen.formats.field_kinds import names_media
 from recordgen.formats.header import NOWHERE, PATH_COLUMNS, find_columns
 from recordgen.formats.row_parser import ByHeader, Parser, Places, RowParser, without_padding
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tasks.task import AnnotationError, Task, are_clean_uris, named_split
 
 _LIST_SUFFIX = ".csv"
 

@@ -22,6 +22,8 @@ from typing import Any
 
 from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
+from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
@@ -32,7 +34,6 @@ from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.spelling import check_spelling
-from recordgen.tasks.task import AnnotationError, Task, bad_annotation, printable
 from recordgen.tasks.text_task import CONTENT_KEY
 
 # The parts of a line that name keys and their texts; a text that does not end is one, too.

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from recordgen.core.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS, is_ml_use
+from recordgen.core.task.task import Task
 from recordgen.formats.field_kinds import BRACKETED, NUMBER, ends_sentence, kind_of
 from recordgen.formats.geometry import geometry_columns
 from recordgen.formats.header import (
@@ -31,7 +32,6 @@ from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
 from recordgen.tasks import TASKS, ObjectDetection, Tabular, VideoClassification
 from recordgen.tasks.image_classification import LABEL_COLUMNS
-from recordgen.tasks.task import Task
 
 # Tasks with fields at fixed positions, which a split after the path would shift.
 _BY_PLACE = (ObjectDetection, VideoClassification)

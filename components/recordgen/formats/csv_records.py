@@ -31,13 +31,13 @@ from typing import NamedTuple, TypeAlias
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.formats.encodings import not_utf8
 from recordgen.formats.field_kinds import FILE_SUFFIXES
 from recordgen.formats.layout import BLANKS, read_layout
 from recordgen.formats.odd_lines import FIRST_MARK, INNER_MARK, MARK
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
-from recordgen.tasks.task import AnnotationError
 
 #: Most lines, and about how many bytes, that are read together.
 BLOCK_LINES = 1000

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Adjustments, Row, with_findings
+from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.automl_jsonl import row_parser
 from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given
@@ -20,7 +21,6 @@ from recordgen.formats.table_layout import OpenFrame
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks import task_for
-from recordgen.tasks.task import Task
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.task.annotation import AnnotationError, named_split
+from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.csv_records import read_records
 from recordgen.formats.dataframe import SOURCE, as_before_gaps, frame_cells
@@ -23,7 +25,6 @@ from recordgen.formats.table_layout import Layout, OpenFrame, columns_of_table
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks import Declared, task_for
-from recordgen.tasks.task import AnnotationError, Task, named_split
 
 if TYPE_CHECKING:
     import pandas as pd

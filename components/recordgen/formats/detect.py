@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import printable
+from recordgen.core.task.task import Task
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats import foreign_formats, other_forms
 from recordgen.formats.automl_jsonl import check_keys, row_parser
@@ -53,7 +55,6 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.columns import Table
 from recordgen.tasks import TASK_OF_TABLES, TASKS, ImageClassification, task_for
 from recordgen.tasks.image_classification import LABEL_COLUMNS
-from recordgen.tasks.task import Task, printable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
 from recordgen.formats.header import (
@@ -30,7 +31,6 @@ from recordgen.tasks.image_multi_label import ImageMultiLabel
 from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.object_detection import ObjectDetection
 from recordgen.tasks.tabular import Tabular
-from recordgen.tasks.task import Task
 from recordgen.tasks.text_classification import TextClassification
 from recordgen.tasks.text_entities import TextEntities
 from recordgen.tasks.text_multi_label import TextMultiLabel

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from recordgen import storage
+from recordgen.core.task.annotation import AnnotationError, check_text, printable
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.import_file import ImportFile
@@ -20,7 +21,6 @@ from recordgen.formats.pictures import PictureFormat
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import FORMATS
 from recordgen.tasks import TASKS
-from recordgen.tasks.task import AnnotationError, check_text, printable
 
 
 class Found(NamedTuple):

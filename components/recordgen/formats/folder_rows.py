@@ -20,13 +20,14 @@ from dataclasses import dataclass, field
 from recordgen import storage
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.task.annotation import AnnotationError, check_label, check_text
+from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.folder_names import Folders, Placed, holds_no_images, is_no_image
 from recordgen.formats.header import Given
 from recordgen.formats.odd_lines import SKIPPED
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tasks.task import AnnotationError, Task, check_label, check_text
 
 _IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
 

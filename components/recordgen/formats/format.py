@@ -23,12 +23,12 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.rejects import Reject
 
 if TYPE_CHECKING:
+    from recordgen.core.task.task import Task
     from recordgen.formats.header import Given
     from recordgen.formats.heads import Head
     from recordgen.formats.import_file import ImportFile
     from recordgen.formats.listing import Listing
     from recordgen.options import ConvertOptions
-    from recordgen.tasks.task import Task
 
 Rows: TypeAlias = "Iterator[Row | RowBatch | Reject]"
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.automl_csv import names_path_column
@@ -41,7 +42,6 @@ from recordgen.formats.text_csv import names_text_column
 from recordgen.options import AUTO
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS, ObjectDetection, TextClassification
-from recordgen.tasks.task import AnnotationError
 
 if TYPE_CHECKING:
     import pandas as pd

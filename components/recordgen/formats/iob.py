@@ -18,6 +18,8 @@ from itertools import chain, zip_longest
 
 from recordgen import storage
 from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.task.annotation import AnnotationError, check_label
+from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats.folder_rows import Listing, files_below
 from recordgen.formats.header import Given
@@ -26,7 +28,6 @@ from recordgen.formats.odd_lines import FIRST_MARK, MARK
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
-from recordgen.tasks.task import AnnotationError, Task, check_label
 from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens
 
 SENTENCES, LABELS = "sentences", "labels"

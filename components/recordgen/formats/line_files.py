@@ -20,9 +20,9 @@ from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
     from recordgen.core.rows.row import Adjustments
+    from recordgen.core.task.task import Task
     from recordgen.formats.import_file import ImportFile
     from recordgen.formats.listing import Listing
-    from recordgen.tasks.task import Task
 
 _CSV_SUFFIXES = (".csv",)
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")

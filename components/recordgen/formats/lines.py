@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from typing import IO
 
 from recordgen import storage
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.encodings import not_utf8
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
-from recordgen.tasks.task import AnnotationError
 
 #: The first bytes of files that Windows calls "Unicode".
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import UsageError
 from recordgen.formats.heads import Head
 from recordgen.options import AUTO, ConvertOptions
@@ -18,7 +19,6 @@ from recordgen.registry import FORMATS
 from recordgen.tasks import TASKS, TextEntities
 from recordgen.tasks.offsets import BYTES, NAMES, UTF16, places
 from recordgen.tasks.tags import Span, inner_places, tokenize
-from recordgen.tasks.task import AnnotationError
 from recordgen.tasks.text_entities import spans_in
 from recordgen.tasks.text_task import TextContent, row_of
 

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from recordgen.core.dataset.splits import TRAIN, is_ml_use
+from recordgen.core.task.task import Task
 from recordgen.formats.field_kinds import NUMBER, is_sentence, names_media
 from recordgen.formats.geometry import geometry_columns, mostly, runs_of_numbers
 from recordgen.formats.header import NUMBERED_COLUMNS, TEXT_COLUMNS, column_name
@@ -29,7 +30,6 @@ from recordgen.formats.row_parser import field_at
 from recordgen.formats.words import words_of
 from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tasks import Tabular
-from recordgen.tasks.task import Task
 
 _FASTTEXT = re.compile(r"__label__\S")
 _NO_LABEL = frozenset({"id", "width", "height"})

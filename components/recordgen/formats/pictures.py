@@ -14,17 +14,17 @@ from recordgen import storage
 from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.rows.picture import Picture
 from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Format, Rows
 from recordgen.formats.listing import Listing
 from recordgen.formats.odd_lines import SKIPPED
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tasks.task import AnnotationError
 
 if TYPE_CHECKING:
+    from recordgen.core.task.task import Task
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
-    from recordgen.tasks.task import Task
 
 
 class Problem(NamedTuple):

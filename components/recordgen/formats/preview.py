@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 
 from recordgen.core.rows.row import Row
+from recordgen.core.task.task import Task
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.readers import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject, place_of
 from recordgen.tasks import task_for
-from recordgen.tasks.task import Task
 
 ROWS_SHOWN = 3
 _ROWS_READ = 1000

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from recordgen.core.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
+from recordgen.core.task.task import Task
 from recordgen.formats import automl_jsonl, declared_rows, table_csv, video_lists
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.header import Given
@@ -27,7 +28,6 @@ from recordgen.options import ConvertOptions
 from recordgen.registry import FORMATS
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import TASKS, task_for
-from recordgen.tasks.task import Task
 
 Rows: TypeAlias = "Iterator[Row | RowBatch | Reject]"
 

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
+from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import foreign_formats
 from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
@@ -27,7 +28,6 @@ from recordgen.formats.header import (
 from recordgen.formats.odd_lines import HEADER, OTHER_HEADER
 from recordgen.options import AUTO
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tasks.task import Task
 
 # Spellings of known names in headers.
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}

@@ -16,9 +16,9 @@ from typing import TypeVar
 
 from recordgen import storage
 from recordgen.core.rows.row import Row, RowBatch
+from recordgen.core.task.task import Task
 from recordgen.masking import masked, may_hold_secrets, without_secrets
 from recordgen.rejects import Finding, Reject
-from recordgen.tasks.task import Task
 
 _Item = TypeVar("_Item", bound="Row | RowBatch | Reject | Finding")
 

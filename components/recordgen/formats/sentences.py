@@ -10,10 +10,10 @@ from recordgen.tasks import TextEntities
 
 if TYPE_CHECKING:
     from recordgen.core.rows.row import Adjustments
+    from recordgen.core.task.task import Task
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
     from recordgen.formats.listing import Listing
-    from recordgen.tasks.task import Task
 
 
 class Sentences(Format):

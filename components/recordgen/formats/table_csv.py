@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch, batched
+from recordgen.core.task.annotation import AnnotationError, named_split
+from recordgen.core.task.task import Task
 from recordgen.formats.csv_records import (
     EMPTY_FIELDS,
     Item,
@@ -25,7 +27,6 @@ from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import csv_line, split_plain
 from recordgen.tasks import Tabular
-from recordgen.tasks.task import AnnotationError, Task, named_split
 
 
 def parse_lines(

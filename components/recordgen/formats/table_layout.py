@@ -1,7 +1,7 @@
 """What a task of tables finds out by itself: the columns of its source, and its header.
 
-:attr:`recordgen.tasks.task.Task.layout` and :attr:`recordgen.tasks.task.Task.frames` name the
-functions that return these.
+:attr:`recordgen.tasks.Task.layout` and :attr:`recordgen.tasks.Task.frames` name the functions that
+return these.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from recordgen import storage
 from recordgen.core.rows.row import Adjustments, Row, one_by_one
+from recordgen.core.task.task import Task
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
@@ -32,7 +33,6 @@ from recordgen.formats.lines import bounded_lines, open_lines
 from recordgen.rejects import Reject, RejectCode, reject
 from recordgen.storage import RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
-from recordgen.tasks.task import Task
 
 # A list from a web server is untrusted and is kept in memory.
 _MAX_LIST_BYTES = 256_000_000

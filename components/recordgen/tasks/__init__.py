@@ -10,18 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from recordgen import registry
-from recordgen.errors import UsageError
+from recordgen.core.task.named import TASKS as TASKS
+from recordgen.core.task.named import task_for as task_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from recordgen.options import ConvertOptions
+    from recordgen.core.task.annotation import AnnotationError as AnnotationError
+    from recordgen.core.task.annotation import RowContent as RowContent
+    from recordgen.core.task.built import BuiltExample as BuiltExample
+    from recordgen.core.task.task import Task as Task
     from recordgen.tasks.declared_table import Declared as Declared
     from recordgen.tasks.image_classification import ImageClassification as ImageClassification
     from recordgen.tasks.image_multi_label import ImageMultiLabel as ImageMultiLabel
     from recordgen.tasks.object_detection import ObjectDetection as ObjectDetection
     from recordgen.tasks.tabular import Tabular as Tabular
-    from recordgen.tasks.task import Task as Task
     from recordgen.tasks.text_classification import TextClassification as TextClassification
     from recordgen.tasks.text_entities import TextEntities as TextEntities
     from recordgen.tasks.text_multi_label import TextMultiLabel as TextMultiLabel
@@ -31,12 +32,16 @@ if TYPE_CHECKING:
 #: The task of rows that are columns of a table, if nothing else is said.
 TASK_OF_TABLES = "tabular"
 
-#: All tasks by name, including tasks that other packages install.
-TASKS: Mapping[str, type[Task]] = registry.TASKS
-
-# Paths of the classes that this package exports.
+# Paths of what this package exports: its tasks, and what a task of another package needs.
 _EXPORTS = {
-    path.partition(":")[2]: path for path in (*registry.OWN.values(), "recordgen.tasks.task:Task")
+    path.partition(":")[2]: path
+    for path in (
+        *registry.OWN.values(),
+        "recordgen.core.task.task:Task",
+        "recordgen.core.task.annotation:AnnotationError",
+        "recordgen.core.task.annotation:RowContent",
+        "recordgen.core.task.built:BuiltExample",
+    )
 }
 
 
@@ -45,15 +50,3 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'recordgen.tasks' has no attribute {name!r}")
     value = globals()[name] = registry.imported(_EXPORTS[name])
     return value
-
-
-def task_for(options: ConvertOptions) -> Task:
-    """Return the task that ``options.task`` names; ``auto`` must be resolved before.
-
-    Raises:
-        UsageError: there is no such task, or an option does not suit it.
-    """
-    if options.task == "auto":
-        raise UsageError("the task is not decided: detect it from the import files first")
-    registry.imported("recordgen.tasks.suiting:check_suits")(options)
-    return TASKS[options.task].of(options)

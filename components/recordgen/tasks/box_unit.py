@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from recordgen.tasks.task import bad_annotation
+from recordgen.core.task.annotation import bad_annotation
 
 #: A coordinate outside these limits counts pixels; nearer to 0..1, it is an inexact share.
 FAR = (-1.0, 2.0)

@@ -28,27 +28,23 @@ from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.float32 import as_float32, is_exact
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import (
+    AnnotationError,
+    RowContent,
+    check_label,
+    check_uri,
+    printable,
+)
+from recordgen.core.task.built import GAP, INEXACT, BuiltExample, psnr_changes
+from recordgen.core.task.task import Task, Texts
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.tables.columns import IMAGE_PARTS, Column, Table
 from recordgen.tables.schema import Schema
+from recordgen.tasks.lines import stored_uri
 from recordgen.tasks.tabular import TableTask
-from recordgen.tasks.task import (
-    GAP,
-    INEXACT,
-    AnnotationError,
-    BuiltExample,
-    RowContent,
-    Task,
-    Texts,
-    check_label,
-    check_uri,
-    printable,
-    psnr_changes,
-    stored_uri,
-)
 
 
 @dataclass(frozen=True)

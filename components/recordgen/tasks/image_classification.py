@@ -17,17 +17,17 @@ from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.rows.row import Adjustments
-from recordgen.quoting import listed
-from recordgen.rejects import RejectCode
-from recordgen.tasks.image_task import ImageTask
-from recordgen.tasks.task import (
+from recordgen.core.task.annotation import (
     AnnotationError,
     RowContent,
     bad_annotation,
     check_label,
     check_uri,
-    display_name,
 )
+from recordgen.quoting import listed
+from recordgen.rejects import RejectCode
+from recordgen.tasks.image_task import ImageTask
+from recordgen.tasks.lines import display_name
 
 if TYPE_CHECKING:
     from recordgen.core.rows.picture import Picture

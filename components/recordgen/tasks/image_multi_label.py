@@ -20,16 +20,10 @@ from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import Merged, RowContent, check_label, check_uri
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
-from recordgen.tasks.task import (
-    Merged,
-    RowContent,
-    add_up,
-    check_label,
-    check_uri,
-    display_names,
-)
+from recordgen.tasks.lines import add_up, display_names
 
 if TYPE_CHECKING:
     from recordgen.core.rows.picture import Picture

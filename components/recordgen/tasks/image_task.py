@@ -15,15 +15,11 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import RowContent
+from recordgen.core.task.built import BuiltExample, psnr_changes
+from recordgen.core.task.task import Task
 from recordgen.options import ConvertOptions
-from recordgen.tasks.task import (
-    BuiltExample,
-    RowContent,
-    Task,
-    psnr_changes,
-    stored_uri,
-    uri_in,
-)
+from recordgen.tasks.lines import stored_uri, uri_in
 
 if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
@@ -64,7 +60,7 @@ class ImageTask(Task):
         Args:
             annotation: annotation of the original payload.
             image: the stored image.
-            changes: counts changes, see :class:`recordgen.tasks.task.BuiltBatch`.
+            changes: counts changes, see :class:`recordgen.core.task.built.BuiltBatch`.
 
         Raises:
             PayloadError: the annotation does not fit this image.

@@ -17,21 +17,19 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, is_content_uri
+from recordgen.core.task.annotation import (
+    AnnotationError,
+    Merged,
+    RowContent,
+    bad_annotation,
+    check_label,
+)
+from recordgen.core.task.built import BuiltExample
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
-from recordgen.tasks.task import (
-    AnnotationError,
-    BuiltExample,
-    Merged,
-    RowContent,
-    add_up,
-    bad_annotation,
-    check_label,
-    display_name,
-    stored_uri,
-)
+from recordgen.tasks.lines import add_up, display_name, stored_uri
 from recordgen.tasks.text_task import TextContent, TextTask, row_of, text_of
 
 #: The key of the annotations in the older shape of a line.

@@ -34,6 +34,14 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.float32 import as_float32
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import (
+    Merged,
+    RowContent,
+    bad_annotation,
+    check_label,
+    check_uri,
+)
+from recordgen.core.task.task import Task, need_mixed_shards
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
@@ -44,18 +52,8 @@ from recordgen.tasks.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
 from recordgen.tasks.box_views import Extent, may_be_stored
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
+from recordgen.tasks.lines import add_up, display_name
 from recordgen.tasks.spelling import check_spelling
-from recordgen.tasks.task import (
-    Merged,
-    RowContent,
-    Task,
-    add_up,
-    bad_annotation,
-    check_label,
-    check_uri,
-    display_name,
-    need_mixed_shards,
-)
 
 if TYPE_CHECKING:
     from recordgen.core.rows.picture import Picture

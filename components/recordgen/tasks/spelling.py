@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
-from recordgen.tasks.task import bad_annotation, printable
+from recordgen.core.task.annotation import bad_annotation, printable
 
 # "startOfset" is close to a key, and "annotationSpecId" is not.
 _CLOSE = 0.85

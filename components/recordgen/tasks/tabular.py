@@ -19,23 +19,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from recordgen.checks.codes import ODD_COLUMNS
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.task.annotation import RowContent
+from recordgen.core.task.built import GAP, INEXACT, BuiltBatch, BuiltExample
+from recordgen.core.task.task import Payloads, Sizes, Task, Texts
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
 from recordgen.tables.roles import TABLE_ROLES
-from recordgen.tasks.task import (
-    GAP,
-    INEXACT,
-    BuiltBatch,
-    BuiltExample,
-    Payloads,
-    RowContent,
-    Sizes,
-    Task,
-    Texts,
-)
 
 if TYPE_CHECKING:
     from recordgen.core.rows.columns import PlannedBatch
@@ -64,6 +56,10 @@ class TableTask(Task):
 
     @property
     def has_labels(self) -> bool:
+        return self.table.has_labels
+
+    @property
+    def needs_labels(self) -> bool:
         return self.table.has_labels
 
 

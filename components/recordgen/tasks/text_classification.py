@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recordgen.core.task.annotation import bad_annotation
 from recordgen.tasks.labelled_text import OneLabel, older_labels
-from recordgen.tasks.task import bad_annotation, display_name
+from recordgen.tasks.lines import display_name
 
 
 class TextClassification(OneLabel):

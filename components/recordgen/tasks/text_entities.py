@@ -25,10 +25,14 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import serialize_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, is_content_uri
+from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
+from recordgen.core.task.built import BuiltExample
+from recordgen.core.task.task import Task, need_mixed_shards
 from recordgen.errors import PayloadError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.tasks.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
+from recordgen.tasks.lines import add_up, display_name, either, stored_uri
 from recordgen.tasks.offsets import CODEPOINTS, in_codepoints
 from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.tags import (
@@ -41,19 +45,6 @@ from recordgen.tasks.tags import (
     tag_number,
     tags_of,
     tokenize,
-)
-from recordgen.tasks.task import (
-    AnnotationError,
-    BuiltExample,
-    Merged,
-    RowContent,
-    Task,
-    add_up,
-    bad_annotation,
-    display_name,
-    either,
-    need_mixed_shards,
-    stored_uri,
 )
 from recordgen.tasks.text_task import TextContent, TextTask, inline, row_of, text_of
 

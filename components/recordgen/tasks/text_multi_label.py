@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from recordgen import features
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.rejects import RejectCode
 from recordgen.tasks.labelled_text import LabelledText, older_labels
-from recordgen.tasks.task import AnnotationError, display_names
+from recordgen.tasks.lines import display_names
 
 # AutoML's limit. A line with more is an unquoted text full of commas.
 _MAX_LABELS = 100

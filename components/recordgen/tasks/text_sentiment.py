@@ -15,11 +15,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from recordgen.core.task.annotation import bad_annotation
+from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.tasks.labelled_text import OneLabel, older_annotations
+from recordgen.tasks.lines import either
 from recordgen.tasks.spelling import check_spelling
-from recordgen.tasks.task import Task, bad_annotation, either
 
 #: The largest sentiment in Vertex AI.
 MAX_SENTIMENT = 10

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen.checks.codes import ALIKE, ODD_TEXTS
 from recordgen.core.rows.row import content_uri, is_content_uri
+from recordgen.core.task.annotation import (
+    AnnotationError,
+    RowContent,
+    bad_annotation,
+    check_uri,
+    printable,
+)
+from recordgen.core.task.task import Task, Texts
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
-from recordgen.tasks.task import (
-    AnnotationError,
-    RowContent,
-    Task,
-    Texts,
-    bad_annotation,
-    check_uri,
-    either,
-    printable,
-)
+from recordgen.tasks.lines import either
 
 if TYPE_CHECKING:
     from recordgen.checks.text_samples import SeenText

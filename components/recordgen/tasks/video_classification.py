@@ -31,24 +31,15 @@ from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.float32 import as_float32
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import AnnotationError, RowContent, bad_annotation, check_label
+from recordgen.core.task.built import BuiltExample
+from recordgen.core.task.task import Sizes, Task, Texts
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.lines import display_name, stored_uri, uri_in
 from recordgen.tasks.spelling import check_spelling
-from recordgen.tasks.task import (
-    AnnotationError,
-    BuiltExample,
-    RowContent,
-    Sizes,
-    Task,
-    Texts,
-    bad_annotation,
-    check_label,
-    display_name,
-    stored_uri,
-    uri_in,
-)
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
 _LABEL_KEY = "classificationAnnotation"

@@ -15,7 +15,7 @@ from recordgen.core.rows.row import Row
 from recordgen.features import FeatureSpec
 from recordgen.formats.lines import open_lines
 from recordgen.rejects import Reject
-from recordgen.tasks.task import BuiltExample, RowContent, Task
+from recordgen.tasks import BuiltExample, RowContent, Task
 
 
 class TextSimilarity(Task):

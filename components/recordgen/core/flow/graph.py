@@ -50,10 +50,10 @@ from recordgen.core.runs.resume import compare_shard, keep_or_write_shard
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.core.shards.write import check_shard, write_shard
+from recordgen.core.task.named import task_for
 from recordgen.errors import UsageError
 from recordgen.formats.source import ROW_BYTES, Source
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.tasks import task_for
 
 # A bucket's rows are in memory together. Buckets are smaller for small sources; otherwise, each
 # holds this many bytes of import file.

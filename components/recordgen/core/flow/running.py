@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from recordgen.core.flow.carrier import Carrier
 from recordgen.core.runs.progress import Progress, watching
 from recordgen.core.runs.staging import Staging
+from recordgen.core.task.named import TASKS
 from recordgen.options import ConvertOptions
 from recordgen.storage.hosts import forget_failures
-from recordgen.tasks import TASKS
 
 NewCarrier = Callable[[], Carrier]
 

@@ -42,6 +42,7 @@ from recordgen.core.rows.row import BATCH_ROWS, Row, RowBatch, batched
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult, ShardTask
+from recordgen.core.task.named import task_for
 from recordgen.errors import PayloadError
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.readers import RowReader
@@ -49,7 +50,6 @@ from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import check_reach, contents, payload_infos
 from recordgen.rejects import Finding, OddLine, Reject
 from recordgen.storage.access import Access
-from recordgen.tasks import task_for
 
 # Rows are passed on in blocks, one per bucket.
 _BLOCK_ROWS_PER_BUCKET = 1000

@@ -35,10 +35,10 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import KnownRow
+from recordgen.core.task.named import TASKS, task_for
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions, recorded_there
 from recordgen.rejects import Finding, Reject
-from recordgen.tasks import TASKS, task_for
 
 
 class ExistingShard(NamedTuple):
@@ -174,7 +174,7 @@ _MAY_DIFFER = frozenset(
 def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> Iterator[KnownRow]:
     """Yield the row of each record of a shard.
 
-    ``folder`` is also used to place new rows, see :meth:`recordgen.tasks.task.Task.placed_by`.
+    ``folder`` is also used to place new rows, see :meth:`recordgen.core.task.task.Task.placed_by`.
 
     Raises:
         RecordError: the shard is damaged or missing, or it has a record that Recordgen did not

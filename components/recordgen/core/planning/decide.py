@@ -26,10 +26,10 @@ from recordgen.core.planning.near import LOOKS, by_content, shared_hashes
 from recordgen.core.rows.columns import Columns, values_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.row import is_content_uri
+from recordgen.core.task.task import Task
 from recordgen.errors import DataError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import place_of
-from recordgen.tasks.task import Task
 
 _COPIES_SHOWN = 5
 

@@ -22,8 +22,9 @@ from recordgen.core.rows.columns import Columns, rows_of, shares_of
 from recordgen.core.rows.placing import placing, row_name
 from recordgen.core.rows.planned import PlacedRow
 from recordgen.core.rows.row import is_content_uri
+from recordgen.core.task.annotation import AnnotationError
+from recordgen.core.task.task import Task
 from recordgen.rejects import Reject, RejectCode, place_of, reject
-from recordgen.tasks.task import AnnotationError, Task
 
 # Characters of the reason that a message quotes.
 _REASON_SHOWN = 200

@@ -23,12 +23,11 @@ from recordgen.core.dataset.vocabulary import (
     extend_vocabulary,
 )
 from recordgen.core.rows.planned import Group
+from recordgen.core.task.named import task_for
 from recordgen.errors import DataError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
 from recordgen.rejects import Reject
-from recordgen.tasks import task_for
-from recordgen.tasks.tabular import TableTask
 
 # Every group needs at least one file, and every bucket counts its rows by group.
 _MAX_GROUPS = 10_000
@@ -200,7 +199,7 @@ def _check_unlabelled(rows: int, options: ConvertOptions) -> None:
     if options.task == AUTO or options.labels == NO_LABELS:
         return
     task = task_for(options)
-    if task.labelling is not None or (isinstance(task, TableTask) and task.has_labels):
+    if task.needs_labels:
         remedy = "write them in the rows or name their column"
         if options.format == "folder":
             remedy = "put the images of each class into a folder of its name, or write a CSV"

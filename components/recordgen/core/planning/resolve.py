@@ -48,11 +48,12 @@ from recordgen.core.rows.planned import (
     with_uri,
 )
 from recordgen.core.rows.row import content_digest, is_content_uri
+from recordgen.core.task.annotation import AnnotationError
+from recordgen.core.task.task import Sizes, Task
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine, Reject, RejectCode, place_of, reject
 from recordgen.storage import FileInfo
-from recordgen.tasks.task import AnnotationError, Sizes, Task
 
 if TYPE_CHECKING:
     from recordgen.payloads.fetching import Content

@@ -29,6 +29,7 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.runs import lease
 from recordgen.core.runs.staging import STAGING, STORAGE_THREADS, Staging
+from recordgen.core.task.named import TASKS
 from recordgen.errors import (
     DataError,
     OutputBusyError,
@@ -40,7 +41,6 @@ from recordgen.errors import (
 )
 from recordgen.masking import masked
 from recordgen.ordered import map_in_order
-from recordgen.tasks import TASKS
 
 # Prefix of the files that explain a failed run, if the output holds an older dataset.
 _FAILED = "failed-"

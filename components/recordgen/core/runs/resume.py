@@ -19,10 +19,11 @@ from recordgen.core.runs.commit import Leftover
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask
 from recordgen.core.shards.write import check_shard, write_shard
+from recordgen.core.task.named import task_for
+from recordgen.core.task.task import Task
 from recordgen.errors import RecordError, StorageError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
-from recordgen.tasks import Task, task_for
 
 # Failures of the storage, not of the payload: a retry may succeed with the same payload.
 _MAY_PASS = frozenset(

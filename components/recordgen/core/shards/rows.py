@@ -14,12 +14,13 @@ from recordgen import storage
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.rows.columns import Columns, PlannedBatch, content_of, values_of
 from recordgen.core.rows.planned import PlannedRow, requested_uris, with_uri
+from recordgen.core.task.built import BuiltBatch
+from recordgen.core.task.named import task_for
+from recordgen.core.task.task import Payloads, Task
 from recordgen.options import ConvertOptions
 from recordgen.ordered import map_in_order
 from recordgen.payloads.fetching import IN_FLIGHT_BYTES, Fetcher
 from recordgen.rejects import Reject
-from recordgen.tasks import task_for
-from recordgen.tasks.task import BuiltBatch, Payloads, Task
 
 _Result = TypeVar("_Result")
 

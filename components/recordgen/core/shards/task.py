@@ -19,10 +19,10 @@ from recordgen.checks.codes import ODD_COLUMNS
 from recordgen.core.dataset.manifest import ImageStats, Shard, shard_file
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.shards.rows import PlannedRows
+from recordgen.core.task.built import BuiltBatch
+from recordgen.core.task.named import task_for
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
-from recordgen.tasks import task_for
-from recordgen.tasks.task import BuiltBatch
 from recordgen.version import __version__
 
 # Libraries that encode pixels and gzip: another version may produce other bytes.
@@ -92,7 +92,7 @@ class ShardResult:
         fingerprint: see :meth:`ShardTask.fingerprint`.
         kept: whether the shard was written by an earlier run.
         unlabelled: examples without a label.
-        changes: see :class:`recordgen.tasks.task.BuiltBatch`.
+        changes: see :class:`recordgen.core.task.built.BuiltBatch`.
         lengths: length of each record in bytes (uint32, little-endian).
         facts: facts of its planned rows for the checks; None if not read. They are stored
             separately.

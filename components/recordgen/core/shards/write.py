@@ -13,8 +13,8 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records import RECORDS
 from recordgen.core.records.format import Record
 from recordgen.core.shards.task import OnProgress, ShardResult, ShardStats, ShardTask
+from recordgen.core.task.built import BuiltBatch
 from recordgen.options import ConvertOptions, default_threads
-from recordgen.tasks.task import BuiltBatch
 
 
 def write_shard(

@@ -1,36 +1,29 @@
-"""The interface of a task, and what the tasks share: annotation errors, labels, uris."""
+"""The interface of a task."""
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from recordgen import storage
-from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.records.format import Record, RecordColumn
 from recordgen.core.rows.placing import row_name
 from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import Adjustments, Row, RowBatch, is_content_uri
+from recordgen.core.rows.row import Adjustments, Row, RowBatch
+from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, check_uri
+from recordgen.core.task.built import BuiltBatch, BuiltExample
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
-from recordgen.quoting import listed, shortened
+from recordgen.quoting import listed
 from recordgen.registry import imported
 from recordgen.rejects import Reject, RejectCode
 
 if TYPE_CHECKING:
-    from recordgen.checks.perceptual_hash import SmallPicture
-    from recordgen.checks.text_samples import SeenText
     from recordgen.core.rows.columns import PlannedBatch
     from recordgen.core.rows.picture import Picture
-
-_Item = TypeVar("_Item")
 
 # Arrow's stubs, where there are any, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
@@ -38,156 +31,6 @@ Sizes: TypeAlias = Any  # pa.Int64Array
 
 #: Returns a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
 Payloads = Callable[[], Sequence[bytes]]
-
-
-class AnnotationError(ValueError):
-    """An annotation that cannot be used.
-
-    Attributes:
-        code: the reason.
-        message: what was found, what was expected, and the remedy.
-    """
-
-    def __init__(self, code: RejectCode, message: str) -> None:
-        self.message = shortened(message)
-        super().__init__(self.message)
-        self.code = code
-
-    def reject(self, source: str, line: int, uri: str = "") -> Reject:
-        """Return the reject of a line."""
-        return Reject(source, line, printable(uri), self.code.value, self.message)
-
-
-def bad_annotation(message: str) -> AnnotationError:
-    """Return the error of an annotation that the task does not understand."""
-    return AnnotationError(RejectCode.BAD_ANNOTATION, message)
-
-
-class Merged(NamedTuple):
-    """The rows of one payload, merged.
-
-    Attributes:
-        annotation: the merged annotation; None if no row has one.
-        duplicates: number of rows, from the second on, that add nothing.
-    """
-
-    annotation: str | None
-    duplicates: int
-
-
-class RowContent(NamedTuple):
-    """The payload and the annotation of a row, as a line or a stored example gives them.
-
-    Attributes:
-        uri: uri of the payload; empty if the row has none.
-        annotation: see :class:`recordgen.core.rows.row.Row`.
-    """
-
-    uri: str
-    annotation: str | None
-
-
-class BuiltExample(NamedTuple):
-    """An example, ready to be written.
-
-    Attributes:
-        record: the serialised example, in pieces.
-        digested: bytes that it adds to its shard's digest, see :meth:`Task.digested`.
-        labels: its labels, each once.
-        reencoded: why the payload was re-encoded; None if its bytes were passed through.
-        image: format, height and width of its image; None if it has none.
-        content: digest of the payload as a trainer sees it, without labels; None if the whole
-            row is the content.
-        picture: small copy of its image, if a check needs it.
-        text: its text, if a check needs it.
-        is_gray: whether its image has one channel; None if unknown.
-        colours: see :class:`recordgen.payloads.image.CheckedImage`.
-        frames: likewise.
-        changes: see :class:`BuiltBatch`; None if there are none.
-    """
-
-    record: tuple[bytes, ...]
-    digested: bytes
-    labels: Sequence[str]
-    reencoded: str | None = None
-    image: tuple[str, int | None, int | None] | None = None
-    content: bytes | None = None
-    picture: SmallPicture | None = None
-    text: SeenText | None = None
-    is_gray: bool | None = None
-    colours: str | None = None
-    frames: int | None = None
-    changes: Mapping[str, int] | None = None
-
-
-#: Names in :attr:`BuiltBatch.changes`.
-MEASURED = "measured"
-PSNR = "psnr_hundredths"
-
-
-#: Prefixes of names in :attr:`BuiltBatch.changes`, before the name of a column of whole numbers.
-GAP = "gap:"
-INEXACT = "inexact:"
-
-
-def psnr_changes(psnr: int | None) -> dict[str, int]:
-    """Return the changes that count the PSNR of an image, in hundredths of a decibel."""
-    return {} if psnr is None else {MEASURED: 1, PSNR: psnr}
-
-
-@dataclass
-class BuiltBatch:
-    """Examples of several rows, in their order.
-
-    Attributes:
-        examples: number of examples.
-        records: serialised examples, each in pieces.
-        column: serialised examples (binary [n]) of a task that makes many at a time; they come
-            before ``records``.
-        digested: bytes that they add to their shard's digest, in pieces.
-        assigned: number of examples whose row names no split.
-        labels: examples per label; an example with several labels counts for each.
-        unlabelled: examples without a label.
-        reencoded: re-encoded images per reason.
-        images: examples per format, height and width of their image.
-        rejects: rows whose payload was refused.
-        payload_bytes: payload bytes of all rows.
-        changes: effects of storing images: the number of :data:`MEASURED` images, the sum of their
-            PSNR (:data:`PSNR`), and changed annotations by their name in ``rows.adjusted`` of
-            ``dataset.json``. For columns of whole numbers, the number of missing values
-            (:data:`GAP`), and of values that float32 cannot hold (:data:`INEXACT`).
-        facts: the rows' :class:`recordgen.checks.facts.FactsBuilder`, for the checks.
-    """
-
-    examples: int = 0
-    records: list[Record] = field(default_factory=list)
-    column: RecordColumn | None = None
-    digested: list[bytes | memoryview] = field(default_factory=list)
-    assigned: int = 0
-    labels: Counter[str] = field(default_factory=Counter)
-    unlabelled: int = 0
-    reencoded: Counter[str] = field(default_factory=Counter)
-    images: Counter[tuple[str, int | None, int | None]] = field(default_factory=Counter)
-    rejects: list[Reject] = field(default_factory=list)
-    payload_bytes: int = 0
-    changes: Counter[str] = field(default_factory=Counter)
-    facts: Any = None
-
-    def add(self, made: BuiltExample, *, assigned: bool) -> None:
-        """Add the example of the next row."""
-        self.examples += 1
-        self.records.append(made.record)
-        self.digested.append(made.digested)
-        self.assigned += assigned
-        for label in made.labels:  # update() takes several times as long for a single label
-            self.labels[label] += 1
-        self.unlabelled += not made.labels
-        if made.reencoded is not None:
-            self.reencoded[made.reencoded] += 1
-        if made.image is not None:
-            self.images[made.image] += 1
-        if made.changes:
-            self.changes.update(made.changes)
 
 
 class Task(ABC):
@@ -374,6 +217,11 @@ class Task(ABC):
     def has_labels(self) -> bool:
         """Whether examples of the task have labels."""
         return True
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether a dataset without any label is an error, unless ``labels=none`` is given."""
+        return self.labelling is not None
 
     def count_labels(self, annotations: Texts) -> Mapping[str, int]:
         """Return the number of examples per label."""
@@ -604,161 +452,3 @@ def need_mixed_shards(task: str, options: ConvertOptions) -> None:
             f"shard_by=label needs one label per example, which {task} does not have; "
             f"use shard_by=hash"
         )
-
-
-def add_up(
-    annotations: Sequence[str | None], decode: Callable[[str | None], Iterable[_Item]]
-) -> tuple[set[_Item], int]:
-    """Return the items of all annotations of a payload, and the number of rows that add none."""
-    found: set[_Item] = set()
-    duplicates = 0
-    for number, annotation in enumerate(annotations):
-        new = set(decode(annotation)) - found
-        duplicates += number > 0 and not new
-        found |= new
-    return found, duplicates
-
-
-def named_split(word: str, column: str = "") -> str | None:
-    """Return the split that a row names, or None. Raises: AnnotationError, names the column."""
-    try:
-        return parse_ml_use(word)
-    except ValueError as exc:
-        where = f"column {column!r}: " if column else ""
-        raise AnnotationError(RejectCode.UNKNOWN_ML_USE, f"{where}{exc}") from exc
-
-
-# In uris of payloads that rows contain.
-_CONTENT_MARK = "sha256:"
-
-# Redundant separators in a path: "a/./b", "a//b".
-_NEEDLESS = re.compile(r"/(?:\.?/)+")
-
-# A missing value that pandas turned into text before it wrote it: str(float("nan")).
-_MISSING = frozenset({"nan", "<na>"})
-
-# A list of labels in one field of a CSV, as programs print it.
-_LIST = re.compile(r"""\[\s*(['"{].*)?\]|\{\s*['"].*\}""", re.DOTALL)
-
-
-def check_label(label: str) -> str:
-    """Return a label if it can be written to a text file and read back.
-
-    Raises:
-        AnnotationError: the label is a list in brackets or the word for a missing value, contains a
-            line break, or is not Unicode text.
-    """
-    if label.lower() in _MISSING:
-        raise bad_annotation(
-            f"the label {label!r} is what pandas writes for a missing value; leave the field empty "
-            f"(to_csv does, before astype(str)), or give a class of this name another one",
-        )
-    if label.startswith(("[", "{")) and _LIST.fullmatch(label):
-        raise bad_annotation(
-            f"a label must be one name (got {printable(label)!s:.80}, which reads as a list); "
-            f"write each label into a field of its own",
-        )
-    return check_text(label)
-
-
-def check_text(label: str) -> str:
-    """Return a path or label if it is one line of Unicode text. Raises: AnnotationError."""
-    if label.isprintable():
-        return label
-    try:
-        label.encode("utf-8")
-    except UnicodeEncodeError as exc:
-        raise AnnotationError(
-            RejectCode.BAD_ENCODING, "the path or label is not Unicode text"
-        ) from exc
-    if len(label.splitlines()) > 1:
-        raise AnnotationError(RejectCode.BAD_LINE, "a path or label must not hold a line break")
-    return label
-
-
-def check_uri(uri: str) -> str:
-    """Return the address of a payload, a path without ``.`` or empty folders.
-
-    So ``./a.jpg`` and ``b//a.jpg`` are the images ``a.jpg`` and ``b/a.jpg``. Other spellings stay:
-    behind a link, ``b/../a.jpg`` is another file; and an object store takes names literally.
-
-    Raises:
-        AnnotationError: the address contains a line break, is not Unicode text, or has the scheme
-            reserved for payloads that rows contain.
-    """
-    if is_content_uri(uri):
-        raise AnnotationError(
-            RejectCode.UNKNOWN_SCHEME,
-            f"no storage is known for sha256:// (got {printable(uri)!s:.80}); name the file, or "
-            f"write a text into its row",
-        )
-    if "://" not in uri and ("./" in uri or "//" in uri):
-        uri = _NEEDLESS.sub("/", uri).removeprefix("./") or uri
-    return check_text(uri)
-
-
-def are_clean_uris(text: str) -> bool:
-    """Return whether :func:`check_uri` accepts all uris in a printable text as they are."""
-    has_needless = "./" in text or text.count("//") > text.count("://")
-    return not has_needless and _CONTENT_MARK not in text
-
-
-def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
-    """Return the uri under ``key`` in a line of JSONL. Raises: AnnotationError: it is missing."""
-    uri = record.get(key)
-    if not isinstance(uri, str) or not uri.strip():
-        raise AnnotationError(
-            RejectCode.NO_PATH,
-            f"each line needs {key}, the {noun}'s path or URL (got the keys "
-            f"{', '.join(map(printable, record)) or 'none'!s:.80})",
-        )
-    return check_uri(uri.strip())
-
-
-def printable(text: str) -> str:
-    """Return text for a message, escaped if it is not printable."""
-    return text if text.isprintable() else ascii(text)
-
-
-def display_names(record: Mapping[str, Any], several: str, single: str) -> list[str]:
-    """Return the labels in a line of JSONL: a list under ``several``, an object under ``single``.
-
-    Raises:
-        AnnotationError: they cannot be used.
-    """
-    found = record.get(several) or []
-    if not isinstance(found, list):
-        raise bad_annotation(
-            f'{several} must be a list, such as [{{"displayName": "cat"}}] (got {found!r:.80})',
-        )
-    labels = [display_name(item, f"each of {several}") for item in found]
-    if record.get(single) is not None:
-        labels.append(display_name(record[single], single))
-    return labels
-
-
-def display_name(value: Any, where: str, keys: Sequence[str] = ("displayName",)) -> str:
-    """Return the label of a JSON annotation, under the first of ``keys`` that it has.
-
-    ``{"displayName": "cat"}`` → ``cat``
-
-    Raises:
-        AnnotationError: it has no label.
-    """
-    name = either(value, keys) if isinstance(value, Mapping) else None
-    if isinstance(name, str) and name.strip():
-        return check_label(name.strip())
-    raise bad_annotation(
-        f'{where} must be an object with a {keys[0]}, such as {{"{keys[0]}": "cat"}} '
-        f"(got {value!r:.80})",
-    )
-
-
-def either(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """Return the value of the first of ``keys`` that a JSON object has, or None."""
-    return next((record[key] for key in keys if record.get(key) is not None), None)
-
-
-def stored_uri(source_id: bytes) -> str:
-    """Return the uri of a row, given the source ID in its record."""
-    return without_secrets(source_id.decode("utf-8"))

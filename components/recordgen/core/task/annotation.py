@@ -1,0 +1,146 @@
+"""A row's uri and annotation: their errors, and the checks that formats and tasks share."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.rows.row import is_content_uri
+from recordgen.quoting import shortened
+from recordgen.rejects import Reject, RejectCode
+
+# In uris of payloads that rows contain.
+_CONTENT_MARK = "sha256:"
+
+# Redundant separators in a path: "a/./b", "a//b".
+_NEEDLESS = re.compile(r"/(?:\.?/)+")
+
+# A missing value that pandas turned into text before it wrote it: str(float("nan")).
+_MISSING = frozenset({"nan", "<na>"})
+
+# A list of labels in one field of a CSV, as programs print it.
+_LIST = re.compile(r"""\[\s*(['"{].*)?\]|\{\s*['"].*\}""", re.DOTALL)
+
+
+class AnnotationError(ValueError):
+    """An annotation that cannot be used.
+
+    Attributes:
+        code: the reason.
+        message: what was found, what was expected, and the remedy.
+    """
+
+    def __init__(self, code: RejectCode, message: str) -> None:
+        self.message = shortened(message)
+        super().__init__(self.message)
+        self.code = code
+
+    def reject(self, source: str, line: int, uri: str = "") -> Reject:
+        """Return the reject of a line."""
+        return Reject(source, line, printable(uri), self.code.value, self.message)
+
+
+def bad_annotation(message: str) -> AnnotationError:
+    """Return the error of an annotation that the task does not understand."""
+    return AnnotationError(RejectCode.BAD_ANNOTATION, message)
+
+
+class Merged(NamedTuple):
+    """The rows of one payload, merged.
+
+    Attributes:
+        annotation: the merged annotation; None if no row has one.
+        duplicates: number of rows, from the second on, that add nothing.
+    """
+
+    annotation: str | None
+    duplicates: int
+
+
+class RowContent(NamedTuple):
+    """The payload and the annotation of a row, as a line or a stored example gives them.
+
+    Attributes:
+        uri: uri of the payload; empty if the row has none.
+        annotation: see :class:`recordgen.core.rows.row.Row`.
+    """
+
+    uri: str
+    annotation: str | None
+
+
+def named_split(word: str, column: str = "") -> str | None:
+    """Return the split that a row names, or None. Raises: AnnotationError, names the column."""
+    try:
+        return parse_ml_use(word)
+    except ValueError as exc:
+        where = f"column {column!r}: " if column else ""
+        raise AnnotationError(RejectCode.UNKNOWN_ML_USE, f"{where}{exc}") from exc
+
+
+def check_label(label: str) -> str:
+    """Return a label if it can be written to a text file and read back.
+
+    Raises:
+        AnnotationError: the label is a list in brackets or the word for a missing value, contains a
+            line break, or is not Unicode text.
+    """
+    if label.lower() in _MISSING:
+        raise bad_annotation(
+            f"the label {label!r} is what pandas writes for a missing value; leave the field empty "
+            f"(to_csv does, before astype(str)), or give a class of this name another one",
+        )
+    if label.startswith(("[", "{")) and _LIST.fullmatch(label):
+        raise bad_annotation(
+            f"a label must be one name (got {printable(label)!s:.80}, which reads as a list); "
+            f"write each label into a field of its own",
+        )
+    return check_text(label)
+
+
+def check_text(label: str) -> str:
+    """Return a path or label if it is one line of Unicode text. Raises: AnnotationError."""
+    if label.isprintable():
+        return label
+    try:
+        label.encode("utf-8")
+    except UnicodeEncodeError as exc:
+        raise AnnotationError(
+            RejectCode.BAD_ENCODING, "the path or label is not Unicode text"
+        ) from exc
+    if len(label.splitlines()) > 1:
+        raise AnnotationError(RejectCode.BAD_LINE, "a path or label must not hold a line break")
+    return label
+
+
+def check_uri(uri: str) -> str:
+    """Return the address of a payload, a path without ``.`` or empty folders.
+
+    So ``./a.jpg`` and ``b//a.jpg`` are the images ``a.jpg`` and ``b/a.jpg``. Other spellings stay:
+    behind a link, ``b/../a.jpg`` is another file; and an object store takes names literally.
+
+    Raises:
+        AnnotationError: the address contains a line break, is not Unicode text, or has the scheme
+            reserved for payloads that rows contain.
+    """
+    if is_content_uri(uri):
+        raise AnnotationError(
+            RejectCode.UNKNOWN_SCHEME,
+            f"no storage is known for sha256:// (got {printable(uri)!s:.80}); name the file, or "
+            f"write a text into its row",
+        )
+    if "://" not in uri and ("./" in uri or "//" in uri):
+        uri = _NEEDLESS.sub("/", uri).removeprefix("./") or uri
+    return check_text(uri)
+
+
+def are_clean_uris(text: str) -> bool:
+    """Return whether :func:`check_uri` accepts all uris in a printable text as they are."""
+    has_needless = "./" in text or text.count("//") > text.count("://")
+    return not has_needless and _CONTENT_MARK not in text
+
+
+def printable(text: str) -> str:
+    """Return text for a message, escaped if it is not printable."""
+    return text if text.isprintable() else ascii(text)

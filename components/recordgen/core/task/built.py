@@ -1,0 +1,118 @@
+"""Examples that a task has made, with what is counted and checked about them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from recordgen.core.records.format import Record, RecordColumn
+from recordgen.rejects import Reject
+
+if TYPE_CHECKING:
+    from recordgen.checks.perceptual_hash import SmallPicture
+    from recordgen.checks.text_samples import SeenText
+
+
+class BuiltExample(NamedTuple):
+    """An example, ready to be written.
+
+    Attributes:
+        record: the serialised example, in pieces.
+        digested: bytes that it adds to its shard's digest, see :meth:`Task.digested`.
+        labels: its labels, each once.
+        reencoded: why the payload was re-encoded; None if its bytes were passed through.
+        image: format, height and width of its image; None if it has none.
+        content: digest of the payload as a trainer sees it, without labels; None if the whole
+            row is the content.
+        picture: small copy of its image, if a check needs it.
+        text: its text, if a check needs it.
+        is_gray: whether its image has one channel; None if unknown.
+        colours: see :class:`recordgen.payloads.image.CheckedImage`.
+        frames: likewise.
+        changes: see :class:`BuiltBatch`; None if there are none.
+    """
+
+    record: tuple[bytes, ...]
+    digested: bytes
+    labels: Sequence[str]
+    reencoded: str | None = None
+    image: tuple[str, int | None, int | None] | None = None
+    content: bytes | None = None
+    picture: SmallPicture | None = None
+    text: SeenText | None = None
+    is_gray: bool | None = None
+    colours: str | None = None
+    frames: int | None = None
+    changes: Mapping[str, int] | None = None
+
+
+#: Names in :attr:`BuiltBatch.changes`.
+MEASURED = "measured"
+PSNR = "psnr_hundredths"
+
+
+#: Prefixes of names in :attr:`BuiltBatch.changes`, before the name of a column of whole numbers.
+GAP = "gap:"
+INEXACT = "inexact:"
+
+
+def psnr_changes(psnr: int | None) -> dict[str, int]:
+    """Return the changes that count the PSNR of an image, in hundredths of a decibel."""
+    return {} if psnr is None else {MEASURED: 1, PSNR: psnr}
+
+
+@dataclass
+class BuiltBatch:
+    """Examples of several rows, in their order.
+
+    Attributes:
+        examples: number of examples.
+        records: serialised examples, each in pieces.
+        column: serialised examples (binary [n]) of a task that makes many at a time; they come
+            before ``records``.
+        digested: bytes that they add to their shard's digest, in pieces.
+        assigned: number of examples whose row names no split.
+        labels: examples per label; an example with several labels counts for each.
+        unlabelled: examples without a label.
+        reencoded: re-encoded images per reason.
+        images: examples per format, height and width of their image.
+        rejects: rows whose payload was refused.
+        payload_bytes: payload bytes of all rows.
+        changes: effects of storing images: the number of :data:`MEASURED` images, the sum of their
+            PSNR (:data:`PSNR`), and changed annotations by their name in ``rows.adjusted`` of
+            ``dataset.json``. For columns of whole numbers, the number of missing values
+            (:data:`GAP`), and of values that float32 cannot hold (:data:`INEXACT`).
+        facts: the rows' :class:`recordgen.checks.facts.FactsBuilder`, for the checks.
+    """
+
+    examples: int = 0
+    records: list[Record] = field(default_factory=list)
+    column: RecordColumn | None = None
+    digested: list[bytes | memoryview] = field(default_factory=list)
+    assigned: int = 0
+    labels: Counter[str] = field(default_factory=Counter)
+    unlabelled: int = 0
+    reencoded: Counter[str] = field(default_factory=Counter)
+    images: Counter[tuple[str, int | None, int | None]] = field(default_factory=Counter)
+    rejects: list[Reject] = field(default_factory=list)
+    payload_bytes: int = 0
+    changes: Counter[str] = field(default_factory=Counter)
+    facts: Any = None
+
+    def add(self, made: BuiltExample, *, assigned: bool) -> None:
+        """Add the example of the next row."""
+        self.examples += 1
+        self.records.append(made.record)
+        self.digested.append(made.digested)
+        self.assigned += assigned
+        for label in made.labels:  # update() takes several times as long for a single label
+            self.labels[label] += 1
+        self.unlabelled += not made.labels
+        if made.reencoded is not None:
+            self.reencoded[made.reencoded] += 1
+        if made.image is not None:
+            self.images[made.image] += 1
+        if made.changes:
+            self.changes.update(made.changes)

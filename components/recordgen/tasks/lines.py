@@ -1,0 +1,87 @@
+"""What AutoML's tasks share: the keys of their JSON lines, annotations that add up, stored uris."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from recordgen.core.task.annotation import (
+    AnnotationError,
+    bad_annotation,
+    check_label,
+    check_uri,
+    printable,
+)
+from recordgen.masking import without_secrets
+from recordgen.rejects import RejectCode
+
+_Item = TypeVar("_Item")
+
+
+def add_up(
+    annotations: Sequence[str | None], decode: Callable[[str | None], Iterable[_Item]]
+) -> tuple[set[_Item], int]:
+    """Return the items of all annotations of a payload, and the number of rows that add none."""
+    found: set[_Item] = set()
+    duplicates = 0
+    for number, annotation in enumerate(annotations):
+        new = set(decode(annotation)) - found
+        duplicates += number > 0 and not new
+        found |= new
+    return found, duplicates
+
+
+def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
+    """Return the uri under ``key`` in a line of JSONL. Raises: AnnotationError: it is missing."""
+    uri = record.get(key)
+    if not isinstance(uri, str) or not uri.strip():
+        raise AnnotationError(
+            RejectCode.NO_PATH,
+            f"each line needs {key}, the {noun}'s path or URL (got the keys "
+            f"{', '.join(map(printable, record)) or 'none'!s:.80})",
+        )
+    return check_uri(uri.strip())
+
+
+def display_names(record: Mapping[str, Any], several: str, single: str) -> list[str]:
+    """Return the labels in a line of JSONL: a list under ``several``, an object under ``single``.
+
+    Raises:
+        AnnotationError: they cannot be used.
+    """
+    found = record.get(several) or []
+    if not isinstance(found, list):
+        raise bad_annotation(
+            f'{several} must be a list, such as [{{"displayName": "cat"}}] (got {found!r:.80})',
+        )
+    labels = [display_name(item, f"each of {several}") for item in found]
+    if record.get(single) is not None:
+        labels.append(display_name(record[single], single))
+    return labels
+
+
+def display_name(value: Any, where: str, keys: Sequence[str] = ("displayName",)) -> str:
+    """Return the label of a JSON annotation, under the first of ``keys`` that it has.
+
+    ``{"displayName": "cat"}`` → ``cat``
+
+    Raises:
+        AnnotationError: it has no label.
+    """
+    name = either(value, keys) if isinstance(value, Mapping) else None
+    if isinstance(name, str) and name.strip():
+        return check_label(name.strip())
+    raise bad_annotation(
+        f'{where} must be an object with a {keys[0]}, such as {{"{keys[0]}": "cat"}} '
+        f"(got {value!r:.80})",
+    )
+
+
+def either(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    """Return the value of the first of ``keys`` that a JSON object has, or None."""
+    return next((record[key] for key in keys if record.get(key) is not None), None)
+
+
+def stored_uri(source_id: bytes) -> str:
+    """Return the uri of a row, given the source ID in its record."""
+    return without_secrets(source_id.decode("utf-8"))
