@@ -16,7 +16,12 @@ from typing import Any, NamedTuple
 from kfp import compiler, dsl
 
 from pipelines.component import TYPES, load_step
-from pipelines.settings import Machine, add_machine_option, parse_machine
+from pipelines.settings import (
+    Machine,
+    add_machine_option,
+    check_accelerator_image,
+    parse_machine,
+)
 from pipelines.terminal import run_main
 from recordgen.errors import UsageError
 from recordgen.version import __version__
@@ -65,6 +70,7 @@ def create_pipeline(
     caching: bool = True,
     retries: int = 2,
     machines: Mapping[str, Machine] | None = None,
+    train_image: str | None = None,
 ) -> Any:
     """Build the pipeline as kfp's component; its outputs are ``examples`` and ``score``.
 
@@ -76,8 +82,14 @@ def create_pipeline(
         caching: whether results of steps with unchanged inputs come from the cache.
         retries: how often a failed step is tried again.
         machines: resources of steps that need others than the default.
+        train_image: the image of the step train, such as one with CUDA; None for ``image``.
+
+    Raises:
+        UsageError: there is no such step, or a training with an accelerator has no image for it.
     """
-    steps = {step: load_step(step, image) for step in _STEPS}
+    check_accelerator_image((machines or {}).get("train"), train_image, "--train-image")
+    images = {"train": train_image or image}
+    steps = {step: load_step(step, images.get(step, image)) for step in _STEPS}
     parameters = _parameters(steps)
     machines = {**_MACHINES, **(machines or {})}
     if unknown := machines.keys() - set(steps):
@@ -186,6 +198,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--output", required=True, metavar="FILE", help="the package to write, such as p.yaml")
     add("--name", default="recordgen", help="the pipeline's name")
     add("--image", default=IMAGE, help="the image, under the name that the cluster pulls")
+    add("--train-image", metavar="IMAGE", help="of the training, such as one with CUDA")
     add("--pipeline-root", metavar="URL", help="gs://…, minio://…, s3://…; default: the cluster's")
     add("--serving-dir", metavar="URL", help="where to push models that are good enough")
     add("--no-caching", action="store_true", help="repeat each step in every run")
@@ -203,6 +216,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             caching=not args.no_caching,
             retries=args.retries,
             machines=dict(map(parse_machine, args.machine)),
+            train_image=args.train_image,
         )
         print(f"wrote {args.output}")
 

@@ -178,3 +178,18 @@ def parse_machine(text: str) -> tuple[str, Machine]:
     if min(machine.cpus, machine.gigabytes, machine.accelerators) <= 0:
         raise UsageError(f"the numbers of --machine must be above 0 (got {text!r})")
     return step, machine
+
+
+def check_accelerator_image(machine: Machine | None, image: str | None, option: str) -> None:
+    """Check that a training step with an accelerator has an image of its own.
+
+    The default image has no CUDA: TensorFlow would train on the CPU beside the GPU.
+
+    Raises:
+        UsageError: the step has an accelerator and no image.
+    """
+    if machine is not None and machine.accelerator and not image:
+        raise UsageError(
+            f"{machine.accelerator} needs an image with CUDA's TensorFlow: {option} IMAGE (build "
+            f'one with: make image ARGS="--build-arg ACCELERATOR=gpu")'
+        )

@@ -13,6 +13,7 @@ from pipelines.settings import (
     Settings,
     add_machine_option,
     add_pipeline_options,
+    check_accelerator_image,
     parse_machine,
     to_settings,
 )
@@ -28,13 +29,15 @@ from pipelines.terminal import run_main
 from recordgen import storage
 from recordgen.beam import runners
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
-from recordgen.errors import UsageError
+from recordgen.errors import UsageError, did_you_mean
 from recordgen.options import NO_NAMES, OPTIONS
 
 # The measure and the features of the statistics depend on these, so they are compiled in.
 _COMPILED = ("task", "schema")
 # Parameters of AutoMLExampleGen that are whole messages of TFX, as JSON.
 _MESSAGES = ("input_config", "output_config", "range_config")
+# Numbers of accelerators of the service's machine types.
+_ACCELERATOR_COUNTS = (1, 2, 4, 8, 16)
 
 
 def compile_job(
@@ -143,6 +146,33 @@ def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
         executor["container"]["resources"] = resources
 
 
+def check_accelerators(machines: Mapping[str, Machine]) -> None:
+    """Check that Vertex AI has the accelerators, and as many for one machine.
+
+    Raises:
+        UsageError: it does not.
+    """
+    wanted = {step: machine for step, machine in machines.items() if machine.accelerator}
+    if not wanted:
+        return
+    from google.cloud.aiplatform_v1.types import AcceleratorType  # takes seconds
+
+    known = [kind.name for kind in AcceleratorType if kind]
+    for step, machine in wanted.items():
+        if machine.accelerator not in known:
+            hint = did_you_mean(str(machine.accelerator), known, "")
+            raise UsageError(
+                f"--machine {step}: Vertex AI has the accelerators {', '.join(known)} "
+                f"(got {machine.accelerator}{hint})"
+            )
+        if machine.accelerators not in _ACCELERATOR_COUNTS:
+            counts = ", ".join(map(str, _ACCELERATOR_COUNTS))
+            raise UsageError(
+                f"--machine {step}: a machine has {counts} accelerators "
+                f"(got {machine.accelerators})"
+            )
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
     parser = argparse.ArgumentParser(
@@ -182,6 +212,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_url("--serving-dir", serving_dir)
         settings = to_settings(args, args.data, args.pattern)
         machines = dict(map(parse_machine, args.machine))
+        check_accelerator_image(machines.get("Trainer"), args.trainer_image, "--trainer-image")
+        check_accelerators(machines)
         images = {"default_image_path": args.image, "Trainer": args.trainer_image or args.image}
         quiet_libraries()
         if args.beam_args:

@@ -27,6 +27,7 @@ FULL: dict[str, Any] = {
     "serving_dir": "gs://bucket/serving",
     "retries": 3,
     "machines": {"convert": Machine(8, 6), "train": Machine(4, 16, "NVIDIA_TESLA_T4", 2)},
+    "train_image": "registry/recordgen:1-gpu",
 }
 OF_COMMAND: dict[str, Any] = {
     "name": "flowers",
@@ -36,6 +37,7 @@ OF_COMMAND: dict[str, Any] = {
     "caching": False,
     "retries": 0,
     "machines": {"train": Machine(4, 16, "nvidia.com/gpu")},
+    "train_image": "registry/recordgen:1-gpu",
 }
 
 
@@ -187,10 +189,13 @@ def test_the_command(
     arguments = ["--output", str(path), "--name", "flowers", "--pipeline-root", "gs://b/r"]
     arguments += ["--image", "registry/recordgen:1", "--serving-dir", "gs://b/s", "--no-caching"]
     arguments += ["--machine", "train=4,16,nvidia.com/gpu", "--retries", "0"]
+    arguments += ["--train-image", "registry/recordgen:1-gpu"]
     assert kubeflow.main(arguments) == 0
     assert capsys.readouterr().out == f"wrote {path}\n"
     specification = specification_in(path)
     assert specification == compiled(**OF_COMMAND)
+    images = {container["image"] for container in executors_of(specification).values()}
+    assert images == {"registry/recordgen:1", "registry/recordgen:1-gpu"}
 
 
 @pytest.mark.parametrize(
@@ -201,6 +206,10 @@ def test_the_command(
         (["--machine", "train=many,4"], "error: --machine must be STEP=CPUS,GB[,ACCELERATOR[:N]]"),
         (["--machine", "train=4"], "error: --machine must be STEP=CPUS,GB[,ACCELERATOR[:N]]"),
         (["--machine", "train=0,4"], "error: the numbers of --machine must be above 0"),
+        (
+            ["--machine", "train=4,4,nvidia.com/gpu"],
+            "error: nvidia.com/gpu needs an image",
+        ),
         (["--machine", "tune=4,4"], "error: a machine needs one of the steps convert, "),
     ],
 )

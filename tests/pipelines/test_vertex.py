@@ -18,6 +18,7 @@ REQUIRED = [
     *("--project", "my-project", "--region", "us-central1", "--data", "gs://bucket/data"),
     *("--pipeline-root", "gs://bucket/root", "--image", "host/recordgen:1"),
 ]
+GPU_IMAGE = ["--trainer-image", "host/recordgen:1-gpu"]
 DATAFLOW = [
     *("--", "--runner=DataflowRunner", "--project=my-project", "--region=us-central1"),
     *("--temp_location=gs://bucket/root/dataflow", "--max_num_workers=20"),
@@ -192,6 +193,9 @@ def test_submit_sends_what_was_compiled(tmp_path, monkeypatch, capsys):
         (["--serving-dir", "gs://"], "--serving-dir must be a folder in a bucket"),
         (["--data", "s3://bucket/x"], "--data must be a folder in a bucket"),
         (["--machine", "Trainer"], "--machine must be STEP=CPUS,GB"),
+        (["--machine", "Trainer=8,30,NVIDIA_L4"], "NVIDIA_L4 needs an image with CUDA"),
+        (["--machine", "Trainer=8,30,NVIDIA_T4", *GPU_IMAGE], "--machine Trainer: Vertex AI has"),
+        (["--machine", "Trainer=8,30,NVIDIA_L4:3", *GPU_IMAGE], "--machine Trainer: a machine has"),
         (["--span", "3"], "span 3 needs a pattern with {SPAN}, or with {YYYY}, {MM} and {DD}"),
         (["--epochs", "0"], "epochs must be at least 1 (got 0)"),
         (["--", "--runer=DataflowRunner"], "Beam does not know --runer"),
