@@ -794,10 +794,8 @@ def test_parts_of_local_files(tmp_path: Path) -> None:
         storage.read_range(str(tmp_path / "none"), 0, 1)
 
 
-@pytest.mark.parametrize("room", [0, 3])
-def test_a_full_disk_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, room: int
-) -> None:
+@pytest.mark.parametrize(("room", "size"), [(0, 5), (3, 5), (70_000, 200_000)])
+def test_a_full_disk_is_an_error(tmp_path: Path, room: int, size: int) -> None:
     """The system writes what fits and reports the error at the next write; the old file stays."""
     path = tmp_path / "dataset.json"
     path.write_text("old")
@@ -807,9 +805,9 @@ def test_a_full_disk_is_an_error(
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
         with pytest.raises(StorageError, match="cannot write"):
-            storage.write_text(str(path), "newer")
+            storage.write_text(str(path), "n" * size)
         with pytest.raises(StorageError, match="cannot write"), storage.replacing(str(path)) as out:
-            out.write(b"newer")
+            out.write(b"n" * size)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import errno
 import glob
-import io
 import os
 import shutil
 import stat
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any, cast
+from typing import IO
 
 from recordgen.errors import StorageError, UnreachableError
 from recordgen.storage.paths import local_path
@@ -109,23 +108,6 @@ def open_read(path: str, context: object = None) -> IO[bytes]:
         return open(local_path(path), "rb")
 
 
-class _WholeWrites(io.FileIO):
-    """An unbuffered file whose ``write`` writes all of its data.
-
-    The system may write only a part of it, and report a full disk at the next call.
-    """
-
-    def write(self, data: Any) -> int:
-        left = memoryview(data).cast("B")
-        size = len(left)
-        while left:
-            written = super().write(left)
-            if not written:
-                raise OSError(errno.EIO, f"{len(left)} of {size} bytes were not written")
-            left = left[written:]
-        return size
-
-
 @contextmanager
 def replacing(path: str) -> Iterator[IO[bytes]]:
     """Open a file under a temporary name and rename it when it is complete."""
@@ -134,9 +116,9 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
     with _writing(path):
         os.makedirs(os.path.dirname(plain) or ".", exist_ok=True)
         try:
-            # Unbuffered: callers write large pieces.
-            with _WholeWrites(temporary, "wb") as file:
-                yield cast(IO[bytes], file)
+            # Buffered: the system may write only a part of what an unbuffered file is given.
+            with open(temporary, "wb") as file:
+                yield file
             os.replace(temporary, plain)
         finally:
             remove(temporary)
