@@ -229,6 +229,15 @@ def test_large_files_are_written_in_parts(store: Store, monkeypatch: pytest.Monk
     assert storage.list_files(f"{store.url}/*") == [f"{store.url}/large"]
 
 
+def test_files_that_a_glob_matches_have_its_scheme(store: Store) -> None:
+    """gcs:// stays gcs://, s3a:// stays s3a://: the paths begin as the glob does."""
+    store.put_all({f"a/{name}.csv": b"x" for name in "12"})
+    alias = store.url.replace("gs://", "gcs://").replace("s3://", "s3a://")
+    files = [f"{alias}/a/1.csv", f"{alias}/a/2.csv"]
+    assert storage.list_files(f"{alias}/a/?.csv") == files
+    assert storage.list_files(f"{alias}/**") == files
+
+
 def always(fault: Fault, *, name: str, method: str = "") -> Callable[[web.Request], Fault | None]:
     """Inject a fault into all requests for an object."""
 

@@ -256,13 +256,15 @@ def list_files(pattern: str) -> list[str]:
     magic = _MAGIC.search(inner)
     if magic is None:
         return []
-    root = inner[: magic.start()].rpartition("/")[0]
+    plain = inner[: magic.start()]
+    root = plain.rpartition("/")[0]
     below = inner[len(root) :].lstrip("/")
     depth = None if "**" in below else below.count("/") + 1
     matches = re.compile(glob_translate(inner)).match
-    return sorted(
-        fs.unstrip_protocol(name) for name in _files_below(fs, root, depth) if matches(name)
-    )
+    # The library's own URLs would lack Azure's account, and have gs:// for gcs://.
+    start = pattern[: pattern.rindex(inner[magic.start() :])]
+    found = filter(matches, _files_below(fs, root, depth))
+    return sorted(start + name.removeprefix(plain) for name in found)
 
 
 def _files_below(fs: Any, folder: str, depth: int | None) -> Iterator[str]:
