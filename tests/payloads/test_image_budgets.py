@@ -223,6 +223,22 @@ print(peak() - before)
     assert more < 64_000_000, more  # bytes of the decoded image
 
 
+def test_pillow_is_set_up_by_the_first_image() -> None:
+    """An import changes nothing for the other images of a process."""
+    code = """
+import sys
+from PIL import Image
+default = Image.core.get_block_size()
+from recordgen.options import ConvertOptions
+from recordgen.payloads.image import prepare
+assert Image.core.get_block_size() == default
+prepare(bytes.fromhex(sys.argv[1]), ConvertOptions())
+assert Image.core.get_block_size() > 32 << 20
+"""
+    done = run_python("-c", code, JPEG.hex())
+    assert done.returncode == 0, done.stderr
+
+
 def test_default_budget() -> None:
     """A process gets its share of the memory of the machine, or of its control group."""
     assert 256_000_000 <= default_budget() <= max(256_000_000, memory_limit() // 2)

@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Condition
+from typing import Any
+
+from PIL import Image
 
 from recordgen.storage.memory import memory_limit
 
@@ -24,6 +27,9 @@ SMALL_BYTES = 32_000_000
 # Share of the machine's memory for all processes of a run, at most one for each core.
 _SHARE = 1 / 2
 _LEAST_BYTES = 256_000_000
+
+# glibc keeps freed blocks of up to 32 MB for their thread, and returns larger ones to the system.
+_BLOCK_BYTES = 64 << 20
 
 
 class MemoryBudget:
@@ -56,3 +62,14 @@ def default_budget() -> int:
     """Return half of the memory of this machine or container, divided by its cores."""
     cores = os.cpu_count() or 1
     return max(_LEAST_BYTES, int(memory_limit() * _SHARE / cores))
+
+
+@cache
+def keep_pillow_memory_low() -> None:
+    """Let Pillow allocate images in larger blocks than its default of 16 MB.
+
+    Otherwise the blocks that threads keep would exceed the budget.
+    """
+    core: Any = Image.core
+    if hasattr(core, "set_block_size"):  # not part of Pillow's documented interface
+        core.set_block_size(_BLOCK_BYTES)

@@ -148,7 +148,7 @@ def payload_infos(
     if is_far := _any_far(paths):
         named = zip(paths, sources, strict=True)
         reached = [path for path, source in named if access.refusal(path, source) is None]
-        listed = _listed([path for path in reached if not storage.is_local(path)], options)
+        listed = listed_infos(path for path in reached if not storage.is_local(path))
         known = map(listed.get, paths)
     elif _any_far(set(sources)):  # rows of remote import files never reach local files
         known = repeat(None, len(paths))
@@ -160,10 +160,6 @@ def payload_infos(
     ask = partial(_payload_info, options=options, access=access)
     asked = zip(paths, sources, known, strict=True)
     return _ask_all(ask, asked, is_far=True) if is_far else _local_infos(ask, asked, options)
-
-
-def _listed(paths: Sequence[str], options: ConvertOptions) -> dict[str, FileInfo]:
-    return listed_infos(paths)
 
 
 def _local_infos(

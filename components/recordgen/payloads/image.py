@@ -31,7 +31,12 @@ from recordgen.features import RAW, WEBP
 from recordgen.options import ConvertOptions
 from recordgen.payloads.apart import check_apart
 from recordgen.payloads.bmp import RUN_LENGTHS, is_plain_bmp
-from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
+from recordgen.payloads.budget import (
+    DECODING,
+    SMALL_BYTES,
+    default_budget,
+    keep_pillow_memory_low,
+)
 from recordgen.payloads.eight_bit import is_transparent, to_8_bit
 from recordgen.payloads.exif import UPRIGHT
 from recordgen.payloads.frames import count_frames
@@ -60,10 +65,6 @@ _MAGIC = (
     (b"GIF8", "gif"),
     (b"BM", "bmp"),
 )
-
-# glibc keeps freed blocks of up to 32 MB for their thread. Pillow's default blocks have 16 MB, so
-# all threads together would exceed the budget. Larger blocks are returned to the system at once.
-Image.core.set_block_size(64 << 20)  # type: ignore[attr-defined]
 
 #: Most pixels on a side: libpng's default limit. Images of other formats may become PNGs.
 MAX_SIDE = 1_000_000
@@ -169,6 +170,7 @@ def prepare(data: bytes, options: ConvertOptions) -> Prepared:
         raise PayloadError(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
     check_size(len(data), options)
     kind = _kind(data, options)
+    keep_pillow_memory_low()
     if options.check == "none":
         return Prepared(partial(_unchecked, data, kind, options), 0, 0)
     return _prepare_jpeg(data, options) if kind == "jpeg" else _prepare_other(data, kind, options)
