@@ -157,7 +157,8 @@ def check_accelerators(machines: Mapping[str, Machine]) -> None:
         return
     from google.cloud.aiplatform_v1.types import AcceleratorType  # takes seconds
 
-    known = [kind.name for kind in AcceleratorType if kind]
+    kinds: Any = AcceleratorType  # its types do not say that it is an enumeration
+    known = [kind.name for kind in kinds if kind]
     for step, machine in wanted.items():
         if machine.accelerator not in known:
             hint = did_you_mean(str(machine.accelerator), known, "")
