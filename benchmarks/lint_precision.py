@@ -32,9 +32,10 @@ import simplejpeg
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from benchmarks.scenes import KINDS, SIZE
-from recordgen.checks.codes import CHECKS
+from recordgen.checks.images import PICTURE_CHECKS
 from recordgen.checks.perceptual_hash import SmallPicture, jpeg_factor, look_at
-from recordgen.checks.pictures import PictureFacts, find_alike, findings_of, measured
+from recordgen.checks.pictures import PictureFacts, find_alike, measured
+from recordgen.registry import CHECKS
 
 QUALITY = 92
 BATCH = 16
@@ -167,7 +168,10 @@ def share_of_looks(pictures: Sequence[Picture], look: tuple[frozenset[str], Faul
     """Return the share of pictures with an expected code, and the counts of other codes."""
     expected, fault = look
     facts = facts_of(map(fault, pictures))
-    found = {hits.code: set(hits.rows.tolist()) for hits in findings_of(facts, THRESHOLDS)}
+    found = {
+        check.code: set(check().of_pictures(facts, THRESHOLDS).rows.tolist())
+        for check in PICTURE_CHECKS
+    }
     right = set[int]().union(*(found[code] for code in expected))
     others = [
         f"{len(rows)} {code}"

@@ -59,6 +59,62 @@ OWN_EXPORTS: Mapping[str, str] = {
     "openlineage": "recordgen.exports.openlineage:OpenLineage",
 }
 
+#: The import paths of Recordgen's own checks, in the order in which they run and in which
+#: docs/lint.md describes them.
+OWN_CHECKS: Mapping[str, str] = {
+    "LEAK": "recordgen.checks.contents:Leak",
+    "CONFLICT": "recordgen.checks.contents:Conflict",
+    "DUPLICATE": "recordgen.checks.contents:Duplicate",
+    "NEAR_LEAK": "recordgen.checks.near_pairs:NearLeak",
+    "NEAR_DUPLICATE": "recordgen.checks.near_pairs:NearDuplicate",
+    "DARK": "recordgen.checks.images:Dark",
+    "LIGHT": "recordgen.checks.images:Light",
+    "BLURRED": "recordgen.checks.images:Blurred",
+    "ONE_COLOUR": "recordgen.checks.images:OneColour",
+    "TINY": "recordgen.checks.images:Tiny",
+    "ODD_RATIO": "recordgen.checks.images:OddRatio",
+    "SUFFIX": "recordgen.checks.images:Suffix",
+    "GRAY": "recordgen.checks.images:Gray",
+    "COLOUR_PROFILE": "recordgen.checks.images:ColourProfile",
+    "FRAMES": "recordgen.checks.images:Frames",
+    "LONG_TEXT": "recordgen.checks.texts:LongText",
+    "MOJIBAKE": "recordgen.checks.texts:Mojibake",
+    "LABEL_IN_TEXT": "recordgen.checks.texts:LabelInText",
+    "TINY_BOX": "recordgen.checks.boxes:TinyBox",
+    "WHOLE_IMAGE_BOX": "recordgen.checks.boxes:WholeImageBox",
+    "DOUBLE_BOX": "recordgen.checks.boxes:DoubleBox",
+    "BOX_INVERTED": "recordgen.checks.lines:BoxInverted",
+    "BOX_OUTSIDE": "recordgen.checks.lines:BoxOutside",
+    "BOX_EMPTY": "recordgen.checks.lines:BoxEmpty",
+    "MANY_BOXES": "recordgen.checks.boxes:ManyBoxes",
+    "ONE_BOX_SIZE": "recordgen.checks.boxes:OneBoxSize",
+    "OVERLAP": "recordgen.checks.videos:Overlap",
+    "SEGMENT_END": "recordgen.checks.videos:SegmentEnd",
+    "CONSTANT": "recordgen.checks.tables:Constant",
+    "MIXED_TYPES": "recordgen.checks.tables:MixedTypes",
+    "GIVE_AWAY": "recordgen.checks.target_leakage:GiveAway",
+    "OUTLIER": "recordgen.checks.tables:Outlier",
+    "SKEW": "recordgen.checks.skew:Skew",
+    "TARGET_KIND": "recordgen.checks.tables:TargetKind",
+    "MARKERS": "recordgen.checks.tables:Markers",
+    "REPEATED_HEADER": "recordgen.checks.lines:RepeatedHeader",
+    "BYTE_ORDER_MARK": "recordgen.checks.lines:ByteOrderMark",
+    "SKIPPED": "recordgen.checks.lines:Skipped",
+    "SEVERAL_SPLITS": "recordgen.checks.lines:SeveralSplits",
+    "NOT_TRAINED": "recordgen.checks.labels:NotTrained",
+    "NOT_EVALUATED": "recordgen.checks.labels:NotEvaluated",
+    "FEW_EXAMPLES": "recordgen.checks.labels:FewExamples",
+    "LOST_CLASS": "recordgen.checks.labels:LostClass",
+    "UNUSED_NUMBER": "recordgen.checks.labels:UnusedNumber",
+    "IMBALANCE": "recordgen.checks.labels:Imbalance",
+    "LABEL_DRIFT": "recordgen.checks.labels:LabelDrift",
+    "LOOK_ALIKES": "recordgen.checks.labels:LookAlikes",
+    "LABEL_FORM": "recordgen.checks.labels:LabelForm",
+    "UNLABELLED": "recordgen.checks.labels:Unlabelled",
+    "NO_EVAL": "recordgen.checks.labels:NoEval",
+    "MIXED_SPLITS": "recordgen.checks.labels:MixedSplits",
+}
+
 _Plugin = TypeVar("_Plugin")
 
 
@@ -178,6 +234,12 @@ FORMATS: Registry[Any] = Registry(
 #: The classes of all exports: subclasses of :class:`recordgen.exports.Export`.
 EXPORTS: Registry[Any] = Registry(
     "recordgen.exports", OWN_EXPORTS, "export", check="recordgen.exports.export:check_declaration"
+)
+
+
+#: The classes of all checks by code: subclasses of :class:`recordgen.checks.check.Check`.
+CHECKS: Registry[Any] = Registry(
+    "recordgen.checks", OWN_CHECKS, "check", check="recordgen.checks.check:check_declaration"
 )
 
 

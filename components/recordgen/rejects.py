@@ -88,7 +88,7 @@ class OddLine(Finding):
     """A line that a check reports, whether its row was used or not.
 
     The uri is empty unless the line's payload is concerned. It goes to ``lint.jsonl``, not to
-    ``findings.jsonl``: the code is one of :data:`recordgen.checks.codes.CHECKS`.
+    ``findings.jsonl``: the code is one of :data:`recordgen.registry.CHECKS`.
     """
 
     __slots__ = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,8 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 import recordgen
-from recordgen.checks import facts
-from recordgen.checks.findings import LintFinding
+from recordgen.checks import facts, labels
+from recordgen.checks.check import Check, Examined
+from recordgen.core.dataset.lint import LintFinding
+from recordgen.core.dataset.manifest import Split
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.options import ConvertOptions
 
 
 def findings(source: Path | str, **options: Any) -> list[LintFinding]:
@@ -26,6 +30,7 @@ class Noun:
 
     noun: ClassVar[str] = "image"
     by_address: ClassVar[bool] = False
+    facts: ClassVar[Collection[str]] = ()
 
     def shown(self, annotation: str) -> str:
         """Return an annotation as messages show it."""
@@ -48,3 +53,38 @@ def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.ExampleFacts:
         )
         parts.append(facts.of_shard(split, f"Split-{split}/x", noted))
     return facts.ExampleFacts(parts)
+
+
+NO_LABELS = Vocabulary("text", ())
+
+
+def examined_of(
+    about: facts.ExampleFacts,
+    *,
+    lint: Sequence[str] = (),
+    vocabulary: Vocabulary = NO_LABELS,
+    splits: Mapping[str, Split] | None = None,
+) -> Examined[Noun]:
+    """Return what checks examine, with the thresholds of ``lint``."""
+    thresholds = ConvertOptions(lint=tuple(lint)).selection.thresholds
+
+    def no_payload(uri: str, named_by: str) -> Any:
+        raise FileNotFoundError(uri)
+
+    return Examined(
+        about,
+        Noun(),
+        thresholds,
+        vocabulary,
+        splits or {},
+        eval_from="",
+        are_numbers_given=False,
+        open_payload=no_payload,
+    )
+
+
+def label_findings(examined: Examined[Noun]) -> Iterator[tuple[str, str]]:
+    """Yield codes and messages of the checks of classes and splits."""
+    for check in vars(labels).values():
+        if isinstance(check, type) and issubclass(check, Check) and check is not Check:
+            yield from ((check.code, str(text)) for text in check().findings(examined))

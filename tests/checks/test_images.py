@@ -13,11 +13,11 @@ from pyarrow import parquet
 
 import recordgen
 from recordgen.checks.facts import ExampleFacts, FactsBuilder, of_shard, together
-from recordgen.checks.images import find_odd_images
+from recordgen.checks.images import Gray
 from recordgen.errors import LintError
-from recordgen.options import ConvertOptions, make_options
+from recordgen.options import make_options
 from recordgen.payloads.image import check_image
-from tests.checks.facts import Noun
+from tests.checks.facts import examined_of
 from tests.checks.photos import scene
 from tests.conftest import encoded, noise
 from tests.payloads.test_profiles import P3
@@ -139,14 +139,12 @@ def test_few_of_other_channels(is_gray: bool) -> None:
         [of_shard("train", "x", together(pa.table(columns), notes, [None] * len(lines)))]
     )
 
-    def rare(thresholds: Mapping[str, float]) -> list[int]:
-        [hits] = [
-            hits for hits in find_odd_images(facts, Noun(), thresholds) if hits.code == "GRAY"
-        ]
-        return hits.rows.tolist()
+    def rare(*lint: str) -> list[int]:
+        [found] = Gray().findings(examined_of(facts, lint=lint))
+        return found.rows.tolist()
 
-    assert rare(ConvertOptions().selection.thresholds) == [0]
-    assert rare(ConvertOptions(lint=("gray=4",)).selection.thresholds) == []
+    assert rare() == [0]
+    assert rare("gray=4") == []
 
 
 def test_a_resumed_run_looks_at_what_was_not_looked_at(source: Path, tmp_path: Path) -> None:

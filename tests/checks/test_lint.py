@@ -15,9 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.checks.codes import CHECKS, LIKENESS
-from recordgen.checks.contents import find_repeated
-from recordgen.checks.labels import find_odd_classes
+from recordgen.checks.contents import Conflict, Duplicate, Leak
 from recordgen.cli import main
 from recordgen.console.summaries import check_summary
 from recordgen.core.dataset.manifest import Split
@@ -27,7 +25,8 @@ from recordgen.core.records.example import parse_example
 from recordgen.errors import LintError, UsageError
 from recordgen.exports.report.render import render_report
 from recordgen.options import ConvertOptions, make_options
-from tests.checks.facts import Noun, facts_of, findings
+from recordgen.registry import CHECKS, OWN_CHECKS
+from tests.checks.facts import examined_of, facts_of, findings, label_findings
 from tests.conftest import encoded, noise, tree_bytes
 
 ROWS = """TRAIN,a.png,cat
@@ -263,10 +262,11 @@ def test_the_page_describes_each_check() -> None:
     """docs/lint.md has a section for each code, in order, that begins with its level."""
     page = (Path(__file__).parents[2] / "docs/lint.md").read_text(encoding="utf-8")
     sections = re.findall(r"^### (\w+)\n\n\*\*(\w+)\.\*\*", page, re.MULTILINE)
-    assert sections == [(code, check.level.capitalize()) for code, check in CHECKS.items()]
-    for code, check in CHECKS.items():
+    assert sections == [(code, CHECKS[code].level.capitalize()) for code in OWN_CHECKS]
+    for code in OWN_CHECKS:
+        check = CHECKS[code]
         section = page.split(f"### {code}\n")[1].split("\n#")[0]
-        assert (f"--lint {code}=" in section) == bool(check.threshold or code in LIKENESS), code
+        assert (f"--lint {code}=" in section) == bool(check.threshold or check.is_similarity), code
 
 
 @pytest.mark.parametrize(
@@ -320,10 +320,8 @@ def test_shares_of_classes(
         name: Split(sum(labels.values()), 0, labels, ())
         for name, labels in (("train", train), ("eval", evaluated))
     }
-    thresholds = ConvertOptions().selection.thresholds
-    vocabulary = Vocabulary("text", tuple(train))
-    found = find_odd_classes(vocabulary, splits, "image", "", thresholds)
-    assert {code for code, _ in found} == codes
+    examined = examined_of(facts_of([]), vocabulary=Vocabulary("text", tuple(train)), splits=splits)
+    assert {code for code, _ in label_findings(examined)} == codes
 
 
 @given(
@@ -335,8 +333,10 @@ def test_shares_of_classes(
 def test_repeated_payloads_against_pairs(rows: Sequence[tuple[str, int, bool]]) -> None:
     """Sorting finds the same as a comparison of all pairs."""
     said = [(split, content, "x" if has_label else None) for split, content, has_label in rows]
+    examined = examined_of(facts_of(said))
     found = {
-        hits.code: set(hits.rows.tolist()) for hits in find_repeated(facts_of(said), Noun(), {})
+        check.code: {row for found in check().findings(examined) for row in found.rows.tolist()}
+        for check in (Leak, Conflict, Duplicate)
     }
     order = ("train", "eval", "test")
     leaks, duplicates = set(), set()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
-from recordgen.checks.codes import CHECKS
+from recordgen.checks.images import PICTURE_CHECKS
 from recordgen.checks.neighbours import count_bits
 from recordgen.checks.perceptual_hash import (
     SIDE,
@@ -22,11 +22,11 @@ from recordgen.checks.pictures import (
     PictureFacts,
     are_alike,
     find_alike,
-    findings_of,
     has_hash,
     measured,
     signatures,
 )
+from recordgen.registry import CHECKS
 from tests.checks.photos import scene, small_jpeg
 from tests.conftest import encoded
 
@@ -49,11 +49,12 @@ def of_levels(*thumbnails: np.ndarray, sharpness: float = 1) -> PictureFacts:
 
 
 def found(facts: PictureFacts, **thresholds: float) -> dict[str, list[str]]:
-    results = findings_of(facts, {**NEVER, **thresholds} if thresholds else DEFAULTS)
+    wanted = {**NEVER, **thresholds} if thresholds else DEFAULTS
+    results = {check.code: check().of_pictures(facts, wanted) for check in PICTURE_CHECKS}
     return {
-        code: [message(place) for place in range(len(pictures))]
-        for code, pictures, message, _ in results
-        if len(pictures)
+        code: [result.message(place) for place in range(len(result.rows))]
+        for code, result in results.items()
+        if len(result.rows)
     }
 
 

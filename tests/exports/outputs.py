@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from recordgen.checks.findings import LintFinding
+from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports import Output
 from recordgen.exports.report.render import Report

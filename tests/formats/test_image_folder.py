@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.checks.findings import LintFinding
 from recordgen.console.summaries import check_summary
+from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.folder_names import is_no_image

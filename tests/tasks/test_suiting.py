@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 import recordgen
-from recordgen.checks.codes import CHECKS
 from recordgen.errors import DataError, UsageError
 from recordgen.options import OPTIONS, ConvertOptions, make_options
-from recordgen.registry import OWN
+from recordgen.registry import CHECKS, OWN
 from recordgen.tables.columns import Column, Table
 from recordgen.tasks import task_for
 from recordgen.tasks.suiting import SUITS, options_in, remedies_of

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.contents import LintedTask
-from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.findings import FoundRows, RowIndices
+from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.facts import RowIndices
+from recordgen.core.facts import BOXES
 
 # A box is compared with this number of boxes that follow it from left to right.
 _WINDOW = 8
@@ -19,7 +19,7 @@ _WINDOW = 8
 _SAME_SIDE = 0.01
 
 
-class BoxTask(LintedTask, Protocol):
+class BoxTask(CheckedTask, Protocol):
     """A task of images with boxes."""
 
     def boxes(self, annotation: str) -> Sequence[Any]:
@@ -42,15 +42,20 @@ class _Boxes(NamedTuple):
     corners: npt.NDArray[np.float64]
 
 
-def find_odd_boxes(
-    facts: ExampleFacts, task: BoxTask, thresholds: Mapping[str, float]
-) -> Iterator[FoundRows]:
-    """Yield images with odd boxes, each image once per code."""
-    boxes = _all_boxes(facts, task)
-    areas = areas_of(boxes.corners) * 100
+class _BoxCheck(Check):
+    needs = (BOXES,)
 
-    def about(code: str, found: npt.NDArray[np.intp], text: str) -> FoundRows:
-        """Return a finding for each image; ``text`` describes the first box."""
+    def about(
+        self, examined: Examined[BoxTask], found: npt.NDArray[np.intp], text: str
+    ) -> FoundRows:
+        """Return each image with found boxes once; ``text`` describes the first of them.
+
+        Args:
+            examined: what is examined.
+            found: indices of the boxes.
+            text: formatted with the box's area in percent.
+        """
+        boxes, areas = examined.shared(_all_boxes), examined.shared(_percents)
         rows, first, counts = np.unique(boxes.rows[found], return_index=True, return_counts=True)
 
         def message(at: int) -> str:
@@ -60,23 +65,76 @@ def find_odd_boxes(
             name = boxes.names[boxes.labels[box]]
             return f"the box {corners} of {name!r} {text.format(areas[box])}{more}"
 
-        return FoundRows(code, rows, message)
-
-    tiny = np.flatnonzero(areas < thresholds["TINY_BOX"])
-    yield about("TINY_BOX", tiny, "covers {:.2g} % of the image")
-    whole = np.flatnonzero(areas > thresholds["WHOLE_IMAGE_BOX"])
-    yield about("WHOLE_IMAGE_BOX", whole, "covers {:.3g} % of the image")
-    twice = _doubled(boxes, thresholds["DOUBLE_BOX"])
-    yield about("DOUBLE_BOX", twice, "is nearly the same as another box with its label")
-    rows, counts = np.unique(boxes.rows, return_counts=True)
-    many = counts > thresholds["MANY_BOXES"]
-    yield FoundRows(
-        "MANY_BOXES", rows[many], lambda at: f"the image has {counts[many][at]:,} boxes"
-    )
-    yield _of_one_size(boxes, thresholds["ONE_BOX_SIZE"])
+        return FoundRows(rows, message)
 
 
-def _all_boxes(facts: ExampleFacts, task: BoxTask) -> _Boxes:
+class TinyBox(_BoxCheck):
+    """A box of few pixels."""
+
+    code = "TINY_BOX"
+    threshold = 0.01
+
+    def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
+        """Yield images with boxes that cover less of them than the threshold, in percent."""
+        tiny = np.flatnonzero(examined.shared(_percents) < examined.thresholds[self.code])
+        yield self.about(examined, tiny, "covers {:.2g} % of the image")
+
+
+class WholeImageBox(_BoxCheck):
+    """A box of a whole image."""
+
+    code = "WHOLE_IMAGE_BOX"
+    threshold = 98
+
+    def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
+        """Yield images with boxes that cover more of them than the threshold, in percent."""
+        whole = np.flatnonzero(examined.shared(_percents) > examined.thresholds[self.code])
+        yield self.about(examined, whole, "covers {:.3g} % of the image")
+
+
+class DoubleBox(_BoxCheck):
+    """An object with two boxes."""
+
+    code = "DOUBLE_BOX"
+    threshold = 0.9
+
+    def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
+        """Yield images with boxes whose intersection over union is above the threshold."""
+        twice = _doubled(examined.shared(_all_boxes), examined.thresholds[self.code])
+        yield self.about(examined, twice, "is nearly the same as another box with its label")
+
+
+class ManyBoxes(_BoxCheck):
+    """An image with very many boxes."""
+
+    code = "MANY_BOXES"
+    threshold = 500
+
+    def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
+        """Yield images with more boxes than the threshold."""
+        rows, counts = np.unique(examined.shared(_all_boxes).rows, return_counts=True)
+        many = counts > examined.thresholds[self.code]
+        yield FoundRows(rows[many], lambda at: f"the image has {counts[many][at]:,} boxes")
+
+
+class OneBoxSize(_BoxCheck):
+    """A class whose boxes all have one size."""
+
+    code = "ONE_BOX_SIZE"
+    threshold = 10
+
+    def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
+        """Yield the first image of such classes with at least as many boxes as the threshold."""
+        yield _of_one_size(examined.shared(_all_boxes), examined.thresholds[self.code])
+
+
+def _percents(examined: Examined[BoxTask]) -> npt.NDArray[np.float64]:
+    """Return the part of its image that each box covers, in percent."""
+    return areas_of(examined.shared(_all_boxes).corners) * 100
+
+
+def _all_boxes(examined: Examined[BoxTask]) -> _Boxes:
+    facts, task = examined.facts, examined.task
     texts = facts.columns["annotation"].combine_chunks().dictionary_encode()
     numbers = facts.annotations
     found = [task.boxes(text) for text in texts.dictionary.to_pylist()]
@@ -131,4 +189,4 @@ def _of_one_size(boxes: _Boxes, least: float) -> FoundRows:
                 f"all {len(mine):,} boxes of {name!r} have the size of this one, "
                 f"{mean[0]:.3g}×{mean[1]:.3g} of the image"
             )
-    return FoundRows("ONE_BOX_SIZE", np.array(rows, np.intp), messages.__getitem__)
+    return FoundRows(np.array(rows, np.intp), messages.__getitem__)

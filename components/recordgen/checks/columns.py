@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.checks.findings import RowIndices
+from recordgen.checks.facts import RowIndices
 from recordgen.core.records.number_texts import DATE, NUMBER
 
 # Arrow's stubs, where there are any, differ from version to version.

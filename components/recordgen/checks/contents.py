@@ -6,34 +6,18 @@ payloads, the odds of a false pair are 1 in 37 million.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any, ClassVar, Protocol, TypeAlias
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.findings import FoundRows, RowIndices
+from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.facts import ExampleFacts, RowIndices
+from recordgen.core.dataset.lint import ERROR
 
 #: Examples, and for each another example of its group.
 Pairs: TypeAlias = "tuple[RowIndices, RowIndices]"
-
-#: Opens an example's payload, given its uri and the import file of its row.
-OpenPayload: TypeAlias = "Callable[[str, str], IO[bytes]]"
-
-
-class LintedTask(Protocol):
-    """The part of :class:`recordgen.core.task.task.Task` that checks use."""
-
-    noun: ClassVar[str]
-    by_address: ClassVar[bool]
-    checks: ClassVar[Sequence[str]]
-
-    def shown(self, annotation: str) -> str:
-        """Return an annotation as messages show it."""
-
-    def nearly_agree(self, one: str, other: str) -> bool:
-        """Return whether different annotations of one payload mean the same."""
 
 
 class Groups:
@@ -78,26 +62,56 @@ def first_equal(ordered: npt.NDArray[Any]) -> RowIndices:
     return np.searchsorted(ordered, ordered)
 
 
-def find_repeated(
-    facts: ExampleFacts, task: LintedTask, thresholds: Mapping[str, float]
-) -> Iterator[FoundRows]:
-    """Yield leaks, contradictions and duplicates."""
-    groups = Groups(facts, facts.contents)
+class Leak(Check):
+    """The same payload is in two splits."""
 
-    def same(code: str, rows: RowIndices, partners: RowIndices) -> FoundRows:
-        def message(at: int) -> str:
-            return f"the same {task.noun} as {facts.place(partners[at])}"
+    code = "LEAK"
+    level = ERROR
+    remedies = (
+        "--group-by content keeps copies in one split if rows name none",
+        "give copies the same split, or delete one",
+    )
 
-        return FoundRows(code, rows, message, partners)
-
-    yield same("LEAK", *groups.across_splits())
-    if task.by_address:
-        return  # rows are parts of one payload, and parts may have different labels
-    yield _conflicts(facts, task, groups)
-    yield same("DUPLICATE", *groups.within_splits())
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield examples whose payload is in an earlier split, too."""
+        yield _same(examined, *examined.shared(_copies).across_splits())
 
 
-def _conflicts(facts: ExampleFacts, task: LintedTask, groups: Groups) -> FoundRows:
+class Conflict(Check):
+    """The same payload has different annotations."""
+
+    code = "CONFLICT"
+    level = ERROR
+    remedies = ("correct the label that is wrong",)
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield examples that contradict the first annotated one with their payload."""
+        # Rows with an address are parts of one payload, and parts may have different labels.
+        if not examined.task.by_address:
+            yield _conflicts(examined.facts, examined.task, examined.shared(_copies))
+
+
+class Duplicate(Check):
+    """The same payload is twice in one split."""
+
+    code = "DUPLICATE"
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield examples whose payload is earlier in their split, too."""
+        if not examined.task.by_address:
+            yield _same(examined, *examined.shared(_copies).within_splits())
+
+
+def _copies(examined: Examined[CheckedTask]) -> Groups:
+    return Groups(examined.facts, examined.facts.contents)
+
+
+def _same(examined: Examined[CheckedTask], rows: RowIndices, partners: RowIndices) -> FoundRows:
+    noun, place = examined.task.noun, examined.facts.place
+    return FoundRows(rows, lambda at: f"the same {noun} as {place(partners[at])}", partners)
+
+
+def _conflicts(facts: ExampleFacts, task: CheckedTask, groups: Groups) -> FoundRows:
     annotations = facts.annotations[groups.members]
     annotated = np.flatnonzero(annotations >= 0)
     first = annotated[first_equal(groups.first[annotated])]
@@ -117,4 +131,4 @@ def _conflicts(facts: ExampleFacts, task: LintedTask, groups: Groups) -> FoundRo
         where = facts.place(partners[at])
         return f"{here} here, but {there} for the same {task.noun} in {where}"
 
-    return FoundRows("CONFLICT", rows, message, partners)
+    return FoundRows(rows, message, partners)

@@ -16,16 +16,19 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
-from recordgen.checks.findings import LintFinding, RowIndices
 from recordgen.checks.minhash import SIGNATURE_BYTES, Signatures, mixed, similarity
 from recordgen.checks.perceptual_hash import SmallPicture, look_at
 from recordgen.checks.pictures import SIGNATURE_SIDE, PictureFacts, measured
 from recordgen.checks.text_samples import SeenText, TextFacts
 from recordgen.checks.text_samples import measured as measured_texts
+from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.rows.arrow_files import read_parquet
 from recordgen.core.rows.row import is_content_uri
 from recordgen.rejects import place_of
+
+#: Indices of examples, in the order of :class:`ExampleFacts`.
+RowIndices = npt.NDArray[np.intp]
 
 Columns = Any  # pa.Table; Arrow's stubs differ from version to version
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.checks import pictures
-from recordgen.checks.contents import LintedTask
-from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.findings import FoundRows, RowIndices
+from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.pictures import PictureFacts
+from recordgen.core.facts import IMAGES, MEASURES
 
 # The format of each suffix, as in ``image/format``. Other suffixes are not checked.
 _FORMATS = {
@@ -19,85 +20,230 @@ _FORMATS = {
 }
 
 
-def find_odd_images(
-    facts: ExampleFacts, task: LintedTask, thresholds: Mapping[str, float]
-) -> Iterator[FoundRows]:
-    """Yield images that show little, or have an odd size, name or number of channels."""
-    rows, looks = facts.looks
-    for hits in pictures.findings_of(looks, thresholds):
-        yield hits._replace(rows=rows[hits.rows])
-    yield from _of_odd_size(facts, thresholds)
-    yield _misnamed(facts)
-    yield _of_few_channels(facts, thresholds["GRAY"])
-    yield _of_other_colours(facts)
-    yield _of_several_frames(facts)
+class PictureCheck(Check):
+    """A check of measures of pixels.
+
+    Attributes:
+        text: the message, formatted with the measures of a picture and the threshold.
+    """
+
+    needs = (IMAGES, MEASURES)
+    text: ClassVar[str]
+
+    def is_odd(
+        self, pictures: PictureFacts, thresholds: Mapping[str, float]
+    ) -> npt.NDArray[np.bool_]:
+        """Return whether each picture is a finding; a picture of one colour has no other one."""
+        raise NotImplementedError
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield the odd pictures."""
+        rows, pictures = examined.facts.looks
+        found = self.of_pictures(pictures, examined.thresholds)
+        yield found._replace(rows=rows[found.rows])
+
+    def of_pictures(self, pictures: PictureFacts, thresholds: Mapping[str, float]) -> FoundRows:
+        """Return the odd pictures; their rows are indices in ``pictures``."""
+        odd = np.flatnonzero(self.is_odd(pictures, thresholds))
+
+        def message(at: int) -> str:
+            values = {name: column[odd[at]] for name, column in pictures._asdict().items()}
+            return self.text.format(threshold=thresholds[self.code], **values)
+
+        return FoundRows(odd, message)
 
 
-def _of_odd_size(facts: ExampleFacts, thresholds: Mapping[str, float]) -> Iterator[FoundRows]:
-    height, width = (facts.columns[name].fill_null(0).to_numpy() for name in ("height", "width"))
-    shorter, longer = np.minimum(height, width), np.maximum(height, width)
+class OneColour(PictureCheck):
+    """A picture of nearly one colour."""
 
-    def size(rows: RowIndices, at: int) -> str:
-        return f"{width[rows[at]]}×{height[rows[at]]} pixels"
-
-    tiny = np.flatnonzero((shorter > 0) & (shorter < thresholds["TINY"]))
-    yield FoundRows("TINY", tiny, lambda at: f"the image has {size(tiny, at)}")
-    odd = np.flatnonzero(longer > thresholds["ODD_RATIO"] * shorter)
-    yield FoundRows("ODD_RATIO", odd, lambda at: f"the image has {size(odd, at)}")
-
-
-def _misnamed(facts: ExampleFacts) -> FoundRows:
-    names = pc.utf8_lower(facts.columns["uri"])
-    formats = facts.columns["format"].cast("string")
-    is_odd = np.zeros(len(facts), np.bool_)
-    for suffix, expected in _FORMATS.items():
-        has_suffix = pc.ends_with(names, suffix)
-        is_odd |= pc.and_(has_suffix, pc.not_equal(formats, expected)).fill_null(False).to_numpy()
-    rows = np.flatnonzero(is_odd)
-
-    def message(at: int) -> str:
-        row = int(rows[at])
-        return f"{facts.columns['uri'][row].as_py()} is stored as {formats[row].as_py()}"
-
-    return FoundRows("SUFFIX", rows, message)
-
-
-def _of_few_channels(facts: ExampleFacts, threshold: float) -> FoundRows:
-    """Return a few gray images among many in colour, or the opposite."""
-    known = facts.columns["gray"]
-    gray, colour = (
-        np.flatnonzero(pc.equal(known, value).fill_null(False).to_numpy())
-        for value in (True, False)
+    code = "ONE_COLOUR"
+    threshold = 2
+    text = (
+        "the picture has nearly one colour: its levels deviate by {contrast:.1f} of 255 around "
+        "{brightness:.0f} (less than {threshold:g})"
     )
-    is_gray_rare = len(gray) <= len(colour)
-    few, many = (gray, colour) if is_gray_rare else (colour, gray)
-    if len(few) > threshold / 100 * (len(few) + len(many)):
-        few = few[:0]
-    what, others = ("gray", "in colour") if is_gray_rare else ("in colour", "gray")
 
-    def message(at: int) -> str:
-        return f"the image is stored {what} ({len(few):,} images); {len(many):,} are {others}"
-
-    return FoundRows("GRAY", few, message)
+    def is_odd(
+        self, pictures: PictureFacts, thresholds: Mapping[str, float]
+    ) -> npt.NDArray[np.bool_]:
+        """Return whether each picture has less contrast than the threshold."""
+        return pictures.contrast < thresholds[self.code]
 
 
-def _of_other_colours(facts: ExampleFacts) -> FoundRows:
-    """Return images whose colours viewers convert, and TensorFlow does not."""
-    names = facts.columns["colours"].cast("string")
-    rows = np.flatnonzero(names.is_valid().to_numpy())
-
-    def message(at: int) -> str:
-        name = names[int(rows[at])].as_py()
-        return f"viewers convert the colours of the file ({name}), TensorFlow does not"
-
-    return FoundRows("COLOUR_PROFILE", rows, message)
+def _has_colours(pictures: PictureFacts, thresholds: Mapping[str, float]) -> npt.NDArray[np.bool_]:
+    return pictures.contrast >= thresholds[OneColour.code]
 
 
-def _of_several_frames(facts: ExampleFacts) -> FoundRows:
-    frames = facts.columns["frames"].fill_null(1).to_numpy()
-    rows = np.flatnonzero(frames > 1)
+class Dark(PictureCheck):
+    """A dark picture."""
 
-    def message(at: int) -> str:
-        return f"the file has {frames[rows[at]]:,} pictures; the record has the first"
+    code = "DARK"
+    threshold = 40
+    text = (
+        "the picture is dark: 99 % of it are at level {lightest} of 255 or below (less than "
+        "{threshold:g})"
+    )
 
-    return FoundRows("FRAMES", rows, message)
+    def is_odd(
+        self, pictures: PictureFacts, thresholds: Mapping[str, float]
+    ) -> npt.NDArray[np.bool_]:
+        """Return whether nearly all of each picture is below the threshold."""
+        return _has_colours(pictures, thresholds) & (pictures.lightest < thresholds[self.code])
+
+
+class Light(PictureCheck):
+    """An overexposed picture."""
+
+    code = "LIGHT"
+    threshold = 215
+    text = (
+        "the picture is overexposed: 99 % of it are at level {darkest} of 255 or above (more than "
+        "{threshold:g})"
+    )
+
+    def is_odd(
+        self, pictures: PictureFacts, thresholds: Mapping[str, float]
+    ) -> npt.NDArray[np.bool_]:
+        """Return whether nearly all of each picture is above the threshold."""
+        return _has_colours(pictures, thresholds) & (pictures.darkest > thresholds[self.code])
+
+
+class Blurred(PictureCheck):
+    """A picture without a sharp edge."""
+
+    code = "BLURRED"
+    threshold = 0.3
+    text = (
+        "the picture is blurred: its sharpest edge has a sharpness of {sharpness:.2f} (less than "
+        "{threshold:g}; 1 is sharp)"
+    )
+
+    def is_odd(
+        self, pictures: PictureFacts, thresholds: Mapping[str, float]
+    ) -> npt.NDArray[np.bool_]:
+        """Return whether the sharpest edge of each picture is below the threshold."""
+        return _has_colours(pictures, thresholds) & (pictures.sharpness < thresholds[self.code])
+
+
+#: The checks of measures of pixels.
+PICTURE_CHECKS: Sequence[type[PictureCheck]] = (OneColour, Dark, Light, Blurred)
+
+
+class _ImageCheck(Check):
+    needs = (IMAGES,)
+
+
+def _sizes(examined: Examined[CheckedTask]) -> npt.NDArray[np.int32]:
+    """Return width and height of each image, 0 if unknown: int32 [2, n]."""
+    columns = (examined.facts.columns[name] for name in ("width", "height"))
+    return np.stack([column.fill_null(0).to_numpy() for column in columns])
+
+
+def _with_size(examined: Examined[CheckedTask], is_odd: npt.NDArray[np.bool_]) -> FoundRows:
+    rows, (width, height) = np.flatnonzero(is_odd), examined.shared(_sizes)
+    return FoundRows(rows, lambda at: f"the image has {width[rows[at]]}×{height[rows[at]]} pixels")
+
+
+class Tiny(_ImageCheck):
+    """An image of few pixels."""
+
+    code = "TINY"
+    threshold = 16
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield images whose shorter side is below the threshold."""
+        shorter = examined.shared(_sizes).min(axis=0)
+        yield _with_size(examined, (shorter > 0) & (shorter < examined.thresholds[self.code]))
+
+
+class OddRatio(_ImageCheck):
+    """A strip."""
+
+    code = "ODD_RATIO"
+    threshold = 4
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield images whose longer side is more than this many times the shorter one."""
+        sizes = examined.shared(_sizes)
+        shorter, longer = sizes.min(axis=0), sizes.max(axis=0)
+        yield _with_size(examined, longer > examined.thresholds[self.code] * shorter)
+
+
+class Suffix(_ImageCheck):
+    """A file whose name has the suffix of another format."""
+
+    code = "SUFFIX"
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield images that are stored in another format than their suffix."""
+        uris = examined.facts.columns["uri"]
+        names = pc.utf8_lower(uris)
+        formats = examined.facts.columns["format"].cast("string")
+        is_odd = np.zeros(len(examined.facts), np.bool_)
+        for suffix, expected in _FORMATS.items():
+            is_other = pc.and_(pc.ends_with(names, suffix), pc.not_equal(formats, expected))
+            is_odd |= is_other.fill_null(False).to_numpy()
+        rows = np.flatnonzero(is_odd)
+
+        def message(at: int) -> str:
+            row = int(rows[at])
+            return f"{uris[row].as_py()} is stored as {formats[row].as_py()}"
+
+        yield FoundRows(rows, message)
+
+
+class Gray(_ImageCheck):
+    """A few gray images among many in colour, or the opposite."""
+
+    code = "GRAY"
+    threshold = 5
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield the rarer kind if its share, in percent, is at most the threshold."""
+        known = examined.facts.columns["gray"]
+        gray, colour = (
+            np.flatnonzero(pc.equal(known, value).fill_null(False).to_numpy())
+            for value in (True, False)
+        )
+        is_gray_rare = len(gray) <= len(colour)
+        few, many = (gray, colour) if is_gray_rare else (colour, gray)
+        if len(few) > examined.thresholds[self.code] / 100 * (len(few) + len(many)):
+            few = few[:0]
+        what, others = ("gray", "in colour") if is_gray_rare else ("in colour", "gray")
+        text = f"the image is stored {what} ({len(few):,} images); {len(many):,} are {others}"
+        yield FoundRows(few, lambda at: text)
+
+
+class ColourProfile(_ImageCheck):
+    """An image whose colours viewers convert, and TensorFlow does not."""
+
+    code = "COLOUR_PROFILE"
+    remedies = ("convert the images to sRGB if their colours matter",)
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield images that are not in sRGB."""
+        names = examined.facts.columns["colours"].cast("string")
+        rows = np.flatnonzero(names.is_valid().to_numpy())
+
+        def message(at: int) -> str:
+            name = names[int(rows[at])].as_py()
+            return f"viewers convert the colours of the file ({name}), TensorFlow does not"
+
+        yield FoundRows(rows, message)
+
+
+class Frames(_ImageCheck):
+    """A file with several pictures."""
+
+    code = "FRAMES"
+    remedies = ("save each picture that counts as its own file",)
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield files of which the record has only the first picture."""
+        frames = examined.facts.columns["frames"].fill_null(1).to_numpy()
+        rows = np.flatnonzero(frames > 1)
+
+        def message(at: int) -> str:
+            return f"the file has {frames[rows[at]]:,} pictures; the record has the first"
+
+        yield FoundRows(rows, message)

@@ -2,44 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from recordgen.checks import minhash, pictures
-from recordgen.checks.contents import Groups, LintedTask, Pairs
+from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.contents import Groups, Pairs
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.findings import FoundRows
 from recordgen.checks.neighbours import Indices, group_by_keys
+from recordgen.core.facts import MEASURES
 
 #: The least similarity of two texts that are nearly the same.
 LEAST_SIMILARITY = 0.7
 
 
-def find_alike(
-    facts: ExampleFacts, task: LintedTask, thresholds: Mapping[str, float]
-) -> Iterator[FoundRows]:
-    """Yield payloads that are nearly the same as another one."""
+class _Near(Check):
+    needs = (MEASURES,)
+    is_similarity = True
 
-    @lru_cache(maxsize=1)  # both codes nearly always have the same threshold
-    def groups(least: float | None) -> Groups:
-        return Groups(facts, _numbers(facts, least))
+    def groups(self, examined: Examined[CheckedTask]) -> Groups:
+        """Return groups of similar payloads; both codes nearly always have the same threshold."""
+        return examined.shared(_groups, examined.thresholds.get(self.code))
 
-    def near(code: str, pairs: Pairs) -> FoundRows:
-        is_other = facts.contents[pairs[0]] != facts.contents[pairs[1]]
-        rows, partners = (side[is_other] for side in pairs)
 
-        def message(at: int) -> str:
-            text = f"nearly the same {task.noun} as {facts.place(partners[at])}"
-            similarity = facts.similarity(rows[at], partners[at])
-            return text if similarity is None else f"{text}, similarity {similarity:.2f}"
+class NearLeak(_Near):
+    """Payloads in two splits are nearly the same."""
 
-        return FoundRows(code, rows, message, partners)
+    code = "NEAR_LEAK"
+    remedies = (
+        "--group-by near keeps similar images in one split if rows name none",
+        "give similar ones the same split, or delete one",
+    )
 
-    yield near("NEAR_LEAK", groups(thresholds.get("NEAR_LEAK")).across_splits())
-    yield near("NEAR_DUPLICATE", groups(thresholds.get("NEAR_DUPLICATE")).within_splits())
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield examples that are nearly the same as one in an earlier split."""
+        yield _near(examined, self.groups(examined).across_splits())
+
+
+class NearDuplicate(_Near):
+    """Payloads in one split are nearly the same."""
+
+    code = "NEAR_DUPLICATE"
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield examples that are nearly the same as an earlier one in their split."""
+        yield _near(examined, self.groups(examined).within_splits())
+
+
+def _groups(examined: Examined[CheckedTask], least: float | None) -> Groups:
+    return Groups(examined.facts, _numbers(examined.facts, least))
+
+
+def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:
+    facts, noun = examined.facts, examined.task.noun
+    is_other = facts.contents[pairs[0]] != facts.contents[pairs[1]]
+    rows, partners = (side[is_other] for side in pairs)
+
+    def message(at: int) -> str:
+        text = f"nearly the same {noun} as {facts.place(partners[at])}"
+        similarity = facts.similarity(rows[at], partners[at])
+        return text if similarity is None else f"{text}, similarity {similarity:.2f}"
+
+    return FoundRows(rows, message, partners)
 
 
 def _numbers(facts: ExampleFacts, least: float | None) -> npt.NDArray[np.intp]:
@@ -51,7 +77,7 @@ def _numbers(facts: ExampleFacts, least: float | None) -> npt.NDArray[np.intp]:
     rows, signatures = facts.signatures
     if len(rows):
         numbers[rows] = rows[group_texts(signatures, least or LEAST_SIMILARITY)]
-    # Only one of several copies in a split is compared: find_repeated reports the others.
+    # Only one of several copies in a split is compared: DUPLICATE reports the others.
     by_content = np.lexsort((facts.splits, facts.contents))
     contents, splits = facts.contents[by_content], facts.splits[by_content]
     is_copy = (contents[1:] == contents[:-1]) & (splits[1:] == splits[:-1])

@@ -1,4 +1,4 @@
-"""Measures of pictures from their thumbnails, many at a time, and the findings from them.
+"""Measures of pictures from their thumbnails, many at a time, and which of them are alike.
 
     64 looks (32×32 gray, sharpness)  ─measured─▶  PictureFacts (an array for each measure)
 
@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.findings import FoundRows, RowIndices
 from recordgen.checks.neighbours import Indices, find_neighbours
 from recordgen.checks.perceptual_hash import (
     SIDE,
@@ -235,44 +234,3 @@ def _products(one: _Floats, other: _Floats) -> npt.NDArray[np.int64]:
 def has_hash(facts: PictureFacts) -> npt.NDArray[np.bool_]:
     """Return whether each picture has enough contrast for a meaningful hash."""
     return facts.contrast >= LEAST_HASH_CONTRAST
-
-
-# Messages, formatted with the facts about a picture and the threshold.
-_MESSAGES = {
-    "ONE_COLOUR": "the picture has nearly one colour: its levels deviate by {contrast:.1f} of 255 "
-    "around {brightness:.0f} (less than {threshold:g})",
-    "DARK": "the picture is dark: 99 % of it are at level {lightest} of 255 or below (less than "
-    "{threshold:g})",
-    "LIGHT": "the picture is overexposed: 99 % of it are at level {darkest} of 255 or above (more "
-    "than {threshold:g})",
-    "BLURRED": "the picture is blurred: its sharpest edge has a sharpness of {sharpness:.2f} (less "
-    "than {threshold:g}; 1 is sharp)",
-}
-
-
-def findings_of(facts: PictureFacts, thresholds: Mapping[str, float]) -> Iterator[FoundRows]:
-    """Yield findings about pictures; their rows are indices in ``facts``.
-
-    A picture of one colour is not also reported as dark, light or blurred.
-
-    Args:
-        facts: facts about the pictures.
-        thresholds: by code, see :data:`recordgen.checks.codes.CHECKS`.
-    """
-    plain = facts.contrast < thresholds["ONE_COLOUR"]
-    found = {
-        "ONE_COLOUR": plain,
-        "DARK": ~plain & (facts.lightest < thresholds["DARK"]),
-        "LIGHT": ~plain & (facts.darkest > thresholds["LIGHT"]),
-        "BLURRED": ~plain & (facts.sharpness < thresholds["BLURRED"]),
-    }
-    for code, is_found in found.items():
-        pictures = np.flatnonzero(is_found)
-        yield FoundRows(code, pictures, partial(_message, code, facts, pictures, thresholds[code]))
-
-
-def _message(
-    code: str, facts: PictureFacts, pictures: RowIndices, threshold: float, place: int
-) -> str:
-    values = {name: column[pictures[place]] for name, column in facts._asdict().items()}
-    return _MESSAGES[code].format(threshold=threshold, **values)

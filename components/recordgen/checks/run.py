@@ -3,140 +3,92 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from itertools import islice
+from typing import Any
 
-from recordgen.checks.codes import CHECKS, ERROR, PACKAGES, REPEATED, count_level
-from recordgen.checks.contents import LintedTask, OpenPayload
-from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.findings import AboutAll, FoundRows, LintFinding
+from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.selection import Selection
+from recordgen.core.dataset.lint import Lint, LintFinding
+from recordgen.core.facts import PAYLOADS
 from recordgen.errors import UsageError
-from recordgen.registry import imported
-from recordgen.rejects import Finding
-from recordgen.shown import Shown
+from recordgen.registry import CHECKS
+from recordgen.rejects import Finding, OddLine
 
 
-@dataclass(frozen=True, repr=False)
-class Lint(Shown):
-    """The result of the checks.
-
-    Attributes:
-        counts: number of findings by code, in the order of the codes.
-        fatal: the counts of codes that fail a run.
-        about_all: findings about the dataset as a whole.
-    """
-
-    counts: Mapping[str, int]
-    fatal: Mapping[str, int]
-    about_all: Sequence[LintFinding]
-    _lines: Sequence[LintFinding]
-    _facts: ExampleFacts
-    _hits: Sequence[FoundRows]
-
-    @property
-    def errors(self) -> int:
-        """Number of findings that are errors."""
-        return count_level(self.counts, ERROR)
-
-    @property
-    def is_bad(self) -> bool:
-        """Whether there are errors, or findings that fail a run."""
-        return bool(self.errors or self.fatal)
-
-    def findings(self) -> Iterator[LintFinding]:
-        """Yield all findings, code by code, each by import file and line."""
-        for code in self.counts:
-            yield from self._of(code)
-
-    def first(self, count: int) -> Iterator[LintFinding]:
-        """Yield the first findings of each code."""
-        for code in self.counts:
-            yield from islice(self._of(code), count)
-
-    def _of(self, code: str) -> Iterator[LintFinding]:
-        yield from (item for item in (*self.about_all, *self._lines) if item.code == code)
-        for hits in self._hits:
-            if hits.code == code:
-                for at, row in enumerate(hits.rows):
-                    level = CHECKS[code].level
-                    other = None if hits.partners is None else hits.partners[at]
-                    yield self._facts.finding(code, level, row, hits.message(at), other)
-
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of ``lint.jsonl``."""
-        return (item.to_line() for item in self.findings())
-
-
-def need_packages(task: LintedTask, selection: Selection) -> None:
+def need_packages(task: CheckedTask, selection: Selection) -> None:
     """Check that the packages for the selected checks of a task are installed.
 
     Raises:
         UsageError: a package is missing; the message names the extra that installs it.
     """
-    for code in sorted(selection.codes):
-        check = CHECKS[code]
-        if check.extra and check.finder in task.checks and not find_spec(PACKAGES[check.extra]):
+    for check in _checks_of(task, selection):
+        if check.package and not find_spec(check.package):
             raise UsageError(
-                f"select: {code} needs the package {PACKAGES[check.extra]!r}, which is not "
+                f"select: {check.code} needs the package {check.package!r}, which is not "
                 f"installed: pip install 'recordgen[{check.extra}]', or omit the code"
             )
 
 
 def run_checks(
-    facts: ExampleFacts,
-    task: LintedTask,
-    about_all: Iterable[tuple[str, str]],
-    lines: Iterable[Finding],
-    lines_by_code: Mapping[str, int],
+    examined: Examined[Any],
+    odd_lines: Sequence[OddLine],
+    changes: Iterable[Finding],
+    adjusted: Mapping[str, int],
     selection: Selection,
-    open_payload: OpenPayload,
 ) -> Lint:
     """Run the selected checks.
 
     Args:
-        facts: facts about all examples.
-        task: the task of the examples.
-        about_all: codes and messages of findings about the dataset as a whole.
-        lines: findings about lines of import files; the first of them if there are very many.
-        lines_by_code: the number of findings about lines, by code.
+        examined: what they examine.
+        odd_lines: findings in lines of import files.
+        changes: changes in rows; the first of them if there are very many.
+        adjusted: the numbers of all changes, by kind.
         selection: the selected checks.
-        open_payload: opens the payload of an example, for checks that need it.
     """
-    wanted = selection.codes
-    found = [
-        item
-        for path in (REPEATED, *task.checks)
-        if any(CHECKS[code].finder == path for code in wanted)
-        for item in _finder(path, open_payload)(facts, task, selection.thresholds)
-        if item.code in wanted
-    ]
-    hits = [item for item in found if isinstance(item, FoundRows)]
-    columns = [item for item in found if isinstance(item, AboutAll)]
-    general = [
+    found = {
+        check.code: list(check.findings(examined)) for check in _checks_of(examined.task, selection)
+    }
+    examined.forget()
+    by_kind = {CHECKS[code].counted_as: code for code in selection.codes if CHECKS[code].counted_as}
+    changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]
+    about_lines: list[Finding] = [*odd_lines, *changed]
+    rows = {
+        code: [item for item in items if isinstance(item, FoundRows)]
+        for code, items in found.items()
+    }
+    about_all = [
         LintFinding(code, CHECKS[code].level, "", 0, "", "", text)
-        for code, text in (*about_all, *columns)
-        if code in wanted
+        for code, items in found.items()
+        for text in items
+        if isinstance(text, str)
     ]
-    about_lines = [
-        LintFinding(it.code, CHECKS[it.code].level, it.source, it.line, it.uri, "", it.message)
-        for it in lines
-        if it.code in wanted
-    ]
-    counts = Counter(item.code for item in general)
-    counts.update({code: count for code, count in lines_by_code.items() if code in wanted})
-    for each in hits:
-        counts[each.code] += len(each.rows)
-    in_order = {code: counts[code] for code in CHECKS if counts[code]}
+    counts = Counter(item.code for item in about_all)
+    counts.update(item.code for item in odd_lines)
+    for code, parts in rows.items():
+        counts[code] += sum(len(part.rows) for part in parts)
+    for kind, code in by_kind.items():
+        counts[code] += adjusted.get(kind, 0)
+
+    def of_code(code: str) -> Iterator[LintFinding]:
+        level = CHECKS[code].level
+        yield from (item for item in about_all if item.code == code)
+        for it in about_lines:
+            if it.code == code:
+                yield LintFinding(code, level, it.source, it.line, it.uri, "", it.message)
+        for part in rows.get(code, ()):
+            for at, row in enumerate(part.rows):
+                other = None if part.partners is None else part.partners[at]
+                yield examined.facts.finding(code, level, row, part.message(at), other)
+
+    in_order = {code: counts[code] for code in CHECKS if counts[code] and code in selection.codes}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
-    return Lint(in_order, fatal, general, about_lines, facts, hits)
+    return Lint(in_order, fatal, about_all, of_code)
 
 
-def _finder(path: str, open_payload: OpenPayload) -> Callable[..., Iterable[FoundRows | AboutAll]]:
-    """Return the function at a path, bound to ``open_payload`` if its checks open payloads."""
-    finder: Callable[..., Iterable[FoundRows | AboutAll]] = imported(path)
-    opens = any(check.finder == path and check.extra for check in CHECKS.values())
-    return partial(finder, open_payload=open_payload) if opens else finder
+def _checks_of(task: CheckedTask, selection: Selection) -> Iterator[Check]:
+    """Yield the selected checks that examine examples of a task, in the order of the registry."""
+    has = {*task.facts, PAYLOADS}
+    for code in CHECKS:
+        if code in selection.codes and has.issuperset(CHECKS[code].needs):
+            yield CHECKS[code]()

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from recordgen.checks.codes import (
-    ALL,
-    BY_DEFAULT,
-    CHECKS,
-    ERROR,
-    LIKENESS,
-    ODD_COLUMNS,
-    ON_LOOKS,
-    WARNING,
-)
+from recordgen.core.dataset.lint import ERROR, WARNING
+from recordgen.core.facts import MEASURES, PAYLOADS, ROWS
 from recordgen.errors import UsageError, did_you_mean
+from recordgen.registry import CHECKS
+
+#: The word for all codes.
+ALL = "ALL"
 
 
 @dataclass(frozen=True)
@@ -37,15 +33,20 @@ class Selection:
     fatal: frozenset[str]
     thresholds: Mapping[str, float]
 
+    @cached_property  # read for each image
+    def needs(self) -> frozenset[str]:
+        """The facts that the selected checks need, see :mod:`recordgen.core.facts`."""
+        return frozenset(fact for code in self.codes for fact in CHECKS[code].needs)
+
     @property
     def needs_looks(self) -> bool:
         """Whether a check examines each image or text."""
-        return not self.codes.isdisjoint(ON_LOOKS)
+        return MEASURES in self.needs
 
     @property
     def needs_rows(self) -> bool:
         """Whether a check reads rows of tables."""
-        return any(CHECKS[code].finder == ODD_COLUMNS for code in self.codes)
+        return ROWS in self.needs
 
     @classmethod
     @lru_cache(maxsize=16)
@@ -63,9 +64,12 @@ class Selection:
         ignored = [word[1:] for word in lint if word.startswith("-")]
         thresholds = dict(map(_threshold, (word for word in lint if "=" in word)))
         named = [word for word in lint if "=" not in word and not word.startswith("-")]
-        codes = _codes("lint", named, BY_DEFAULT) | (thresholds.keys() if named else frozenset())
+        by_default = frozenset(
+            code for code, check in CHECKS.items() if PAYLOADS not in check.needs
+        )
+        codes = _codes("lint", named, by_default) | (thresholds.keys() if named else frozenset())
         return cls(
-            (codes or BY_DEFAULT) - _codes("lint", ignored, CHECKS),
+            (codes or by_default) - _codes("lint", ignored, CHECKS),
             _codes("fail_on", fail_on, CHECKS),
             {
                 **{code: check.threshold for code, check in CHECKS.items() if check.threshold},
@@ -107,7 +111,7 @@ def _threshold(word: str) -> tuple[str, float]:
     name, _, text = word.partition("=")
     code = name.strip().upper()
     known = [
-        each for each, check in CHECKS.items() if check.threshold is not None or each in LIKENESS
+        each for each, check in CHECKS.items() if check.threshold is not None or check.is_similarity
     ]
     if code not in known:
         raise UsageError(
@@ -120,7 +124,7 @@ def _threshold(word: str) -> tuple[str, float]:
         number = 0.0
     if not 0 < number < float("inf"):
         raise UsageError(f"lint: {code} needs a number above 0 (got {text!r})")
-    if code in LIKENESS and number > 1:
+    if CHECKS[code].is_similarity and number > 1:
         raise UsageError(
             f"lint: {code} needs a similarity above 0 and at most 1, such as 0.8 (got {text!r})"
         )

@@ -1,4 +1,4 @@
-"""Checks of columns of tables: constant, mixed or skewed ones, outliers, and target leaks.
+"""Checks of columns of tables: constant or mixed ones, and outliers.
 
 They read the rows that shards have kept: a sample of each split, and rows with rare values
 (:mod:`recordgen.checks.columns`).
@@ -7,8 +7,7 @@ They read the rows that shards have kept: a sample of each split, and rows with 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,25 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.checks.class_shares import distance_of_samples, most_changed, share
+from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.columns import KINDS, Values, fences, fits, fits_one, floats
-from recordgen.checks.contents import LintedTask
-from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.findings import AboutAll, FoundRows, RowIndices
-from recordgen.checks.target_leakage import codes_of, scoring
-from recordgen.core.dataset.splits import TRAIN
+from recordgen.checks.facts import RowIndices
+from recordgen.core.facts import ROWS
 from recordgen.core.records.number_texts import FORMS, NUMBER, is_marker
-from recordgen.core.rows.columns import values_of
 
 # Fewer rows are not enough to judge a column.
 _LEAST_ROWS = 10
-
-# Splits with fewer rows in the sample are not compared: chance alone makes them differ.
-_LEAST_OF_SPLIT = 100
-
-# Numbers are binned by tenths of train, texts by their most frequent values.
-_BINS = 10
-_MOST_FREQUENT = 20
 
 # Outliers are separated by a gap: this many times as far as the value before. Heavy tails, such as
 # incomes, thin out without a gap.
@@ -45,10 +33,8 @@ _MOST = 0.5
 
 _REMEDY = "write all numbers like 1234.5, and leave fields without one empty"
 
-_OTHERS, _MISSING = "other values", "no value"
 
-
-class _Roles(Protocol):
+class Roles(Protocol):
     """The roles of columns, see :class:`recordgen.tables.columns.Table`."""
 
     target: str | None
@@ -62,18 +48,18 @@ class _Roles(Protocol):
         """Whether the target holds classes."""
 
 
-class TableTask(LintedTask, Protocol):
+class TableTask(CheckedTask, Protocol):
     """A task of tables."""
 
     @property
-    def table(self) -> _Roles:
+    def table(self) -> Roles:
         """Its columns."""
 
     def column_values(self, annotations: Any) -> Mapping[str, Values]:
         """Return the values of each column that becomes a feature, null if one is missing."""
 
 
-class _Kept(NamedTuple):
+class KeptRows(NamedTuple):
     """The rows that shards have kept.
 
     Attributes:
@@ -81,48 +67,102 @@ class _Kept(NamedTuple):
         columns: values [rows] by column.
         sampled: indices of the rows in the sample.
         splits: the split of each row in the sample.
+        constant: columns with one value, and the messages about them.
     """
 
     rows: RowIndices
     columns: Mapping[str, Values]
     sampled: RowIndices
     splits: npt.NDArray[np.str_]
+    constant: Mapping[str, str]
 
     def sample(self, name: str) -> Values:
         """Return the values of a column in the sample."""
         return self.columns[name].take(pa.array(self.sampled))
 
+    def varied(self, *without: str | None) -> Sequence[str]:
+        """Return the columns with several values, without some."""
+        return [name for name in self.columns if name not in (*self.constant, *without)]
 
-def find_odd_columns(
-    facts: ExampleFacts, task: TableTask, thresholds: Mapping[str, float]
-) -> Iterator[FoundRows | AboutAll]:
-    """Yield odd columns, and rows with odd values."""
-    table = task.table
-    if table.target_kind:
-        yield AboutAll("TARGET_KIND", table.target_kind)
-    for message in table.markers:
-        yield AboutAll("MARKERS", message)
+
+class TableCheck(Check):
+    """A check of the columns of tables."""
+
+    needs = (ROWS,)
+
+
+class TargetKind(TableCheck):
+    """The kind of the target was inferred from few values."""
+
+    code = "TARGET_KIND"
+
+    def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
+        """Yield what the reader found about the target."""
+        if examined.task.table.target_kind:
+            yield examined.task.table.target_kind
+
+
+class Markers(TableCheck):
+    """Words for missing values in columns of numbers."""
+
+    code = "MARKERS"
+
+    def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
+        """Yield what the reader found about such words."""
+        yield from examined.task.table.markers
+
+
+class Constant(TableCheck):
+    """A column with one value."""
+
+    code = "CONSTANT"
+
+    def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
+        """Yield such columns."""
+        yield from examined.shared(kept_rows).constant.values()
+
+
+class MixedTypes(TableCheck):
+    """A column of texts that are nearly all numbers or dates."""
+
+    code = "MIXED_TYPES"
+    threshold = 90
+
+    def findings(self, examined: Examined[TableTask]) -> Iterator[FoundRows]:
+        """Yield the first row of each such column whose value is something else."""
+        kept = examined.shared(kept_rows)
+        for name in kept.varied():
+            if pa.types.is_string(kept.columns[name].type):
+                yield from _mixed_types(name, kept, examined.thresholds[self.code])
+
+
+class Outlier(TableCheck):
+    """A number that is far from all others of its column."""
+
+    code = "OUTLIER"
+    threshold = 10
+
+    def findings(self, examined: Examined[TableTask]) -> Iterator[FoundRows]:
+        """Yield the row of the farthest number of each column that has any."""
+        table, kept = examined.task.table, examined.shared(kept_rows)
+        for name in kept.varied(table.target if table.has_labels else None):
+            if not pa.types.is_string(kept.columns[name].type):
+                yield from _outliers(name, kept, examined.thresholds[self.code])
+
+
+def kept_rows(examined: Examined[TableTask]) -> KeptRows:
+    """Return the rows that shards have kept; no columns if they are too few to judge."""
+    facts = examined.facts
     rows, texts, is_sampled = facts.kept
     if len(rows) < _LEAST_ROWS:
-        return
+        nothing = np.zeros(0, np.intp)
+        return KeptRows(nothing, {}, nothing, np.zeros(0, np.str_), {})
     sampled = np.flatnonzero(is_sampled)
     splits = np.array(facts.names)[facts.splits[rows[sampled]]]
-    kept = _Kept(rows, task.column_values(texts), sampled, splits)
-    constant = set()
-    for name, values in kept.columns.items():
-        if text := _constant(name, values):
-            constant.add(name)
-            yield AboutAll("CONSTANT", text)
-        elif pa.types.is_string(values.type):
-            yield from _mixed_types(name, kept, thresholds["MIXED_TYPES"])
-        elif not (name == table.target and table.has_labels):
-            yield from _outliers(name, kept, thresholds["OUTLIER"])
-    varied = [name for name in kept.columns if name not in constant and name != table.target]
-    for name in varied:
-        yield from _skew(name, kept, thresholds["SKEW"])
-    if table.target is not None and table.target not in constant:
-        inputs = [name for name in varied if name not in (table.weight, table.group)]
-        yield from _give_away(inputs, table, kept, thresholds["GIVE_AWAY"])
+    columns = examined.task.column_values(texts)
+    texts_of = {name: _constant(name, values) for name, values in columns.items()}
+    constant = {name: text for name, text in texts_of.items() if text}
+    return KeptRows(rows, columns, sampled, splits, constant)
 
 
 def _constant(name: str, values: Values) -> str:
@@ -134,10 +174,10 @@ def _constant(name: str, values: Values) -> str:
         return f"column {name!r} is empty: no example has it"
     if values.null_count or len(pc.unique(values)) > 1:
         return ""
-    return f"column {name!r} has the value {_shown(values[0].as_py())} in all rows"
+    return f"column {name!r} has the value {shown(values[0].as_py())} in all rows"
 
 
-def _mixed_types(name: str, kept: _Kept, least: float) -> Iterator[FoundRows]:
+def _mixed_types(name: str, kept: KeptRows, least: float) -> Iterator[FoundRows]:
     values = kept.columns[name]
     sample = kept.sample(name).drop_null()
     for kind, pattern in KINDS.items():
@@ -163,14 +203,14 @@ def _mixed_types(name: str, kept: _Kept, least: float) -> Iterator[FoundRows]:
             )
         else:
             continue
-        yield FoundRows("MIXED_TYPES", kept.rows[misfits[:1]], _always(message))
+        yield FoundRows(kept.rows[misfits[:1]], _always(message))
         return
 
 
 def _most_frequent(texts: Values, count: int = 4) -> str:
     words = Counter(str(text) for text in texts.to_pylist())
     [first, *others] = sorted(words, key=lambda word: (-words[word], word))[:count]
-    return _shown(first) + (f" and {', '.join(map(_shown, others))}" if others else "")
+    return shown(first) + (f" and {', '.join(map(shown, others))}" if others else "")
 
 
 def _forms(values: Values, sample: Values) -> list[str] | None:
@@ -189,7 +229,7 @@ def _forms(values: Values, sample: Values) -> list[str] | None:
     return [form for form, is_form in found.items() if is_form.any()]
 
 
-def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[FoundRows]:
+def _outliers(name: str, kept: KeptRows, ranges: float) -> Iterator[FoundRows]:
     numbers, sample = floats(kept.columns[name]), floats(kept.sample(name))
     sample = sample[~np.isnan(sample)]
     low, high = fences(sample, ranges)
@@ -207,13 +247,13 @@ def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[FoundRows]:
     if not len(far):
         return
     most = far[-1]
-    value = _shown(kept.columns[name][int(most)].as_py())
+    value = shown(kept.columns[name][int(most)].as_py())
     count = f"{len(far):,} such values were found" if len(far) > 1 else "no other value is so far"
     message = (
         f"column {name!r} has {value}, which is far from its other values: half of them are "
         f"from {_quartile(sample, 0.25)} to {_quartile(sample, 0.75)}; {count}"
     )
-    yield FoundRows("OUTLIER", kept.rows[[most]], _always(message))
+    yield FoundRows(kept.rows[[most]], _always(message))
 
 
 def _beyond_gap(distances: npt.NDArray[np.float64], is_far: npt.NDArray[np.bool_]) -> RowIndices:
@@ -229,76 +269,8 @@ def _quartile(sample: npt.NDArray[np.float64], place: float) -> str:
     return f"{np.quantile(sample, place):.6g}"
 
 
-def _skew(name: str, kept: _Kept, least: float) -> Iterator[AboutAll]:
-    sample = kept.sample(name)
-    is_train = kept.splits == TRAIN
-    if is_train.sum() < _LEAST_OF_SPLIT:
-        return
-    bins = _bins(sample, is_train)
-    expected = Counter(bins[is_train].tolist())
-    for split in sorted(set(kept.splits.tolist()) - {TRAIN}):
-        found = Counter(bins[kept.splits == split].tolist())
-        apart, by_chance = distance_of_samples(expected, found)
-        if found.total() < _LEAST_OF_SPLIT or apart - by_chance <= least:
-            continue
-        key = most_changed(expected, found)
-        yield AboutAll(
-            "SKEW",
-            f"column {name!r} is distributed differently in split {split} than in train: "
-            f"{apart:.0%} of its values there would have to change (by chance: about "
-            f"{by_chance:.0%}); {key}: {share(expected, key):.1%} of train, "
-            f"{share(found, key):.1%} of {split}",
-        )
-
-
-def _bins(sample: Values, is_train: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-    """Return the name of each value's bin."""
-    if pa.types.is_string(sample.type):
-        texts = values_of(sample)
-        counts = Counter(text for text in texts if text is not None)
-        frequent = sorted(counts, key=lambda text: (-counts[text], text))[:_MOST_FREQUENT]
-        names = {text: _shown(text) for text in frequent} | {None: _MISSING}
-        return np.array([names.get(text, _OTHERS) for text in texts], object)
-    numbers = floats(sample)
-    train = sample.filter(pa.array(is_train)).drop_null()
-    if not len(train):
-        return np.where(np.isnan(numbers), _MISSING, _OTHERS).astype(object)
-    ordered = np.sort(floats(train))
-    edges = np.unique(ordered[np.arange(1, _BINS) * len(ordered) // _BINS])
-    limits = [f"{edge:.6g}" for edge in edges]
-    between = pairwise(limits)
-    tenths = [
-        f"below {limits[0]}",
-        *(f"from {low} to below {high}" for low, high in between),
-        f"from {limits[-1]}",
-        _MISSING,
-    ]
-    places = np.where(
-        np.isnan(numbers), len(tenths) - 1, np.searchsorted(edges, numbers, side="right")
-    )
-    return np.array(tenths, object)[places]
-
-
-def _give_away(inputs: list[str], table: _Roles, kept: _Kept, least: float) -> Iterator[AboutAll]:
-    targets = kept.sample(str(table.target))
-    has_target = targets.is_valid()
-    score = scoring(targets.filter(has_target), has_labels=table.has_labels)
-    if score is None:
-        return
-    # The score of amounts is a share of squared errors, so its threshold must be stricter.
-    needed = least / 100 if table.has_labels else 1 - (1 - least / 100) / 5
-    for name in inputs:
-        values = kept.sample(name).filter(has_target)
-        found = score(values, codes_of(values))
-        if found >= needed:
-            yield AboutAll(
-                "GIVE_AWAY",
-                f"column {name!r} alone gives target {table.target!r} away: it scores "
-                f"{100 * found:.1f} of 100, where chance scores 0",
-            )
-
-
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as messages show it."""
     if isinstance(value, float):
         return f"{value:.7g}"
     return f"{value!r:.80}"

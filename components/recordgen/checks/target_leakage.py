@@ -1,4 +1,6 @@
-"""Scores columns as the only input of a model, to find columns that give the target away.
+"""A check of columns that give the target of a table away.
+
+It scores columns as the only input of a model.
 
 A score is the share of the best constant answer's errors that the column corrects: 1 means all of
 them, and a random column scores 0. No model is fitted: a value predicts the target of other rows
@@ -7,13 +9,15 @@ with the same value, so a column of names that each occur once scores 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from recordgen.checks.check import Examined
 from recordgen.checks.columns import floats
+from recordgen.checks.tables import KeptRows, Roles, TableCheck, TableTask, kept_rows
 
 _Codes = npt.NDArray[np.intp]
 _Floats = npt.NDArray[np.float64]
@@ -27,6 +31,39 @@ _COVERED = 0.9
 
 # The constant answer must be wrong in this number of rows, or a column may be right by chance.
 _LEAST_ERRORS = 10
+
+
+class GiveAway(TableCheck):
+    """A column from which the target follows."""
+
+    code = "GIVE_AWAY"
+    threshold = 99
+    remedies = ("remove the column if it is not known when a model predicts",)
+
+    def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
+        """Yield columns that score at least the threshold."""
+        table, kept = examined.task.table, examined.shared(kept_rows)
+        if table.target is not None and table.target in kept.varied():
+            inputs = kept.varied(table.target, table.weight, table.group)
+            yield from _give_away(inputs, table, kept, examined.thresholds[self.code])
+
+
+def _give_away(inputs: Sequence[str], table: Roles, kept: KeptRows, least: float) -> Iterator[str]:
+    targets = kept.sample(str(table.target))
+    has_target = targets.is_valid()
+    score = scoring(targets.filter(has_target), has_labels=table.has_labels)
+    if score is None:
+        return
+    # The score of amounts is a share of squared errors, so its threshold must be stricter.
+    needed = least / 100 if table.has_labels else 1 - (1 - least / 100) / 5
+    for name in inputs:
+        values = kept.sample(name).filter(has_target)
+        found = score(values, codes_of(values))
+        if found >= needed:
+            yield (
+                f"column {name!r} alone gives target {table.target!r} away: it scores "
+                f"{100 * found:.1f} of 100, where chance scores 0"
+            )
 
 
 def scoring(target: Any, *, has_labels: bool) -> _Score | None:

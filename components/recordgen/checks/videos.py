@@ -5,16 +5,16 @@ The second check opens each video. PyAV reads its length, in nearly all formats 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
 from typing import IO, NamedTuple, Protocol
 
 import numpy as np
 
-from recordgen.checks.contents import LintedTask, OpenPayload
+from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows, OpenPayload
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.findings import FoundRows
+from recordgen.core.facts import PAYLOADS, SEGMENTS
 from recordgen.errors import RecordgenError
 from recordgen.ordered import map_in_order
 
@@ -22,42 +22,48 @@ from recordgen.ordered import map_in_order
 _THREADS = 16
 
 
-class VideoTask(LintedTask, Protocol):
+class VideoTask(CheckedTask, Protocol):
     """A task of videos."""
 
     def segment(self, annotation: str | None) -> tuple[str | None, float, float]:
         """Return a part of a video: label, start and end in seconds."""
 
 
-def find_overlaps(
-    facts: ExampleFacts, task: VideoTask, thresholds: Mapping[str, float]
-) -> Iterator[FoundRows]:
-    """Yield segments that begin inside an earlier segment of their video with another label.
+class Overlap(Check):
+    """Parts of one video with different labels overlap."""
 
-    Segments with the same start and end are one segment with several labels.
-    """
-    segments = [task.segment(facts.annotation(row)) for row in range(len(facts))]
-    videos = facts.contents
-    order = sorted(range(len(facts)), key=lambda row: (videos[row], *segments[row][1:]))
-    found: dict[int, int] = {}
-    for _, parts in groupby(order, videos.__getitem__):
-        last, *others = parts  # ``last`` is the segment with the latest end so far
-        for row in others:
-            label, start, end = segments[row]
-            other, other_start, other_end = segments[last]
-            if start < other_end and label != other and (start, end) != (other_start, other_end):
-                found[row] = last
-            if end > other_end:
-                last = row
-    rows = np.array(sorted(found), np.intp)
-    partners = np.array([found[row] for row in rows], np.intp)
+    code = "OVERLAP"
+    needs = (SEGMENTS,)
 
-    def message(at: int) -> str:
-        partner = int(partners[at])
-        label, start, end = segments[partner]
-        return f"overlaps {start:g} to {end:g} s, {label!r}, in {facts.place(partner)}"
+    def findings(self, examined: Examined[VideoTask]) -> Iterator[FoundRows]:
+        """Yield segments that begin inside an earlier segment of their video with another label.
 
-    yield FoundRows("OVERLAP", rows, message, partners)
+        Segments with the same start and end are one segment with several labels.
+        """
+        facts, task = examined.facts, examined.task
+        segments = [task.segment(facts.annotation(row)) for row in range(len(facts))]
+        videos = facts.contents
+        order = sorted(range(len(facts)), key=lambda row: (videos[row], *segments[row][1:]))
+        found: dict[int, int] = {}
+        for _, parts in groupby(order, videos.__getitem__):
+            last, *others = parts  # ``last`` is the segment with the latest end so far
+            for row in others:
+                label, start, end = segments[row]
+                other, other_start, other_end = segments[last]
+                is_other = label != other and (start, end) != (other_start, other_end)
+                if start < other_end and is_other:
+                    found[row] = last
+                if end > other_end:
+                    last = row
+        rows = np.array(sorted(found), np.intp)
+        partners = np.array([found[row] for row in rows], np.intp)
+
+        def message(at: int) -> str:
+            partner = int(partners[at])
+            label, start, end = segments[partner]
+            return f"overlaps {start:g} to {end:g} s, {label!r}, in {facts.place(partner)}"
+
+        yield FoundRows(rows, message, partners)
 
 
 class Length(NamedTuple):
@@ -72,23 +78,27 @@ class Length(NamedTuple):
     frame_seconds: float
 
 
-def find_ends_beyond(
-    facts: ExampleFacts, task: VideoTask, thresholds: Mapping[str, float], open_payload: OpenPayload
-) -> Iterator[FoundRows]:
-    """Yield segments that start or end more than a frame after the end of their video.
+class SegmentEnd(Check):
+    """A segment starts or ends more than a frame after the end of its video."""
 
-    All segments of a video that cannot be opened are findings, too.
-    """
-    videos, first, video_of = np.unique(facts.contents, return_index=True, return_inverse=True)
-    measure = partial(_length_or_reason, facts, open_payload)
-    lengths = list(map_in_order(measure, first.tolist(), threads=min(_THREADS, len(videos) or 1)))
-    found: dict[int, str] = {}
-    for row, video in enumerate(video_of):
-        _, start, end = task.segment(facts.annotation(row))
-        if message := _beyond(start, end, lengths[video]):
-            found[row] = message
-    rows = np.array(list(found), np.intp)
-    yield FoundRows("SEGMENT_END", rows, lambda at: found[int(rows[at])])
+    code = "SEGMENT_END"
+    needs = (SEGMENTS, PAYLOADS)
+    package, extra = "av", "video"
+
+    def findings(self, examined: Examined[VideoTask]) -> Iterator[FoundRows]:
+        """Yield such segments, and all segments of videos that cannot be opened."""
+        facts = examined.facts
+        videos, first, video_of = np.unique(facts.contents, return_index=True, return_inverse=True)
+        measure = partial(_length_or_reason, facts, examined.open_payload)
+        threads = min(_THREADS, len(videos) or 1)
+        lengths = list(map_in_order(measure, first.tolist(), threads=threads))
+        found: dict[int, str] = {}
+        for row, video in enumerate(video_of):
+            _, start, end = examined.task.segment(facts.annotation(row))
+            if message := _beyond(start, end, lengths[video]):
+                found[row] = message
+        rows = np.array(list(found), np.intp)
+        yield FoundRows(rows, lambda at: found[int(rows[at])])
 
 
 def _beyond(start: float, end: float, length: Length | str) -> str:

@@ -23,7 +23,7 @@ from recordgen.masking import masked
 from recordgen.quoting import megabytes
 
 if TYPE_CHECKING:
-    from recordgen.checks.run import Lint
+    from recordgen.core.dataset.lint import Lint
     from recordgen.core.dataset.manifest import Dataset
     from recordgen.shown import Shown
 

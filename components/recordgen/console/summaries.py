@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from recordgen import features
-from recordgen.checks.codes import ERROR, WARNING, only_level
 from recordgen.console.terminal import one_line
+from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.runs import counters
 from recordgen.formats.missing_files import missing_hint
@@ -22,8 +22,7 @@ from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tasks.suiting import remedies_of
 
 if TYPE_CHECKING:
-    from recordgen.checks.findings import LintFinding
-    from recordgen.checks.run import Lint
+    from recordgen.core.dataset.lint import Lint, LintFinding
     from recordgen.core.dataset.manifest import Dataset
     from recordgen.core.runs.results import CheckResult, ConversionResult
     from recordgen.core.runs.staging import StagedPlan

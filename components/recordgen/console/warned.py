@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
-from recordgen.checks.findings import LintFinding
-from recordgen.checks.run import Lint
 from recordgen.console.summaries import is_worth_naming
 from recordgen.console.terminal import one_line
+from recordgen.core.dataset.lint import Lint, LintFinding
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.runs.results import CheckResult, ConversionResult
 from recordgen.core.runs.staging import StagedPlan

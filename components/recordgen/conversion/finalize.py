@@ -9,10 +9,10 @@ from itertools import islice
 from typing import IO
 
 from recordgen import storage
-from recordgen.checks.codes import CHANGED
+from recordgen.checks.check import Examined
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.labels import find_odd_classes
-from recordgen.checks.run import Lint, run_checks
+from recordgen.checks.run import run_checks
+from recordgen.core.dataset.lint import Lint
 from recordgen.core.dataset.manifest import (
     LINT_FILE,
     REJECTS_FILE,
@@ -280,18 +280,7 @@ def linted(
         changes: the first changes in rows.
         options: the options of the run.
     """
-    task, wanted = task_for(options), options.selection
-    about_all = find_odd_classes(
-        dataset.vocabulary or Vocabulary(dataset.label_kind, ()),
-        dataset.splits,
-        task.noun,
-        options.eval_from,
-        wanted.thresholds,
-        are_numbers_given=options.labels == "integer" or bool(options.vocabulary),
-    )
-    counts = Counter(item.code for item in staged.odd_lines)
-    counts.update({code: staged.adjusted.get(kind, 0) for kind, code in CHANGED.items()})
-    changed = (item._replace(code=CHANGED[item.code]) for item in changes if item.code in CHANGED)
+    task = task_for(options)
 
     def open_payload(uri: str, named_by: str) -> IO[bytes]:
         path = storage.resolve(
@@ -300,9 +289,17 @@ def linted(
         check_reach(path, named_by, options.access)
         return storage.open_read(path, RequestContext(RowUrlPolicy(options.access, named_by)))
 
-    lint = run_checks(
-        facts, task, about_all, (*staged.odd_lines, *changed), counts, wanted, open_payload
+    examined = Examined(
+        facts,
+        task,
+        options.selection.thresholds,
+        dataset.vocabulary or Vocabulary(dataset.label_kind, ()),
+        dataset.splits,
+        options.eval_from,
+        are_numbers_given=options.labels == "integer" or bool(options.vocabulary),
+        open_payload=open_payload,
     )
+    lint = run_checks(examined, staged.odd_lines, changes, staged.adjusted, options.selection)
     general = (item.message for item in lint.about_all)
     warnings = (*dataset.warnings, *general, *task.advice())
     return replace(dataset, warnings=warnings, lint=lint.counts), lint

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from recordgen.checks.facts import ExampleFacts, to_parquet
-from recordgen.checks.findings import LintFinding
-from recordgen.checks.run import Lint
+from recordgen.core.dataset.lint import Lint, LintFinding
 from recordgen.core.dataset.manifest import (
     EXAMPLES_FILE,
     FINDINGS_FILE,

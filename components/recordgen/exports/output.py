@@ -20,7 +20,7 @@ from recordgen.errors import SourceError
 from recordgen.rejects import Reject
 
 if TYPE_CHECKING:
-    from recordgen.checks.findings import LintFinding
+    from recordgen.core.dataset.lint import LintFinding
 
 # A line has a uri and a message, and is shorter.
 _MAX_LINE_BYTES = 1 << 16
@@ -85,7 +85,7 @@ class Output:
 
     def findings(self, most: int) -> Sequence[LintFinding]:
         """Return the first findings of each code. Raises: SourceError: their file is damaged."""
-        from recordgen.checks.findings import LintFinding, first_of_each
+        from recordgen.core.dataset.lint import LintFinding, first_of_each
 
         lines = read_lines(self.path_of(LINT_FILE), LintFinding)
         return list(first_of_each(islice(lines, _FINDINGS_READ), most))

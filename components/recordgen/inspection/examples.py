@@ -18,8 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.checks.codes import CHECKS
-from recordgen.checks.findings import LintFinding
+from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, LINT_FILE
 from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import SourceError, UsageError, did_you_mean
@@ -27,6 +26,7 @@ from recordgen.exports.output import Output, read_lines
 from recordgen.inspection.records import extract_images
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
+from recordgen.registry import CHECKS
 from recordgen.tasks import TASKS, task_for
 
 _PLACE = ("split", "shard", "record", "source", "line", "uri")

@@ -22,8 +22,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from recordgen import features
-from recordgen.checks.codes import ALIKE, ODD_COLUMNS, ODD_IMAGES
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts import IMAGES, MEASURES, ROWS
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.float32 import as_float32, is_exact
 from recordgen.core.rows.planned import PlannedRow
@@ -63,7 +63,7 @@ class Declared(TableTask):
     frames = "recordgen.formats.declared_rows:open_frame"
     reading = "recordgen.reading.kinds:DECLARED"
     sample = "pipelines.samples.meters:METERS"
-    checks = (ALIKE, ODD_IMAGES, ODD_COLUMNS)
+    facts = (IMAGES, MEASURES, ROWS)
     details_noun = "features"
     batch_rows = 16
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
-from recordgen.checks.codes import ALIKE, ODD_IMAGES
 from recordgen.core.dataset.manifest import record_line
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
@@ -31,7 +31,7 @@ class ImageTask(Task):
     kind = "image"
     noun = "image"
     batch_rows = 16
-    checks: ClassVar[Sequence[str]] = (ALIKE, ODD_IMAGES)
+    facts: ClassVar[Collection[str]] = (IMAGES, MEASURES)
     uri_key = "imageGcsUri"
     readers: ClassVar = {
         "csv": "recordgen.formats.readers:read_paths",

@@ -29,8 +29,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features
-from recordgen.checks.codes import ODD_BOXES
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts import BOXES
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.float32 import as_float32
 from recordgen.core.rows.row import Adjustments
@@ -123,7 +123,7 @@ class ObjectDetection(ImageTask):
     adds_up = True
     details_noun = "boxes"
     json_keys = ("boundingBoxAnnotations",)
-    checks = (*ImageTask.checks, ODD_BOXES)
+    facts = (*ImageTask.facts, BOXES)
     features: ClassVar = features.OBJECT_DETECTION
     trainer = "recordgen.training.detection:ObjectDetector"
     measure = "recordgen.training.average_precision:BoxAccumulator"

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recordgen.checks.codes import CHECKS
 from recordgen.errors import UsageError
 from recordgen.options import OPTIONS, ConvertOptions
-from recordgen.registry import OWN
+from recordgen.registry import CHECKS, OWN
 from recordgen.tables.schema import Schema
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from recordgen.checks.codes import ODD_COLUMNS
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts import ROWS
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.task.annotation import RowContent
 from recordgen.core.task.built import GAP, INEXACT, BuiltBatch, BuiltExample
@@ -78,7 +78,7 @@ class Tabular(TableTask):
     reading = "recordgen.reading.kinds:TABLES"
     sample = "pipelines.samples.wines:WINES"
     names_payloads = False
-    checks = (ODD_COLUMNS,)
+    facts = (ROWS,)
     batch_rows = 8192  # enough for Arrow, and few compared to the lines of a shard
 
     def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from recordgen.checks.codes import ALIKE, ODD_TEXTS
+from recordgen.core.facts import MEASURES, TEXTS
 from recordgen.core.rows.row import content_uri, is_content_uri
 from recordgen.core.task.annotation import (
     AnnotationError,
@@ -72,7 +72,7 @@ class TextTask(Task):
         "jsonl": "recordgen.formats.readers:read_json",
     }
     reading = "recordgen.reading.kinds:TEXTS"
-    checks = (ALIKE, ODD_TEXTS)
+    facts = (TEXTS, MEASURES)
 
     def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
         subject, shown = super().preview(uri, annotation)

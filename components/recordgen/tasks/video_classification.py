@@ -25,8 +25,8 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from recordgen import features, storage
-from recordgen.checks.codes import OVERLAPS, SEGMENT_ENDS
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts import SEGMENTS
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.float32 import as_float32
 from recordgen.core.rows.planned import PlannedRow
@@ -113,7 +113,7 @@ class VideoClassification(Task):
     batch_rows = 256
     by_address = True
     details_noun = "segment"
-    checks = (OVERLAPS, SEGMENT_ENDS)
+    facts = (SEGMENTS,)
 
     def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
         subject, shown = super().preview(uri, annotation)

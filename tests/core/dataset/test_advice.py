@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 import recordgen
-from recordgen.checks.codes import CHECKS
-from recordgen.checks.labels import find_odd_classes
 from recordgen.cli import main
 from recordgen.core.dataset.manifest import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
+from tests.checks.facts import examined_of, facts_of, label_findings
 
 pytestmark = pytest.mark.once
 
@@ -25,7 +24,6 @@ NO_EVAL = (
 UNTRAINED = "1 labels have no image in split train, so no model learns them: 'b'"
 UNMEASURED = "1 labels have no image in split eval, so no measure counts them: 'b'"
 
-THRESHOLDS = {code: check.threshold for code, check in CHECKS.items() if check.threshold}
 SHARES = ("IMBALANCE", "LABEL_DRIFT")
 
 # examples by label of each split, labels of the vocabulary, the warnings about both
@@ -70,7 +68,8 @@ def test_labels_and_splits(
         name: Split(sum(by_label.values()), 0, by_label, ()) for name, by_label in counts.items()
     }
     kind = "integer" if labels[0] == "0" else "text"
-    found = list(find_odd_classes(Vocabulary(kind, labels), splits, "image", "", THRESHOLDS))
+    examined = examined_of(facts_of([]), vocabulary=Vocabulary(kind, labels), splits=splits)
+    found = label_findings(examined)
     assert [text for code, text in found if code not in SHARES] == warnings
 
 

@@ -17,8 +17,7 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.checks.codes import CHECKS
-from recordgen.checks.findings import LintFinding
+from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import REPORT_FILE, read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError
@@ -27,6 +26,7 @@ from recordgen.exports.report.record_views import RecordView
 from recordgen.exports.report.render import render_report
 from recordgen.exports.report.sampling import Place
 from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.registry import CHECKS
 from tests.conftest import encoded, noise
 from tests.exports.outputs import rendered
 from tests.exports.report.test_report import Page, converted_page, dataset_of, self_contained

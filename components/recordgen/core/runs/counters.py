@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from recordgen.checks.codes import ERROR, WARNING, count_level
+from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 
 if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset

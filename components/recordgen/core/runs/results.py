@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from recordgen.checks.run import Lint
+from recordgen.core.dataset.lint import Lint
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.formats.detect import Detection
 from recordgen.rejects import Finding, Reject

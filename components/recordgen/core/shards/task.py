@@ -15,9 +15,9 @@ import PIL
 import simplejpeg
 
 from recordgen.checks import facts
-from recordgen.checks.codes import ODD_COLUMNS
 from recordgen.core.dataset.manifest import ImageStats, Shard, shard_file
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts import ROWS
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.task.built import BuiltBatch
 from recordgen.core.task.named import task_for
@@ -137,7 +137,7 @@ class ShardStats:
 
     def __init__(self, on_progress: OnProgress | None, options: ConvertOptions) -> None:
         self._task = task_for(options)
-        self._keeps_rows = options.selection.needs_rows and ODD_COLUMNS in self._task.checks
+        self._keeps_rows = options.selection.needs_rows and ROWS in self._task.facts
         self._sum = BuiltBatch(facts=facts.FactsBuilder())
         self._digest = hashlib.sha256()
         self._lengths: list[bytes] = []

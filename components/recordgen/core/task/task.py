@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from recordgen import storage
@@ -75,8 +75,8 @@ class Task(ABC):
         by_address: whether payloads are identified and placed by their resolved address, not by
             its spelling in a line, so that the parts of one payload share a split. Planned rows
             then have the uris of :func:`recordgen.core.flow.steps.located`.
-        checks: checks of its examples in addition to those of every task, see
-            :mod:`recordgen.checks.codes`.
+        facts: the facts that its examples have, see :mod:`recordgen.core.facts`: checks that need
+            them examine them.
         batch_rows: number of rows that a thread makes into examples at a time, unless they are
             large.
     """
@@ -103,7 +103,7 @@ class Task(ABC):
     layout: ClassVar[str | None] = None
     frames: ClassVar[str] = "recordgen.formats.dataframe:open_frame"
     by_address: ClassVar[bool] = False
-    checks: ClassVar[Sequence[str]] = ()
+    facts: ClassVar[Collection[str]] = ()
     batch_rows: ClassVar[int]
 
     @classmethod

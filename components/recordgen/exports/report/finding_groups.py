@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.checks.findings import LintFinding
+from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports.report.record_views import Label, RecordView
 from recordgen.exports.report.sampling import Place

@@ -26,7 +26,7 @@ from jinja2 import (
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from recordgen.checks.codes import ERROR, WARNING, count_level
+from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import StoredBox
 from recordgen.exports.report.balance import class_balance

@@ -1,0 +1,137 @@
+"""What a check is: a class with one code, which is made without arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from recordgen.checks.facts import ExampleFacts, RowIndices
+from recordgen.core.dataset.lint import ERROR, WARNING
+from recordgen.core.dataset.manifest import Split
+from recordgen.core.dataset.vocabulary import Vocabulary
+
+#: Opens an example's payload, given its uri and the import file of its row.
+OpenPayload: TypeAlias = "Callable[[str, str], IO[bytes]]"
+
+_Shared = TypeVar("_Shared")
+
+
+class CheckedTask(Protocol):
+    """The part of a task that all checks use; checks of boxes, say, use more."""
+
+    noun: ClassVar[str]
+    by_address: ClassVar[bool]
+    facts: ClassVar[Collection[str]]
+
+    def shown(self, annotation: str) -> str:
+        """Return an annotation as messages show it."""
+
+    def nearly_agree(self, one: str, other: str) -> bool:
+        """Return whether different annotations of one payload mean the same."""
+
+
+TaskT = TypeVar("TaskT", bound=CheckedTask)
+
+
+@dataclass(frozen=True)
+class Examined(Generic[TaskT]):
+    """What checks examine.
+
+    Attributes:
+        facts: facts about all examples.
+        task: the task of the examples.
+        thresholds: the number from which on a check finds something, by code; for checks whose
+            threshold is a similarity, only if the user gave it.
+        vocabulary: all labels.
+        splits: the splits with examples, by name.
+        eval_from: the option of this name.
+        are_numbers_given: an option says that whole-number labels are the numbers of classes.
+        open_payload: opens the payload of an example.
+    """
+
+    facts: ExampleFacts
+    task: TaskT
+    thresholds: Mapping[str, float]
+    vocabulary: Vocabulary
+    splits: Mapping[str, Split]
+    eval_from: str
+    are_numbers_given: bool
+    open_payload: OpenPayload
+    _shared: dict[Any, Any] = field(default_factory=dict)
+
+    def shared(self, compute: Callable[..., _Shared], *args: Any) -> _Shared:
+        """Return ``compute(self, *args)``, which several checks need, and compute it once."""
+        key = compute, args
+        if key not in self._shared:
+            self._shared[key] = compute(self, *args)
+        found: _Shared = self._shared[key]
+        return found
+
+    def forget(self) -> None:
+        """Drop what checks shared; messages of findings outlive it."""
+        self._shared.clear()
+
+
+class FoundRows(NamedTuple):
+    """The examples that a check has found.
+
+    Attributes:
+        rows: the examples, each once.
+        message: returns the message of a finding, given its index in ``rows``.
+        partners: the example to which each one was compared; None if there was no comparison.
+    """
+
+    rows: RowIndices
+    message: Callable[[int], str]
+    partners: RowIndices | None = None
+
+
+class Check:
+    """A check of one code. Its findings change nothing in the dataset.
+
+    Attributes:
+        code: its code, in capitals; the name of the entry point that installs it.
+        level: ``error`` if the data misleads a model's training or metrics, else ``warning``.
+        threshold: the number from which on it finds something; None if it has none.
+        is_similarity: the threshold is the least similarity of two payloads, above 0 and at most
+            1; its default depends on the kind of payload.
+        needs: the facts that it needs, see :mod:`recordgen.core.facts`: it runs for tasks that have
+            all of them. A check that needs payloads runs only if its own code is selected.
+        counted_as: the count in ``rows.adjusted`` whose rows are its findings; empty: none.
+        remedies: what helps, if the code does not suggest it; one that names an option is only for
+            tasks in which the option acts. docs/lint.md has all remedies.
+        package: the package that it needs to open payloads, and ``extra``, the extra that installs
+            it; both empty: none.
+    """
+
+    code: ClassVar[str]
+    level: ClassVar[str] = WARNING
+    threshold: ClassVar[float | None] = None
+    is_similarity: ClassVar[bool] = False
+    needs: ClassVar[Collection[str]] = ()
+    counted_as: ClassVar[str] = ""
+    remedies: ClassVar[Sequence[str]] = ()
+    package: ClassVar[str] = ""
+    extra: ClassVar[str] = ""
+
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows | str]:
+        """Yield the examples that it finds, or messages about the dataset as a whole.
+
+        By default nothing: readers of import files find the lines of some codes.
+        """
+        yield from ()
+
+
+def check_declaration(name: str, check: Any) -> None:
+    """Check the object of an entry point. Raises: TypeError: it is no complete check."""
+    if not (isinstance(check, type) and issubclass(check, Check)):
+        raise TypeError(f"a check is a subclass of recordgen.checks.Check (got {check!r})")
+    code = getattr(check, "code", None)
+    if code != name or name != name.upper():
+        raise TypeError(
+            f"the code of {check.__name__} must be the name of its entry point, in capitals: the "
+            f"code is {code!r}, the entry point is named {name!r}"
+        )
+    if check.level not in (ERROR, WARNING):
+        raise TypeError(f"{name}: level must be {ERROR!r} or {WARNING!r} (got {check.level!r})")

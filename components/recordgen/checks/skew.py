@@ -1,0 +1,90 @@
+"""A check of columns of tables that are distributed differently in the splits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from recordgen.checks.check import Examined
+from recordgen.checks.class_shares import distance_of_samples, most_changed, share
+from recordgen.checks.columns import Values, floats
+from recordgen.checks.tables import KeptRows, TableCheck, TableTask, kept_rows, shown
+from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.rows.columns import values_of
+
+# Splits with fewer rows in the sample are not compared: chance alone makes them differ.
+_LEAST_OF_SPLIT = 100
+
+# Numbers are binned by tenths of train, texts by their most frequent values.
+_BINS = 10
+_MOST_FREQUENT = 20
+
+_OTHERS, _MISSING = "other values", "no value"
+
+
+class Skew(TableCheck):
+    """A column is distributed differently in another split than in train."""
+
+    code = "SKEW"
+    threshold = 0.1
+
+    def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
+        """Yield columns and splits that are farther apart than chance and the threshold explain."""
+        kept = examined.shared(kept_rows)
+        for name in kept.varied(examined.task.table.target):
+            yield from _skew(name, kept, examined.thresholds[self.code])
+
+
+def _skew(name: str, kept: KeptRows, least: float) -> Iterator[str]:
+    sample = kept.sample(name)
+    is_train = kept.splits == TRAIN
+    if is_train.sum() < _LEAST_OF_SPLIT:
+        return
+    bins = _bins(sample, is_train)
+    expected = Counter(bins[is_train].tolist())
+    for split in sorted(set(kept.splits.tolist()) - {TRAIN}):
+        found = Counter(bins[kept.splits == split].tolist())
+        apart, by_chance = distance_of_samples(expected, found)
+        if found.total() < _LEAST_OF_SPLIT or apart - by_chance <= least:
+            continue
+        key = most_changed(expected, found)
+        yield (
+            f"column {name!r} is distributed differently in split {split} than in train: "
+            f"{apart:.0%} of its values there would have to change (by chance: about "
+            f"{by_chance:.0%}); {key}: {share(expected, key):.1%} of train, "
+            f"{share(found, key):.1%} of {split}"
+        )
+
+
+def _bins(sample: Values, is_train: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Return the name of each value's bin."""
+    if pa.types.is_string(sample.type):
+        texts = values_of(sample)
+        counts = Counter(text for text in texts if text is not None)
+        frequent = sorted(counts, key=lambda text: (-counts[text], text))[:_MOST_FREQUENT]
+        names = {text: shown(text) for text in frequent} | {None: _MISSING}
+        return np.array([names.get(text, _OTHERS) for text in texts], object)
+    numbers = floats(sample)
+    train = sample.filter(pa.array(is_train)).drop_null()
+    if not len(train):
+        return np.where(np.isnan(numbers), _MISSING, _OTHERS).astype(object)
+    ordered = np.sort(floats(train))
+    edges = np.unique(ordered[np.arange(1, _BINS) * len(ordered) // _BINS])
+    limits = [f"{edge:.6g}" for edge in edges]
+    between = pairwise(limits)
+    tenths = [
+        f"below {limits[0]}",
+        *(f"from {low} to below {high}" for low, high in between),
+        f"from {limits[-1]}",
+        _MISSING,
+    ]
+    places = np.where(
+        np.isnan(numbers), len(tenths) - 1, np.searchsorted(edges, numbers, side="right")
+    )
+    return np.array(tenths, object)[places]

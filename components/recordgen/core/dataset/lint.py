@@ -1,0 +1,119 @@
+"""Findings about a dataset: a line of ``lint.jsonl``, and the result of all checks."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from recordgen.registry import CHECKS
+from recordgen.rejects import place_of
+from recordgen.shown import Shown
+
+#: The levels of checks: the data misleads a model's training or metrics, or may do so.
+ERROR, WARNING = "error", "warning"
+
+
+class LintFinding(NamedTuple):
+    """One problem of the dataset, a line of ``lint.jsonl``.
+
+    Attributes:
+        code: code of the check, a name in :data:`recordgen.registry.CHECKS`.
+        level: ``error`` or ``warning``.
+        source: the import file of the example; empty if the whole dataset is concerned.
+        line: 1-based line in that file; 0 if the whole dataset is concerned.
+        uri: the payload's address as written in the line.
+        split: the example's split; empty for a finding about a line, which may have no example.
+        message: what was found.
+        other_source: the import file of the example that it was compared with; if empty, the line
+            of JSON has neither this field nor the next.
+        other_line: 1-based line in that file.
+    """
+
+    code: str
+    level: str
+    source: str
+    line: int
+    uri: str
+    split: str
+    message: str
+    other_source: str = ""
+    other_line: int = 0
+
+    def __str__(self) -> str:
+        where = place_of(self.source, self.line, self.uri) if self.source else "dataset"
+        return f"{where}: {self.code} {self.message}"
+
+    def to_line(self) -> str:
+        """Return the finding as a line of JSON."""
+        values = self._asdict()
+        if not self.other_source:
+            del values["other_source"], values["other_line"]
+        return json.dumps(values, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True, repr=False)
+class Lint(Shown):
+    """The result of the checks.
+
+    Attributes:
+        counts: number of findings by code, in the order of the codes.
+        fatal: the counts of codes that fail a run.
+        about_all: findings about the dataset as a whole.
+    """
+
+    counts: Mapping[str, int]
+    fatal: Mapping[str, int]
+    about_all: Sequence[LintFinding]
+    _of: Callable[[str], Iterator[LintFinding]]
+
+    @property
+    def errors(self) -> int:
+        """Number of findings that are errors."""
+        return count_level(self.counts, ERROR)
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether there are errors, or findings that fail a run."""
+        return bool(self.errors or self.fatal)
+
+    def findings(self) -> Iterator[LintFinding]:
+        """Yield all findings, code by code, each by import file and line."""
+        for code in self.counts:
+            yield from self._of(code)
+
+    def first(self, count: int) -> Iterator[LintFinding]:
+        """Yield the first findings of each code."""
+        for code in self.counts:
+            yield from islice(self._of(code), count)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of ``lint.jsonl``."""
+        return (item.to_line() for item in self.findings())
+
+
+def first_of_each(findings: Iterable[LintFinding], count: int) -> Iterator[LintFinding]:
+    """Yield the first findings of each code."""
+    seen: Counter[str] = Counter()
+    for item in findings:
+        seen[item.code] += 1
+        if seen[item.code] <= count:
+            yield item
+
+
+def only_level(counts: Mapping[str, int], level: str) -> dict[str, int]:
+    """Return the counts of a level's codes."""
+    return {code: count for code, count in counts.items() if _level_of(code) == level}
+
+
+def count_level(counts: Mapping[str, int], level: str) -> int:
+    """Return the number of findings of a level, given the counts by code."""
+    return sum(only_level(counts, level).values())
+
+
+def _level_of(code: str) -> str:
+    """Return the level of a code; a check that is not installed counts as a warning."""
+    return CHECKS[code].level if code in CHECKS else WARNING
