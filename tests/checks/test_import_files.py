@@ -10,7 +10,7 @@ import pytest
 
 from recordgen.core.rows.row import Row
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
 from recordgen.rejects import OddLine, Reject

@@ -26,7 +26,7 @@ from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import BLANKS
 from recordgen.formats.lines import bounded_lines
-from recordgen.formats.readers import RowReader, with_lists
+from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.formats.text_csv import TextParser
 from recordgen.options import ConvertOptions
@@ -381,9 +381,9 @@ def test_the_separator_is_shown(delimiter: str, name: str, task: str, tmp_path: 
 PARSERS = {
     "images": (LineParser.parse_lines, ImageClassification()),
     "texts": (TextParser.parse_lines, TextClassification()),
-    "videos": (video_lists.parse_lines, TASKS["video_classification"]()),
+    "videos": (video_lists.VideoParser.parse_lines, TASKS["video_classification"]()),
     "declared": (
-        declared_rows.parse_lines,
+        declared_rows.DeclaredParser.parse_lines,
         Declared(Schema({"a": "text", "b": "label"})),
     ),
 }
@@ -436,9 +436,8 @@ def test_a_declared_table_skips_what_is_no_row() -> None:
     """Lines of empty fields and repeated headers are skipped, as in every other format."""
     task = Declared(Schema({"a": "text", "b": "label"}))
     lines = [b"a,b", b"x,y", b",,", b"a, b", b'"p', b'q",z']
-    found = list(
-        declared_rows.parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments())
-    )
+    parse_lines = declared_rows.DeclaredParser.parse_lines
+    found = list(parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments()))
     assert [(type(item), item.line) for item in found] == [(Row, 2), (Row, 5)]
 
 
@@ -448,7 +447,8 @@ def test_a_line_inside_quotes_names_no_list(tmp_path: Path) -> None:
     path = tmp_path / "all.csv"
     path.write_text('TRAIN,b.mp4,run,0,1\nTEST,"c\nlist.csv\n.mp4",run,0,1\n')
     options = ConvertOptions(task="video_classification", format="csv")
-    assert [file.path for file in with_lists([ImportFile(str(path))], options)] == [str(path)]
+    found = RowReader(options).with_lists([ImportFile(str(path))])
+    assert [file.path for file in found] == [str(path)]
 
 
 def test_quotes_in_tabs_do_not_join_rows(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from recordgen.core.flow.steps import ReadRows
 from recordgen.core.rows.row import Row
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 

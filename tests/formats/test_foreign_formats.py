@@ -21,7 +21,7 @@ from recordgen.errors import SourceError
 from recordgen.formats.detect import detect
 from recordgen.formats.foreign_formats import key_paths, of_file
 from recordgen.formats.import_file import ImportFile, find_import_files
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine, Reject
 

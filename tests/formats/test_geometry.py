@@ -10,7 +10,7 @@ from recordgen.errors import UsageError
 from recordgen.formats.detect import detect
 from recordgen.formats.geometry import is_list_of_numbers
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.tasks.object_detection import decode_boxes
 

@@ -11,7 +11,7 @@ import pytest
 from recordgen.errors import RecordgenError
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 
 pytestmark = pytest.mark.once

@@ -15,7 +15,7 @@ from pycocotools.coco import COCO
 from recordgen.core.rows.row import Row
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.tasks.object_detection import decode_boxes
 

@@ -179,7 +179,7 @@ def test_no_evidence_of_the_given_format(tmp_path: Path) -> None:
         # the object of an entry point, part of the message
         (3, "a format is a subclass"),
         (type("Wrong", (Format,), {"name": "other"}), "the entry point is named 'mine'"),
-        (type("Part", (Format,), {"name": "mine"}), "does not define detect, rows"),
+        (type("Part", (Format,), {"name": "mine"}), "does not define accepts, detect, rows"),
     ],
 )
 def test_incomplete_declarations(found: object, words: str) -> None:

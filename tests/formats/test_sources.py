@@ -23,7 +23,7 @@ from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile, find_import_files
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES

@@ -13,7 +13,7 @@ import recordgen
 from recordgen.console.summaries import detection_lines
 from recordgen.core.rows.row import Row
 from recordgen.errors import UsageError
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.formats.split_names import split_in_path, splits_in_paths
 from recordgen.options import ConvertOptions

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from recordgen.core.rows.row import Row, is_content_uri
 from recordgen.errors import RecordgenError
 from recordgen.formats.detect import Detection
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject

@@ -20,7 +20,7 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.old_options import OLD_NAMES
 from recordgen.options import ConvertOptions

@@ -16,6 +16,7 @@ import tensorflow as tf
 import recordgen
 from recordgen import cli, tasks
 from recordgen.errors import UsageError
+from recordgen.formats.format import CsvParser
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading.kinds import Kind, kind_for
 from recordgen.registry import OWN, TASK_CHOICES, Registry
@@ -36,8 +37,8 @@ def test_a_task_is_declared_in_one_place(name: str) -> None:
     task = TASKS[name]
     assert task.name == name
     assert getattr(tasks, task.__name__) is task
-    assert task.readers
-    assert all(callable(task.reader(one)) for one in task.readers)
+    assert task.csv_parser or task.json_keys
+    assert task.csv_parser is None or issubclass(task.declared("csv_parser"), CsvParser)
     assert isinstance(kind_for(name), Kind)
     assert issubclass(task.declared("trainer"), TaskTrainer)
     assert task.declared("measure")(2).needs
@@ -151,7 +152,7 @@ def test_tasks_that_are_installed_later(install: Install) -> None:
         (
             "from recordgen.tasks import Task\nclass Mine(Task):\n    name = 'mine'\n",
             "the class Mine does not define kind, noun, expected, columns, uri_key, json_keys, "
-            "features, batch_rows, reading, make, said, readers",
+            "features, batch_rows, reading, make, said, csv_parser",
         ),
     ],
 )

@@ -22,7 +22,7 @@ from recordgen.core.rows.row import Adjustments, Row, content_uri
 from recordgen.core.task.annotation import AnnotationError, RowContent
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import TextEntities

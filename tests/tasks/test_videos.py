@@ -25,7 +25,7 @@ from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Row
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader, with_lists
+from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks import VideoClassification
@@ -57,7 +57,7 @@ def segments(output: Path) -> list[tuple[str, ...]]:
 
 
 def read(path: str, options: ConvertOptions = CSV) -> list[Row | Reject]:
-    return list(RowReader(options).read_all(with_lists([ImportFile(path)], options)))
+    return list(RowReader(options).read_all(RowReader(options).with_lists([ImportFile(path)])))
 
 
 # line, split, annotation

@@ -18,7 +18,7 @@ from recordgen.core.rows.row import Row
 from recordgen.errors import NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader, with_lists
+from recordgen.formats.row_reader import RowReader
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import payload_infos
@@ -117,7 +117,8 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _DE
         return f"images:0,sha256:{digest.hexdigest()}"
     detection = detect(present, options)
     options = detection.options
-    given, present = {file.path for file in present}, with_lists(detection.files, options)
+    reader = RowReader(options)
+    given, present = {file.path for file in present}, reader.with_lists(detection.files)
     for file in present:
         if file.folder and file.path not in given:
             add(without_secrets(file.path), version_or_missing(file.path))
@@ -131,7 +132,7 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _DE
         return f"images:0,sha256:{digest.hexdigest()}"
     # Of a folder, only the documents have a version so far, and not the files of labels.
     is_all_given = FORMATS[options.format].has_columns
-    rows = (item for item in RowReader(options).read_all(present) if isinstance(item, Row))
+    rows = (item for item in reader.read_all(present) if isinstance(item, Row))
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         for row, versions in zip(some, _versions(some, options, task), strict=True):
             images += len(versions)

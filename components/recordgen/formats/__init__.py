@@ -8,7 +8,7 @@ detect.py       detection of task and format, by evidence.py, header.py and conf
 format.py       the interface of an input format
 find_format.py  the format of a source, from the evidence that formats find in its listing.py
 pictures.py     the base of formats whose documents describe images
-readers.py      the reader of each format of each task
+row_reader.py   the rows of files, as their format and task read them
 source.py       the source of a run: import files or a DataFrame
 preview.py      a few rows as they were understood
 """

@@ -25,12 +25,10 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
 from recordgen.formats.lines import decode_line, text_of_first
 from recordgen.formats.odd_lines import FIRST_MARK, INNER_MARK, MARK
 from recordgen.formats.row_parser import RowParser
-from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.spelling import check_spelling
@@ -65,7 +63,7 @@ def parse_lines(
 ) -> Iterator[Row | Reject]:
     r"""Parse the physical lines of a JSONL file.
 
-    Args: as :meth:`recordgen.formats.row_parser.RowParser.parse_lines`; lines may have their ending
+    Args: as :meth:`recordgen.formats.format.CsvParser.parse_lines`; lines may have their ending
     (``\n`` or ``\r\n``), and a UTF-8 byte order mark at the start of a line is skipped.
 
     Raises:
@@ -101,13 +99,13 @@ class _ByRoles:
     def __init__(self, task: Task, adjusted: Adjustments, given: Given) -> None:
         check_keys(task, given)
         self._task = task
+        self._parser = row_parser(task, adjusted)
         self._roles = dict(given.roles)
         self._group = given.group
         if not self._roles.keys() & {"path", "text"}:
             self._roles["path"] = (task.uri_key,)
-            if task.kind == "text":
+            if self._parser.texts:
                 self._roles["text"] = (CONTENT_KEY,)
-        self._parser = row_parser(task, adjusted)
 
     def parse(self, raw: bytes, source: str, line: int) -> Row | Reject:
         """Parse one line."""
@@ -155,7 +153,8 @@ def check_keys(task: Task, given: Given) -> None:
 
 def row_parser(task: Task, adjusted: Adjustments) -> RowParser:
     """Return the task's parser of rows with named fields."""
-    return TextParser(task, adjusted) if task.kind == "text" else LineParser(task, adjusted)
+    parser: RowParser = task.declared("csv_parser")(task, adjusted)
+    return parser
 
 
 def check_names(records: Iterable[Mapping[str, Any]], given: Given, source: str) -> None:

@@ -16,9 +16,10 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.csv_records import read_records
 from recordgen.formats.dataframe import SOURCE, as_before_gaps, frame_cells
+from recordgen.formats.format import CsvParser
 from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.lines import open_lines
+from recordgen.formats.lines import open_file
 from recordgen.formats.odd_lines import HEADER
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import Layout, OpenFrame, columns_of_table
@@ -32,52 +33,57 @@ if TYPE_CHECKING:
     from recordgen.tables.schema import Schema
 
 
-def parse_lines(
-    lines: Iterable[bytes],
-    *,
-    source: str,
-    task: Task,
-    adjusted: Adjustments,
-    given: Given = NOTHING_GIVEN,
-) -> Iterator[Row | Reject]:
-    """Parse the physical lines of a CSV.
+class DeclaredParser(CsvParser):
+    """Makes rows from the lines of a CSV with the columns of a schema."""
 
-    Args: as :meth:`recordgen.formats.row_parser.RowParser.parse_lines`.
+    @classmethod
+    def parse_lines(
+        cls,
+        lines: Iterable[bytes],
+        *,
+        source: str,
+        task: Task,
+        adjusted: Adjustments,
+        given: Given = NOTHING_GIVEN,
+    ) -> Iterator[Row | Reject]:
+        """Parse the physical lines of a CSV, see :class:`CsvParser`.
 
-    Raises:
-        SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`; or its
-            columns do not match the schema.
-    """
-    task = declared(task)
-    schema = task.schema
-    columns: Sequence[int] | None = None
-    count, group_at, begin = 0, NOWHERE, 0
-    repeated: Sequence[str] | None = None
-    for item in read_records(lines, source, adjusted=adjusted):
-        if isinstance(item, Reject):
-            yield item
-            continue
-        fields = item.fields
-        if columns is None:
-            first = [field.strip() for field in fields]
-            columns, is_header = _columns(first, schema, given.header, f"{source}:{item.line}")
-            count, begin = len(fields), item.line
-            group_at = given.find_group(first, f"{source}:{item.line}")
-            repeated = fields if is_header else None
-        if fields == repeated:
-            if item.line > begin:
-                adjusted.add_line(source, item.line, *HEADER)
-            continue
-        if len(fields) != count:
-            message = (
-                f"expected {count} fields, as the first line has (got {len(fields)}); quote a "
-                f"field that holds a comma"
-            )
-            yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
-        else:
-            record = {name: fields[at] for name, at in zip(schema.columns, columns, strict=True)}
-            group = fields[group_at].strip() if group_at != NOWHERE else ""
-            yield _row(record, source, item.line, task, group)
+        Raises:
+            SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`; or
+                its columns do not match the schema.
+        """
+        task = declared(task)
+        schema = task.schema
+        columns: Sequence[int] | None = None
+        count, group_at, begin = 0, NOWHERE, 0
+        repeated: Sequence[str] | None = None
+        for item in read_records(lines, source, adjusted=adjusted):
+            if isinstance(item, Reject):
+                yield item
+                continue
+            fields = item.fields
+            if columns is None:
+                first = [field.strip() for field in fields]
+                columns, is_header = _columns(first, schema, given.header, f"{source}:{item.line}")
+                count, begin = len(fields), item.line
+                group_at = given.find_group(first, f"{source}:{item.line}")
+                repeated = fields if is_header else None
+            if fields == repeated:
+                if item.line > begin:
+                    adjusted.add_line(source, item.line, *HEADER)
+                continue
+            if len(fields) != count:
+                message = (
+                    f"expected {count} fields, as the first line has (got {len(fields)}); quote a "
+                    f"field that holds a comma"
+                )
+                yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
+            else:
+                record = {
+                    name: fields[at] for name, at in zip(schema.columns, columns, strict=True)
+                }
+                group = fields[group_at].strip() if group_at != NOWHERE else ""
+                yield _row(record, source, item.line, task, group)
 
 
 def frame_rows(
@@ -105,7 +111,7 @@ def frame_rows(
 def declared_layout(files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
     """Return the declared columns, and whether a file has a header. Raises: SourceError."""
     task = declared(task_for(options))
-    has_names = has_header(files[0].path, task.schema, options.columns.header)
+    has_names = has_header(files[0], task.schema, options.columns.header)
     return Layout(options, columns_of_table(task.table), has_names)
 
 
@@ -138,16 +144,16 @@ def _columns(
     return list(range(len(fields))), False
 
 
-def has_header(path: str, schema: Schema, header: str) -> bool:
+def has_header(file: ImportFile, schema: Schema, header: str) -> bool:
     """Return whether the first line of a CSV names columns. Raises: SourceError.
 
     Args:
-        path: the file.
+        file: the file.
         schema: declares the columns.
         header: the option of this name.
     """
-    with open_lines(path) as lines:
-        records = read_records(lines, path)
+    with open_file(file) as lines:
+        records = read_records(lines, file.path)
         first = next((item.fields for item in records if not isinstance(item, Reject)), [])
     return _is_header([field.strip() for field in first], schema, header)
 

@@ -36,15 +36,10 @@ from recordgen.formats.evidence import (
 from recordgen.formats.find_format import check_task, find_format
 from recordgen.formats.format import Format
 from recordgen.formats.header import PATH_COLUMNS, TEXT_COLUMNS, Given, find_columns
-from recordgen.formats.heads import (
-    KINDS_OF_LINES,
-    Head,
-    Line,
-    head_of_frame,
-    is_table,
-    read_delimiter,
-)
+from recordgen.formats.heads import Head, Line, has_row_parser, head_of_frame, is_table
 from recordgen.formats.import_file import ImportFile
+from recordgen.formats.layout import read_layout
+from recordgen.formats.lines import FirstLines
 from recordgen.formats.offset_units import check_offsets
 from recordgen.formats.preview import ROWS_SHOWN, PreviewRow, preview_files
 from recordgen.formats.row_parser import check_twice
@@ -103,8 +98,12 @@ class Detection:
         }
 
 
-def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
+def detect(
+    files: Sequence[ImportFile], options: ConvertOptions, first: FirstLines | None = None
+) -> Detection:
     """Detect the format, task and columns of import files that the options leave open.
+
+    ``first`` collects the first lines of the files, for those who need them after detection.
 
     Raises:
         UsageError: the files have different formats, or more than one reading is possible; the
@@ -114,11 +113,12 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         StorageError: storage failed.
     """
     _check_submission(files)
+    first = first or FirstLines()
     source = find_format(files, options)
     files = source.files
     options = replace(options, format=source.format.name)
     options, reason = _with_given_task(options)
-    heads = source.format.heads(files, options)
+    heads = source.format.heads(files, options, first)
     for head in heads:
         _check_form(head, options)
     if options.task == AUTO:
@@ -126,21 +126,22 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
             reading = Reading(source.evidence.task, source.evidence.reason)
         else:
             readings = _readings(heads, options, source.format)
-            reading = _one_of(readings, files, heads, options)
+            reading = _one_of(readings, files, heads, options, first)
         options, reason = replace(options, task=reading.task), reading.reason
     _check_format(source.format, options)
     check_offsets(heads, options)
     _check_columns(heads, options, source.format, is_given=not reason)
     task, format_ = TASKS[options.task], source.format
-    if format_.has_headers and task.kind in KINDS_OF_LINES:
+    if format_.has_headers and has_row_parser(task):
         for problem in filter(None, conflicts(heads, options, is_given=not reason)):
-            _stop(problem, files, heads, options)
+            _stop(problem, files, heads, options, first)
     header, delimiter = None, None
     if format_.has_headers:
         header = heads[0].has_header if heads else None
-        delimiter = heads[0].delimiter if heads else read_delimiter(files[0].path)
+        path = files[0].path
+        delimiter = heads[0].delimiter if heads else read_layout(first.of(path), path)[0]
     if task.layout is not None:
-        options, columns, header = task.declared("layout")(files, options)
+        options, columns, header = task.declared("layout")(list(map(first.whole, files)), options)
     else:
         columns = _columns(heads, options, format_, files)
     found = _settled(files, heads, options)
@@ -276,6 +277,7 @@ def _one_of(
     files: Sequence[ImportFile],
     heads: Sequence[Head],
     options: ConvertOptions,
+    first: FirstLines,
 ) -> Reading:
     """Return the only possible reading. Raises: UsageError: there are several."""
     found = settle(readings) or [Reading(ImageClassification.name, "", 0)]
@@ -285,7 +287,7 @@ def _one_of(
             f"the import files may have more than one task ({shown}); set --task, and keep the "
             f"rows of different tasks in separate files"
         )
-        _stop(problem, files, heads, replace(options, task=found[0].task))
+        _stop(problem, files, heads, replace(options, task=found[0].task), first)
     if found[0].lines:
         return found[0]
     return found[0]._replace(reason=f"{files[0].path}: no line has an annotation")
@@ -347,11 +349,12 @@ def _stop(
     files: Sequence[ImportFile],
     heads: Sequence[Head],
     options: ConvertOptions,
+    first: FirstLines,
 ) -> NoReturn:
     """Stop the run. Raises: UsageError, with some rows as they would be read."""
     rows: Sequence[PreviewRow] = ()
     with suppress(RecordgenError):
-        rows = preview_files(files, options)
+        rows = preview_files(files, options, first)
     if not rows:
         with _first_lines_shown(heads[0]):
             raise UsageError(f"{problem}; {options.task} would reject the first rows")

@@ -16,7 +16,7 @@ the task and the conversion do, alike for all formats.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
@@ -27,10 +27,46 @@ if TYPE_CHECKING:
     from recordgen.formats.header import Given
     from recordgen.formats.heads import Head
     from recordgen.formats.import_file import ImportFile
+    from recordgen.formats.lines import FirstLines
     from recordgen.formats.listing import Listing
     from recordgen.options import ConvertOptions
+    from recordgen.storage.access import Access
 
 Rows: TypeAlias = "Iterator[Row | RowBatch | Reject]"
+
+
+class CsvParser(ABC):
+    """Parses the lines of CSV files, as a task declares in ``csv_parser``.
+
+    Class attributes:
+        names_lists: lines may name lists of rows; then it also has the methods ``find_lists`` and
+            ``read_list`` of :class:`recordgen.formats.video_lists.VideoParser`.
+    """
+
+    names_lists: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def parse_lines(
+        cls, lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
+    ) -> Rows:
+        """Parse the physical lines of an import file.
+
+        Args:
+            lines: without their line feeds; the first may be a header.
+            source: the file's name, for rows and messages.
+            task: reads the fields of annotations.
+            adjusted: collects the changes that make rows usable.
+            given: the options about columns.
+
+        Yields:
+            A Row for each usable line, or a RowBatch for many of them, and a Reject for each other
+            line.
+
+        Raises:
+            SourceError: the file as a whole is not a CSV of rows.
+            UsageError: an option does not fit its columns.
+        """
 
 
 class Evidence(NamedTuple):
@@ -82,9 +118,9 @@ class Format(ABC):
             StorageError: storage failed.
         """
 
+    @abstractmethod
     def accepts(self, task: type[Task]) -> bool:
         """Return whether rows of this format can be rows of a task."""
-        return self.name in task.readers
 
     @abstractmethod
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
@@ -101,11 +137,19 @@ class Format(ABC):
             StorageError: storage failed.
         """
 
-    def heads(self, files: Sequence[ImportFile], options: ConvertOptions) -> Sequence[Head]:
+    def heads(
+        self, files: Sequence[ImportFile], options: ConvertOptions, first: FirstLines
+    ) -> Sequence[Head]:
         """Return the first rows of files from which detection infers task and columns.
 
         Empty if the evidence of the format says the task, or the task finds its columns itself.
         """
+        return ()
+
+    def lists(
+        self, file: ImportFile, task: Task, given: Given, access: Access
+    ) -> Iterable[ImportFile]:
+        """Return the lists of rows that the lines of a file name."""
         return ()
 
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:

@@ -9,10 +9,10 @@ TRAIN,img/1.jpg,cat          a row
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
@@ -34,10 +34,8 @@ from recordgen.formats.field_kinds import (
     names_media,
 )
 from recordgen.formats.header import KNOWN_COLUMNS, Given, column_name, find_split
-from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import read_layout
-from recordgen.formats.lines import open_lines
-from recordgen.formats.row_parser import without_padding
+from recordgen.formats.row_parser import RowParser, without_padding
 from recordgen.formats.text_csv import names_text_column
 from recordgen.options import AUTO
 from recordgen.rejects import Reject
@@ -48,15 +46,6 @@ if TYPE_CHECKING:
 
 #: Among this many lines, a single line that reads differently is malformed.
 LINES_AROUND_A_MISTAKE = 10
-
-# Enough to find rare forms, and little compared with the whole import files.
-_MAX_FILES = 16
-_MAX_LINES = 10_000
-_MAX_BYTES = 4_000_000
-
-#: The kinds of payloads whose CSV lines are ML_USE, the payload and its annotation; other kinds
-#: have their own layout and readers.
-KINDS_OF_LINES = ("image", "text", "video")
 
 # Fewer lines may be alike by chance.
 _LINES_ALIKE = 3
@@ -164,9 +153,15 @@ class Head:
         return {text.strip().lower() for text in chain(fields, named)}
 
 
-def first_paths(files: Sequence[ImportFile]) -> list[str]:
-    """Return the files whose heads are read."""
-    return [file.path for file in files[:_MAX_FILES]]
+def has_row_parser(task: type[Task]) -> bool:
+    """Return whether the lines of a task's CSV are ML_USE, a payload and its annotation.
+
+    The CSV of other tasks has a layout of its own.
+    """
+    if task.csv_parser is None:
+        return False
+    parser = task.declared("csv_parser")
+    return isinstance(parser, type) and issubclass(parser, RowParser)
 
 
 def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
@@ -178,10 +173,11 @@ def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
     return Head(SOURCE, SOURCE, [names, *rows], header, True, lines, list_columns(frame))
 
 
-def read_csv_head(path: str, given: Given, task: str) -> Head | None:
-    """Return the head of a CSV file, or None if it is empty. Raises: SourceError, UsageError."""
-    with open_lines(path) as lines:
-        some = list(_first(lines))
+def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> Head | None:
+    """Return the head of a CSV file, or None if it is empty. Raises: SourceError, UsageError.
+
+    ``some`` are the first lines of the file.
+    """
     delimiter, _ = read_layout(some, path)
     items = list(read_records(some, path, strip=True))
     records = [item for item in items if isinstance(item, Record) and any(item.fields)]
@@ -217,16 +213,16 @@ def read_csv_head(path: str, given: Given, task: str) -> Head | None:
     return Head(path, where, rows, header, has_header, data, delimiter=delimiter)
 
 
-def read_jsonl_head(path: str, given: Given) -> Head:
+def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
     """Return the head of a JSONL file. Raises: SourceError, UsageError.
 
-    If options name the keys of the path or the text, the objects are also rows below a header.
+    ``some`` are the first lines of the file. If options name the keys of the path or the text, the
+    objects are also rows below a header.
     """
     objects = []
-    with open_lines(path) as lines:
-        for number, raw in enumerate(_first(lines), start=1):
-            with suppress(AnnotationError):  # the reader of the rows reports it
-                objects.append((number, parse_object(raw)))
+    for number, raw in enumerate(some, start=1):
+        with suppress(AnnotationError):  # the reader of the rows reports it
+            objects.append((number, parse_object(raw)))
     check_names((record for _, record in objects), given, path)
     if not {"path", "text"} & given.roles.keys():
         return Head(path, f"{path}:1", objects=objects)
@@ -241,35 +237,18 @@ def read_jsonl_head(path: str, given: Given) -> Head:
     )
 
 
-def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the first :data:`_MAX_LINES` lines, at most about :data:`_MAX_BYTES`."""
-    size = 0
-    for line in islice(lines, _MAX_LINES):
-        yield line
-        size += len(line)
-        if size > _MAX_BYTES:
-            return
-
-
-def read_delimiter(path: str) -> str:
-    """Return the separator of a CSV file. Raises: SourceError."""
-    with open_lines(path) as lines:
-        return read_layout(lines, path)[0]
-
-
 # --- the first line -----------------------------------------------------------------------------
 
 
-def begins_with_header(path: str, given: Given, task: str) -> bool:
-    """Return whether the first line of a CSV file is a header. Raises: SourceError, StorageError.
+def begins_with_header(some: Sequence[bytes], path: str, given: Given, task: str) -> bool:
+    """Return whether the first line of a CSV file is a header. Raises: SourceError.
 
     Args:
+        some: the first lines of the file.
         path: the file.
         given: the options about columns.
         task: the name of its task.
     """
-    with open_lines(path) as lines:
-        some = list(islice(lines, LINES_AROUND_A_MISTAKE))
     records = read_records(some, path, strip=True)
     rows = [item.fields for item in records if isinstance(item, Record) and any(item.fields)]
     return bool(rows) and _has_header(rows, given, task)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.errors import SourceError, StorageError, UsageError
+
+#: Physical lines without their line feeds.
+Lines: TypeAlias = tuple[bytes, ...]
 
 
 class ImportFile(NamedTuple):
@@ -22,6 +25,8 @@ class ImportFile(NamedTuple):
             the file.
         folder: the root of the listing in which a format found this document; see
             :class:`recordgen.formats.listing.Listing`.
+        lines: lines to read instead of the file, see
+            :class:`recordgen.formats.lines.FirstLines`; None if the file is to be read.
     """
 
     path: str
@@ -30,6 +35,7 @@ class ImportFile(NamedTuple):
     bytes: int | None = None
     has_header: bool | None = None
     folder: str = ""
+    lines: Lines | None = None
 
 
 def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, ClassVar
 
+from recordgen.formats import automl_jsonl
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.heads import (
-    KINDS_OF_LINES,
+    LINES_AROUND_A_MISTAKE,
     Head,
-    first_paths,
+    begins_with_header,
+    has_row_parser,
     read_csv_head,
     read_jsonl_head,
 )
+from recordgen.formats.lines import FirstLines, first_files, open_file
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks import TASKS
 
@@ -23,13 +28,14 @@ if TYPE_CHECKING:
     from recordgen.core.task.task import Task
     from recordgen.formats.import_file import ImportFile
     from recordgen.formats.listing import Listing
+    from recordgen.storage.access import Access
 
 _CSV_SUFFIXES = (".csv",)
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
 class _LineFile(Format):
-    """A file with a row in each line, which the task reads."""
+    """A file with a row in each line."""
 
     has_columns: ClassVar[bool] = True
 
@@ -42,9 +48,6 @@ class _LineFile(Format):
     def _is_mine(self, name: str, listing: Listing) -> bool:
         """Return whether the file has this format, by its lower-case name or its first line."""
 
-    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        yield from task.reader(self.name)(file.path, task, adjusted, given)
-
 
 class CsvFile(_LineFile):
     """CSV: ``[ML_USE],PATH,[LABEL]``, or a table; a file of unknown name that is not JSON."""
@@ -52,12 +55,38 @@ class CsvFile(_LineFile):
     name = "csv"
     has_headers = True
 
-    def heads(self, files: Sequence[ImportFile], options: ConvertOptions) -> Sequence[Head]:
-        if options.task != AUTO and TASKS[options.task].kind not in KINDS_OF_LINES:
+    def accepts(self, task: type[Task]) -> bool:
+        return task.csv_parser is not None
+
+    def heads(
+        self, files: Sequence[ImportFile], options: ConvertOptions, first: FirstLines
+    ) -> Sequence[Head]:
+        if options.task != AUTO and not has_row_parser(TASKS[options.task]):
             return ()
         given = Given.of(options)
-        found = (read_csv_head(path, given, options.task) for path in first_paths(files))
+        found = (
+            read_csv_head(file.path, first.of(file.path), given, options.task)
+            for file in first_files(files)
+        )
         return [head for head in found if head is not None]
+
+    def lists(
+        self, file: ImportFile, task: Task, given: Given, access: Access
+    ) -> Iterable[ImportFile]:
+        parser = task.declared("csv_parser")
+        if not parser.names_lists:
+            return
+        with open_file(file) as lines:
+            lines, given = _begun(lines, file, task, given)
+            yield from parser.find_lists(lines, file.path, task, given, access)
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        parse_lines = task.declared("csv_parser").parse_lines
+        with open_file(file) as lines:
+            lines, given = _begun(lines, file, task, given)
+            yield from parse_lines(
+                lines, source=file.path, task=task, adjusted=adjusted, given=given
+            )
 
     def _is_mine(self, name: str, listing: Listing) -> bool:
         if name.endswith(_JSON_SUFFIXES):
@@ -65,13 +94,44 @@ class CsvFile(_LineFile):
         return name.endswith(_CSV_SUFFIXES) or not _begins_with_object(listing)
 
 
+def _begun(
+    lines: Iterator[bytes], file: ImportFile, task: Task, given: Given
+) -> tuple[Iterator[bytes], Given]:
+    """Return the lines of a file, and the options with the decision whether it has a header.
+
+    The readers obey the decision of detection, or decide like it if it has not read the file.
+    """
+    if given.settles_header or not has_row_parser(type(task)):
+        return lines, given
+    has_header = file.has_header
+    if has_header is None:
+        some = list(islice(lines, LINES_AROUND_A_MISTAKE))
+        has_header = begins_with_header(some, file.path, given, task.name)
+        lines = chain(some, lines)
+    return lines, replace(given, header="yes" if has_header else "no")
+
+
 class JsonLines(_LineFile):
     """JSON Lines: an object for each row."""
 
     name = "jsonl"
 
-    def heads(self, files: Sequence[ImportFile], options: ConvertOptions) -> Sequence[Head]:
-        return [read_jsonl_head(path, Given.of(options)) for path in first_paths(files)]
+    def accepts(self, task: type[Task]) -> bool:
+        return bool(task.json_keys)
+
+    def heads(
+        self, files: Sequence[ImportFile], options: ConvertOptions, first: FirstLines
+    ) -> Sequence[Head]:
+        given = Given.of(options)
+        return [
+            read_jsonl_head(file.path, first.of(file.path), given) for file in first_files(files)
+        ]
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        with open_file(file) as lines:
+            yield from automl_jsonl.parse_lines(
+                lines, source=file.path, task=task, adjusted=adjusted, given=given
+            )
 
     def _is_mine(self, name: str, listing: Listing) -> bool:
         if name.endswith(_CSV_SUFFIXES):

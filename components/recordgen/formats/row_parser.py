@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -13,6 +13,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import foreign_formats
 from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
+from recordgen.formats.format import CsvParser
 from recordgen.formats.header import (
     KNOWN_COLUMNS,
     NOTHING_GIVEN,
@@ -39,7 +40,7 @@ _UNREADABLE = "\ufffd"
 Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
 
 
-class RowParser(ABC):
+class RowParser(CsvParser):
     """Makes rows from fields, for one task.
 
     Class attributes:
@@ -67,14 +68,7 @@ class RowParser(ABC):
         adjusted: Adjustments,
         given: Given = NOTHING_GIVEN,
     ) -> Iterator[Row | RowBatch | Reject]:
-        r"""Parse the physical lines of an import file.
-
-        Args:
-            lines: without their ``\n``, see :mod:`recordgen.formats.csv_records`.
-            source: the file's name, for rows and messages.
-            task: reads the fields of annotations.
-            adjusted: collects the changes that make rows usable.
-            given: the options about columns.
+        """Parse the physical lines of an import file, see :class:`CsvParser`.
 
         Raises:
             SourceError: the file as a whole is not a CSV of rows: :mod:`recordgen.formats.layout`;

@@ -15,8 +15,9 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import Detection, detect, detect_frame
 from recordgen.formats.folder_rows import Listing, files_below
 from recordgen.formats.import_file import ImportFile, find_import_files
+from recordgen.formats.lines import FirstLines
 from recordgen.formats.preview import preview_files, preview_rows
-from recordgen.formats.readers import with_lists
+from recordgen.formats.row_reader import RowReader
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
@@ -78,9 +79,10 @@ def open_files(
         for file in files:
             if (refusal := options.access.refusal(file.path, file.path)) is not None:
                 raise SourceError(f"{file.path}: this link to a file leaves its folder: {refusal}")
-    detection = detect(files, options)
-    with_all = with_lists(detection.files, detection.options)
-    detection = replace(detection, rows=preview_files(with_all, detection.options))
+    first = FirstLines()
+    detection = detect(files, options, first)
+    with_all = RowReader(detection.options, first).with_lists(detection.files)
+    detection = replace(detection, rows=preview_files(with_all, detection.options, first))
     return replace(Source.of_files(with_all), detection=detection), detection.options
 
 

@@ -31,7 +31,7 @@ from recordgen.formats.header import (
     column_name,
     no_column,
 )
-from recordgen.formats.lines import open_lines
+from recordgen.formats.lines import open_file
 from recordgen.formats.other_forms import are_numbered
 from recordgen.formats.row_parser import without_padding
 from recordgen.formats.table_csv import fitted, without_headers
@@ -143,7 +143,7 @@ def _read_all(
     stats: list[_ColumnStats] = []
     header_file = ""
     for file in files:
-        with open_lines(file.path) as lines:
+        with open_file(file) as lines:
             blocks = read_blocks(lines, file.path)
             first, rest = _first_record(blocks)
             if first is None:

@@ -21,6 +21,7 @@ from recordgen.formats.csv_records import (
     read_blocks,
     records_of,
 )
+from recordgen.formats.format import CsvParser
 from recordgen.formats.header import Given
 from recordgen.formats.odd_lines import HEADER
 from recordgen.rejects import Reject, RejectCode
@@ -29,22 +30,20 @@ from recordgen.tables.csv_fields import csv_line, split_plain
 from recordgen.tasks import Tabular
 
 
-def parse_lines(
-    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
-) -> Iterator[RowBatch | Reject]:
-    """Yield the lines of an import file that have a field for every column, and rejects of others.
+class TableParser(CsvParser):
+    """Makes rows from the lines of tables."""
 
-    Args: as :meth:`recordgen.formats.row_parser.RowParser.parse_lines`; ``task`` has the columns.
-
-    Raises:
-        SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`.
-    """
-    if not isinstance(task, Tabular):
-        raise TypeError(f"{task.name} has no table")
-    items = fitted(read_blocks(lines, source, adjusted), len(task.table.columns))
-    if not task.table.is_bare:
-        items = without_headers(items, task.table.names, source, adjusted)
-    return lines_of(items, source, task.table)
+    @classmethod
+    def parse_lines(
+        cls, lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
+    ) -> Iterator[RowBatch | Reject]:
+        """Yield the lines that have a field for every column of the task, and rejects of others."""
+        if not isinstance(task, Tabular):
+            raise TypeError(f"{task.name} has no table")
+        items = fitted(read_blocks(lines, source, adjusted), len(task.table.columns))
+        if not task.table.is_bare:
+            items = without_headers(items, task.table.names, source, adjusted)
+        return lines_of(items, source, task.table)
 
 
 def fitted(items: Iterable[Item], width: int) -> Iterator[Item]:

@@ -38,75 +38,75 @@ from recordgen.storage.access import Access, RowUrlPolicy
 _MAX_LIST_BYTES = 256_000_000
 
 
-def parse_lines(
-    lines: Iterable[bytes],
-    *,
-    source: str,
-    task: Task,
-    adjusted: Adjustments,
-    given: Given = NOTHING_GIVEN,
-) -> Iterator[Row | Reject]:
-    """Parse the lines of an import file, except lines that name lists, which are read separately.
+class VideoParser(LineParser):
+    """Makes rows from segments of videos; lines may also name lists of such rows."""
 
-    Args and Raises: as :meth:`recordgen.formats.row_parser.RowParser.parse_lines`.
-    """
-    rows = LineParser.parse_lines(lines, source=source, task=task, adjusted=adjusted, given=given)
-    for item in one_by_one(rows):
-        if isinstance(item, Reject) or not is_list(item.uri):
-            yield item
-        elif item.annotation is not None:
-            message = (
-                f"expected ML_USE and the path of a list of videos; write labels and times in the "
-                f"list, as {task.expected}"
-            )
-            yield reject(item, RejectCode.TOO_MANY_FIELDS, message)
+    names_lists = True
 
-
-def find_lists(
-    path: str, task: Task, access: Access, given: Given = NOTHING_GIVEN
-) -> Iterator[ImportFile]:
-    """Yield the lists that an import file names, in the order of its lines, with their sizes.
-
-    Raises:
-        SourceError: the import file or a list is missing, or may not be read.
-        StorageError: storage failed.
-    """
-    with open_lines(path) as lines:
-        parser = LineParser(task, Adjustments())
-        items = _first_and_lists(read_records(lines, path, strip=True))
-        rows = parser.parse_records(items, path, given)
-        for item in rows:
-            if isinstance(item, Row) and is_list(item.uri) and item.annotation is None:
-                found = storage.resolve(item.uri, path)
-                yield ImportFile(found, item.split, path, _list_bytes(found, item, access))
-
-
-def read_list(
-    path: str,
-    task: Task,
-    adjusted: Adjustments,
-    given: Given = NOTHING_GIVEN,
-    *,
-    named_by: str,
-    access: Access,
-) -> Iterator[Row | Reject]:
-    """Read the rows of a list, which the import file ``named_by`` names.
-
-    Raises:
-        SourceError: it is missing, or may not be read.
-        StorageError: storage failed.
-    """
-    _check_access(path, named_by, named_by, access)
-    with _open_list(path, named_by, access) as lines:
-        rows = LineParser.parse_lines(lines, source=path, task=task, adjusted=adjusted, given=given)
-        for item in one_by_one(rows):
-            if isinstance(item, Row) and is_list(item.uri):
+    @classmethod
+    def parse_lines(
+        cls,
+        lines: Iterable[bytes],
+        *,
+        source: str,
+        task: Task,
+        adjusted: Adjustments,
+        given: Given = NOTHING_GIVEN,
+    ) -> Iterator[Row | Reject]:
+        """Parse the lines of an import file, except those that name lists: :meth:`read_list`."""
+        parsed = super().parse_lines(
+            lines, source=source, task=task, adjusted=adjusted, given=given
+        )
+        for item in one_by_one(parsed):
+            if isinstance(item, Reject) or not is_list(item.uri):
+                yield item
+            elif item.annotation is not None:
                 message = (
-                    f"expected {task.expected}, but the path names another list; name it in the "
-                    f"import file"
+                    f"expected ML_USE and the path of a list of videos; write labels and times in "
+                    f"the list, as {task.expected}"
                 )
-                item = reject(item, RejectCode.BAD_ANNOTATION, message)
-            yield item
+                yield reject(item, RejectCode.TOO_MANY_FIELDS, message)
+
+    @classmethod
+    def find_lists(
+        cls, lines: Iterable[bytes], source: str, task: Task, given: Given, access: Access
+    ) -> Iterator[ImportFile]:
+        """Yield the lists that lines name, in their order, with their sizes.
+
+        Raises:
+            SourceError: a list is missing, or may not be read.
+            StorageError: storage failed.
+        """
+        records = _first_and_lists(read_records(lines, source, strip=True))
+        for item in cls(task, Adjustments()).parse_records(records, source, given):
+            if isinstance(item, Row) and is_list(item.uri) and item.annotation is None:
+                found = storage.resolve(item.uri, source)
+                yield ImportFile(found, item.split, source, _list_bytes(found, item, access))
+
+    @classmethod
+    def read_list(
+        cls, file: ImportFile, task: Task, adjusted: Adjustments, given: Given, access: Access
+    ) -> Iterator[Row | Reject]:
+        """Read the rows of a list, which another import file names.
+
+        Raises:
+            SourceError: it is missing, or may not be read.
+            StorageError: storage failed.
+        """
+        path, named_by = file.path, str(file.named_by)
+        _check_access(path, named_by, named_by, access)
+        with _open_list(path, named_by, access) as lines:
+            parsed = super().parse_lines(
+                lines, source=path, task=task, adjusted=adjusted, given=given
+            )
+            for item in one_by_one(parsed):
+                if isinstance(item, Row) and is_list(item.uri):
+                    message = (
+                        f"expected {task.expected}, but the path names another list; name it in "
+                        f"the import file"
+                    )
+                    item = reject(item, RejectCode.BAD_ANNOTATION, message)
+                yield item
 
 
 @contextmanager

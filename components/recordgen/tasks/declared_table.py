@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
@@ -58,7 +58,7 @@ class Declared(TableTask):
     name = "declared"
     kind = "declared"
     expected = "the columns of its schema"
-    readers: ClassVar = {"csv": "recordgen.formats.readers:read_declared"}
+    csv_parser = "recordgen.formats.declared_rows:DeclaredParser"
     layout = "recordgen.formats.declared_rows:declared_layout"
     frames = "recordgen.formats.declared_rows:open_frame"
     reading = "recordgen.reading.kinds:DECLARED"

@@ -33,10 +33,7 @@ class ImageTask(Task):
     batch_rows = 16
     facts: ClassVar[Collection[str]] = (IMAGES, MEASURES)
     uri_key = "imageGcsUri"
-    readers: ClassVar = {
-        "csv": "recordgen.formats.readers:read_paths",
-        "jsonl": "recordgen.formats.readers:read_json",
-    }
+    csv_parser = "recordgen.formats.automl_csv:LineParser"
     reading = "recordgen.reading.kinds:IMAGES"
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:

@@ -72,7 +72,7 @@ class Tabular(TableTask):
     name = "tabular"
     kind = "table"
     expected = "a header, then a field for each of its columns"
-    readers: ClassVar = {"csv": "recordgen.formats.readers:read_table"}
+    csv_parser = "recordgen.formats.table_csv:TableParser"
     layout = "recordgen.formats.table_columns:table_layout"
     frames = "recordgen.formats.table_frame:open_frame"
     reading = "recordgen.reading.kinds:TABLES"

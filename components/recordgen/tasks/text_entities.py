@@ -79,9 +79,7 @@ class TextEntities(TextTask):
     details_noun = "entities"
     json_keys = (_SPANS_KEY,)
     features: ClassVar = features.TEXT_ENTITIES
-    readers: ClassVar = {
-        "jsonl": "recordgen.formats.readers:read_json",
-    }
+    csv_parser = None
     reading = "recordgen.reading.kinds:ENTITIES"
     trainer = "recordgen.training.entities:EntityTagger"
     measure = "recordgen.training.entity_counts:EntityAccumulator"

@@ -67,10 +67,7 @@ class TextTask(Task):
     noun = "text"
     batch_rows = 256
     uri_key = "textGcsUri"
-    readers: ClassVar = {
-        "csv": "recordgen.formats.readers:read_texts",
-        "jsonl": "recordgen.formats.readers:read_json",
-    }
+    csv_parser: ClassVar[str | None] = "recordgen.formats.text_csv:TextParser"
     reading = "recordgen.reading.kinds:TEXTS"
     facts = (TEXTS, MEASURES)
 

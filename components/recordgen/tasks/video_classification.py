@@ -101,10 +101,7 @@ class VideoClassification(Task):
     json_keys = (_SEGMENTS_KEY, _LABEL_KEY)
     features: ClassVar = features.VIDEO_CLASSIFICATION
     labelling = "one"
-    readers: ClassVar = {
-        "csv": "recordgen.formats.readers:read_videos",
-        "jsonl": "recordgen.formats.readers:read_json",
-    }
+    csv_parser = "recordgen.formats.video_lists:VideoParser"
     reading = "recordgen.reading.kinds:VIDEOS"
     trainer = "recordgen.training.videos:VideoTrainer"
     measure = "recordgen.training.measures:OneLabelAccumulator"

@@ -13,7 +13,7 @@ from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.records.example import serialize_example
 from recordgen.core.rows.row import Row
 from recordgen.features import FeatureSpec
-from recordgen.formats.lines import open_lines
+from recordgen.formats.format import CsvParser
 from recordgen.rejects import Reject
 from recordgen.tasks import BuiltExample, RowContent, Task
 
@@ -35,7 +35,7 @@ class TextSimilarity(Task):
     }
     batch_rows = 256
     names_payloads = False
-    readers: ClassVar = {"csv": "text_pairs.task:read_pairs"}
+    csv_parser = "text_pairs.task:PairsParser"
     reading = "text_pairs.model:PAIRS"
     trainer = "text_pairs.model:SimilarityTrainer"
     measure = "recordgen.training.measures:TableAccumulator"  # R²
@@ -56,15 +56,17 @@ class TextSimilarity(Task):
         return RowContent("", json.dumps([first.decode(), second.decode(), score]))
 
 
-def read_pairs(path, task, adjusted, given):
-    """Yield a Row for each usable line, and a Reject for each other line."""
-    with open_lines(path) as lines:
+class PairsParser(CsvParser):
+    """Makes rows from the lines of a CSV of pairs."""
+
+    @classmethod
+    def parse_lines(cls, lines, *, source, task, adjusted, given):
         reader = csv.reader(line.decode("utf-8-sig") for line in lines)
         for fields in reader:
             try:
                 ml_use, first, second, score = fields if len(fields) == 4 else ("", *fields)
                 annotation = json.dumps([first, second, float(score)])
-                yield Row(path, reader.line_num, parse_ml_use(ml_use), "", annotation)
+                yield Row(source, reader.line_num, parse_ml_use(ml_use), "", annotation)
             except ValueError as exc:
                 message = f"expected {task.expected}: {exc}"
-                yield Reject(path, reader.line_num, "", "bad_line", message)
+                yield Reject(source, reader.line_num, "", "bad_line", message)

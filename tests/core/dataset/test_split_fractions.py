@@ -13,7 +13,7 @@ from recordgen.core.rows.planned import Group, PlacedRow
 from recordgen.core.rows.row import Row
 from recordgen.errors import UsageError
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions, make_options
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification

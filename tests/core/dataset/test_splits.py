@@ -17,7 +17,7 @@ from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.formats.text_csv import TextParser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
@@ -58,7 +58,7 @@ def of_dataframe(word: str, folder: Path) -> Row | Reject:
 
 def of_schema(word: str, folder: Path) -> Row | Reject:
     task = task_for(ConvertOptions(schema='{"set": "split", "n": "int"}'))
-    [row] = declared.parse_lines([f"{word},1".encode()], task=task, **OPTIONS)
+    [row] = declared.DeclaredParser.parse_lines([f"{word},1".encode()], task=task, **OPTIONS)
     return row
 
 

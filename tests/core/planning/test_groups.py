@@ -17,7 +17,7 @@ from recordgen.core.rows.columns import placed, values_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.row import Row, RowBatch, batched, content_uri
 from recordgen.errors import UsageError
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject

@@ -45,7 +45,7 @@ from recordgen.core.shards.task import ShardResult, ShardTask
 from recordgen.core.task.named import task_for
 from recordgen.errors import PayloadError
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.readers import RowReader
+from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import check_reach, contents, payload_infos
 from recordgen.rejects import Finding, OddLine, Reject

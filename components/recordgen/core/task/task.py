@@ -55,8 +55,9 @@ class Task(ABC):
         features: features of its examples.
         labelling: ``one`` label per example, or ``several``; None if examples as a whole have no
             labels. Unless it is None, training skips examples without a label.
-        readers: functions that read import files, as in :mod:`recordgen.formats.readers`, by
-            format.
+        csv_parser: parser of the lines of its CSV files, a
+            :class:`recordgen.formats.row_parser.CsvParser`; None if no CSV holds its rows. JSON
+            Lines hold them if there are :attr:`json_keys`.
         reading: how records are read, a :class:`recordgen.reading.kinds.Kind`.
         trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`, or None.
         measure: the metrics, a :class:`recordgen.training.measures.EvalAccumulator`, or None.
@@ -91,7 +92,7 @@ class Task(ABC):
     json_keys: ClassVar[tuple[str, ...]]
     features: ClassVar[Mapping[str, FeatureSpec]]
     labelling: ClassVar[str | None] = None
-    readers: ClassVar[Mapping[str, str]] = {}
+    csv_parser: ClassVar[str | None] = None
     reading: ClassVar[str]
     trainer: ClassVar[str | None] = None
     measure: ClassVar[str | None] = None
@@ -116,15 +117,6 @@ class Task(ABC):
         path = getattr(cls, what)
         if path is None:
             raise UsageError(f"the task {cls.name} has no {what}")
-        return cls._imported(what, path)
-
-    @classmethod
-    def reader(cls, input_format: str) -> Any:
-        """Import the reader of a format in :attr:`readers`."""
-        return cls._imported(f"reader of {input_format}", cls.readers[input_format])
-
-    @classmethod
-    def _imported(cls, what: str, path: str) -> Any:
         try:
             return imported(path)
         except (ImportError, AttributeError) as exc:
@@ -436,7 +428,7 @@ def check_declaration(name: str, task: Any) -> None:
         )
     missing = [item for item in (*_NEEDED, "reading") if not hasattr(task, item)]
     missing += sorted(getattr(task, "__abstractmethods__", ()))
-    missing += [] if task.readers else ["readers"]
+    missing += [] if task.csv_parser or getattr(task, "json_keys", None) else ["csv_parser"]
     if missing:
         raise TypeError(f"the class {task.__name__} does not define {', '.join(missing)}")
 

@@ -1,0 +1,85 @@
+"""The rows of import files, as their format and task read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from recordgen.core.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
+from recordgen.formats.header import Given
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.lines import FirstLines
+from recordgen.formats.secrets import without_url_secrets
+from recordgen.options import ConvertOptions
+from recordgen.registry import FORMATS
+from recordgen.rejects import Finding, Reject
+from recordgen.tasks import task_for
+
+
+class RowReader:
+    """Reads rows with options whose task and format are decided.
+
+    Args:
+        options: the options of the conversion.
+        first: the first lines of files, which are read instead of the whole files; None if whole
+            files are read.
+    """
+
+    def __init__(self, options: ConvertOptions, first: FirstLines | None = None) -> None:
+        self._first = first
+        self._task = task_for(options)
+        self._format = FORMATS[options.format]()
+        self._access = options.access
+        self._given = Given.of(options)
+
+    def with_lists(self, files: Sequence[ImportFile]) -> list[ImportFile]:
+        """Return import files, each followed by the lists of rows that its lines name.
+
+        Raises:
+            SourceError: a list is missing or may not be read; the message has the line that names
+                it.
+            StorageError: storage failed.
+        """
+        found: dict[ImportFile, None] = {}
+        for file in files:
+            found[file] = None
+            known = self._first.whole(file) if self._first is not None else file
+            lists = self._format.lists(known, self._task, self._given, self._access)
+            found.update(dict.fromkeys(lists))
+        return list(found)
+
+    def read_batches(self, file: ImportFile) -> Iterator[RowBatch | Reject | Finding]:
+        """Read one import file like :meth:`read`, but yield its usable lines in batches."""
+        return batched(self._items(file))
+
+    def read(self, file: ImportFile) -> Iterator[Row | Reject | Finding]:
+        """Read one import file line by line; memory does not grow with the file.
+
+        Yields:
+            A Row for each usable line, followed by a Finding for each change in it; a Reject for
+            each other line. Blank lines and headers are skipped.
+
+        Raises:
+            SourceError: the file is missing, unreadable, or not UTF-8.
+            StorageError: storage failed.
+        """
+        return one_by_one(self._items(file))
+
+    def _items(self, file: ImportFile) -> Iterator[Row | RowBatch | Reject | Finding]:
+        adjusted = Adjustments()
+        if file.named_by is not None:
+            read_list = self._task.declared("csv_parser").read_list
+            read = read_list(file, self._task, adjusted, self._given, self._access)
+        else:
+            known = self._first.begun(file) if self._first is not None else file
+            read = self._format.rows(known, self._task, adjusted, self._given)
+        rows = without_url_secrets(with_findings(read, adjusted), self._task)
+        if file.split is None:
+            yield from rows
+            return
+        for item in rows:
+            yield item.with_split(file.split) if isinstance(item, Row | RowBatch) else item
+
+    def read_all(self, files: Iterable[ImportFile]) -> Iterator[Row | Reject | Finding]:
+        """Read several import files in turn, like :meth:`read`."""
+        return chain.from_iterable(map(self.read, files))
