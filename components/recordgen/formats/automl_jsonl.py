@@ -28,7 +28,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
 from recordgen.formats.lines import decode_line, text_of_first
 from recordgen.formats.odd_lines import FIRST_MARK, INNER_MARK, MARK
-from recordgen.formats.row_parser import RowParser
+from recordgen.formats.row_parser import row_parser
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.spelling import check_spelling
@@ -149,12 +149,6 @@ def check_keys(task: Task, given: Given) -> None:
             f"omit columns"
         )
     row_parser(task, Adjustments()).check_roles(given)
-
-
-def row_parser(task: Task, adjusted: Adjustments) -> RowParser:
-    """Return the task's parser of rows with named fields."""
-    parser: RowParser = task.declared("csv_parser")(task, adjusted)
-    return parser
 
 
 def check_names(records: Iterable[Mapping[str, Any]], given: Given, source: str) -> None:

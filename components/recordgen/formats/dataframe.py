@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from recordgen.core.rows.row import Adjustments, Row, with_findings
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
-from recordgen.formats.automl_jsonl import row_parser
 from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given
+from recordgen.formats.row_parser import row_parser
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import OpenFrame
 from recordgen.options import ConvertOptions

@@ -23,7 +23,7 @@ from recordgen.core.task.annotation import printable
 from recordgen.core.task.task import Task
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats import foreign_formats, other_forms
-from recordgen.formats.automl_jsonl import check_keys, row_parser
+from recordgen.formats.automl_jsonl import check_keys
 from recordgen.formats.conflicts import conflicts
 from recordgen.formats.evidence import (
     SUBJECT_KEYS,
@@ -36,13 +36,13 @@ from recordgen.formats.evidence import (
 from recordgen.formats.find_format import check_task, find_format
 from recordgen.formats.format import Format
 from recordgen.formats.header import PATH_COLUMNS, TEXT_COLUMNS, Given, find_columns
-from recordgen.formats.heads import Head, Line, has_row_parser, head_of_frame, is_table
+from recordgen.formats.heads import Head, Line, head_of_frame, is_table
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import read_layout
 from recordgen.formats.lines import FirstLines
 from recordgen.formats.offset_units import check_offsets
 from recordgen.formats.preview import ROWS_SHOWN, PreviewRow, preview_files
-from recordgen.formats.row_parser import check_twice
+from recordgen.formats.row_parser import check_twice, has_row_parser, row_parser
 from recordgen.formats.split_names import split_in_path, splits_in_paths
 from recordgen.formats.words import words_of
 from recordgen.masking import masked
@@ -448,7 +448,7 @@ def _columns(
             *((name, role) for role, names in options.columns.roles.items() for name in names),
             *group,
         )
-    if not heads or heads[0].header is None:
+    if not heads or heads[0].header is None or not has_row_parser(TASKS[options.task]):
         return ()
     found = row_parser(task_for(options), Adjustments()).columns_of(heads[0].header)
     columns = ((heads[0].names[at], role) for role, where in found.items() for at in where)

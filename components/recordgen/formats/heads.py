@@ -21,7 +21,7 @@ from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.automl_csv import names_path_column
-from recordgen.formats.automl_jsonl import check_names, parse_object, row_parser, split_word
+from recordgen.formats.automl_jsonl import check_names, parse_object, split_word
 from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.dataframe import SOURCE, frame_records, list_columns
 from recordgen.formats.field_kinds import (
@@ -35,7 +35,7 @@ from recordgen.formats.field_kinds import (
 )
 from recordgen.formats.header import KNOWN_COLUMNS, Given, column_name, find_split
 from recordgen.formats.layout import read_layout
-from recordgen.formats.row_parser import RowParser, without_padding
+from recordgen.formats.row_parser import row_parser, without_padding
 from recordgen.formats.text_csv import names_text_column
 from recordgen.options import AUTO
 from recordgen.rejects import Reject
@@ -151,17 +151,6 @@ class Head:
         fields = (line.fields[at] for line in self.lines if at < len(line.fields))
         named = (split_word(record) for _, record in self.objects)
         return {text.strip().lower() for text in chain(fields, named)}
-
-
-def has_row_parser(task: type[Task]) -> bool:
-    """Return whether the lines of a task's CSV are ML_USE, a payload and its annotation.
-
-    The CSV of other tasks has a layout of its own.
-    """
-    if task.csv_parser is None:
-        return False
-    parser = task.declared("csv_parser")
-    return isinstance(parser, type) and issubclass(parser, RowParser)
 
 
 def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:

@@ -15,11 +15,11 @@ from recordgen.formats.heads import (
     LINES_AROUND_A_MISTAKE,
     Head,
     begins_with_header,
-    has_row_parser,
     read_csv_head,
     read_jsonl_head,
 )
 from recordgen.formats.lines import FirstLines, first_files, open_file
+from recordgen.formats.row_parser import has_row_parser
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks import TASKS
 

@@ -6,16 +6,18 @@ import codecs
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from recordgen import storage
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.encodings import not_utf8
-from recordgen.formats.import_file import ImportFile, Lines
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
+
+if TYPE_CHECKING:
+    from recordgen.formats.import_file import ImportFile, Lines
 
 #: The first bytes of files that Windows calls "Unicode".
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -292,6 +292,22 @@ class RowParser(CsvParser):
         return len(self._task.columns) == 1
 
 
+def has_row_parser(task: type[Task]) -> bool:
+    """Return whether the lines of a task's CSV are ML_USE, a payload and its annotation.
+
+    The CSV of other tasks has a layout of its own.
+    """
+    if task.csv_parser is None:
+        return False
+    return issubclass(task.declared("csv_parser"), RowParser)
+
+
+def row_parser(task: Task, adjusted: Adjustments) -> RowParser:
+    """Return the task's parser of rows with named fields."""
+    parser: RowParser = task.declared("csv_parser")(task, adjusted)
+    return parser
+
+
 class Places(NamedTuple):
     """The indices of columns; :data:`NOWHERE` if a column is missing.
 
