@@ -29,7 +29,7 @@ BOUNDED = {
     ),
     ("signatures.py", r"^ {4}(\w+): (.+(?:\n {8}.+)*)"): "docstrings of this package",
     ("tasks/suiting.py", r"--([a-z-]+) ([\w:=,]+)"): "remedies of this package",
-    ("tasks/task.py", r"/(?:\.?/)+"): "fits with at most one letter less",
+    ("core/task/annotation.py", r"/(?:\.?/)+"): "fits with at most one letter less",
     ("reading/naming.py", r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?"): "a few thousand letters",
     ("formats/foreign_formats.py", r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]'): (
         "where the first alternative fails, the second one takes all"
