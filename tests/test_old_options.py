@@ -1,11 +1,8 @@
 """Options of earlier versions: refused with their new spelling, and read from older datasets."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +16,7 @@ MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 
 # options of an earlier version, the new ones
-RENAMED: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
+RENAMED = [
     ({"input_format": "jsonl"}, {"format": "jsonl"}),
     ({"header": "no", "columns": "path=1"}, {"columns": "path=1,header=no"}),
     ({"split_column": "use", "weight_column": "w"}, {"columns": "split=use,weight=w"}),
@@ -59,9 +56,7 @@ RENAMED: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED, ids=str)
-def test_each_old_option_has_its_new_spelling(
-    old: Mapping[str, Any], new: Mapping[str, Any]
-) -> None:
+def test_each_old_option_has_its_new_spelling(old, new):
     """The new spelling is in the error, and the doors accept it."""
     assert new_spelling(old) == new
     for name, value in new.items():
@@ -73,7 +68,7 @@ def test_each_old_option_has_its_new_spelling(
     assert isinstance(make_options(new), ConvertOptions)
 
 
-def test_every_old_option_is_in_the_table() -> None:
+def test_every_old_option_is_in_the_table():
     """No name is both old and current; each of the table's names is tested above or is gone."""
     assert not set(OLD_NAMES) & set(OPTIONS)
     assert {name for old, _ in RENAMED for name in old if name not in OPTIONS} | set(GONE) == set(
@@ -98,9 +93,7 @@ def test_every_old_option_is_in_the_table() -> None:
         (["--card"], "recordgen export card OUTPUT"),
     ],
 )
-def test_an_old_flag_shows_the_new_one(
-    arguments: list[str], said: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_old_flag_shows_the_new_one(arguments, said, caplog):
     """Values that are given under the new name are kept."""
     assert main(["check", "a.csv", *arguments]) == UsageError.exit_code
     assert caplog.messages[-1].endswith(said)
@@ -108,7 +101,7 @@ def test_an_old_flag_shows_the_new_one(
 
 # What an earlier version recorded for a conversion with the options of OLD_RUN.
 OLD_RUN = {"split": "1,1", "image_size": "8max", "encode": "jpeg:80", "limit": "mb=5"}
-OLD_RECORD: dict[str, Any] = {
+OLD_RECORD = {
     "task": "image_classification",
     "input_format": "csv",
     "header": "auto",
@@ -146,7 +139,7 @@ OLD_RECORD: dict[str, Any] = {
 
 
 @pytest.fixture
-def older(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> tuple[str, Path]:
+def older(make_images, make_csv, tmp_path):
     """An import file, and its output with the dataset.json of an earlier version."""
     source = make_csv([f"{path},cat" for path in make_images(6)])
     out = tmp_path / "out"
@@ -157,7 +150,7 @@ def older(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> tuple[s
     return source, out
 
 
-def test_an_older_dataset_is_read(older: tuple[str, Path]) -> None:
+def test_an_older_dataset_is_read(older):
     """Readers see the current options."""
     _, out = older
     dataset = recordgen.read_dataset(out)
@@ -166,9 +159,7 @@ def test_an_older_dataset_is_read(older: tuple[str, Path]) -> None:
     assert current(dataset.options) == dataset.options
 
 
-def test_an_older_dataset_is_resumed_and_appended_to(
-    older: tuple[str, Path], make_images: MakeImages, make_csv: MakeCsv
-) -> None:
+def test_an_older_dataset_is_resumed_and_appended_to(older, make_images, make_csv):
     """The same options in their new spelling are the same; others are still refused."""
     source, out = older
     assert recordgen.convert(source, out, resume=True, **OLD_RUN).unchanged
@@ -179,7 +170,7 @@ def test_an_older_dataset_is_resumed_and_appended_to(
     assert (added.examples, added.options) == (8, recorded_there(added.options))
 
 
-def test_a_record_of_a_table_is_translated() -> None:
+def test_a_record_of_a_table_is_translated():
     """The columns of a table, and secrets that are kept no longer."""
     old = {
         **OLD_RECORD,

@@ -1,19 +1,17 @@
 """The declaration of options, and the files that list them."""
 
-from __future__ import annotations
-
 import inspect
 import pydoc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
-from types import ModuleType, UnionType
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import get_args, get_type_hints
 
 import pytest
 
 import recordgen
 from recordgen.conversion.dataframe_accessor import TensorFlowAccessor
-from recordgen.options import OPTIONS, ConvertOptions, Option, OptionValues
+from recordgen.options import OPTIONS, ConvertOptions, OptionValues
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
 from recordgen.training.search import SEARCH_OPTIONS
 from tests.conftest import load_script
@@ -21,7 +19,7 @@ from tests.pages import ROOT
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
+def script():
     return load_script("options")
 
 
@@ -30,7 +28,7 @@ def script() -> ModuleType:
     [*OPTIONS.values(), *TRAINING_OPTIONS.values(), *SEARCH_OPTIONS.values()],
     ids=[*OPTIONS, *(f"training-{name}" for name in (*TRAINING_OPTIONS, *SEARCH_OPTIONS))],
 )
-def test_a_declaration_is_whole(option: Option) -> None:
+def test_a_declaration_is_whole(option):
     """A declaration is complete: help, form of the value, and default."""
     assert option.help
     assert option.help[0].islower() or option.help[0] == "`"
@@ -41,7 +39,7 @@ def test_a_declaration_is_whole(option: Option) -> None:
     assert option.default is not None or option.unset
 
 
-def test_every_field_but_what_doors_decide_is_an_option() -> None:
+def test_every_field_but_what_doors_decide_is_an_option():
     """All fields are options, except ``table`` (detected) and ``confined`` (set by pipelines)."""
     own = ("confined", "table")
     assert [*OPTIONS] == [it.name for it in fields(ConvertOptions) if it.name not in own]
@@ -49,7 +47,7 @@ def test_every_field_but_what_doors_decide_is_an_option() -> None:
     assert [*TRAINING_OPTIONS] == [*TrainingConfig.__slots__]
 
 
-def test_keywords_are_typed_for_editors() -> None:
+def test_keywords_are_typed_for_editors():
     """``convert``, ``check`` and ``plan`` take the options by name, with their types or more."""
     hints = get_type_hints(OptionValues)
     assert list(hints) == list(OPTIONS)
@@ -70,7 +68,7 @@ TAKE_OPTIONS = [
 
 
 @pytest.mark.parametrize("function", TAKE_OPTIONS)
-def test_signatures_list_every_option(function: Callable[..., Any]) -> None:
+def test_signatures_list_every_option(function):
     """Notebooks complete the options; ``help`` has their types, defaults and descriptions."""
     signature = inspect.signature(function)
     assert not [p for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD]
@@ -86,7 +84,7 @@ def test_signatures_list_every_option(function: Callable[..., Any]) -> None:
         signature.bind_partial(nonsense=1)
 
 
-def alternatives(hint: Any) -> set[Any]:
+def alternatives(hint):
     return set(get_args(hint)) if isinstance(hint, UnionType) else {hint}
 
 
@@ -101,7 +99,7 @@ def alternatives(hint: Any) -> set[Any]:
         ),
     ],
 )
-def test_files_list_the_options_as_they_are_declared(script: ModuleType, name: str) -> None:
+def test_files_list_the_options_as_they_are_declared(script, name):
     """Files list the current options: run `make options` after a change."""
     assert name in script.FILES
     assert script.renewed(name) == (ROOT / name).read_text(encoding="utf-8"), "run `make options`"

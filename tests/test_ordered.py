@@ -1,8 +1,5 @@
 """map_in_order: results in the items' order, a bounded number of items in flight."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from threading import Barrier, Event
 
 import pytest
@@ -12,18 +9,18 @@ from recordgen.ordered import map_in_order
 pytestmark = pytest.mark.once
 
 
-def taken(items: list[int], log: list[int]) -> Iterator[int]:
+def taken(items, log):
     """Yield items, and record each item that is taken."""
     for item in items:
         log.append(item)
         yield item
 
 
-def test_results_come_in_order_whoever_is_first() -> None:
+def test_results_come_in_order_whoever_is_first():
     """The first item finishes last, but its result comes first."""
     second_ended = Event()
 
-    def work(item: int) -> int:
+    def work(item):
         if item == 0:
             assert second_ended.wait(60)
         if item == 1:
@@ -33,7 +30,7 @@ def test_results_come_in_order_whoever_is_first() -> None:
     assert list(map_in_order(work, range(20), threads=2)) == [item * 10 for item in range(20)]
 
 
-def test_items_are_worked_on_side_by_side() -> None:
+def test_items_are_worked_on_side_by_side():
     """Three threads meet at a barrier, which none of them could pass by itself."""
     barrier = Barrier(3)
     waited = map_in_order(lambda _: barrier.wait(60), range(9), threads=3)
@@ -53,11 +50,9 @@ BOUNDS = [
 
 
 @pytest.mark.parametrize(("ahead", "size", "max_bytes", "expected"), BOUNDS)
-def test_few_items_are_under_way(
-    ahead: int | None, size: int | None, max_bytes: int, expected: int
-) -> None:
+def test_few_items_are_under_way(ahead, size, max_bytes, expected):
     """An item is taken only if there is room for it, in number and in bytes."""
-    log: list[int] = []
+    log = []
     results = map_in_order(
         lambda item: item,
         taken(list(range(12)), log),
@@ -72,11 +67,11 @@ def test_few_items_are_under_way(
     assert number == 11
 
 
-def test_an_error_comes_at_its_place() -> None:
+def test_an_error_comes_at_its_place():
     """Earlier results come before the error; later items are not started."""
-    log: list[int] = []
+    log = []
 
-    def work(item: int) -> int:
+    def work(item):
         if item == 2:
             raise ValueError("the third")
         return item
@@ -90,12 +85,12 @@ def test_an_error_comes_at_its_place() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["left", "failed"])
-def test_who_leaves_lets_the_others_end(fails: bool) -> None:
+def test_who_leaves_lets_the_others_end(fails):
     """on_leave is called before the wait for items in flight, so that they can end."""
     started, leave = Event(), Event()
-    ended: list[int] = []
+    ended = []
 
-    def work(item: int) -> int:
+    def work(item):
         if item == 0:
             assert started.wait(60)
             if fails:
@@ -117,7 +112,7 @@ def test_who_leaves_lets_the_others_end(fails: bool) -> None:
     assert leave.is_set()
 
 
-def test_nothing_to_do() -> None:
+def test_nothing_to_do():
     """Without items there are no results, but on_leave is called."""
     left = Event()
     assert list(map_in_order(str, [], threads=2, on_leave=left.set)) == []

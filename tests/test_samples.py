@@ -1,9 +1,5 @@
 """The sample photos: the same for everybody, and nothing is wrong with them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -15,7 +11,7 @@ from tests.conftest import tree_bytes
 pytestmark = pytest.mark.once
 
 
-def test_photos_are_the_same_each_time(tmp_path: Path) -> None:
+def test_photos_are_the_same_each_time(tmp_path):
     """The command writes them again over themselves, with the same bytes."""
     folder = tmp_path / "new" / "photos"
     assert main([str(folder)]) == 0
@@ -26,7 +22,7 @@ def test_photos_are_the_same_each_time(tmp_path: Path) -> None:
     assert not np.array_equal(np.asarray(photo(0)), np.asarray(photo(2)))
 
 
-def test_nothing_is_wrong_with_them(tmp_path: Path) -> None:
+def test_nothing_is_wrong_with_them(tmp_path):
     """A conversion has no rejects, no findings and no warnings."""
     write_photos(tmp_path / "photos")
     result = recordgen.convert(tmp_path / "photos", tmp_path / "out")
@@ -40,9 +36,7 @@ def test_nothing_is_wrong_with_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["photos/mine.jpg", "photos", "photos/daisy/mine/000.jpg"])
-def test_other_files_stay_alone(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_files_stay_alone(name, tmp_path, capsys):
     """A folder with other files, or a file, is refused before anything is written."""
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,5 @@
 """The same pipeline on Beam's local and remote runners, and workers that die."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
@@ -10,7 +8,6 @@ import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +54,12 @@ pytestmark = pytest.mark.inside
 
 distributed = pytest.importorskip("distributed")
 
-MakeCsv = Callable[..., str]
 
 _PROCESSES = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+def source(tmp_path_factory):
     """Return an import file of 60 images, nearly all of them in one split, and a bad row."""
     folder = tmp_path_factory.mktemp("source")
     lines = []
@@ -77,11 +73,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 #: Options of the conversions; they give about 20 shards.
-_OPTIONS: dict[str, Any] = {"shard_mb": 0.01, "seed": 3, "max_reject_fraction": 0.1}
+_OPTIONS = {"shard_mb": 0.01, "seed": 3, "max_reject_fraction": 0.1}
 
 
 @pytest.fixture(scope="module")
-def expected(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def expected(source, tmp_path_factory):
     """Return the files that the in-memory runner writes."""
     output = tmp_path_factory.mktemp("expected") / "out"
     recordgen.convert(source, output, **_OPTIONS)
@@ -91,7 +87,7 @@ def expected(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def cluster():
     """Run a Dask cluster of two worker processes, each with a nanny that restarts it."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
@@ -99,7 +95,7 @@ def cluster() -> Iterator[Any]:
         yield running
 
 
-def on_dask(cluster: Any, parts: int = 4) -> list[str]:
+def on_dask(cluster, parts=4):
     """Return the flags for a Dask cluster."""
     return [
         "--runner=DaskRunner",
@@ -111,14 +107,12 @@ def on_dask(cluster: Any, parts: int = 4) -> list[str]:
 # --- the same bytes ----------------------------------------------------------------------------
 
 
-def test_worker_processes(source: str, expected: dict[str, bytes], tmp_path: Path) -> None:
-    """Two worker processes of Beam's in-memory runner write the same bytes."""
+def test_two_worker_processes_write_the_same_bytes(source, expected, tmp_path):
     recordgen.convert(source, tmp_path / "out", beam_args=_PROCESSES, **_OPTIONS)
     assert tree_bytes(tmp_path / "out") == expected
 
 
-def test_portable_job_server(source: str, expected: dict[str, bytes], tmp_path: Path) -> None:
-    """A job server over gRPC, with its worker in a separate process, writes the same bytes."""
+def test_a_portable_job_server_writes_the_same_bytes(source, expected, tmp_path):
     with job_server() as (endpoint, _), worker_pool() as workers:
         flags = ["--runner=PortableRunner", f"--job_endpoint={endpoint}"]
         flags += ["--environment_type=EXTERNAL", f"--environment_config={workers}"]
@@ -126,14 +120,12 @@ def test_portable_job_server(source: str, expected: dict[str, bytes], tmp_path: 
     assert tree_bytes(tmp_path / "out") == expected
 
 
-def test_dask(source: str, expected: dict[str, bytes], tmp_path: Path, cluster: Any) -> None:
-    """Beam's DaskRunner on two worker processes writes the same bytes."""
+def test_dask_on_two_processes_writes_the_same_bytes(source, expected, tmp_path, cluster):
     recordgen.convert(source, tmp_path / "out", beam_args=on_dask(cluster), **_OPTIONS)
     assert tree_bytes(tmp_path / "out") == expected
 
 
-def test_dask_with_all_that_is_grouped(source: str, tmp_path: Path, cluster: Any) -> None:
-    """So does Dask for shards by label, and if rows wait until all others are planned."""
+def test_dask_writes_the_same_shards_by_label(source, tmp_path, cluster):
     options = {**_OPTIONS, "shard_by": "label", "missing_split": "drop"}
     options |= {"duplicates": "drop", "stratify": "label"}
     recordgen.convert(source, tmp_path / "one", **options)
@@ -142,14 +134,13 @@ def test_dask_with_all_that_is_grouped(source: str, tmp_path: Path, cluster: Any
     assert recordgen.read_dataset(str(tmp_path / "two")).rows.dropped == 1
 
 
-def test_tables_on_dask(tmp_path: Path, cluster: Any) -> None:
-    """Lines of several files with column names, some of them bad, give the same bytes."""
+def test_tables_of_several_files_give_the_same_bytes_on_dask(tmp_path, cluster):
     paths = []
     for name in "ab":
         lines = "".join(f"{('', 'TRAIN')[n % 2]},{n},{name}{n % 9}\n" for n in range(4000))
         paths.append(tmp_path / f"{name}.csv")
         paths[-1].write_text(f"split,n,y\n{lines}TRIAN,1,a\n")
-    options: dict[str, Any] = {"task": "tabular", "columns": "target=y", "shard_mb": 0.1}
+    options = {"task": "tabular", "columns": "target=y", "shard_mb": 0.1}
     sources = list(map(str, paths))
     recordgen.convert(sources, tmp_path / "one", missing_split="drop", **options)
     flags = on_dask(cluster)
@@ -158,8 +149,7 @@ def test_tables_on_dask(tmp_path: Path, cluster: Any) -> None:
     assert tree_bytes(tmp_path / "two") == tree_bytes(tmp_path / "one")
 
 
-def test_dask_checks_and_plans(source: str, cluster: Any) -> None:
-    """check and a dry run work there, too."""
+def test_check_and_dry_run_work_on_dask(source, cluster):
     options = {**_OPTIONS, "max_reject_fraction": 1.0}
     here = recordgen.check(source, **options)
     there = recordgen.check(source, beam_args=on_dask(cluster), **options)
@@ -168,8 +158,7 @@ def test_dask_checks_and_plans(source: str, cluster: Any) -> None:
     assert planned == recordgen.plan(source, **options)
 
 
-def test_an_error_on_dask_keeps_its_type(source: str, tmp_path: Path, cluster: Any) -> None:
-    """A worker's error reaches the caller with its type, as on any runner."""
+def test_an_error_on_dask_keeps_its_type(source, tmp_path, cluster):
     with pytest.raises(TooManyRejectsError, match="1 of 61 rows were rejected"):
         recordgen.convert(source, tmp_path / "out", beam_args=on_dask(cluster), shard_mb=0.01)
     text = Path(source).with_name("text.csv")
@@ -179,7 +168,7 @@ def test_an_error_on_dask_keeps_its_type(source: str, tmp_path: Path, cluster: A
 
 
 @pytest.mark.slow
-def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> None:
+def test_dataflow(source, expected, tmp_path):
     """Dataflow's own client sends a job that gives the same bytes when it is run as sent.
 
     Its bucket is emulated, and a service of ours receives the job instead of Google's.
@@ -245,7 +234,7 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
 # --- work spreads ------------------------------------------------------------------------------
 
 
-def conversion_graph(source: str, folder: Path, **options: Any) -> beam_runner_api_pb2.Pipeline:
+def conversion_graph(source, folder, **options):
     """Return the Beam pipeline of a conversion."""
     pipeline = pipeline_factory([])()
     carrier = BeamCarrier(pipeline)
@@ -257,7 +246,7 @@ def conversion_graph(source: str, folder: Path, **options: Any) -> beam_runner_a
     return pipeline.to_runner_api()
 
 
-def side_inputs(graph: beam_runner_api_pb2.Pipeline) -> list[str]:
+def side_inputs(graph):
     """Return the names of steps that have a side input."""
     return [
         transform.unique_name
@@ -268,9 +257,7 @@ def side_inputs(graph: beam_runner_api_pb2.Pipeline) -> list[str]:
 
 
 @pytest.mark.parametrize("missing_split", ["assign", "drop"])
-def test_shards_are_written_apart_from_planning(
-    source: str, tmp_path: Path, missing_split: str
-) -> None:
+def test_shards_are_written_apart_from_planning(source, tmp_path, missing_split):
     """Beam's fusion keeps the groupings between reading, resolving, planning and writing.
 
     Fused steps stay on one worker, so work can spread only at these places. No step has a side
@@ -300,28 +287,27 @@ class Witness(fsspec.AbstractFileSystem):
     protocol = "witness"
     cachable = False
 
-    def info(self, path: str, **_: object) -> dict[str, object]:
+    def info(self, path, **_):
         plain = self._strip_protocol(path)
         return {"name": plain, "size": os.path.getsize(plain), "type": "file"}
 
-    def cat_file(self, path: str, *_: object, **__: object) -> bytes:
+    def cat_file(self, path, *_, **__):
         plain = Path(self._strip_protocol(path))
         with open(plain.parent / "readers.txt", "a") as readers:
             readers.write(f"{os.getpid()}\n")
         return plain.read_bytes()
 
     @classmethod
-    def _strip_protocol(cls, path: str) -> str:
+    def _strip_protocol(cls, path):
         return path.removeprefix("witness://")
 
 
-def witness() -> None:
+def witness():
     """Register ``witness://`` in this process."""
     fsspec.register_implementation("witness", Witness, clobber=True)
 
 
-def test_a_huge_split_is_many_tasks_on_all_workers(tmp_path: Path, cluster: Any) -> None:
-    """A skewed split has no oversized shard, and one import file keeps all workers busy."""
+def test_a_huge_split_is_many_tasks_on_all_workers(tmp_path, cluster):
     for number in range(80):
         data = encoded(noise(40 + number, 48, seed=number), "JPEG", quality=90)
         (tmp_path / f"{number}.jpg").write_bytes(data)
@@ -351,10 +337,10 @@ def test_a_huge_split_is_many_tasks_on_all_workers(tmp_path: Path, cluster: Any)
 # --- workers die -------------------------------------------------------------------------------
 
 
-def kill_once_writing(output: Path, pid: Callable[[], int]) -> threading.Thread:
+def kill_once_writing(output, pid):
     """Kill a process with SIGKILL as soon as the first shard is written."""
 
-    def kill() -> None:
+    def kill():
         wait_for_first_shard(output)
         os.kill(pid(), signal.SIGKILL)
 
@@ -364,7 +350,7 @@ def kill_once_writing(output: Path, pid: Callable[[], int]) -> threading.Thread:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(slow_source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def undisturbed(slow_source, tmp_path_factory):
     """Return the files of an undisturbed conversion."""
     output = tmp_path_factory.mktemp("undisturbed") / "out"
     recordgen.convert(slow_source, output, shard_mb=1)
@@ -372,10 +358,7 @@ def undisturbed(slow_source: str, tmp_path_factory: pytest.TempPathFactory) -> d
 
 
 @pytest.mark.slow
-def test_a_dead_dask_worker_leaves_no_trace(
-    slow_source: str, undisturbed: dict[str, bytes], tmp_path: Path, cluster: Any
-) -> None:
-    """After kill -9 of one of two workers, the bytes equal those of an undisturbed run."""
+def test_a_dead_dask_worker_leaves_no_trace(slow_source, undisturbed, tmp_path, cluster):
     output = tmp_path / "out"
     nanny = cluster.workers[0]
     victim = nanny.pid
@@ -387,9 +370,7 @@ def test_a_dead_dask_worker_leaves_no_trace(
 
 
 @pytest.mark.slow
-def test_a_dead_worker_of_the_in_memory_runner_ends_the_run(
-    slow_source: str, undisturbed: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_dead_worker_of_the_in_memory_runner_ends_the_run(slow_source, undisturbed, tmp_path):
     """Beam would wait for ever; instead the run fails with a message, and the next one succeeds."""
     output = tmp_path / "out"
     killing = kill_once_writing(output, lambda: workers_below(os.getpid())[0])
@@ -402,8 +383,7 @@ def test_a_dead_worker_of_the_in_memory_runner_ends_the_run(
 
 
 @pytest.mark.slow
-def test_a_dead_job_server_ends_the_run(slow_source: str, tmp_path: Path) -> None:
-    """After kill -9 of the job server, there is one message, and nothing looks finished."""
+def test_a_dead_job_server_ends_the_run(slow_source, tmp_path):
     output = tmp_path / "out"
     with job_server() as (endpoint, pid), worker_pool() as workers:
         killing = kill_once_writing(output, lambda: pid)
@@ -436,14 +416,12 @@ LACKING = [
 
 
 @pytest.mark.parametrize(("flags", "words"), LACKING, ids=[words for _, words in LACKING])
-def test_wrong_flags(flags: Sequence[str], words: str) -> None:
-    """Missing or wrong flags are an error before anything is done."""
+def test_missing_or_wrong_flags_are_an_error_before_anything_is_done(flags, words):
     with pytest.raises(UsageError, match=words):
         pipeline_factory(flags)()
 
 
-def test_nobody_answers(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong address fails after our own, shorter wait, and the output is not touched."""
+def test_a_wrong_address_fails_and_touches_no_output(source, tmp_path, monkeypatch):
     monkeypatch.setattr("recordgen.beam.runners.CONNECT_SECONDS", 1)
     address = f"127.0.0.1:{free_port()}"
     for flags in (
@@ -455,15 +433,13 @@ def test_nobody_answers(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not (tmp_path / "out").exists()
 
 
-def test_dask_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the extra."""
+def test_without_dask_the_error_names_the_extra(monkeypatch):
     monkeypatch.setattr("recordgen.beam.runners.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"pip install 'recordgen\[dask\]'"):
         pipeline_factory(["--runner=DaskRunner"])()
 
 
-def test_workers_elsewhere_cannot_read_local_files(source: str, tmp_path: Path) -> None:
-    """Dataflow refuses a local import file, a local output, and local paths in a DataFrame."""
+def test_dataflow_refuses_local_files_and_outputs(source, tmp_path):
     cloud = [*_CLOUD, "--setup_file=./setup.py"]
     with pytest.raises(UsageError, match=r"the local file .*labels\.csv needs workers on this"):
         recordgen.convert(source, "memory://out", beam_args=cloud)
@@ -484,8 +460,7 @@ FLAGS = [
 
 
 @pytest.mark.parametrize(("given", "added"), FLAGS)
-def test_defaults_are_added_where_none_are_given(given: list[str], added: list[str]) -> None:
-    """Beam's flags contain our defaults for the runner."""
+def test_defaults_are_added_where_none_are_given(given, added):
     known = {flag.split("=")[0] for flag in given}
     more = [f for f in beam_flags(given) if f.split("=")[0] not in {*known, "--runner"}]
     assert more == added
@@ -494,13 +469,11 @@ def test_defaults_are_added_where_none_are_given(given: list[str], added: list[s
 # --- the documentation -------------------------------------------------------------------------
 
 
-def test_the_page_shows_what_the_script_says() -> None:
-    """The table in docs/runners.md is the output of benchmarks.costs."""
+def test_the_page_shows_what_the_script_says():
     assert f"\n{costs.table()}\n" in (ROOT / "docs" / "runners.md").read_text()
 
 
-def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
-    """Rows with paths of 50 characters stay below the figure behind the table of costs."""
+def test_a_row_travels_in_as_many_bytes_as_the_page_says():
     uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
     source = "gs://my-bucket/labels.csv"
     placed = [
@@ -520,8 +493,7 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
 # --- this process ------------------------------------------------------------------------------
 
 
-def test_this_process_gives_all_elements_to_each_that_asks() -> None:
-    """Two consumers of one flow get the same elements; groups keep the order of keys and values."""
+def test_two_consumers_of_a_flow_get_all_elements_in_order():
     carrier, seen = InProcess(), list[Any]()
     numbers, again = carrier.start("Numbers", range(6)).twice()
     halves = numbers.through("Halve", Each(lambda n: [(n % 2, n)], Staging("")))
@@ -543,12 +515,8 @@ def test_this_process_gives_all_elements_to_each_that_asks() -> None:
         (ZeroDivisionError("a bug"), ZeroDivisionError, "a bug"),
     ],
 )
-def test_what_this_process_says_when_a_step_fails(
-    error: Exception, raised: type[Exception], words: str
-) -> None:
-    """Our errors stay, the machine's errors get a message, and bugs keep their traceback."""
-
-    def fail(_: object) -> list[object]:
+def test_our_errors_stay_and_bugs_keep_their_traceback(error, raised, words):
+    def fail(_):
         raise error
 
     carrier = InProcess()
@@ -558,8 +526,7 @@ def test_what_this_process_says_when_a_step_fails(
 
 
 @pytest.mark.parametrize("flags", [[], ["--runner=directRunner"], ["--runner", "DirectRunner"]])
-def test_this_process_needs_no_beam(flags: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Naming the default runner needs no Beam; any other flag does."""
+def test_the_default_runner_needs_no_beam(flags, monkeypatch):
     monkeypatch.setitem(sys.modules, "recordgen.beam.carrier", None)
     assert isinstance(carrier_factory(flags)(), InProcess)
     with pytest.raises(UsageError, match=r"pip install 'recordgen\[beam\]'"):

@@ -1,12 +1,7 @@
 """The command line, as a process: exit codes, messages, summaries."""
 
-from __future__ import annotations
-
 import json
 import re
-import subprocess
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -16,16 +11,13 @@ from recordgen.options import OPTIONS
 from tests.conftest import interrupt_convert, run_python, tree_bytes
 from tests.preloaded import WITH_BEAM
 
-MakeImages = Callable[[int], list[Path]]
-MakeCsv = Callable[..., str]
 
-
-def recordgen(*args: str) -> subprocess.CompletedProcess[str]:
+def recordgen(*args):
     return WITH_BEAM.run("-m", "recordgen", *args)
 
 
 @pytest.fixture
-def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
+def source(make_images, make_csv):
     """Six good rows, two of each split, labels cat and dog."""
     return make_csv(
         f"{('TRAIN', 'VALIDATION', 'TEST')[n % 3]},{path},{('cat', 'dog')[n % 2]}"
@@ -33,8 +25,7 @@ def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
     )
 
 
-def test_convert_inspect_and_check(source: str, tmp_path: Path) -> None:
-    """The three commands work on each other's output; the summary has counts and paths."""
+def test_convert_inspect_and_check_work_on_each_others_output(source, tmp_path):
     output = str(tmp_path / "out")
     done = run_python("-m", "recordgen.cli", "convert", source, output)
     assert done.returncode == 0
@@ -60,8 +51,7 @@ def test_convert_inspect_and_check(source: str, tmp_path: Path) -> None:
     assert tree_bytes(tmp_path) == before
 
 
-def test_inspect_shows_written_examples(tmp_path: Path) -> None:
-    """Examples without images have a column for each feature."""
+def test_inspect_has_a_column_for_each_written_feature(tmp_path):
     output = str(tmp_path / "out")
     write([{"name": "a", "x": [0.5] * 9}, {"name": "b" * 99, "x": [1.5] * 9}], output, shards=1)
     assert recordgen("inspect", output).stdout.splitlines() == [
@@ -71,8 +61,7 @@ def test_inspect_shows_written_examples(tmp_path: Path) -> None:
     ]
 
 
-def test_json_on_stdout_and_beam_flags(source: str, tmp_path: Path) -> None:
-    """--json prints only one document on stdout; flags after -- are passed to Beam."""
+def test_json_is_the_only_document_on_stdout(source, tmp_path):
     output = str(tmp_path / "out")
     done = recordgen("convert", source, output, "--json", "-q", "--", "--direct_num_workers=2")
     assert (done.returncode, done.stderr) == (0, "")
@@ -87,8 +76,7 @@ def test_json_on_stdout_and_beam_flags(source: str, tmp_path: Path) -> None:
     assert (dry["rows"], dry["labels"]) == (6, ["cat", "dog"])
 
 
-def test_dry_run_counts_the_shards_of_each_label(source: str, tmp_path: Path) -> None:
-    """A dry run lists the shards that --shard-by=label then writes, in JSON and as a table."""
+def test_a_dry_run_lists_the_shards_that_are_then_written(source, tmp_path):
     args = ("convert", source, str(tmp_path / "out"), "--shard-by=label")
     dry = json.loads(recordgen(*args, "--dry-run", "--json").stdout)
     table = recordgen(*args, "--dry-run").stdout
@@ -137,8 +125,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("args", "code", "words"), WRONG, ids=[" ".join(w[0]) for w in WRONG])
-def test_wrong_calls(args: list[str], code: int, words: str, source: str, tmp_path: Path) -> None:
-    """A wrong call ends with its exit code and one message without a traceback."""
+def test_a_wrong_call_ends_with_its_code_and_no_traceback(args, code, words, source, tmp_path):
     filled = [arg.format(source=source, output=tmp_path / "out") for arg in args]
     done = recordgen(*filled)
     assert done.returncode == code
@@ -148,8 +135,7 @@ def test_wrong_calls(args: list[str], code: int, words: str, source: str, tmp_pa
     assert not (tmp_path / "out" / "dataset.json").exists()
 
 
-def test_bad_data(make_csv: MakeCsv, source: str, tmp_path: Path) -> None:
-    """Too many rejects exit with 1 and one message; check lists each; --debug has the traceback."""
+def test_too_many_rejects_end_with_code_1_and_debug_shows_the_traceback(make_csv, source, tmp_path):
     bad = make_csv(["TRAIN,nowhere.jpg,cat"], name="bad.csv")
     output = str(tmp_path / "out")
     done = recordgen("convert", bad, output, "-q")
@@ -178,16 +164,14 @@ main(["convert", *sys.argv[1:], "-q"])
 """
 
 
-def test_a_bug_says_what_waits(source: str, tmp_path: Path) -> None:
-    """A bug shows its traceback, and finished shards are still reported."""
+def test_a_bug_shows_its_traceback_and_the_finished_shards(source, tmp_path):
     done = run_python("-W", "ignore", "-c", BUG, source, str(tmp_path / "out"))
     assert "1 finished shard waits in" in done.stderr
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
 @pytest.mark.slow
-def test_interrupt(slow_source: str, tmp_path: Path) -> None:
-    """Ctrl-C ends the command quickly, with 130 and one line, and nothing is committed."""
+def test_ctrl_c_ends_with_130_and_commits_nothing(slow_source, tmp_path):
     output = tmp_path / "out"
     code, errors = interrupt_convert(slow_source, output, "-q")
     assert code == 130
@@ -198,8 +182,7 @@ def test_interrupt(slow_source: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["convert", "check"])
-def test_help_names_every_option(command: str) -> None:
-    """Each option of a conversion is in the help with its values, unit, default and heading."""
+def test_help_names_every_option_with_its_default(command):
     text = " ".join(recordgen(command, "--help-all").stdout.split())
     for name, option in OPTIONS.items():
         value = option.metavar or (f"{{{','.join(option.choices)}}}" if option.choices else "")

@@ -1,11 +1,8 @@
 """stderr of commands: our own lines and the user's warnings, but no messages of libraries."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,8 +13,6 @@ from tests.conftest import run_python
 
 pytestmark = pytest.mark.inside
 
-MakeImages = Callable[[int], list[Path]]
-MakeCsv = Callable[..., str]
 
 # Variables that a user may have set: remove them for these tests.
 ASKED = ("PYTHONWARNINGS", "TF_CPP_MIN_LOG_LEVEL", "GRPC_VERBOSITY")
@@ -33,13 +28,13 @@ def warn(module, category):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nothing_asked(monkeypatch):
     for name in ASKED:
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
-def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
+def source(make_images, make_csv):
     return make_csv(f"TRAIN,{path},cat" for path in make_images(12))
 
 
@@ -51,8 +46,7 @@ COMMANDS = [
 ]
 
 
-def test_commands_say_nothing_but_our_lines(source: str, tmp_path: Path) -> None:
-    """stderr of each command has only our own lines; with -q, none."""
+def test_commands_say_nothing_but_our_lines(source, tmp_path):
     for command in COMMANDS:
         words = [word.format(source=source, out=tmp_path / "out") for word in command]
         done = run_python("-m", "recordgen.cli", *words)
@@ -62,10 +56,7 @@ def test_commands_say_nothing_but_our_lines(source: str, tmp_path: Path) -> None
         assert '"logger": "recordgen' in done.stderr or start == "recordgen: "
 
 
-def test_workers_say_nothing(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Worker processes of Beam are quiet too. Each finds dead hosts by itself."""
+def test_workers_say_nothing(make_images, make_csv, tmp_path, monkeypatch):
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
     dead = [f"http://127.0.0.1:1/{number}.jpg" for number in range(100)]
     source = make_csv(f"TRAIN,{path},cat" for path in [*make_images(12), *dead])
@@ -94,8 +85,7 @@ WARNINGS = [
 ]
 
 
-def test_only_libraries_are_silenced() -> None:
-    """A library's warning about itself is hidden; ours and the user's are shown."""
+def test_only_libraries_are_silenced():
     calls = "".join(f"warn({module!r}, {category})\n" for module, category, _ in WARNINGS)
     done = run_python("-c", f"{WARNING}{calls}")
     assert done.returncode == 0
@@ -104,8 +94,7 @@ def test_only_libraries_are_silenced() -> None:
 
 
 @pytest.mark.parametrize("how", ["variable", "flag"])
-def test_who_asks_for_warnings_has_them(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PYTHONWARNINGS and -W take precedence."""
+def test_who_asks_for_warnings_has_them(how, monkeypatch):
     if how == "variable":
         monkeypatch.setenv("PYTHONWARNINGS", "always")
     flags = ("-W", "always") if how == "flag" else ()
@@ -115,16 +104,14 @@ def test_who_asks_for_warnings_has_them(how: str, monkeypatch: pytest.MonkeyPatc
     assert done.stdout == ("always\n" if how == "variable" else "None\n")
 
 
-def test_other_variables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user's settings for logs of TensorFlow and gRPC are kept."""
+def test_log_levels_of_the_user_are_kept(monkeypatch):
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
     monkeypatch.setenv("GRPC_VERBOSITY", "DEBUG")
     code = f"{WARNING}print(*map(os.getenv, ('TF_CPP_MIN_LOG_LEVEL', 'GRPC_VERBOSITY')))"
     assert run_python("-c", code).stdout == "1 DEBUG\n"
 
 
-def test_importing_changes_nothing() -> None:
-    """Importing the package changes no filters, loggers or environment variables."""
+def test_importing_changes_no_filter_logger_or_variable():
     code = (
         "import logging, os, warnings\n"
         "def state(): return (list(warnings.filters), dict(os.environ), logging.root.level,\n"
@@ -136,8 +123,7 @@ def test_importing_changes_nothing() -> None:
     assert run_python("-c", code).stdout == "True\n"
 
 
-def test_logs_of_user_code_are_shown() -> None:
-    """Only loggers of libraries are silenced, by name."""
+def test_only_loggers_of_libraries_are_silenced():
     code = (
         f"{WARNING}for name in ('my_trainer', 'recordgen', 'google.auth', 'tensorflow'):\n"
         "    logging.getLogger(name).warning('%s warns', name)\n"
@@ -146,7 +132,7 @@ def test_logs_of_user_code_are_shown() -> None:
     assert run_python("-c", code).stderr == "my_trainer warns\nrecordgen warns\nbroken\n"
 
 
-def test_tensorflow_is_loaded_in_silence() -> None:
+def test_tensorflow_is_loaded_in_silence():
     """TensorFlow itself writes nothing to stderr while it loads, on any CPU."""
     done = run_python("-c", f"{WARNING}load_tensorflow(); print('tensorflow' in sys.modules)")
     assert (done.stdout, done.stderr) == ("True\n", "")
@@ -169,10 +155,7 @@ LEVELS = {
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_else_is_said_while_loading_is_shown(
-    level: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Lines of a broken installation are shown, and its error is raised."""
+def test_what_else_is_said_while_loading_is_shown(level, tmp_path, monkeypatch):
     if level:
         monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
     text = "".join(f"{line}\n" for line in LOADING)
@@ -196,10 +179,7 @@ LOADED_BY_US = {
 
 
 @pytest.mark.parametrize("level", LOADED_BY_US)
-def test_a_program_loads_tensorflow_quietly(
-    level: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first reader loads TensorFlow quietly; it changes neither variables nor filters."""
+def test_a_program_loads_tensorflow_quietly(level, tmp_path, monkeypatch):
     if level:
         monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
     older = [  # they write the time, and a second line
@@ -243,8 +223,7 @@ theirs, mine = AtomicFunction(), Mine()
 """
 
 
-def test_reading_in_a_program_is_quiet(source: str, tmp_path: Path) -> None:
-    """No line of TensorFlow about itself: while it loads, with the first batch, and at the end."""
+def test_reading_in_a_program_is_quiet(source, tmp_path):
     done = run_python("-c", READING, source, str(tmp_path / "out"))
     assert (done.returncode, done.stdout) == (0, "(12, 8, 8, 3)\n")
     first, *_, last = done.stderr.splitlines()
@@ -252,8 +231,7 @@ def test_reading_in_a_program_is_quiet(source: str, tmp_path: Path) -> None:
     assert (last, len(done.stderr.splitlines())) == ("TypeError: mine", 4)
 
 
-def test_beam_in_a_program_is_quiet(source: str, tmp_path: Path) -> None:
-    """Loading Beam for a conversion shows none of its libraries' warnings."""
+def test_beam_in_a_program_is_quiet(source, tmp_path):
     code = (
         "import sys, recordgen\n"
         "flags = ['--direct_num_workers=1']\n"
@@ -264,8 +242,7 @@ def test_beam_in_a_program_is_quiet(source: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(find_spec("tfx") is None, reason="needs TFX")
-def test_the_component_is_loaded_quietly() -> None:
-    """Loading TFX for the component shows nothing, and warnings stay on afterwards."""
+def test_the_component_is_loaded_quietly():
     code = (
         "import warnings\n"
         "from recordgen.examplegen import AutoMLExampleGen\n"
@@ -275,8 +252,7 @@ def test_the_component_is_loaded_quietly() -> None:
     assert (done.returncode, done.stderr) == (0, "<string>:3: FutureWarning: mine\n")
 
 
-def test_workers_of_programs_are_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable that hides such warnings in workers is there only meanwhile."""
+def test_workers_of_programs_are_quiet(monkeypatch):
     monkeypatch.setattr(sys, "warnoptions", [])
     with quiet_workers():
         assert "FutureWarning:google.api_core" in os.environ["PYTHONWARNINGS"]
@@ -287,8 +263,7 @@ def test_workers_of_programs_are_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ["PYTHONWARNINGS"] == "always"
 
 
-def test_processes_that_others_start_meanwhile_are_not_awaited() -> None:
-    """A process that inherits the filtered stderr may live on, and is heard."""
+def test_processes_that_others_start_meanwhile_are_not_awaited():
     code = (
         "import subprocess, sys\n"
         "from recordgen.stderr_lines import without_lines\n"
@@ -302,8 +277,7 @@ def test_processes_that_others_start_meanwhile_are_not_awaited() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "this\n")
 
 
-def test_last_words_of_an_aborting_import_are_shown(tmp_path: Path) -> None:
-    """If a TensorFlow for another CPU aborts the process, its message is shown."""
+def test_last_words_of_an_aborting_import_are_shown(tmp_path):
     words = "This TensorFlow was compiled to use AVX instructions, but these aren't available."
     (tmp_path / "tensorflow.py").write_text(
         f"import os\nos.write(2, {words.encode()!r})\nos.abort()\n"
@@ -313,8 +287,7 @@ def test_last_words_of_an_aborting_import_are_shown(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (-signal.SIGABRT, words)
 
 
-def test_pipelines_show_what_user_code_says() -> None:
-    """The user's logs through absl, which TFX also uses, are shown; TFX's are hidden."""
+def test_pipelines_show_what_user_code_says():
     code = (
         f"{WARNING}from pipelines.terminal import show_progress\n"
         "show_progress(1)\n"
@@ -359,10 +332,7 @@ die_in_thread()
         ("signal.signal(signal.SIGINT, signal.SIG_IGN)", "pass", "", 2),
     ],
 )
-def test_what_dies_after_an_interrupt_says_nothing(
-    before: str, first: str, stdout: str, raised: int
-) -> None:
-    """Exceptions of threads and finalizers are shown until Ctrl-C, then hidden."""
+def test_what_dies_after_an_interrupt_says_nothing(before, first, stdout, raised):
     code = DYING.format(before=before, first=first)
     done = run_python("-c", code)
     assert (done.returncode, done.stdout) == (0, stdout)

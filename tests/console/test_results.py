@@ -1,13 +1,8 @@
 """Results in Python: ``print`` and notebooks show the summaries of the commands."""
 
-from __future__ import annotations
-
 import html
 import re
-from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,40 +14,35 @@ from recordgen.shown import Shown
 
 pytestmark = pytest.mark.once
 
-MakeImages = Callable[[int], list[Path]]
-MakeCsv = Callable[..., str]
 
 CLASSES = ("cat", "<b>&\x1b[2J")
 
-SOME_REJECTS: dict[str, Any] = {"max_reject_fraction": 1.0}
+SOME_REJECTS = {"max_reject_fraction": 1.0}
 
 
 @pytest.fixture
-def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
+def source(make_images, make_csv):
     """An import file with 25 bad rows, and a class whose name is HTML with control characters."""
     rows = [f"{path},{CLASSES[n % 2]}" for n, path in enumerate(make_images(8))]
     return make_csv([*rows, *(f"TRAIN,nowhere{n}.jpg,cat" for n in range(25))])
 
 
 @pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str], as_loud_as_before: None) -> Callable[..., str]:
+def printed(capsys, as_loud_as_before):
     """Return a function that runs a command and returns its stdout, without times."""
 
-    def run(*words: str) -> str:
+    def run(*words):
         main(words)
         return timeless(capsys.readouterr().out.rstrip("\n"))
 
     return run
 
 
-def timeless(text: str) -> str:
+def timeless(text):
     return re.sub(r"in [\d.]+ s, [\d,]+ ", "", text)
 
 
-def test_results_are_what_the_commands_print(
-    source: str, tmp_path: Path, printed: Callable[..., str]
-) -> None:
-    """A result is the text of its command; hints name the result instead of ``--json``."""
+def test_results_are_what_the_commands_print(source, tmp_path, printed):
     out = str(tmp_path / "out")
     flag = "--max-reject-fraction=1"
     converted = recordgen.convert(source, out, **SOME_REJECTS)
@@ -68,13 +58,12 @@ def test_results_are_what_the_commands_print(
     assert repr(compared) == printed("diff", out, out).replace("--json", "the result")
 
 
-def test_conversions_of_frames_are_shown(make_images: MakeImages, tmp_path: Path) -> None:
-    """A DataFrame has no format, and its summary names its columns."""
+def test_conversions_of_frames_are_shown(make_images, tmp_path):
     frame = pd.DataFrame({"image": map(str, make_images(2)), "label": CLASSES})
     assert "label = label" in repr(recordgen.convert(frame, tmp_path / "out"))
 
 
-def results(source: str, folder: Path) -> dict[str, Any]:
+def results(source, folder):
     converted = recordgen.convert(source, folder / "out", **SOME_REJECTS)
     found = [
         converted,
@@ -88,8 +77,7 @@ def results(source: str, folder: Path) -> dict[str, Any]:
     return {type(item).__name__: item for item in found}
 
 
-def test_every_result_is_short_text_and_escaped_html(source: str, tmp_path: Path) -> None:
-    """No result prints its rows; HTML of a notebook is the same text, escaped."""
+def test_every_result_is_short_text_and_escaped_html(source, tmp_path):
     found = results(source, tmp_path)
     assert set(found) == set(SUMMARIES) == shown_classes(Shown)
     for name, result in found.items():
@@ -105,13 +93,12 @@ def test_every_result_is_short_text_and_escaped_html(source: str, tmp_path: Path
     assert "<i> int64, y int64" in repr(found["WriteResult"])
 
 
-def shown_classes(base: type) -> set[str]:
+def shown_classes(base):
     own = {base.__name__} - {"Shown"}
     return own.union(*map(shown_classes, base.__subclasses__()))
 
 
-def test_fields_stay(source: str, tmp_path: Path) -> None:
-    """A result is still a frozen dataclass with all of its fields."""
+def test_a_result_is_a_frozen_dataclass_with_all_fields(source, tmp_path):
     result = recordgen.convert(source, tmp_path / "out", **SOME_REJECTS)
     assert len(result.rejects) == result.dataset.rows.rejects == 25
     assert {"dataset", "rejects", "lint", "output"} <= {item.name for item in fields(result)}
@@ -122,4 +109,4 @@ def test_fields_stay(source: str, tmp_path: Path) -> None:
 
     assert repr(Own(**vars(result))) == repr(result)
     with pytest.raises(FrozenInstanceError):
-        result.output = "elsewhere"  # type: ignore[misc]
+        result.output = "elsewhere"

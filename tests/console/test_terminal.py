@@ -1,7 +1,5 @@
 """Text on a terminal: labels, names and texts cannot control it or hide."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -35,8 +33,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("text", "shown"), TEXTS, ids=range(len(TEXTS)))
-def test_escapes_are_those_of_json(text: str, shown: str) -> None:
-    """JSON escapes can be decoded, and leave JSON unchanged."""
+def test_escapes_are_those_of_json(text, shown):
     assert escaped(text) == shown
     assert one_line(text) == shown.replace("\n", "\\n")
     pretty = json.dumps([text], indent=2, ensure_ascii=False)
@@ -44,7 +41,7 @@ def test_escapes_are_those_of_json(text: str, shown: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory):
     """An import file with a label, a file name and a reject that would control a terminal."""
     folder = tmp_path_factory.mktemp("rows")
     (folder / NAME).write_bytes(encoded(noise(), "PNG"))
@@ -55,19 +52,13 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def is_harmless(text: str) -> bool:
+def is_harmless(text):
     return all(
         unicodedata.category(letter) not in ("Cc", "Cf", "Zl") for letter in text if letter != "\n"
     )
 
 
-def test_what_commands_print(
-    source: Path,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Summaries, tables, JSON and log lines are escaped; the dataset has the label unchanged."""
+def test_commands_print_escaped_text(source, tmp_path, capfd, caplog):
     caplog.set_level(logging.INFO)
     out, other = str(tmp_path / "out"), str(tmp_path / "other")
     reject = ["--max-reject-fraction", "1"]
@@ -103,7 +94,7 @@ def test_what_commands_print(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is full")
 @pytest.mark.parametrize("command", ["check a.csv --task tabular", "check a.csv --json", "--help"])
-def test_a_full_disk_behind_stdout_is_an_error_in_one_line(command: str, tmp_path: Path) -> None:
+def test_a_full_disk_behind_stdout_is_an_error_in_one_line(command, tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n1,x\n2,y\n")
     code = "import sys; from recordgen.cli import exit_main; exit_main()"
     with open("/dev/full", "w") as full:

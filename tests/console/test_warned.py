@@ -1,16 +1,11 @@
 """Warnings and progress of the Python API, which the commands print themselves."""
 
-from __future__ import annotations
-
 import inspect
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -28,14 +23,12 @@ from recordgen.options import ConvertOptions
 
 pytestmark = pytest.mark.once
 
-MakeImages = Callable[[int], list[Path]]
-Found = list[warnings.WarningMessage]
 
-SOME_REJECTS: dict[str, Any] = {"max_reject_fraction": 1.0}
+SOME_REJECTS = {"max_reject_fraction": 1.0}
 
 
 @pytest.fixture
-def rows(make_images: MakeImages) -> list[str]:
+def rows(make_images):
     """Two missing files, a bad ML_USE, and an image that is in train and, copied, in test."""
     images = make_images(4)
     copy = images[0].with_name("copy.jpg")
@@ -45,27 +38,26 @@ def rows(make_images: MakeImages) -> list[str]:
 
 
 @pytest.fixture
-def source(rows: list[str], make_csv: Callable[..., str]) -> str:
+def source(rows, make_csv):
     return make_csv(rows)
 
 
 @pytest.fixture
-def caught() -> Iterator[Found]:
+def caught():
     """All warnings of a test, each as often as it is given."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         yield found
 
 
-def by_code(found: Found) -> dict[str, str]:
+def by_code(found):
     texts = {str(item.message).partition(":")[0]: str(item.message) for item in found}
     assert len(texts) == len(found), "a code has several warnings"
     assert {item.category for item in found} <= {recordgen.RecordgenWarning}
     return texts
 
 
-def test_a_warning_for_each_code(source: str, tmp_path: Path, caught: Found) -> None:
-    """Count, first row, remedy and the file with all; at the line of the user."""
+def test_each_code_warns_at_the_line_of_the_user(source, tmp_path, caught):
     out = tmp_path / "out"
     recordgen.convert(source, out, **SOME_REJECTS)
     line = inspect.stack()[0].lineno - 1
@@ -85,8 +77,7 @@ def test_a_warning_for_each_code(source: str, tmp_path: Path, caught: Found) -> 
         assert (out / file).exists()
 
 
-def test_checks_and_plans_warn(source: str, caught: Found) -> None:
-    """A check warns of the same codes; a plan of those that rows alone show."""
+def test_a_check_warns_of_all_codes_and_a_plan_of_rows(source, caught):
     result = recordgen.check(source)
     texts = by_code(caught)
     assert result.lint is not None
@@ -98,10 +89,7 @@ def test_checks_and_plans_warn(source: str, caught: Found) -> None:
     assert {item.filename for item in caught} == {__file__}
 
 
-def test_data_frames_warn_at_the_line_of_the_user(
-    rows: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caught: Found
-) -> None:
-    """The accessor is not the user's line, and a row of a frame is named by its place."""
+def test_data_frames_warn_at_the_line_of_the_user(rows, tmp_path, monkeypatch, caught):
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame([row.split(",") for row in rows], columns=["split", "image_uri", "label"])
     frame.tensorflow.to_tfrecord(output_dir="out", **SOME_REJECTS)
@@ -110,18 +98,14 @@ def test_data_frames_warn_at_the_line_of_the_user(
     assert "First: DataFrame:6: no such file" in by_code(caught)["missing_file"]
 
 
-def test_codes_can_be_ignored(source: str, tmp_path: Path, caught: Found) -> None:
-    """A filter hides one code, and the options of its warning turn its check off."""
+def test_a_filter_hides_a_code_and_an_option_its_check(source, tmp_path, caught):
     warnings.filterwarnings("ignore", "LEAK", recordgen.RecordgenWarning)
     recordgen.convert(source, tmp_path / "out", lint="-NO_EVAL", **SOME_REJECTS)
     assert {"FEW_EXAMPLES", "missing_file"} <= set(by_code(caught))
     assert not {"LEAK", "NO_EVAL"} & set(by_code(caught))
 
 
-def test_warnings_without_a_code(
-    make_images: MakeImages, make_csv: Callable[..., str], caught: Found
-) -> None:
-    """Warnings that no check gives are given as they are, with options as keywords."""
+def test_warnings_without_a_code(make_images, make_csv, caught):
     one, other = make_images(2)
     source = make_csv([f"TRAIN,{one},1", f"TRAIN,{other},70000000"])
     expected = "too sparse to keep; they are numbered as text (labels=integer keeps them)"
@@ -131,10 +115,7 @@ def test_warnings_without_a_code(
         assert [item for item in caught if str(item.message).endswith(expected)]
 
 
-def test_commands_and_pipelines_do_not_warn(
-    source: str, tmp_path: Path, caught: Found, as_loud_as_before: None
-) -> None:
-    """Commands print the same in their summary; steps of pipelines log."""
+def test_commands_and_pipelines_do_not_warn(source, tmp_path, caught, as_loud_as_before):
     flags = ("--max-reject-fraction=1", "-q")
     assert main(["convert", source, str(tmp_path / "out"), *flags]) == 0
     assert main(["check", source, *flags]) == 1  # it found the leak
@@ -144,10 +125,7 @@ def test_commands_and_pipelines_do_not_warn(
     assert not caught
 
 
-def test_secrets_and_controls_are_not_shown(
-    make_images: MakeImages, make_csv: Callable[..., str], caught: Found
-) -> None:
-    """Data cannot clear a screen or show a token through a warning."""
+def test_secrets_and_controls_are_not_shown(make_images, make_csv, caught):
     [path] = make_images(1)
     lines = [f"TRAIN,{path},cat", "TRAIN,https://a.org/1.jpg?token=hush\x1b[2J,cat"]
     recordgen.check(make_csv(lines))
@@ -168,7 +146,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), TEXTS)
-def test_options_are_keywords(text: str, expected: str) -> None:
+def test_options_are_keywords(text, expected):
     assert in_python(text) == expected
 
 
@@ -178,22 +156,22 @@ def test_options_are_keywords(text: str, expected: str) -> None:
 class Screen:
     """A notebook's output: the texts that one display has had."""
 
-    def __init__(self) -> None:
-        self.texts: list[str] = []
+    def __init__(self):
+        self.texts = []
 
-    def display(self, data: dict[str, str], *, raw: bool, display_id: bool) -> Screen:
+    def display(self, data, *, raw, display_id):
         assert (raw, display_id, self.texts) == (True, True, [])
         self.update(data, raw=True)
         return self
 
-    def update(self, data: dict[str, str], *, raw: bool) -> None:
+    def update(self, data, *, raw):
         [(kind, text)] = data.items()
         assert (kind, raw) == ("text/plain", True)
         self.texts.append(text)
 
 
 @pytest.fixture
-def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+def screen(monkeypatch):
     """Make this process look like the kernel of a notebook."""
     found = Screen()
     shell = SimpleNamespace(kernel=object())
@@ -203,8 +181,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     return found
 
 
-def test_progress_in_a_notebook(source: str, tmp_path: Path, screen: Screen) -> None:
-    """One line changes until all is done; without ipywidgets, and for each function."""
+def test_progress_in_a_notebook_is_one_changing_line(source, tmp_path, screen):
     recordgen.convert(source, tmp_path / "out", **SOME_REJECTS)
     assert screen.texts[0] == "Reading and planning rows"
     assert screen.texts[-1].startswith("5 of 5 images (100%), ")
@@ -214,10 +191,7 @@ def test_progress_in_a_notebook(source: str, tmp_path: Path, screen: Screen) -> 
         assert screen.texts
 
 
-def test_progress_only_where_a_person_waits(
-    source: str, screen: Screen, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No line for ``None``, in other threads, in pipelines, or where nobody sees it."""
+def test_progress_only_where_a_person_waits(source, screen, monkeypatch):
     recordgen.plan(source, progress=None)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(progress_for, "auto").result() is None

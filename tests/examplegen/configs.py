@@ -1,7 +1,5 @@
 """The two configurations of an ExampleGen, from names."""
 
-from __future__ import annotations
-
 from tfx.proto import example_gen_pb2
 
 

@@ -1,9 +1,4 @@
-from __future__ import annotations
-
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +6,10 @@ from PIL import Image
 
 
 @pytest.fixture(scope="session")
-def write_image() -> Callable[..., None]:
+def write_image():
     """Write a small PNG whose pixels depend on a number."""
 
-    def write(path: Path, number: int, side: int = 8) -> None:
+    def write(path, number, side=8):
         path.parent.mkdir(parents=True, exist_ok=True)
         pixels = np.random.default_rng(number).integers(0, 256, (side, side, 3), np.uint8)
         Image.fromarray(pixels).save(path, "PNG")
@@ -23,10 +18,10 @@ def write_image() -> Callable[..., None]:
 
 
 @pytest.fixture(scope="session")
-def write_import(write_image: Callable[..., None]) -> Callable[..., Path]:
+def write_import(write_image):
     """Write an import file and an image for each of its rows: (ml_use, name, label)."""
 
-    def write(path: Path, rows: Sequence[tuple[str, str, str]]) -> Path:
+    def write(path, rows):
         path.parent.mkdir(parents=True, exist_ok=True)
         for number, (_, name, _) in enumerate(rows):
             write_image(path.parent / name, number)
@@ -37,14 +32,14 @@ def write_import(write_image: Callable[..., None]) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def run_tfx() -> Callable[..., Any]:
+def run_tfx():
     """Run TFX components with the local runner; return the folder's metadata store."""
     from tfx import v1 as tfx
 
     from pipelines.lineage import Metadata
     from pipelines.pipeline import LOCAL_BEAM_ARGS
 
-    def run(root: Path, *components: Any) -> Metadata:
+    def run(root, *components):
         path = os.path.join(root, "metadata.db")
         os.makedirs(root, exist_ok=True)
         tfx.orchestration.LocalDagRunner().run(
@@ -65,10 +60,10 @@ def run_tfx() -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def examples_of() -> Callable[[Any], Any]:
+def examples_of():
     """Return the Examples artifact of the latest run."""
 
-    def find(metadata: Any) -> Any:
+    def find(metadata):
         outputs = [a for e in metadata.latest_run() for a in metadata.outputs(e)]
         return next(a for a in outputs if a.type == "Examples")
 

@@ -1,7 +1,5 @@
 """AutoMLExampleGen on TFX's local runner, with real metadata, followed by TFX's own components."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -80,7 +78,6 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
 
 @pytest.mark.slow
 def test_no_artifact_holds_a_secret(full_run):
-    """Neither the files of a component nor TFX's metadata contain the secret of a row's URL."""
     root = Path(full_run["AutoMLExampleGen", "Examples"].uri).parents[3]
     written = [path for path in root.rglob("*") if path.is_file()]
     assert root / "metadata.db" in written
@@ -90,8 +87,7 @@ def test_no_artifact_holds_a_secret(full_run):
 
 
 @pytest.mark.slow
-def test_artifact_properties(full_run):
-    """The artifact's properties describe the examples, and agree with the files."""
+def test_properties_of_the_artifact_agree_with_its_files(full_run):
     artifact = full_run["AutoMLExampleGen", "Examples"]
     dataset = read_dataset(artifact.uri)
     found = dict(artifact.properties)
@@ -131,7 +127,6 @@ def test_artifact_properties(full_run):
 
 @pytest.mark.slow
 def test_split_folders_hold_only_shards(full_run):
-    """TFX's readers read every file in a Split folder, so there must be no other files."""
     root = full_run["AutoMLExampleGen", "Examples"].uri
     names = {p.name for p in Path(root).glob("Split-*/*")}
     assert names == {"data_tfrecord-00000-of-00001"}
@@ -142,7 +137,6 @@ def test_split_folders_hold_only_shards(full_run):
 @pytest.mark.slow
 @pytest.mark.parametrize("split", ["train", "eval", "test"])
 def test_statistics_count_every_example(full_run, split):
-    """StatisticsGen reads the uncompressed shards, whatever name TFX has for their format."""
     statistics = tfdv.load_stats_binary(
         os.path.join(
             full_run["StatisticsGen", "ExampleStatistics"].uri, f"Split-{split}", "FeatureStats.pb"
@@ -155,8 +149,7 @@ def test_statistics_count_every_example(full_run, split):
 
 
 @pytest.mark.slow
-def test_schema_and_validation(full_run):
-    """The schema has labels and format, and the data it was inferred from has no anomalies."""
+def test_the_schema_has_labels_and_format_and_its_data_no_anomalies(full_run):
     schema = tfdv.load_schema_text(
         os.path.join(full_run["SchemaGen", "Schema"].uri, "schema.pbtxt")
     )
@@ -170,8 +163,7 @@ def test_schema_and_validation(full_run):
 
 
 @pytest.mark.slow
-def test_transform_reads_the_examples(full_run):
-    """A preprocessing_fn decodes images; the dataset's own schema includes their bytes."""
+def test_a_preprocessing_fn_decodes_the_images(full_run):
     transformed = full_run["Transform", "Examples"]
     dataset = read_dataset(full_run["Encoded", "Examples"].uri)
     for split in ("train", "eval"):
@@ -184,8 +176,9 @@ def test_transform_reads_the_examples(full_run):
         assert 0 <= min(pixels) < max(pixels) <= 1
 
 
-def test_spans_and_versions(tmp_path, write_import, run_tfx, examples_of):
-    """The latest version of the latest span is read, or the span that range_config names."""
+def test_the_latest_version_of_the_latest_or_named_span_is_read(
+    tmp_path, write_import, run_tfx, examples_of
+):
     for span, version, count in ((1, 1, 2), (2, 1, 3), (2, 2, 4)):
         rows = [("TRAIN", f"{n}.png", "a") for n in range(count)]
         write_import(tmp_path / f"data/span-{span:02d}/v{version}/a.csv", rows)
@@ -204,8 +197,7 @@ def test_spans_and_versions(tmp_path, write_import, run_tfx, examples_of):
     assert [artifact.properties[key] for key in keys] == [1, 1, 2]
 
 
-def test_spans_of_folders_and_jsonl(tmp_path, write_image, run_tfx, examples_of):
-    """A span may be a folder of images by label, or JSONL, with or without a driver."""
+def test_a_span_may_be_a_folder_or_jsonl(tmp_path, write_image, run_tfx, examples_of):
     base = tmp_path / "data"
     for version, count in ((1, 2), (2, 3)):
         folder = base / f"span-07/v{version}"
@@ -228,9 +220,7 @@ def test_spans_of_folders_and_jsonl(tmp_path, write_image, run_tfx, examples_of)
         assert "span-07/v2/" in resolved.files[0].path
 
 
-def test_labels_keep_their_numbers(tmp_path, run_tfx, examples_of):
-    """New labels follow the labels of the span that a resolver finds, if any."""
-
+def test_new_labels_follow_the_labels_of_the_previous_span(tmp_path, run_tfx, examples_of):
     def converted(span, *labels):
         folder = tmp_path / f"data/span-{span}"
         folder.mkdir(parents=True)
@@ -258,8 +248,7 @@ def test_labels_keep_their_numbers(tmp_path, run_tfx, examples_of):
     assert converted(2, "ape", "cat") == ("bee", "cat", "ape")
 
 
-def test_dates_are_spans(tmp_path, write_import, run_tfx, examples_of):
-    """{YYYY}-{MM}-{DD} is a span: the days since 1970. Both kinds of span property are set."""
+def test_dates_are_spans_of_days_since_1970(tmp_path, write_import, run_tfx, examples_of):
     for day, count in (("2026-02-28", 2), ("2026-03-01", 3)):
         write_import(
             tmp_path / f"data/{day}/a.csv", [("TEST", f"{n}.png", "a") for n in range(count)]
@@ -282,15 +271,15 @@ def test_dates_are_spans(tmp_path, write_import, run_tfx, examples_of):
     assert proto.custom_properties["span"].int_value == artifact.properties["span"]
 
 
-def test_no_such_span(tmp_path, run_tfx):
-    """A missing span makes the run fail; the error names the pattern and the remedy."""
+def test_a_missing_span_fails_the_run(tmp_path, run_tfx):
     component = AutoMLExampleGen(str(tmp_path), input_config=input_config(all="span-{SPAN}/*.csv"))
     with pytest.raises(SourceError, match=r"span-\{SPAN\}.*range_config"):
         run_tfx(tmp_path / "work", component)
 
 
-def test_cache_sees_images(tmp_path, write_import, write_image, run_tfx, examples_of, rows):
-    """Unchanged data comes from the cache; a replaced image with the same name does not."""
+def test_a_replaced_image_is_not_taken_from_the_cache(
+    tmp_path, write_import, write_image, run_tfx, examples_of, rows
+):
     write_import(tmp_path / "data/a.csv", rows)
 
     def run(**parameters):
@@ -321,7 +310,6 @@ def test_cache_sees_images(tmp_path, write_import, write_image, run_tfx, example
 def test_hash_buckets_are_the_ratio_of_rows_without_split(
     tmp_path, write_import, run_tfx, examples_of
 ):
-    """Rows that name a split stay in it; the others follow hash_buckets, within binomial bounds."""
     count = 400
     rows = [("", f"i/{n}.png", "a") for n in range(count)]
     rows += [("TEST", f"t/{n}.png", "a") for n in range(10)]
@@ -338,7 +326,6 @@ def test_hash_buckets_are_the_ratio_of_rows_without_split(
 
 
 def test_input_splits_name_the_split_of_their_rows(tmp_path, write_import, run_tfx, examples_of):
-    """With several input splits, their names are the default splits of their rows."""
     write_import(tmp_path / "data/a.csv", [("", f"a/{n}.png", "a") for n in range(4)])
     write_import(
         tmp_path / "data/b.csv",
@@ -358,7 +345,6 @@ def test_input_splits_name_the_split_of_their_rows(tmp_path, write_import, run_t
 
 
 def test_gzip_shards_are_read_by_tfx(tmp_path, write_import, run_tfx):
-    """The suffix tells TFX's readers which shards are compressed."""
     write_import(tmp_path / "data/a.csv", [("TRAIN", f"{n}.png", "a") for n in range(7)])
     example_gen = AutoMLExampleGen(str(tmp_path / "data"), compression="gzip")
     statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
@@ -374,7 +360,6 @@ def test_gzip_shards_are_read_by_tfx(tmp_path, write_import, run_tfx):
 
 @pytest.mark.parametrize("damage", ["missing", "corrupt"])
 def test_too_many_rejects_fail_the_execution(tmp_path, write_import, run_tfx, damage):
-    """The error has the reason and the rows, because TFX removes the output."""
     path = write_import(tmp_path / "data/a.csv", [("TRAIN", f"{n}.png", "a") for n in range(8)])
     for number in (3, 5):
         image = tmp_path / f"data/{number}.png"
@@ -399,8 +384,7 @@ def test_too_many_rejects_fail_the_execution(tmp_path, write_import, run_tfx, da
 @pytest.mark.parametrize(
     ("text", "error"), [(None, SourceError), ("", NothingToConvertError)], ids=["none", "empty"]
 )
-def test_nothing_to_read(tmp_path, run_tfx, text, error):
-    """A missing import file, and one without rows, are reported."""
+def test_a_missing_or_empty_import_file_is_an_error(tmp_path, run_tfx, text, error):
     (tmp_path / "data").mkdir()
     if text is not None:
         (tmp_path / "data/a.csv").write_text(text)
@@ -408,8 +392,9 @@ def test_nothing_to_read(tmp_path, run_tfx, text, error):
         run_tfx(tmp_path / "work", AutoMLExampleGen(str(tmp_path / "data")))
 
 
-def test_other_tasks_and_formats(tmp_path, write_image, run_tfx, examples_of):
-    """The same component converts a folder of images, and boxes in JSONL, by its input_config."""
+def test_a_folder_and_boxes_in_jsonl_are_converted_by_input_config(
+    tmp_path, write_image, run_tfx, examples_of
+):
     for number, use in enumerate(["train", "train", "val", "test"]):
         write_image(
             tmp_path / f"data/photos/{use}/{('cat', 'dog')[number % 2]}/{number}.png", number

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -33,21 +31,18 @@ def replace_later(path, data):
 
 
 def test_same_files_same_fingerprint(data):
-    """Without changes, the text is the same; it contains the number of images."""
     assert fingerprint(data) == fingerprint(data)
     assert fingerprint(data).startswith("images:5,sha256:")
 
 
-def test_replaced_image_of_the_same_size(data):
-    """An image's time is part of the fingerprint, in nanoseconds."""
+def test_a_replaced_image_of_the_same_size_counts(data):
     before = fingerprint(data)
     image = data / "i/3.png"
     replace_later(image, bytes(reversed(image.read_bytes())))
     assert fingerprint(data) != before
 
 
-def test_missing_image_comes_and_goes(data):
-    """A missing image changes the fingerprint; when it returns unchanged, so does the old text."""
+def test_a_missing_image_counts_until_it_returns(data):
     before = fingerprint(data)
     (data / "i/3.png").rename(data / "away")
     assert fingerprint(data) != before
@@ -55,8 +50,7 @@ def test_missing_image_comes_and_goes(data):
     assert fingerprint(data) == before
 
 
-def test_import_file_rewritten_within_a_second(data):
-    """TFX's own fingerprint has whole seconds and sizes; this one detects a swapped label."""
+def test_a_label_swapped_within_a_second_counts(data):
     before = fingerprint(data)
     text = (data / "a.csv").read_bytes()
     replace_later(data / "a.csv", text[:-2] + b"b\n")
@@ -64,20 +58,17 @@ def test_import_file_rewritten_within_a_second(data):
 
 
 def test_unnamed_files_do_not_count(data):
-    """Only files that rows name are part of the fingerprint."""
     before = fingerprint(data)
     (data / "i/other.png").write_bytes(b"x")
     assert fingerprint(data) == before
 
 
-def test_import_file_that_is_not_there(data):
-    """The conversion reports a missing import file; the fingerprint only has to differ."""
+def test_a_missing_import_file_counts(data):
     assert fingerprint(data, "b.csv").startswith("images:0,")
     assert fingerprint(data, "b.csv") != fingerprint(data, "c.csv")
 
 
-def test_more_images_than_one_window(tmp_path):
-    """Images are looked up in windows; the last image of several windows counts."""
+def test_the_last_image_of_several_windows_counts(tmp_path):
     rows = [f"TRAIN,{n}.png,a\n" for n in range(5000)]
     (tmp_path / "a.csv").write_text("".join(rows))
     before = fingerprint(tmp_path)
@@ -87,7 +78,6 @@ def test_more_images_than_one_window(tmp_path):
 
 
 def test_many_images_of_a_folder_take_few_requests(tmp_path, monkeypatch):
-    """A bucket is listed, a thousand objects at a time."""
     names = [f"a/{n:05}.jpg" for n in range(2000)]
     source = tmp_path / "labels.csv"
     source.write_text("".join(f"TRAIN,gs://bucket/{name},x\n" for name in reversed(names)))
@@ -97,8 +87,7 @@ def test_many_images_of_a_folder_take_few_requests(tmp_path, monkeypatch):
     assert len(asked) == 2
 
 
-def test_what_has_no_version(tmp_path):
-    """Each reason has its own word, so a file that becomes readable changes the fingerprint."""
+def test_each_reason_for_no_version_has_its_own_word(tmp_path):
     (tmp_path / "file").write_bytes(b"x")
     assert version_or_missing(str(tmp_path / "file/below")) == "missing"
     assert version_or_missing(str(tmp_path / "nothing")) == "missing"
@@ -145,8 +134,7 @@ def test_what_has_no_version(tmp_path):
         ),
     ],
 )
-def test_what_lies_beside_the_import_file(tmp_path, monkeypatch, options, files, changed, text):
-    """Files that describe rows count, even if they are not import files."""
+def test_files_that_describe_rows_count(tmp_path, monkeypatch, options, files, changed, text):
     monkeypatch.chdir(tmp_path)
     for name, content in files.items():
         Path(name).write_text(content)
@@ -158,8 +146,7 @@ def test_what_lies_beside_the_import_file(tmp_path, monkeypatch, options, files,
     assert image_fingerprint(source, decoded) != before
 
 
-def test_every_image_of_a_row(data):
-    """All images of a row count."""
+def test_every_image_of_a_row_counts(data):
     (data / "pairs.csv").write_text("i/0.png,i/1.png\ni/2.png,i/3.png\n")
     options = ConvertOptions(schema='{"a": "image", "b": "image"}')
     files = [ImportFile(str(data / "pairs.csv"))]
@@ -197,8 +184,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize(("files", "source", "changed"), FOREIGN)
-def test_labels_of_other_tools(files, source, changed, tmp_path):
-    """A file of labels beside the document is part of the fingerprint, by folder or document."""
+def test_files_of_labels_of_other_tools_count(files, source, changed, tmp_path):
     (tmp_path / "a.jpg").touch()
     for name, text in files.items():
         (tmp_path / name).write_text(text)

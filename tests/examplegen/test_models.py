@@ -1,11 +1,7 @@
 """Models of two spans with different labels, in TFX's Tuner, Trainer and Evaluator."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,13 +23,13 @@ RATE, USELESS_RATE = 0.05, 1e-9
 SETTINGS = {"batch_size": 8, "epochs": 5}
 
 
-def example_gen(folder: Path, name: str, *labels: str) -> AutoMLExampleGen:
+def example_gen(folder, name, *labels):
     data = folder / "data" / name
     write_texts(data / "a.csv", *labels, count=COUNT)
     return AutoMLExampleGen(str(data), task=TASK, lint="-ALL").with_id(f"{name}_examples")
 
 
-def tuner(examples: AutoMLExampleGen, *rates: float) -> tfx.components.Tuner:
+def tuner(examples, *rates):
     return tfx.components.Tuner(
         tuner_fn="recordgen.training.tuner_fn",
         examples=examples.outputs["examples"],
@@ -41,9 +37,7 @@ def tuner(examples: AutoMLExampleGen, *rates: float) -> tfx.components.Tuner:
     )
 
 
-def trainer(
-    examples: AutoMLExampleGen, name: str, rate: float, **inputs: tfx.dsl.Channel
-) -> tfx.components.Trainer:
+def trainer(examples, name, rate, **inputs):
     return tfx.components.Trainer(
         run_fn="recordgen.training.run_fn",
         examples=examples.outputs["examples"],
@@ -55,7 +49,7 @@ def trainer(
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, run_tfx: Callable[..., Any]) -> dict[str, str]:
+def run(tmp_path_factory, run_tfx):
     """The uris of the artifacts of a run, by component and output.
 
     A model of ape, bee and cat is the baseline; the candidate, and the data, have bee, cat and dog.
@@ -89,7 +83,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, run_tfx: Callable[..., Any]) -
     }
 
 
-def metrics_of(run: dict[str, str], *model: str) -> dict[str, float]:
+def metrics_of(run, *model):
     """Return the Evaluator's metrics of a model, or of the only model."""
     result = tfma.load_eval_result(run["Evaluator/ModelEvaluation"], model_name=" ".join(model))
     found = result.get_metrics_for_slice()
@@ -97,8 +91,7 @@ def metrics_of(run: dict[str, str], *model: str) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_the_tuner(run: dict[str, str]) -> None:
-    """Its results name scores and values, and the Trainer uses the best value."""
+def test_the_trainer_uses_the_best_value_of_the_tuner(run):
     results = json.loads(Path(run["Tuner/TunerResults"], "tuner_results.json").read_text())
     assert [(found["learning_rate"], found["score"] > 0.9) for found in results] == [
         (RATE, True),
@@ -110,8 +103,7 @@ def test_the_tuner(run: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
-def test_a_baseline_with_other_labels(run: dict[str, str]) -> None:
-    """The older model scores by the names of labels that it knows; the newer one must beat it."""
+def test_a_baseline_scores_by_the_names_of_its_labels(run):
     known = metrics_of(run, "candidate")
     assert (known["accuracy"], known["unknown_labels"]) == (1, 0)
     found = metrics_of(run, "baseline")
@@ -126,8 +118,7 @@ def test_a_baseline_with_other_labels(run: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("sliced", [False, True])
-def test_no_label_in_common(sliced: bool) -> None:
-    """The Evaluator fails and lists both; but a slice may have only unknown labels."""
+def test_an_evaluation_without_a_common_label_fails(sliced):
     config = eval_config(TASK, 0.5)
     if sliced:
         config.slicing_specs.add(feature_keys=["class/text"])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -29,7 +27,6 @@ def properties(base, inputs, **more):
 
 
 def test_every_option_is_a_parameter():
-    """Editors complete them as for ``convert``; all are recorded, even with their defaults."""
     assert AutoMLExampleGen.__init__.__annotations__["options"] == "Unpack[OptionValues]"
     component = AutoMLExampleGen("data")
     assert set(OPTIONS) == set(OPTION_TYPES)
@@ -40,7 +37,6 @@ def test_every_option_is_a_parameter():
 
 
 def test_options_reach_the_executor(tmp_path):
-    """The component's options reach the conversion through TFX's properties."""
     # The others cannot be combined with labels=text, or with each other.
     others = ("columns", "vocabulary", "image_size", "resize", "group_by", "stratify")
     given = {name: value for name, value in OTHER_VALUES.items() if name not in others}
@@ -57,8 +53,7 @@ def test_options_reach_the_executor(tmp_path):
         assert decoded.dataset_version == "v7"
 
 
-def test_numbers_that_travelled_as_json(tmp_path):
-    """Vertex AI passes whole numbers as doubles."""
+def test_whole_numbers_may_arrive_as_doubles(tmp_path):
     given = properties(
         tmp_path, input_config(one="*.csv"), span=3.0, version=2.0, seed=5.0, threads=3.0
     )
@@ -82,7 +77,6 @@ def test_numbers_that_travelled_as_json(tmp_path):
     ],
 )
 def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
-    """With one input split, splits are assigned; with several, or an empty config, names count."""
     (tmp_path / "a.csv").touch()
     (tmp_path / "b.csv").touch()
     given = properties(tmp_path, input_config(**inputs))
@@ -97,7 +91,6 @@ def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
 
 @pytest.mark.parametrize(("outputs", "from_name"), [(None, "auto"), (dict(train=1, eval=1), "no")])
 def test_hash_buckets_are_stronger_than_a_name(tmp_path, outputs, from_name):
-    """Shares that the user gives are for a file of any name; by default, its name counts."""
     (tmp_path / "train.csv").touch()
     given = properties(tmp_path, input_config(one="*.csv"))
     if outputs is not None:
@@ -107,13 +100,11 @@ def test_hash_buckets_are_stronger_than_a_name(tmp_path, outputs, from_name):
 
 
 def test_default_fractions():
-    """Nothing configured: 80/10/10, not TFX's 2:1 without a test split."""
     assert split_fractions(None) is None
     assert split_fractions(output_config(a=2, b=1)) == SplitFractions(("a", "b"), (2, 1))
 
 
 def test_without_driver_spans_are_resolved(tmp_path):
-    """Open-source Kubeflow Pipelines runs no driver: the executor finds the latest span itself."""
     for name in ("span-1/a.csv", "span-12/a.csv", "span-3/a.csv"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
@@ -125,8 +116,7 @@ def test_without_driver_spans_are_resolved(tmp_path):
     assert decoded.fingerprint.startswith("split:one,num_files:1,")
 
 
-def test_span_that_is_not_there(tmp_path):
-    """TFX's own error becomes an error that names place and remedy."""
+def test_a_missing_span_is_an_error_of_ours(tmp_path):
     with pytest.raises(
         SourceError, match=r"Cannot find matching .* patterns of input_config and range_config must"
     ):
@@ -162,19 +152,16 @@ def test_span_that_is_not_there(tmp_path):
     ],
 )
 def test_wrong_values_fail_where_the_pipeline_is_defined(wrong, message):
-    """A mistake is reported before anything runs."""
     with pytest.raises(UsageError, match=message):
         AutoMLExampleGen("data", **wrong)
 
 
-def test_unknown_parameter():
-    """A misspelt option is refused, not ignored."""
+def test_an_unknown_parameter_is_refused():
     with pytest.raises(UsageError, match="unknown option 'image_sizes'; did you mean 'image_size'"):
         AutoMLExampleGen("data", image_sizes=3)
 
 
-def test_runtime_parameters():
-    """Values that are unknown until the pipeline runs pass the checks of its definition."""
+def test_runtime_parameters_pass_the_checks_of_the_definition():
     component = AutoMLExampleGen(
         RuntimeParameter("base", ptype=str),
         seed=RuntimeParameter("seed", ptype=int),
@@ -186,8 +173,7 @@ def test_runtime_parameters():
     assert component.spec.exec_properties["shard_mb"].ptype is float
 
 
-def test_labels_of_the_newest_span():
-    """The newest span counts, in whatever order a resolver finds artifacts."""
+def test_the_newest_span_gives_the_labels():
     found = []
     for number, (span, version) in enumerate([(2, 1), (10, 1), (10, 3), (9, 7)]):
         artifact = standard_artifacts.Examples()

@@ -1,10 +1,6 @@
 """`recordgen inspect` with filters: matching examples, their findings, and their images."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -24,7 +20,7 @@ VALIDATION,d.png,
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def images(tmp_path_factory):
     """An output: b/a.png has the bytes of a.png, and e.png is of another import file."""
     folder = tmp_path_factory.mktemp("matching")
     for name, seed in (("a", 1), ("b/a", 1), ("c", 2), ("sub/c", 3), ("d", 4), ("e", 5)):
@@ -50,22 +46,18 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("filters", "names"), FILTERS, ids=range(len(FILTERS)))
-def test_examples_match_all_filters(
-    filters: Mapping[str, str], names: Sequence[str], images: Path
-) -> None:
-    """An example matches if it fits every filter; the order is by import file and line."""
+def test_examples_match_all_filters(filters, names, images):
     found = find_examples(str(images / "out"), **filters)
     assert [example.uri for example in found.first()] == [f"{name}.png" for name in names]
     assert len(found) == len(names)
 
 
-def test_a_source_may_be_a_path(images: Path) -> None:
+def test_a_source_may_be_a_path(images):
     found = find_examples(str(images / "out"), source=str(images / "more.csv"))
     assert len(found) == 1
 
 
-def test_examples_behind_findings(images: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The list has each example with its findings; --json has all, --num limits both."""
+def test_findings_list_their_examples_and_num_limits_them(images, capsys):
     command = ["inspect", str(images / "out")]
     assert main([*command, "--code", "LEAK", "--label", "cat"]) == 0
     header, row, finding, count = capsys.readouterr().out.splitlines()
@@ -83,10 +75,7 @@ def test_examples_behind_findings(images: Path, capsys: pytest.CaptureFixture[st
     assert [item["code"] for item in found["examples"][0]["findings"]] == ["LEAK"]
 
 
-def test_images_of_the_listed_examples(
-    images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """--to writes the images of the listed examples, of any split, byte for byte."""
+def test_images_of_the_listed_examples_are_written_byte_for_byte(images, tmp_path, capsys):
     command = ["inspect", str(images / "out"), "--label", "cat", "--to", str(tmp_path)]
     assert main([*command, "--num", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["written"] == [str(tmp_path / "00000-e.png")]
@@ -107,14 +96,12 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("filters", "words"), UNKNOWN, ids=range(len(UNKNOWN)))
-def test_unknown_values(filters: Mapping[str, str], words: str, images: Path) -> None:
-    """A value that the dataset cannot have is an error, not an empty list."""
+def test_an_unknown_value_is_an_error(filters, words, images):
     with pytest.raises(UsageError, match=words):
         find_examples(str(images / "out"), **filters)
 
 
-def test_what_cannot_be_listed(tmp_path: Path) -> None:
-    """Rows of tables are found by their import file; datasets from Python have no list."""
+def test_tables_are_found_by_file_and_written_examples_have_no_list(tmp_path):
     (tmp_path / "table.csv").write_text("age,kind\n1,a\n2,b\n3,a\n")
     recordgen.convert(tmp_path / "table.csv", tmp_path / "table", task="tabular")
     assert len(find_examples(str(tmp_path / "table"), source="table.csv")) == 3

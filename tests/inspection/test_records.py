@@ -1,9 +1,7 @@
 """`recordgen inspect`: several labels and boxes, as text and drawn; bytes that do not change."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,15 +19,15 @@ Convert = Callable[..., Path]
 
 
 @pytest.fixture
-def convert(make_csv: Callable[[Iterable[str]], str], tmp_path: Path) -> Convert:
+def convert(make_csv, tmp_path):
     """Return a function that converts lines about 0.png and 1.png, of 200 by 100, and 2.gif."""
     for number in range(2):
         image = Image.new("RGB", (200, 100), (90, 90, 90 + number))
         (tmp_path / f"{number}.png").write_bytes(encoded(image, "PNG"))
     (tmp_path / "2.gif").write_bytes(encoded(noise(20, 10), "GIF"))
 
-    def run(lines: Iterable[str], **options: object) -> Path:
-        recordgen.convert(make_csv(lines), tmp_path / "out", **options)  # type: ignore[arg-type]
+    def run(lines, **options):
+        recordgen.convert(make_csv(lines), tmp_path / "out", **options)
         return tmp_path / "out"
 
     return run
@@ -44,14 +42,13 @@ BOXES = [
 ]
 
 
-def lines_by_name(text: str) -> dict[str, list[str]]:
+def lines_by_name(text):
     """Return the cells of a table's rows without the number, by source id."""
     rows = [line.split() for line in text.splitlines() if not line.startswith("wrote")]
     return {row[1]: row[2:] for row in rows[1:]}
 
 
-def test_boxes_are_counted(convert: Convert, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table has the number of boxes in total and by label, the most frequent first."""
+def test_boxes_are_counted_by_label(convert, capsys):
     output = convert(BOXES)
     capsys.readouterr()
     assert main(["inspect", str(output)]) == 0
@@ -63,8 +60,7 @@ def test_boxes_are_counted(convert: Convert, capsys: pytest.CaptureFixture[str])
     assert found["2.gif"][3:] == ["1", "1×", "cat"]
 
 
-def test_many_labels_are_cut(convert: Convert, capsys: pytest.CaptureFixture[str]) -> None:
-    """A table row shows the first labels and their number; JSON has all."""
+def test_many_labels_are_cut(convert, capsys):
     output = convert(f"TRAIN,0.png,c{number},0,0,,,1,1,," for number in range(9))
     capsys.readouterr()
     assert main(["inspect", str(output)]) == 0
@@ -76,8 +72,7 @@ def test_many_labels_are_cut(convert: Convert, capsys: pytest.CaptureFixture[str
     assert record["image/object/bbox/xmax"] == [1.0] * 9
 
 
-def test_one_box_is_a_list(convert: Convert) -> None:
-    """Values of boxes are lists even for one box; an image without objects has none."""
+def test_one_box_is_a_list(convert):
     records = {
         record.features["image/source_id"]: record.features
         for record in inspect(str(convert(BOXES)))
@@ -94,8 +89,7 @@ def test_one_box_is_a_list(convert: Convert) -> None:
     assert not any("object" in name for name in records[b"1.png"])
 
 
-def test_several_labels(convert: Convert, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table shows all labels of an image; JSON has a list even for one label."""
+def test_all_labels_of_an_image_are_shown(convert, capsys):
     output = convert(["TRAIN,0.png,dog,cat", "TRAIN,1.png,dog", "TRAIN,2.gif"])
     capsys.readouterr()
     assert main(["inspect", str(output)]) == 0
@@ -110,8 +104,7 @@ def test_several_labels(convert: Convert, capsys: pytest.CaptureFixture[str]) ->
         assert labels == {"0.png": ["cat", "dog"], "1.png": ["dog"], "2.gif": None}
 
 
-def test_boxes_are_drawn(convert: Convert, tmp_path: Path) -> None:
-    """Each box is drawn in its label's colour; images without objects do not change."""
+def test_boxes_are_drawn_in_the_colour_of_their_label(convert, tmp_path):
     records = inspect(str(convert(BOXES)), to=str(tmp_path / "seen"))
     files = {
         record.features["image/source_id"]: Path(record.image_file or "") for record in records
@@ -130,16 +123,14 @@ def test_boxes_are_drawn(convert: Convert, tmp_path: Path) -> None:
     assert Image.open(files[b"2.gif"]).getpixel((19, 9)) == cat
 
 
-def test_labelled_images_stay_byte_for_byte(convert: Convert, tmp_path: Path) -> None:
-    """Without boxes, images keep their bytes."""
+def test_labelled_images_stay_byte_for_byte(convert, tmp_path):
     records = inspect(str(convert(["TRAIN,0.png,dog,cat", "TRAIN,2.gif,cat"])), to=str(tmp_path))
     for record in records:
         source = tmp_path / record.features["image/source_id"].decode()
         assert Path(record.image_file or "").read_bytes() == source.read_bytes()
 
 
-def test_an_image_that_does_not_decode(convert: Convert, tmp_path: Path) -> None:
-    """The error for boxes on a broken image names the record, and how to see it anyway."""
+def test_an_undecodable_record_is_named(convert, tmp_path):
     (tmp_path / "0.png").write_bytes((tmp_path / "0.png").read_bytes()[:60])
     output = convert(BOXES[:1], check="none")
     words = r"-00001: record 0: cannot draw its boxes: the PNG .*; omit --to to see its"
@@ -158,8 +149,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("more", "words"), OTHERS)
-def test_records_of_others(more: dict[str, object], words: str, tmp_path: Path) -> None:
-    """Inconsistent boxes are shown as features, but cannot be drawn."""
+def test_inconsistent_boxes_are_shown_and_not_drawn(more, words, tmp_path):
     output = str(tmp_path / "out")
     write([{"image/encoded": encoded(noise(), "PNG"), **more}], output)
     assert len(inspect(output)) == 1

@@ -1,13 +1,9 @@
 """The steps' files as kfp loads them, and the steps convert and check as a backend runs them."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -33,8 +29,6 @@ from tests.steps import OTHER_VALUES, call, command_of, executor_input, specific
 
 pytestmark = pytest.mark.outside
 
-MakeImages = Callable[[int], list[Path]]
-MakeCsv = Callable[..., str]
 
 ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "component.yaml"
@@ -62,17 +56,17 @@ OUTPUT_PARAMETERS = {
 
 
 @pytest.fixture(scope="module")
-def step() -> Any:
+def step():
     return components.load_component_from_file(str(COMPONENT))
 
 
 @pytest.fixture(scope="module")
-def artifact_step() -> Any:
+def artifact_step():
     return components.load_component_from_file(str(FILES["convert_artifact"]))
 
 
 @pytest.fixture
-def rows(make_images: MakeImages) -> list[str]:
+def rows(make_images):
     """Lines of an import file of ten images: eight for train, one each for eval and test."""
     names = ["TRAIN"] * 8 + ["VALIDATION", "TEST"]
     return [
@@ -83,8 +77,7 @@ def rows(make_images: MakeImages) -> list[str]:
 # --- as kfp reads it --------------------------------------------------------------------------
 
 
-def test_defaults_are_those_of_convert(step: Any) -> None:
-    """Every option is an input with its default; the only other inputs are the step's own."""
+def test_defaults_are_those_of_convert(step):
     defaults = {name: given.default for name, given in step.component_spec.inputs.items()}
     for name, default in STEP_INPUTS.items():
         assert defaults.pop(name) == default
@@ -92,8 +85,7 @@ def test_defaults_are_those_of_convert(step: Any) -> None:
     assert make_options(without_unset(defaults, OPTIONS)) == ConvertOptions()
 
 
-def test_every_input_and_output_is_typed_and_described(step: Any) -> None:
-    """Inputs and outputs have types of KFP, and descriptions."""
+def test_every_input_and_output_is_typed_and_described(step):
     written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
     assert all(item["description"] for item in written["inputs"] + written["outputs"])
     assert set(written["metadata"]["annotations"]) == {"author", "source"}
@@ -113,7 +105,7 @@ def test_every_input_and_output_is_typed_and_described(step: Any) -> None:
     }
 
 
-def test_compiled_files_are_in_step(tmp_path: Path) -> None:
+def test_compiled_files_are_in_step(tmp_path):
     """steps/ holds the compiled steps, whichever version of kfp is installed."""
     assert component.main(["--folder", str(tmp_path)]) == 0
     there = {path.name: content(path) for path in component.FOLDER.iterdir()}
@@ -129,15 +121,15 @@ def test_compiled_files_are_in_step(tmp_path: Path) -> None:
         assert made[name]["root"]["dag"]["tasks"] == there[name]["root"]["dag"]["tasks"]
 
 
-def content(path: Path) -> dict[str, Any]:
+def content(path):
     # libyaml's parser is ten times as fast as PyYAML's own.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    found: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+    found = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
     return found
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_compiled_files_describe_every_input(name: str) -> None:
+def test_compiled_files_describe_every_input(name):
     """Steps, inputs and outputs have descriptions, some of which kfp drops when it reads a file."""
     loaded = components.load_component_from_file(str(FILES[name]))
     assert loaded.description == STEPS[name]["description"]
@@ -151,8 +143,7 @@ def test_compiled_files_describe_every_input(name: str) -> None:
     assert executor["container"]["command"] == ["python", "-m", "recordgen.kubeflow", command]
 
 
-def test_image_can_be_named(tmp_path: Path) -> None:
-    """The image can be replaced without editing the file."""
+def test_image_can_be_named(tmp_path):
     assert component.main(["--folder", str(tmp_path), "--image", "registry/recordgen:7"]) == 0
     for path in tmp_path.iterdir():
         [executor] = content(path)["deploymentSpec"]["executors"].values()
@@ -160,10 +151,8 @@ def test_image_can_be_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["component.yaml", "steps/convert.yaml"])
-def test_loads_by_url(name: str) -> None:
-    """A step loaded from a web server is the same."""
-
-    async def answer(request: web.Request) -> web.Response:
+def test_a_step_loads_from_a_web_server(name):
+    async def answer(request):
         return web.Response(body=(ROOT / request.path.lstrip("/")).read_bytes())
 
     with serving(answer) as url:
@@ -171,8 +160,7 @@ def test_loads_by_url(name: str) -> None:
     assert command_of(loaded)[:4] == ["python", "-m", "recordgen.kubeflow", "convert"]
 
 
-def test_a_pipeline_needs_the_files_alone(tmp_path: Path) -> None:
-    """A pipeline of all steps, outside the repository, compiles; inputs fit to outputs."""
+def test_a_pipeline_needs_the_files_alone(tmp_path):
     steps = {name: components.load_component_from_file(str(path)) for name, path in FILES.items()}
 
     def pipeline(source, serving_dir, epochs=3):
@@ -196,9 +184,7 @@ def test_a_pipeline_needs_the_files_alone(tmp_path: Path) -> None:
     assert commands == STEPS.keys() - {"convert_artifact"}
 
 
-def test_counts_decide_what_a_pipeline_does(step: Any, tmp_path: Path) -> None:
-    """Output parameters are numbers that dsl.If can compare."""
-
+def test_counts_decide_what_a_pipeline_does(step, tmp_path):
     @dsl.pipeline(name="counted")
     def pipeline():  # no "-> None": kfp would consider the postponed annotation an output
         records = step(source="labels.csv")
@@ -214,8 +200,7 @@ def test_counts_decide_what_a_pipeline_does(step: Any, tmp_path: Path) -> None:
     )
 
 
-def test_image_is_of_this_version() -> None:
-    """The step's placeholder image is the one that `make image` builds."""
+def test_image_is_of_this_version():
     written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
     assert written["implementation"]["container"]["image"] == f"recordgen:{__version__}"
 
@@ -225,8 +210,7 @@ def test_image_is_of_this_version() -> None:
 converted = partial(call, run=WITH_BEAM.run)
 
 
-def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """dataset.json records the inputs, even if an earlier attempt left files."""
+def test_every_input_arrives(step, rows, make_csv, tmp_path):
     source = make_csv(row.replace("VALIDATION", "TRAIN") for row in rows)  # eval_from makes eval
     without = {*OF_TABLES, *OF_BOXES, *ALONE}
     others = {name: value for name, value in OTHER_VALUES.items() if name not in without}
@@ -243,9 +227,7 @@ def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_
         assert (done.lines[0]["event"], done.lines[-1]["event"]) == ("started", "finished")
 
 
-def test_inputs_of_boxes_arrive(
-    step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_inputs_of_boxes_arrive(step, rows, make_csv, tmp_path):
     given = {name: OTHER_VALUES[name] for name in (*OF_BOXES, "image_size")}
     source = make_csv(f"{row},0.1,0.1,,,0.5,0.5,," for row in rows)
     done = call(step, tmp_path, source=source, task="object_detection", **given)
@@ -253,8 +235,7 @@ def test_inputs_of_boxes_arrive(
     assert {name: dataset.options[name] for name in given} == given
 
 
-def test_the_columns_of_a_table_arrive(step: Any, tmp_path: Path) -> None:
-    """Inputs for tables only reach the conversion of a table."""
+def test_the_columns_of_a_table_arrive(step, tmp_path):
     (tmp_path / "prices.csv").write_text("split,price,weight\nTRAIN,1.5,2\nTEST,2.5,1\n")
     names = ("group_by", *OF_TABLES)
     given = {name: OTHER_VALUES[name] for name in names}
@@ -267,8 +248,7 @@ def test_the_columns_of_a_table_arrive(step: Any, tmp_path: Path) -> None:
     }
 
 
-def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Counts are parameters, artifacts have metadata, and the report is one HTML page."""
+def test_counts_are_parameters_and_artifacts_have_metadata(step, rows, make_csv, tmp_path):
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     done = call(step, tmp_path, source=source, max_reject_fraction=0.5)
     assert done.lines[-1]["event"] == "finished"
@@ -310,28 +290,21 @@ def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["labels.csv", ""], ids=["file", "folder"])
-def test_source_as_artifact(
-    artifact_step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path, name: str
-) -> None:
-    """An artifact of an importer or another step is read: an import file, or a folder of them."""
+def test_an_artifact_is_read_as_a_file_or_folder(artifact_step, rows, make_csv, tmp_path, name):
     make_csv(rows)
     done = converted(artifact_step, tmp_path / "task", inputs={"source": f"{tmp_path}/{name}"})
     assert done.done.returncode == 0, done.done.stderr
     assert done.parameters["examples"] == 10
 
 
-def test_artifact_that_is_no_import_file(artifact_step: Any, tmp_path: Path) -> None:
-    """Other artifacts are refused."""
+def test_other_artifacts_are_refused(artifact_step, tmp_path):
     nothing = f"{tmp_path}/nothing"
     invocation = executor_input(artifact_step, str(tmp_path), tmp_path, {"source": nothing}, {})
     with pytest.raises(SourceError, match="the artifact is neither an import file nor a folder"):
         run(StepInput.parse(json.dumps(invocation)))
 
 
-def test_a_bucket_is_written_directly(
-    step: Any, make_images: MakeImages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With source and pipeline root in gs://, shards are written there directly."""
+def test_a_bucket_is_written_directly(step, make_images, tmp_path, monkeypatch):
     with emulated_gcs() as url:
         for name, value in emulated(url).items():
             monkeypatch.setenv(name, value)
@@ -348,8 +321,7 @@ def test_a_bucket_is_written_directly(
     assert {"dataset.json", "labels.txt", "report.html", "report"} <= there
 
 
-def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Too many rejects: exit code 1, reason and rows at the end of the log, no output."""
+def test_bad_data_fails_the_step(step, make_csv, tmp_path):
     (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
     (tmp_path / "cut.jpg").write_bytes(encoded(noise(), "JPEG")[:-40])
     source = make_csv(["TRAIN,good.jpg,a", "TRAIN,cut.jpg,a"])
@@ -376,20 +348,14 @@ def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -
         ({"beam_args": ["--runner=x"]}, "Beam does not accept --runner=x"),
     ],
 )
-def test_wrong_inputs(
-    step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path, given: Any, message: str
-) -> None:
-    """The error of a wrong value names right ones."""
+def test_a_wrong_input_is_named(step, rows, make_csv, tmp_path, given, message):
     values = {"source": make_csv(rows), **given}
     invocation = executor_input(step, str(tmp_path), tmp_path, {}, values)
     with pytest.raises(UsageError, match=re.escape(message)):
         run(StepInput.parse(json.dumps(invocation)))
 
 
-def test_same_call_same_bytes(
-    step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """Tasks with the same inputs write the same dataset and report, so caching is safe."""
+def test_same_call_same_bytes(step, rows, make_csv, tmp_path):
     source = make_csv(rows)
     first, second = (converted(step, tmp_path / name, source=source) for name in "ab")
     assert tree_bytes(first.uris["dataset"]) == tree_bytes(second.uris["dataset"])
@@ -400,8 +366,7 @@ def test_same_call_same_bytes(
     ("text", "found"),
     [("{{$}}", "JSONDecodeError"), ("[]", "AttributeError"), ("{}", "KeyError('outputs')")],
 )
-def test_not_called_by_a_backend(text: str, found: str) -> None:
-    """A step started by hand explains its input."""
+def test_a_step_started_by_hand_explains_its_input(text, found):
     done = WITH_BEAM.run("-m", "recordgen.kubeflow", "convert", "--executor-input", text)
     assert done.returncode == 2
     message = json.loads(done.stderr)["message"]
@@ -412,14 +377,13 @@ def test_not_called_by_a_backend(text: str, found: str) -> None:
 # --- check ------------------------------------------------------------------------------------
 
 
-def check_input(folder: Path, **values: Any) -> StepInput:
+def check_input(folder, **values):
     """Return the input of the step ``check``."""
     step = components.load_component_from_file(str(FILES["check"]))
     return StepInput.parse(json.dumps(executor_input(step, str(folder), folder, {}, values)))
 
 
-def test_check_reports_what_it_finds(rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Counts are the same as of a conversion; findings and rejects are files; no dataset."""
+def test_check_reports_what_it_finds(rows, make_csv, tmp_path):
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     output = check.run(check_input(tmp_path / "task", source=source, max_reject_fraction=0.5))
     assert (output.parameters["rows"], output.parameters["examples"]) == (11, 10)
@@ -432,10 +396,7 @@ def test_check_reports_what_it_finds(rows: list[str], make_csv: MakeCsv, tmp_pat
     assert not list(tmp_path.rglob("dataset.json"))
 
 
-def test_check_fails_where_a_conversion_would(
-    rows: list[str], make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """Too many rejects, or a finding that fail_on names, make the step fail, with rows."""
+def test_check_fails_where_a_conversion_would(rows, make_csv, tmp_path):
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     with pytest.raises(DataError, match=r"1 of 11 rows were rejected, .*\n  .*csv:11: "):
         check.run(check_input(tmp_path / "task", source=source))
@@ -444,8 +405,7 @@ def test_check_fails_where_a_conversion_would(
         check.run(check_input(tmp_path / "task", **values))
 
 
-def test_steps_load_no_kfp() -> None:
-    """The image needs no kfp to run a step."""
+def test_steps_load_no_kfp():
     modules = ("__main__", "check", "convert", "evaluate", "push", "statistics", "train")
     code = "import sys\n" + "".join(f"import recordgen.kubeflow.{name}\n" for name in modules)
     code += "print({'kfp', 'tensorflow', 'tfx'} & set(sys.modules))"

@@ -1,12 +1,9 @@
 """The Kubeflow steps in their container: in kfp's local runs, and with a launcher's folders."""
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from docker.errors import DockerException
@@ -16,14 +13,13 @@ from pipelines.component import load_step
 from pipelines.kubeflow import create_pipeline
 from pipelines.samples.digits import write_digits
 from recordgen.core.dataset.manifest import read_dataset
-from tests.containers import Engine
 from tests.steps import command_of, executor_input
 
 pytestmark = pytest.mark.container
 
 
 @pytest.fixture
-def local_root(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def local_root(engine, tmp_path, monkeypatch):
     """Let calls of components run in containers; return the folder that containers see."""
     pytest.importorskip("kfp", minversion="2.16", reason="this kfp cannot run whole pipelines")
     monkeypatch.setenv("DOCKER_HOST", engine.docker_host)
@@ -34,8 +30,7 @@ def local_root(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
-def test_good_input(engine: Engine, local_root: Path) -> None:
-    """A single step gives a dataset with metadata, a report, and counts."""
+def test_a_step_in_a_container_gives_dataset_report_and_counts(engine, local_root):
     source = write_digits(str(local_root / "data"), 100)
     task = load_step("convert", engine.image)(source=source, seed=7)
     dataset = read_dataset(task.outputs["dataset"].path)
@@ -49,11 +44,10 @@ def test_good_input(engine: Engine, local_root: Path) -> None:
     assert owners == {os.getuid()}
 
 
-def test_bad_input(engine: Engine, local_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The step fails with our message in the log, and has no outputs."""
+def test_a_failed_step_logs_our_message(engine, local_root, capsys):
     source = local_root / "labels.csv"
     source.write_text("TRAIN,nowhere.png,a\n")
-    outputs: dict[str, Any] = {}
+    outputs = {}
     # If the container is gone before kfp asks for its exit code, kfp reports success.
     with suppress(RuntimeError, DockerException):
         outputs = load_step("convert", engine.image)(source=str(source)).outputs
@@ -62,8 +56,7 @@ def test_bad_input(engine: Engine, local_root: Path, capsys: pytest.CaptureFixtu
     assert "1 of 1 rows were rejected" in capsys.readouterr().out
 
 
-def test_chained(engine: Engine, local_root: Path) -> None:
-    """An imported artifact is converted; counts of one step are parameters of the next."""
+def test_counts_of_one_step_are_parameters_of_the_next(engine, local_root):
     write_digits(str(local_root / "data"), 100)
     data = str(local_root / "data")
     convert = load_step("convert_artifact", engine.image)
@@ -82,8 +75,7 @@ def test_chained(engine: Engine, local_root: Path) -> None:
     assert second.seed == first.splits["train"].examples
 
 
-def test_through_a_launchers_folder(engine: Engine, tmp_path: Path) -> None:
-    """With a pipeline root in minio://, the step works in the folders of KFP's launcher."""
+def test_through_a_launchers_folder(engine, tmp_path):
     folder = tmp_path / "minio/bucket"
     write_digits(str(folder / "made/data"), 100)
     step = load_step("convert_artifact", engine.image)
@@ -108,8 +100,7 @@ def test_through_a_launchers_folder(engine: Engine, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_pipeline(engine: Engine, local_root: Path) -> None:
-    """kfp runs convert → statistics → train → evaluate on the digits, in containers."""
+def test_the_pipeline_runs_in_containers(engine, local_root):
     source = write_digits(str(local_root / "data"), 400)
     training = {"image_size": [16, 16], "epochs": 12, "learning_rate": 0.003}
     outputs = create_pipeline(image=engine.image)(source=source, **training).outputs

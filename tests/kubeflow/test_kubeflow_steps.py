@@ -1,12 +1,9 @@
 """The steps after the conversion: statistics, training, evaluation, push; paths of artifacts."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,13 +32,13 @@ from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.training.measures import OneLabelAccumulator
 from tests.conftest import encoded, noise
 from tests.preloaded import WITH_TFX
-from tests.steps import StepCall, call, executor_input
+from tests.steps import call, executor_input
 
 IMAGE = "recordgen:test"
 
 
 @pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> str:
+def digits(tmp_path_factory):
     """A dataset of 300 digits."""
     folder = tmp_path_factory.mktemp("digits")
     recordgen.convert(write_digits(str(folder / "data"), 300), str(folder / "dataset"))
@@ -49,7 +46,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def trained(digits: str, tmp_path_factory: pytest.TempPathFactory) -> StepCall:
+def trained(digits, tmp_path_factory):
     """A model that knows most digits."""
     return call(
         load_step("train", IMAGE),
@@ -61,7 +58,7 @@ def trained(digits: str, tmp_path_factory: pytest.TempPathFactory) -> StepCall:
     )
 
 
-def step_input(component: Any, folder: Path, inputs: dict[str, str], **values: Any) -> StepInput:
+def step_input(component, folder, inputs, **values):
     """Return a step's decoded input."""
     return StepInput.parse(
         json.dumps(executor_input(component, str(folder), folder, inputs, values))
@@ -82,16 +79,14 @@ def step_input(component: Any, folder: Path, inputs: dict[str, str], **values: A
         ("https://b/a", "https://b/a", "https://b/a"),
     ],
 )
-def test_places(uri: str, path: str, auto: str) -> None:
-    """gs:// is used directly, other schemes through the folder that KFP's launcher copies."""
+def test_gs_is_used_directly_and_other_schemes_through_a_folder(uri, path, auto):
     artifact = Artifact("", uri)
     assert launcher_path(uri) == place_of(artifact, "path") == path
     assert place_of(artifact, "auto") == auto
     assert place_of(artifact, "uri") == uri
 
 
-def test_what_is_read_is_where_it_is(tmp_path: Path) -> None:
-    """Artifacts that the launcher copied are read from its folder, others from their uri."""
+def test_what_is_read_is_where_it_is(tmp_path):
     (tmp_path / "there").mkdir()
     for uri in (f"{tmp_path}/there", "gs://bucket/not/copied"):
         assert read_place(Artifact("", uri)) == uri
@@ -102,8 +97,7 @@ def test_what_is_read_is_where_it_is(tmp_path: Path) -> None:
 # --- execution --------------------------------------------------------------------------------
 
 
-def test_inputs_keep_their_types() -> None:
-    """Protobuf's doubles become ints, also in lists; inputs not given are missing."""
+def test_inputs_keep_their_types():
     text = json.dumps(
         {
             "inputs": {
@@ -123,8 +117,7 @@ def test_inputs_keep_their_types() -> None:
     assert (step.outputs, step.output_file) == ({}, "o")
 
 
-def test_only_what_is_asked_for_is_handed_back(tmp_path: Path) -> None:
-    """Only declared outputs are written: a component of an older version has fewer outputs."""
+def test_only_what_is_asked_for_is_handed_back(tmp_path):
     file = tmp_path / "a/executor_output.json"
     step = StepInput({}, {}, {"o": Artifact("1", "u")}, frozenset({"a"}), str(file))
     StepOutput({"a": 1, "b": 2}, {"o": {"n": 3}, "p": {}}).write(step)
@@ -139,8 +132,7 @@ def test_only_what_is_asked_for_is_handed_back(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.outside
-def test_train_saves_a_model(trained: StepCall, digits: str) -> None:
-    """The model's metadata has settings and digests, and no null, which KFP cannot store."""
+def test_train_saves_a_model(trained, digits):
     assert trained.done.returncode == 0, trained.done.stderr
     assert Path(trained.uris["model"], "saved_model.pb").exists()
     assert list(Path(trained.uris["logs"]).rglob("events.out.tfevents*"))
@@ -154,8 +146,7 @@ def test_train_saves_a_model(trained: StepCall, digits: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.outside
-def test_evaluate_counts_right_answers(trained: StepCall, digits: str, tmp_path: Path) -> None:
-    """Accuracy, loss and confusion agree with the answers."""
+def test_evaluate_counts_right_answers(trained, digits, tmp_path):
     component = load_step("evaluate", IMAGE)
     step = step_input(component, tmp_path, {"dataset": digits, "model": trained.uris["model"]})
     output = evaluate.run(step)
@@ -183,7 +174,7 @@ def test_evaluate_counts_right_answers(trained: StepCall, digits: str, tmp_path:
 
 
 @pytest.fixture(scope="module")
-def groups(tmp_path_factory: pytest.TempPathFactory) -> str:
+def groups(tmp_path_factory):
     """A dataset of 400 images of several digits."""
     folder = tmp_path_factory.mktemp("groups")
     source, root = write_digit_groups(str(folder / "data"), 400), str(folder / "dataset")
@@ -192,7 +183,7 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def group_model(groups: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+def group_model(groups, tmp_path_factory):
     """A model that is better than chance."""
     settings = {"image_size": [16, 48], "epochs": 5, "learning_rate": 3e-3}
     folder = tmp_path_factory.mktemp("train")
@@ -202,8 +193,7 @@ def group_model(groups: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.slow
 @pytest.mark.outside
-def test_evaluate_tells_labels_apart(groups: str, group_model: str, tmp_path: Path) -> None:
-    """With several labels per image, AUC and loss equal scikit-learn's."""
+def test_evaluate_tells_labels_apart(groups, group_model, tmp_path):
     inputs = {"dataset": groups, "model": group_model}
     output = evaluate.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs))
 
@@ -225,15 +215,14 @@ def test_evaluate_tells_labels_apart(groups: str, group_model: str, tmp_path: Pa
     assert output.metadata["confusion"] == {}
 
 
-def log_loss(truth: Any, scores: Any) -> float:
+def log_loss(truth, scores):
     """Return the mean binary cross-entropy."""
     return float(-np.log(np.where(truth > 0, scores, 1 - scores)).mean())
 
 
 @pytest.mark.slow
 @pytest.mark.outside
-def test_evaluate_needs_labels_that_differ(group_model: str, tmp_path: Path) -> None:
-    """With one image there is no AUC: all images have a label, or none."""
+def test_evaluate_needs_labels_that_differ(group_model, tmp_path):
     source = Path(write_digit_groups(str(tmp_path / "data"), 100))
     first, *others = sorted(source.read_text().splitlines(), key=lambda row: row[0] != "V")
     source.write_text("\n".join([first, *(row for row in others if row[0] != "V")]))
@@ -243,8 +232,7 @@ def test_evaluate_needs_labels_that_differ(group_model: str, tmp_path: Path) -> 
         evaluate.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs))
 
 
-def test_scores_that_tell_nothing() -> None:
-    """If all images have the same label there is no AUC; metadata cannot hold a NaN."""
+def test_equal_labels_give_no_score_and_no_nan():
     tally = ManyLabelsAccumulator(1)
     tally.add(np.ones((3, 1), np.float32), np.full((3, 1), 0.5, np.float32))
     found = evaluate.Evaluation.of(tally, ["a"])
@@ -253,8 +241,7 @@ def test_scores_that_tell_nothing() -> None:
     assert found.loss == pytest.approx(np.log(2))
 
 
-def test_numbers_of_labels_are_bounded() -> None:
-    """With more than a hundred labels none is shown: metadata stores refuse large artifacts."""
+def test_numbers_of_labels_are_bounded():
     truth = np.eye(101, dtype=np.float32)
     many, few = ManyLabelsAccumulator(101), ManyLabelsAccumulator(100)
     many.add(truth, truth)
@@ -269,8 +256,7 @@ def test_numbers_of_labels_are_bounded() -> None:
 
 @pytest.mark.slow
 @pytest.mark.outside
-def test_evaluate_needs_labels(trained: StepCall, digits: str, tmp_path: Path) -> None:
-    """If the split is missing, the error lists the splits."""
+def test_evaluate_needs_labels(trained, digits, tmp_path):
     inputs = {"dataset": digits, "model": trained.uris["model"]}
     with pytest.raises(
         DataError, match=r"split 'dev' has no labelled examples .*train, eval, test"
@@ -280,8 +266,7 @@ def test_evaluate_needs_labels(trained: StepCall, digits: str, tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.outside
-def test_push_copies_a_version(trained: StepCall, tmp_path: Path) -> None:
-    """The copy's folder is a number; it answers as the model does."""
+def test_push_copies_a_version(trained, tmp_path):
     component = load_step("push", IMAGE)
     serving = f"{tmp_path}/serving"
     step = step_input(component, tmp_path, {"model": trained.uris["model"]}, serving_dir=serving)
@@ -294,8 +279,7 @@ def test_push_copies_a_version(trained: StepCall, tmp_path: Path) -> None:
     assert "serving_default" in tf.saved_model.load(str(pushed)).signatures
 
 
-def test_push_refuses(tmp_path: Path) -> None:
-    """A missing folder, or a model that cannot be served, is refused."""
+def test_push_refuses_a_missing_folder_and_a_broken_model(tmp_path):
     model = {"model": str(tmp_path)}
     with pytest.raises(UsageError, match="serving_dir must be a folder or URL"):
         push.run(step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=""))
@@ -305,8 +289,7 @@ def test_push_refuses(tmp_path: Path) -> None:
         )
 
 
-def test_train_refuses(digits: str, tmp_path: Path) -> None:
-    """A wrong setting is refused before TensorFlow is loaded; there must be a dataset."""
+def test_train_refuses_a_wrong_setting_and_a_missing_dataset(digits, tmp_path):
     component = load_step("train", IMAGE)
     with pytest.raises(UsageError, match="epochs must be at least 1"):
         train.run(step_input(component, tmp_path, {"dataset": digits}, epochs=0))
@@ -314,8 +297,7 @@ def test_train_refuses(digits: str, tmp_path: Path) -> None:
         train.run(step_input(component, tmp_path, {"dataset": str(tmp_path)}))
 
 
-def test_train_defaults_are_those_of_training() -> None:
-    """Every setting of a training is an input with its default; 0 or an empty text means None."""
+def test_train_defaults_are_those_of_training():
     inputs = load_step("train", IMAGE).component_spec.inputs
     defaults = {name: item.default for name, item in inputs.items() if name != "dataset"}
     defaults["model"] = defaults.pop("model_name")
@@ -325,8 +307,7 @@ def test_train_defaults_are_those_of_training() -> None:
 
 
 @pytest.mark.slow
-def test_statistics(digits: str, tmp_path: Path) -> None:
-    """Each split is described as by StatisticsGen; values that train lacks are anomalies."""
+def test_statistics_describe_each_split(digits, tmp_path):
     tfdv = pytest.importorskip("tensorflow_data_validation")
     found = call(
         load_step("statistics", IMAGE), tmp_path, inputs={"dataset": digits}, run=WITH_TFX.run
@@ -346,8 +327,7 @@ def test_statistics(digits: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_statistics_find_anomalies(tmp_path: Path) -> None:
-    """The anomaly names a label that only split test has."""
+def test_statistics_find_anomalies(tmp_path):
     pytest.importorskip("tensorflow_data_validation")
     source = Path(write_digits(str(tmp_path / "data"), 100))
     lines = [line.split(",") for line in source.read_text().splitlines()]
@@ -367,8 +347,7 @@ def test_statistics_find_anomalies(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_statistics_of_boxes(tmp_path: Path) -> None:
-    """Boxes are described, for any number of boxes in an image."""
+def test_statistics_of_boxes(tmp_path):
     tfdv = pytest.importorskip("tensorflow_data_validation")
     lines = []
     for number in range(6):
@@ -393,16 +372,14 @@ def test_statistics_of_boxes(tmp_path: Path) -> None:
     assert features.IMAGE_OBJECT_TEXT in numbers
 
 
-def test_statistics_without_tfx(digits: str, tmp_path: Path) -> None:
-    """In an image without TFX, the error says so."""
+def test_statistics_without_tfx(digits, tmp_path):
     if find_spec("tensorflow_data_validation"):
         pytest.skip("TensorFlow Data Validation is installed")
     with pytest.raises(UsageError, match="needs TensorFlow Data Validation"):
         statistics.run(step_input(load_step("statistics", IMAGE), tmp_path, {"dataset": digits}))
 
 
-def test_labels_in_metadata_are_bounded(digits: str) -> None:
-    """Metadata stores refuse large artifacts."""
+def test_labels_in_metadata_are_bounded(digits):
     many = replace(read_dataset(digits), labels=tuple(map(str, range(5000))))
     found = convert.description_of(many)
     assert (found["label_count"], len(found["labels"])) == (5000, 1000)

@@ -3,12 +3,8 @@
 Each function takes the number of parts that a hostile file has many of.
 """
 
-from __future__ import annotations
-
-import random
 import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from benchmarks.bombs import png_chunk
@@ -22,35 +18,31 @@ GIF = encoded(SMALL, "GIF")
 LOSSLESS = 0xC3
 ADOBE = b"Adobe\0\x64\0\0\0\0\0"
 
-Tag = tuple[int, int, int, bytes]
 
-
-def segment(marker: int, body: bytes) -> bytes:
+def segment(marker, body):
     """Return a segment of a JPEG."""
     return struct.pack(">BBH", 0xFF, marker, len(body) + 2) + body
 
 
-def frame(marker: int, width: int, height: int, *, components: int = 1, bits: int = 8) -> bytes:
+def frame(marker, width, height, *, components=1, bits=8):
     """Return the frame header of a JPEG: T.81, B.2.2."""
     head = struct.pack(">BHHB", bits, height, width, components)
     return segment(marker, head + b"".join(bytes([1 + at, 0x11, 0]) for at in range(components)))
 
 
-def jpeg_of(*frames: bytes, scan: bytes = b"\1\1\0\1\0\0", pixels: int = 0) -> bytes:
+def jpeg_of(*frames, scan=b"\1\1\0\1\0\0", pixels=0):
     """Return a JPEG with these segments, and a scan of zeros with one bit for each pixel."""
     table = segment(0xC4, b"\0\1" + bytes(16))  # one code, of one bit: no difference
     body = bytes(-(-pixels // 8))
     return b"".join((b"\xff\xd8", *frames, table, segment(0xDA, scan), body, b"\xff\xd9"))
 
 
-def lossless_jpeg(side: int, marker: int = LOSSLESS) -> bytes:
+def lossless_jpeg(side, marker=LOSSLESS):
     """Return a gray lossless JPEG (T.81, H) whose differences are all zero."""
     return jpeg_of(frame(marker, side, side), pixels=side * side)
 
 
-def random_jpeg(
-    marker: int, width: int, height: int, sampling: Sequence[int], draw: random.Random
-) -> bytes:
+def random_jpeg(marker, width, height, sampling, draw):
     """Return a JPEG with these sampling factors and random coefficients."""
     count = len(sampling)
     fields = b"".join(bytes([1 + at, each, 0]) for at, each in enumerate(sampling))
@@ -66,7 +58,7 @@ def random_jpeg(
     return b"\xff\xd8" + tables + head + scan + body + b"\xff\xd9"
 
 
-def tiff(tags: list[Tag], data: bytes) -> bytes:
+def tiff(tags, data):
     """Return a TIFF: its directory follows ``data``, which starts at byte 8."""
     at = 8 + len(data) + len(data) % 2
     entries = b"".join(struct.pack("<HHI", *tag[:3]) + tag[3].ljust(4, b"\0") for tag in tags)
@@ -74,11 +66,11 @@ def tiff(tags: list[Tag], data: bytes) -> bytes:
     return b"II*\0" + struct.pack("<I", at) + data + bytes(len(data) % 2) + directory
 
 
-def number(value: int) -> bytes:
+def number(value):
     return struct.pack("<I", value)
 
 
-def gray_tags(side: int, compression: int, size: int) -> list[Tag]:
+def gray_tags(side, compression, size):
     """Return the directory of a gray square in one strip, which starts at byte 8."""
     shorts = {258: 8, 259: compression, 262: 1}
     longs = {256: side, 257: side, 273: 8, 277: 1, 278: side, 279: size}
@@ -86,52 +78,52 @@ def gray_tags(side: int, compression: int, size: int) -> list[Tag]:
     return sorted(found + [(tag, 4, 1, number(value)) for tag, value in longs.items()])
 
 
-def tiff_of_jpeg(jpeg: bytes, side: int, compression: int = 7) -> bytes:
+def tiff_of_jpeg(jpeg, side, compression=7):
     return tiff(gray_tags(side, compression, len(jpeg)), jpeg)
 
 
-def tags_at_one_block(count: int, block_bytes: int) -> list[Tag]:
+def tags_at_one_block(count, block_bytes):
     """Return private tags whose values are all the same bytes, from byte 8."""
     return [(0xC000 + at, 7, block_bytes, number(8)) for at in range(count)]
 
 
-def exif_of_tags(count: int, block_bytes: int) -> bytes:
+def exif_of_tags(count, block_bytes):
     return tiff(
         [(0x0112, 3, 1, number(6)), *tags_at_one_block(count, block_bytes)], bytes(block_bytes)
     )
 
 
-def jpeg_of_exif(exif: bytes) -> bytes:
+def jpeg_of_exif(exif):
     """Return a JPEG whose Exif takes several segments."""
     parts = (exif[at : at + 65_000] for at in range(0, len(exif), 65_000))
     return JPEG[:2] + b"".join(segment(0xE1, b"Exif\0\0" + part) for part in parts) + JPEG[2:]
 
 
-def jpeg_of_segments(count: int, marker: int, body: bytes) -> bytes:
+def jpeg_of_segments(count, marker, body):
     return JPEG[:2] + segment(marker, body) * count + JPEG[2:]
 
 
-def jpeg_of_profiles(count: int) -> bytes:
+def jpeg_of_profiles(count):
     """Return a JPEG with the first of 255 parts of a profile, ``count`` times."""
     return jpeg_of_segments(count, 0xE2, b"ICC_PROFILE\0\1\xff" + bytes(200))
 
 
-def png_of(chunks: bytes) -> bytes:
+def png_of(chunks):
     return PNG[:33] + chunks + PNG[33:]
 
 
-def png_of_exif(exif: bytes) -> bytes:
+def png_of_exif(exif):
     return png_of(png_chunk(b"eXIf", exif))
 
 
-def png_of_texts(kind: bytes, count: int, size: int = 1_000_000) -> bytes:
+def png_of_texts(kind, count, size=1_000_000):
     """Return a PNG with compressed texts or profiles that inflate to ``size`` bytes each."""
     packed = zlib.compress(bytes(size), 9)
     heads = {b"iCCP": b"a\0\0", b"zTXt": b"a\0\0", b"iTXt": b"a\0\1\0\0\0", b"tEXt": b"a\0"}
     return png_of(png_chunk(kind, heads[kind] + packed) * count)
 
 
-def webp_of(chunks: bytes) -> bytes:
+def webp_of(chunks):
     """Return a WEBP with an extended header, its pixels, and these chunks."""
     still = encoded(SMALL, "WEBP")[12:]
     sides = struct.pack("<I", SMALL.width - 1)[:3] + struct.pack("<I", SMALL.height - 1)[:3]
@@ -139,15 +131,15 @@ def webp_of(chunks: bytes) -> bytes:
     return b"RIFF" + struct.pack("<I", len(body)) + body
 
 
-def webp_chunk(kind: bytes, body: bytes) -> bytes:
+def webp_chunk(kind, body):
     return kind + struct.pack("<I", len(body)) + body + bytes(len(body) % 2)
 
 
-def webp_of_exif(exif: bytes) -> bytes:
+def webp_of_exif(exif):
     return webp_of(webp_chunk(b"EXIF", exif))
 
 
-def webp_of_canvas(side: int) -> bytes:
+def webp_of_canvas(side):
     """Return a WEBP of a few bytes with a canvas of any size, and one small frame."""
     still = encoded(SMALL, "WEBP")[12:]
     around = b"".join(struct.pack("<I", value)[:3] for value in (0, 0, 19, 11, 0)) + b"\0"
@@ -157,12 +149,12 @@ def webp_of_canvas(side: int) -> bytes:
     return b"RIFF" + struct.pack("<I", len(body)) + body
 
 
-def tiff_of_tags(count: int, block_bytes: int) -> bytes:
+def tiff_of_tags(count, block_bytes):
     pixels = bytes(block_bytes)
     return tiff([*gray_tags(8, 1, 64), *tags_at_one_block(count, block_bytes)], pixels)
 
 
-def tiff_of_tiles(side: int, width: int, height: int, count: int) -> bytes:
+def tiff_of_tiles(side, width, height, count):
     """Return a gray square of tiles, at least two, that all have the same pixels."""
     pixels = bytes(width * height)
     tags = [tag for tag in gray_tags(side, 1, 1) if tag[0] not in (273, 278, 279)]
@@ -171,27 +163,27 @@ def tiff_of_tiles(side: int, width: int, height: int, count: int) -> bytes:
     return tiff(tags, pixels + number(8) * count)
 
 
-def ico_of_entries(count: int, png: bytes = PNG) -> bytes:
+def ico_of_entries(count, png=PNG):
     """Return an icon whose entries are all the same PNG."""
     at = 6 + 16 * count
     entry = struct.pack("<BBBBHHII", 20, 12, 0, 0, 1, 32, len(png), at)
     return struct.pack("<HHH", 0, 1, count) + entry * count + png
 
 
-def gif_of_comment(size: int) -> bytes:
+def gif_of_comment(size):
     """Return a GIF with a comment of about this many bytes, in blocks of one byte, before it."""
     start = GIF.index(b"\x2c\0\0\0\0")
     return GIF[:start] + b"!\xfe" + b"\1x" * (size // 2) + b"\0" + GIF[start:]
 
 
-def bitmap(width: int, height: int, runs: bytes, compression: int = 1) -> bytes:
+def bitmap(width, height, runs, compression=1):
     """Return a bitmap in run lengths, with a palette of 256 colours, without a file header."""
     bits = 8 if compression == 1 else 4
     fields = (40, width, height, 1, bits, compression, len(runs), 0, 0, 1 << bits, 0)
     return struct.pack("<IiiHHIIiiII", *fields) + bytes(4 << bits) + runs
 
 
-def bmp_of_runs(width: int, height: int, runs: bytes, compression: int = 1) -> bytes:
+def bmp_of_runs(width, height, runs, compression=1):
     body = bitmap(width, height, runs, compression)
     start = 14 + len(body) - len(runs)
     return b"BM" + struct.pack("<IHHI", 14 + len(body), 0, 0, start) + body
@@ -201,16 +193,16 @@ def bmp_of_runs(width: int, height: int, runs: bytes, compression: int = 1) -> b
 FAR = b"\0\2\xff\xff\0\1"
 
 
-def ico_of_runs(width: int) -> bytes:
+def ico_of_runs(width):
     body = bitmap(width, 2, FAR)
     return struct.pack("<HHHBBBBHHII", 0, 1, 1, 16, 1, 0, 0, 1, 8, len(body), 22) + body
 
 
-def _exif() -> bytes:
+def _exif():
     return exif_of_tags(4000, 1_000_000)
 
 
-def _gray(*frames: bytes, scan: bytes = b"\1\1\0\0\x3f\0") -> bytes:
+def _gray(*frames, scan=b"\1\1\0\0\x3f\0"):
     return jpeg_of(*frames, scan=scan)
 
 
@@ -219,7 +211,7 @@ _PLAIN = frame(0xC0, 8, 8)
 _COMMENT = segment(0xFE, b"")
 
 # JPEGs that no decoder may see: file, code
-JPEGS: Mapping[str, tuple[Callable[[], bytes], str]] = {
+JPEGS = {
     **{
         f"frame {at:X}": (partial(lossless_jpeg, 1024, at), "unsupported_pixels")
         for at in _PROCESSES
@@ -259,7 +251,7 @@ JPEGS: Mapping[str, tuple[Callable[[], bytes], str]] = {
 }
 
 # Files that cost much: file, code; "" if the file is accepted
-BOMBS: Mapping[str, tuple[Callable[[], bytes], str]] = {
+BOMBS = {
     "bmp that skips rows": (lambda: bmp_of_runs(99_000_000, 1, FAR), "too_many_pixels"),
     "4 bit bmp that skips rows": (lambda: bmp_of_runs(33_000_000, 3, FAR, 2), "too_many_pixels"),
     "ico that skips rows": (lambda: ico_of_runs(99_000_000), "too_many_pixels"),

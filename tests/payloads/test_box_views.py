@@ -1,9 +1,6 @@
 """Rows whose boxes moved with a crop or bars: which rows may belong to a record."""
 
-from __future__ import annotations
-
 import json
-from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -14,8 +11,6 @@ from recordgen.options import make_options
 from recordgen.payloads.resizing import place
 from recordgen.tasks import task_for
 from recordgen.tasks.object_detection import Box, seen_through, turned
-
-Resize = Literal["fit", "center_crop"]
 
 _share = st.floats(0, 1).map(as_float32)
 _boxes = st.lists(
@@ -35,10 +30,7 @@ _side = st.integers(1, 300)
     st.integers(1, 8),
     st.sampled_from(("fit", "center_crop")),
 )
-def test_what_was_stored_is_no_contradiction(
-    boxes: list[Box], size: tuple[int, int], target: tuple[int, int], way: int, resize: Resize
-) -> None:
-    """Stored boxes match their row for any image, size and orientation, and any of its boxes."""
+def test_what_was_stored_is_no_contradiction(boxes, size, target, way, resize):
     options = make_options(
         {"task": "object_detection", "image_size": f"{target[0]}x{target[1]}", "resize": resize}
     )
@@ -65,8 +57,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("box", "in_bars", "in_crop"), OTHERS, ids=range(len(OTHERS)))
-def test_what_cannot_be_stored(box: Box, *, in_bars: bool, in_crop: bool) -> None:
-    """A record of an image of 160×80 shows labels, and places to within a pixel."""
+def test_a_record_denies_other_labels_and_places(box, *, in_bars, in_crop):
     for target, resize, denies in (("160x160", "fit", in_bars), ("80x80", "center_crop", in_crop)):
         given = {"task": "object_detection", "image_size": target, "box_orientation": "upright"}
         options = make_options({**given, "resize": resize})

@@ -1,13 +1,10 @@
 """Boxes on pictures: their positions, and their labels."""
 
-from __future__ import annotations
-
 import io
 from itertools import combinations
 from math import dist
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -18,21 +15,19 @@ from recordgen.errors import PayloadError
 from recordgen.payloads.drawing import draw_boxes, label_colour
 from tests.conftest import encoded, exif_of, noise
 
-Pixels = npt.NDArray[np.uint8]
 
-
-def drawn(image: Image.Image, *boxes: StoredBox) -> Pixels:
+def drawn(image, *boxes):
     """Return the pixels of an image with boxes on it."""
     drawing = draw_boxes(encoded(image, "PNG"), boxes)
     assert drawing.format == "png"
     return np.asarray(Image.open(io.BytesIO(drawing.data)))
 
 
-def plain(width: int, height: int) -> Image.Image:
+def plain(width, height):
     return Image.new("RGB", (width, height), (128, 128, 128))
 
 
-def letters(pixels: Pixels) -> int:
+def letters(pixels):
     """Return the number of nearly white pixels."""
     return int((pixels > 180).all(-1).sum())
 
@@ -49,20 +44,18 @@ BOX = st.builds(
 
 
 @given(SIDE, SIDE, st.lists(BOX, max_size=5))
-def test_any_box_can_be_drawn(width: int, height: int, boxes: list[StoredBox]) -> None:
-    """With any boxes and labels, the picture keeps its size."""
+def test_any_box_can_be_drawn(width, height, boxes):
     assert drawn(noise(width, height), *boxes).shape == (height, width, 3)
 
 
 @given(st.data(), SIDE, SIDE)
-def test_a_box_is_where_it_should_be(data: st.DataObject, width: int, height: int) -> None:
-    """The outermost pixels of a box have its colour, between black ones; no others change."""
+def test_a_box_is_where_it_should_be(data, width, height):
     left, top = data.draw(st.integers(0, width - 1)), data.draw(st.integers(0, height - 1))
     right, bottom = data.draw(st.integers(left, width - 1)), data.draw(st.integers(top, height - 1))
     image = noise(width, height)
     expected = np.array(image)
 
-    def fill(by: int, values: object) -> None:
+    def fill(by, values):
         rows = slice(max(0, top - by), max(0, bottom + 1 + by))
         columns = slice(max(0, left - by), max(0, right + 1 + by))
         if bottom + by >= top - by and right + by >= left - by:
@@ -82,8 +75,7 @@ def test_a_box_is_where_it_should_be(data: st.DataObject, width: int, height: in
 @example(0.0, 0.0, 1.0, 1.0)
 @example(1.0, 1.0, 1.0, 1.0)
 @example(0.0, 1.0, 0.0, 1.0)
-def test_a_label_is_within_the_image(x1: float, y1: float, x2: float, y2: float) -> None:
-    """The label has the same number of letter pixels at any position of the box."""
+def test_a_label_is_within_the_image(x1, y1, x2, y2):
     box = StoredBox("cat", 0, min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
     middle = StoredBox("cat", 0, 0.4, 0.4, 0.6, 0.6)
     assert letters(drawn(plain(90, 70), box)) == letters(drawn(plain(90, 70), middle)) > 5
@@ -101,8 +93,7 @@ ALIKE = [
 
 
 @pytest.mark.parametrize(("width", "height", "label", "other"), ALIKE)
-def test_labels_that_cannot_be_shown(width: int, height: int, label: str, other: str) -> None:
-    """Labels that do not fit are truncated or omitted; labels without glyphs become numbers."""
+def test_labels_that_cannot_be_shown(width, height, label, other):
     pictures = [
         drawn(plain(width, height), StoredBox(text, 7, 0.1, 0.5, 0.9, 0.9))
         for text in (label, other, "another")
@@ -112,8 +103,7 @@ def test_labels_that_cannot_be_shown(width: int, height: int, label: str, other:
         assert (pictures[0] != pictures[2]).any()
 
 
-def test_small_boxes_are_over_large_ones_and_labels_over_all() -> None:
-    """The order of the boxes does not matter."""
+def test_small_boxes_are_over_large_ones_and_labels_over_all():
     small, large = StoredBox("", 0, 0.5, 0.5, 0.6, 0.6), StoredBox("", 1, 0, 0, 0.55, 0.55)
     one, other = drawn(plain(100, 100), small, large), drawn(plain(100, 100), large, small)
     assert (one == other).all()
@@ -122,8 +112,7 @@ def test_small_boxes_are_over_large_ones_and_labels_over_all() -> None:
     assert letters(drawn(plain(100, 100), named, small)) > 5
 
 
-def test_lines_and_letters_grow_with_the_image() -> None:
-    """They take the same share of a large photo as of a small one."""
+def test_lines_and_letters_grow_with_the_image():
     box = StoredBox("cat", 0, 0.5, 0.5, 0.8, 0.8)
     small, large = (
         (drawn(plain(side, side), box) == label_colour(0)).all(-1) for side in (500, 2000)
@@ -131,8 +120,7 @@ def test_lines_and_letters_grow_with_the_image() -> None:
     assert large.mean() == pytest.approx(small.mean(), rel=0.2)
 
 
-def test_colours_tell_labels_apart() -> None:
-    """The colours of twenty labels differ clearly."""
+def test_colours_tell_labels_apart():
     colours = [label_colour(number) for number in range(20)]
     assert min(dist(one, other) for one, other in combinations(colours, 2)) > 30
 
@@ -144,8 +132,7 @@ FORMATS += [("PNG", mode, "png") for mode in ("1", "L", "P", "RGBA", "I;16")]
 
 
 @pytest.mark.parametrize(("kind", "mode", "expected"), FORMATS)
-def test_formats(kind: str, mode: str, expected: str) -> None:
-    """A JPEG stays a JPEG, other formats become PNG, without metadata; lines keep their colour."""
+def test_a_jpeg_stays_a_jpeg_and_others_become_png(kind, mode, expected):
     image = Image.new(mode, (40, 30)) if mode == "I;16" else noise(40, 30).convert(mode)
     more = {} if kind in ("BMP", "GIF") else {"exif": exif_of(6)}
     drawing = draw_boxes(encoded(image, kind, **more), [StoredBox("", 0, 0.25, 0.2, 1, 1)])
@@ -157,7 +144,6 @@ def test_formats(kind: str, mode: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no image", encoded(noise(), "PNG")[:-200]])
-def test_invalid_images(data: bytes) -> None:
-    """An image that does not decode is refused."""
-    with pytest.raises(PayloadError, match=r"does not decode to its end|expected JPEG"):
+def test_an_image_that_does_not_decode_is_refused(data):
+    with pytest.raises(PayloadError):
         draw_boxes(data, [StoredBox("cat", 0, 0, 0, 1, 1)])

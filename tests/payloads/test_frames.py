@@ -1,7 +1,5 @@
 """Files with several pictures: the first is stored, and the others are counted."""
 
-from __future__ import annotations
-
 import io
 import struct
 
@@ -20,8 +18,7 @@ PICTURES = [noise(20, 12, seed=seed) for seed in range(3)]
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["TIFF", "GIF", "PNG", "WEBP"])
-def test_pictures_of_a_file(kind: str, count: int) -> None:
-    """The first one is stored."""
+def test_pictures_are_counted_and_the_first_is_stored(kind, count):
     data = encoded(PICTURES[0], kind, save_all=True, append_images=PICTURES[1:count])
     stored = check_image(data, OPTIONS)
     assert stored.frames == count
@@ -33,12 +30,11 @@ def test_pictures_of_a_file(kind: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "BMP", "ICO"])
-def test_formats_of_one_picture(kind: str) -> None:
-    """Their pictures are not counted; an icon has one picture in several sizes."""
+def test_formats_of_one_picture_are_not_counted(kind):
     assert check_image(encoded(noise(48, 48), kind), OPTIONS).frames is None
 
 
-def directories(*numbers: dict[int, int], order: str = "<", next_of_last: int = 0) -> bytes:
+def directories(*numbers, order="<", next_of_last=0):
     """Return a TIFF with only directories of these short numbers."""
     data = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 8)
     for place, found in enumerate(numbers):
@@ -51,8 +47,7 @@ def directories(*numbers: dict[int, int], order: str = "<", next_of_last: int = 
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_copies_and_masks_are_no_pages(order: str) -> None:
-    """Flags of tag 254 and the kind in tag 255 name smaller copies of a page, and masks."""
+def test_copies_and_masks_are_no_pages(order):
     page, size = {}, {256: 20, 257: 12}
     for other, count in (
         ({254: 0, **size}, 2),
@@ -68,7 +63,7 @@ def test_copies_and_masks_are_no_pages(order: str) -> None:
     assert count_frames(directories({254: 1}, size, order=order), "TIFF") == 1
 
 
-def test_damaged_lists_of_pages() -> None:
+def test_damaged_lists_of_pages():
     """A circle ends where it started, and a list that leaves the file at its last page."""
     assert count_frames(directories({}, next_of_last=8), "TIFF") == 1
     assert count_frames(directories({}, {}, next_of_last=8), "TIFF") == 2
@@ -86,7 +81,6 @@ def test_damaged_lists_of_pages() -> None:
         (b"\0\0", 1),
     ],
 )
-def test_odd_counts_of_frames(body: bytes, count: int) -> None:
-    """A PNG has at least one picture; a damaged count is ignored."""
+def test_a_damaged_count_of_frames_is_ignored(body, count):
     plain = encoded(PICTURES[0], "PNG")
     assert check_image(plain[:33] + chunk(b"acTL", body) + plain[33:], OPTIONS).frames == count

@@ -1,7 +1,5 @@
 """The image check: stored images decode in TensorFlow as a person sees them."""
 
-from __future__ import annotations
-
 import io
 import struct
 
@@ -81,7 +79,7 @@ KINDS = {
 }
 
 
-def as_seen(data: bytes) -> np.ndarray:
+def as_seen(data):
     """Return uint8 [h, w, 3] as a viewer displays it: upright, on white, 8 bit."""
     image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
     if image.mode.startswith("I;16"):
@@ -92,7 +90,7 @@ def as_seen(data: bytes) -> np.ndarray:
     return np.asarray(image.convert("RGB"))
 
 
-def as_trained(data: bytes) -> np.ndarray:
+def as_trained(data):
     """Return uint8 [h, w, 3] as a trainer decodes it, inside tf.data."""
     dataset = tf.data.Dataset.from_tensors(data).map(
         lambda item: tf.io.decode_image(item, channels=3, expand_animations=False)
@@ -101,8 +99,7 @@ def as_trained(data: bytes) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_trainer_sees_what_a_person_sees(name: str) -> None:
-    """The stored bytes decode to the picture; files keep their bytes unless a reason is given."""
+def test_trainer_sees_what_a_person_sees(name):
     data, kind, reason, tolerance = KINDS[name]
     stored = check_image(data, OPTIONS)
     assert (stored.format, stored.reencoded) == (kind, reason)
@@ -114,8 +111,7 @@ def test_trainer_sees_what_a_person_sees(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("check", ["decode", "header"])
-def test_max_side(name: str, check: str) -> None:
-    """For every format, the longer side is reduced and the shape is kept."""
+def test_the_longer_side_is_reduced_and_the_shape_kept(name, check):
     data = KINDS[name][0]
     stored = check_image(data, ConvertOptions(image_size="32max", check=check))
     height, width, _ = as_seen(data).shape
@@ -129,8 +125,7 @@ def test_max_side(name: str, check: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP"])
-def test_images_of_just_max_side_keep_their_bytes(kind: str) -> None:
-    """Images within the limit are unchanged; one pixel more is too large."""
+def test_images_of_just_max_side_keep_their_bytes(kind):
     data = encoded(BASE, kind)
     assert check_image(data, ConvertOptions(image_size="80max")).data == data
     smaller = check_image(data, ConvertOptions(image_size="79max"))
@@ -139,8 +134,7 @@ def test_images_of_just_max_side_keep_their_bytes(kind: str) -> None:
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("size", [(200, 150), (150, 200), (31, 200)])
-def test_downscaling_takes_the_best_filter(mode: str, size: tuple[int, int]) -> None:
-    """JPEGs are decoded at a smaller scale, then resized by Lanczos; all others only by Lanczos."""
+def test_downscaling_takes_the_best_filter(mode, size):
     image, options = noise(*size).convert(mode), ConvertOptions(image_size="50max")
     scale = 50 / max(size)
     target = tuple(max(1, round(side * scale)) for side in size)
@@ -159,7 +153,7 @@ def test_downscaling_takes_the_best_filter(mode: str, size: tuple[int, int]) -> 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize("orientation", range(10))
-def test_each_orientation(kind: str, orientation: int) -> None:
+def test_each_orientation(kind, orientation):
     """Orientations 2 to 8 are undone; 1 is upright, 0 and 9 are invalid (Exif 2.3, 4.6.4)."""
     gradient = Image.linear_gradient("L").resize((64, 32)).convert("RGB")
     data = encoded(gradient, kind, exif=exif_of(orientation), quality=95)
@@ -175,7 +169,7 @@ def test_each_orientation(kind: str, orientation: int) -> None:
     assert small.height / small.width == stored.height / stored.width
 
 
-def test_reencoded_images_have_no_exif_and_no_profile() -> None:
+def test_reencoded_images_have_no_exif_and_no_profile():
     """A reader of the record must not turn the image again, nor change its colours."""
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     for image, kind in ((BASE, "WEBP"), (BASE, "TIFF"), (GLASS, "PNG"), (BASE, "JPEG")):
@@ -185,17 +179,13 @@ def test_reencoded_images_have_no_exif_and_no_profile() -> None:
         assert "icc_profile" not in found.info
 
 
-def test_an_unsupported_format() -> None:
-    """It is refused although Pillow could read it, and the message names the format."""
+def test_a_format_that_only_pillow_reads_is_refused():
     with pytest.raises(PayloadError) as caught:
         check_image(encoded(BASE, "PPM"), OPTIONS)
-    assert caught.value.code == "not_an_image"
-    assert caught.value.message == (
-        "expected JPEG, PNG, GIF, BMP, ICO, WEBP or TIFF (got a PNM image)"
-    )
+    assert (caught.value.code, "PNM" in caught.value.message) == ("not_an_image", True)
 
 
-def test_fill_bytes_before_exif() -> None:
+def test_fill_bytes_before_exif():
     """Any number of fill bytes 0xFF may precede a marker (ITU-T T.81, B.1.1.2)."""
     data = KINDS["turned jpeg"][0]
     at = data.index(b"\xff\xe1")
@@ -209,130 +199,90 @@ CMYK = encoded(noise(200, 150).convert("CMYK"), "JPEG", quality=92)
 PNG = encoded(noise(200, 150), "PNG")
 
 
-def overwritten(data: bytes, with_bytes: bytes) -> bytes:
+def overwritten(data, with_bytes):
     """Return data with its middle overwritten."""
     start = len(data) // 2
     return data[:start] + with_bytes + data[start + len(with_bytes) :]
 
 
-def tiff_of(compression: str) -> bytes:
+def tiff_of(compression):
     """Return a TIFF; fax codes need one bit per pixel."""
     image = noise(200, 150)
     bits = image.convert("1") if compression.startswith("group") else image
     return encoded(bits, "TIFF", compression=compression)
 
 
-# name: file, code, words of the message
+# name: damaged file, code
 REFUSED = {
-    "empty": (b"", "empty_file", "the file is empty (0 bytes)"),
-    "text": (b"<html>404</html>", "not_an_image", "expected JPEG, PNG"),
-    "cut jpeg": (PHOTO[: len(PHOTO) // 2], "truncated", "Premature end of JPEG file"),
-    "jpeg with end markers in its scan": (
-        overwritten(PHOTO, b"\xff\xd9" * 300),
-        "corrupt",
-        "premature end of data segment",
-    ),
-    "jpeg with zeros in its scan": (overwritten(PHOTO, bytes(600)), "corrupt", "Corrupt JPEG"),
-    "cut png": (PNG[: len(PNG) // 2], "truncated", "truncated in its b'IDAT' chunk"),
-    "png with a flipped bit": (overwritten(PNG, b"\x00"), "corrupt", "wrong checksum"),
-    "png without its end": (PNG[:-12], "truncated", "no end chunk"),
-    "cmyk jpeg with zeros in its scan": (overwritten(CMYK, bytes(600)), "corrupt", "Corrupt JPEG"),
-    "cut cmyk jpeg": (CMYK[: len(CMYK) // 2], "truncated", "Premature end of JPEG file"),
-    "gif without its last two bytes": (
-        encoded(noise(200, 150), "GIF")[:-2],
-        "truncated",
-        "the GIF ends before its trailer",
-    ),
-    "group 4 tiff with ones in its codes": (
-        overwritten(tiff_of("group4"), b"\xff" * 9),
-        "corrupt",
-        "the TIFF does not decode to its end: Bad code word at line 76",
-    ),
-    "group 4 tiff with zeros in its codes": (
-        overwritten(tiff_of("group4"), bytes(9)),
-        "corrupt",
-        "the TIFF does not decode to its end: Premature EOL at line 75",
-    ),
-    "group 3 tiff with ones in its codes": (
-        overwritten(tiff_of("group3"), b"\xff" * 9),
-        "corrupt",
-        "the TIFF does not decode to its end: ",
-    ),
-    "jpeg tiff with zeros in its scan": (
-        overwritten(tiff_of("jpeg"), bytes(99)),
-        "corrupt",
-        "the TIFF does not decode to its end: Corrupt JPEG data",
-    ),
-    "lzw tiff with ones in its codes": (
-        overwritten(tiff_of("tiff_lzw"), b"\xff" * 99),
-        "corrupt",
-        "the TIFF does not decode to its end",
-    ),
-    "cut gif": (encoded(noise(200, 150), "GIF")[:9000], "truncated", "GIF"),
-    "cut bmp": (encoded(noise(200, 150), "BMP")[:9000], "truncated", "BMP"),
-    "cut webp": (encoded(noise(200, 150), "WEBP")[:900], "corrupt", "does not decode"),
-    "float tiff": (encoded(BASE.convert("F"), "TIFF"), "unsupported_pixels", "mode 'F'"),
-    "tiff of 32 bits": (encoded(BASE.convert("I"), "TIFF"), "unsupported_pixels", "mode 'I'"),
+    "empty": (b"", "empty_file"),
+    "text": (b"<html>404</html>", "not_an_image"),
+    "cut jpeg": (PHOTO[: len(PHOTO) // 2], "truncated"),
+    "jpeg with end markers in its scan": (overwritten(PHOTO, b"\xff\xd9" * 300), "corrupt"),
+    "jpeg with zeros in its scan": (overwritten(PHOTO, bytes(600)), "corrupt"),
+    "cut png": (PNG[: len(PNG) // 2], "truncated"),
+    "png with a flipped bit": (overwritten(PNG, b"\x00"), "corrupt"),
+    "png without its end": (PNG[:-12], "truncated"),
+    "cmyk jpeg with zeros in its scan": (overwritten(CMYK, bytes(600)), "corrupt"),
+    "cut cmyk jpeg": (CMYK[: len(CMYK) // 2], "truncated"),
+    "gif without its last two bytes": (encoded(noise(200, 150), "GIF")[:-2], "truncated"),
+    "group 4 tiff with ones in its codes": (overwritten(tiff_of("group4"), b"\xff" * 9), "corrupt"),
+    "group 4 tiff with zeros in its codes": (overwritten(tiff_of("group4"), bytes(9)), "corrupt"),
+    "group 3 tiff with ones in its codes": (overwritten(tiff_of("group3"), b"\xff" * 9), "corrupt"),
+    "jpeg tiff with zeros in its scan": (overwritten(tiff_of("jpeg"), bytes(99)), "corrupt"),
+    "lzw tiff with ones in its codes": (overwritten(tiff_of("tiff_lzw"), b"\xff" * 99), "corrupt"),
+    "cut gif": (encoded(noise(200, 150), "GIF")[:9000], "truncated"),
+    "cut bmp": (encoded(noise(200, 150), "BMP")[:9000], "truncated"),
+    "cut webp": (encoded(noise(200, 150), "WEBP")[:900], "corrupt"),
+    "float tiff": (encoded(BASE.convert("F"), "TIFF"), "unsupported_pixels"),
+    "tiff of 32 bits": (encoded(BASE.convert("I"), "TIFF"), "unsupported_pixels"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_damaged_images_are_refused(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """Each kind of damage is refused with its code and the decoder's message."""
-    data, code, words = REFUSED[name]
+def test_a_damaged_image_is_refused_with_its_code_and_prints_nothing(name, capfd):
+    data, code = REFUSED[name]
     with pytest.raises(PayloadError) as caught:
         check_image(data, OPTIONS)
     assert capfd.readouterr() == ("", "")
     assert caught.value.code == code
-    assert words in caught.value.message
 
 
-def damaged(data: bytes) -> bytes:
+def cut(data):
     """Return the file without its second half."""
     return data[: len(data) // 2]
 
 
-HALF = "the {} does not decode to its end: "
-HEADER_ONLY, SMALL = (
-    ConvertOptions(check="header"),
-    ConvertOptions(check="header", image_size="32max"),
-)
+HEADER_ONLY = ConvertOptions(check="header")
+SMALL = ConvertOptions(check="header", image_size="32max")
 
-# refused with check=headers, too, because the image must be re-encoded
+# file, options with which it must be decoded, also with check=header; its format
 DECODED_ANYWAY = [
     (b"\xff\xd8\xff\xe0" + bytes(30), OPTIONS, "JPEG"),
-    (damaged(PHOTO), OPTIONS, "JPEG"),
-    (damaged(PHOTO), SMALL, "JPEG"),
+    (cut(PHOTO), OPTIONS, "JPEG"),
+    (cut(PHOTO), SMALL, "JPEG"),
     (overwritten(PHOTO, bytes(600)), SMALL, "JPEG"),
-    (damaged(encoded(noise(200, 150), "TIFF")), HEADER_ONLY, "TIFF"),
-    (damaged(encoded(noise(200, 150).convert("RGBA"), "PNG")), HEADER_ONLY, "PNG"),
-    (damaged(encoded(noise(200, 150), "BMP")), OPTIONS, "BMP"),
-    (damaged(encoded(noise(200, 150), "WEBP")), HEADER_ONLY, "image"),
+    (cut(encoded(noise(200, 150), "TIFF")), HEADER_ONLY, "TIFF"),
+    (cut(encoded(noise(200, 150).convert("RGBA"), "PNG")), HEADER_ONLY, "PNG"),
+    (cut(encoded(noise(200, 150), "BMP")), OPTIONS, "BMP"),
+    (cut(encoded(noise(200, 150), "WEBP")), HEADER_ONLY, "image"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "kind"),
-    DECODED_ANYWAY,
-    ids=[f"{n} {c[2]}" for n, c in enumerate(DECODED_ANYWAY)],
-)
-def test_messages_name_the_format(data: bytes, options: ConvertOptions, kind: str) -> None:
-    """The name of the format precedes the decoder's message."""
+@pytest.mark.parametrize(("data", "options", "kind"), DECODED_ANYWAY, ids=range(8))
+def test_a_reencoded_image_is_decoded_whatever_the_check(data, options, kind):
+    """The message names the format."""
     with pytest.raises(PayloadError) as caught:
         check_image(data, options)
-    assert caught.value.message.startswith(HALF.format(kind))
-    assert len(caught.value.message) > len(HALF.format(kind))
+    assert kind in caught.value.message
 
 
-def test_damage_that_other_decoders_hide() -> None:
-    """Pillow and TensorFlow accept a scan that ends in the middle; the check does not."""
+def test_damage_that_other_decoders_hide():
     data = REFUSED["jpeg with end markers in its scan"][0]
     Image.open(io.BytesIO(data)).load()
     assert tf.io.decode_jpeg(data).shape == (150, 200, 3)
 
 
-def test_broken_exif_turns_nothing() -> None:
-    """A broken Exif block neither ends the run nor rejects the image."""
+def test_broken_exif_turns_nothing():
     broken = chunk(b"eXIf", b"garbage, no TIFF header")
     data = encoded(BASE, "PNG")
     stored = check_image(data[:33] + broken + data[33:], OPTIONS)
@@ -343,8 +293,7 @@ def test_broken_exif_turns_nothing() -> None:
 
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 10**6), st.binary(min_size=1, max_size=8))
 @settings(max_examples=4 * settings().max_examples)
-def test_what_is_accepted_decodes(name: str, at: int, noise_bytes: bytes) -> None:
-    """With any damage, an image is refused, or TensorFlow decodes it."""
+def test_what_is_accepted_decodes(name, at, noise_bytes):
     data = KINDS[name][0]
     at %= len(data)
     damaged = data[:at] + noise_bytes + data[at + len(noise_bytes) :]
@@ -356,35 +305,28 @@ def test_what_is_accepted_decodes(name: str, at: int, noise_bytes: bytes) -> Non
     assert decoded.shape == (stored.height, stored.width, 3)
 
 
-def test_bmp_with_bytes_after_its_pixels() -> None:
+def test_bmp_with_bytes_after_its_pixels():
     """Some programs add two bytes, which TensorFlow refuses: they are removed."""
     stored = check_image(encoded(BASE, "BMP") + b"\0\0", OPTIONS)
     assert (stored.format, stored.reencoded) == ("png", "bmp")
 
 
-def test_limits() -> None:
-    """Too many bytes and pixels are refused before anything is decoded; the limit itself passes."""
+def test_an_image_above_a_limit_is_refused_with_the_option():
     most = ConvertOptions(limit=f"mb={len(PHOTO) / 1e6},pixels=30000")
     assert check_image(PHOTO, most).data == PHOTO
     assert check_image(PNG, ConvertOptions(limit="pixels=30000")).data == PNG
-    with pytest.raises(PayloadError) as caught:
-        check_image(PHOTO, ConvertOptions(limit="mb=0.01"))
-    assert (caught.value.code, caught.value.message) == (
-        "too_many_bytes",
-        f"a file must be at most 0.01 MB (got {len(PHOTO) / 1e6:.1f} MB); --limit mb=… allows more",
-    )
-    for data in (PHOTO, PNG):
-        with pytest.raises(PayloadError) as caught:
-            check_image(data, ConvertOptions(limit="pixels=29999"))
-        assert (caught.value.code, caught.value.message) == (
-            "too_many_pixels",
-            "an image must have at most 29,999 pixels (got 200×150 = 30,000); --limit pixels=… "
-            "allows more",
-        )
+    for data, limit, code in (
+        (PHOTO, "mb=0.01", "too_many_bytes"),
+        (PHOTO, "pixels=29999", "too_many_pixels"),
+        (PNG, "pixels=29999", "too_many_pixels"),
+    ):
+        with pytest.raises(PayloadError, match=f"--limit {limit.split('=')[0]}=") as caught:
+            check_image(data, ConvertOptions(limit=limit))
+        assert caught.value.code == code
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "BMP"])
-def test_the_longest_side(kind: str) -> None:
+def test_the_longest_side(kind):
     """TensorFlow decodes PNGs of a million pixels on a side and no longer ones."""
     longest, longer = (
         encoded(
@@ -396,20 +338,17 @@ def test_the_longest_side(kind: str) -> None:
     )
     stored = check_image(longest, OPTIONS)
     assert as_trained(stored.data).shape == (1_000_000, 1, 3)
-    with pytest.raises(PayloadError, match="1,000,000 pixels on each side") as caught:
+    with pytest.raises(PayloadError) as caught:
         check_image(longer, OPTIONS)
     assert caught.value.code == "too_many_pixels"
     with pytest.raises(tf.errors.InvalidArgumentError):
         as_trained(encoded(Image.new("1", (1, MAX_SIDE + 1)), "PNG"))
 
 
-def test_pillows_own_limit() -> None:
-    """If the user allows any number of pixels, Pillow still has its own limit."""
+def test_pillows_own_limit():
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0))
     data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT") + chunk(b"IEND")
-    with pytest.raises(
-        PayloadError, match=r"^Pillow refuses images with this many pixels: 20000×20000$"
-    ) as caught:
+    with pytest.raises(PayloadError) as caught:
         check_image(data, ConvertOptions(limit=f"pixels={10**9}"))
     assert caught.value.code == "too_many_pixels"
     found = check_image(data, ConvertOptions(check="none"))
@@ -431,20 +370,19 @@ UNREAD = [
 
 
 @pytest.mark.parametrize(("data", "found"), UNREAD, ids=range(len(UNREAD)))
-def test_check_none_reads_headers(data: bytes, found: tuple[str, int | None, int | None]) -> None:
-    """The bytes are stored as they are, with format, size and channels from the header."""
+def test_check_none_reads_headers(data, found):
     is_gray = None if found[1] is None else False
     stored = CheckedImage(data, *found, is_gray=is_gray)
     assert check_image(data, ConvertOptions(check="none")) == stored
 
 
-def tables(data: bytes) -> tuple[object, object]:
+def tables(data):
     """Return the quantisation tables and the sampling of a JPEG."""
     image = Image.open(io.BytesIO(data))
     return image.quantization, JpegImagePlugin.get_sampling(image)
 
 
-def test_how_jpegs_are_encoded_again() -> None:
+def test_how_jpegs_are_encoded_again():
     """Turned images keep the file's tables and sampling; CMYK gets 95, downscaled images 92."""
     for sampling in range(3):
         turned = encoded(BASE, "JPEG", exif=TURNED, quality=77, subsampling=sampling)
@@ -465,8 +403,7 @@ def test_how_jpegs_are_encoded_again() -> None:
     assert Image.open(io.BytesIO(gray.data)).mode == "L"
 
 
-def test_thin_images_keep_a_pixel() -> None:
-    """The shorter side is rounded to at least one pixel."""
+def test_thin_images_keep_a_pixel():
     for kind in ("JPEG", "PNG"):
         for width, height, expected in ((300, 1, (32, 1)), (1, 300, (1, 32)), (64, 35, (32, 18))):
             stored = check_image(
@@ -475,7 +412,7 @@ def test_thin_images_keep_a_pixel() -> None:
             assert (stored.width, stored.height) == expected
 
 
-def segment(marker: int, body: bytes) -> bytes:
+def segment(marker, body):
     """Return a JPEG segment."""
     return struct.pack(">BBH", 0xFF, marker, len(body) + 2) + body
 
@@ -499,8 +436,7 @@ SEGMENTS = [
 
 
 @pytest.mark.parametrize(("between", "turns"), SEGMENTS, ids=range(len(SEGMENTS)))
-def test_where_exif_stands(between: bytes, turns: bool) -> None:
-    """Pages run from the first to the last needed name; many names are split into ranges."""
+def test_exif_turns_an_image_wherever_it_stands(between, turns):
     data = encoded(BASE, "JPEG")
     data = data[:2] + between + data[2:]
     stored = check_image(data, OPTIONS)
@@ -510,8 +446,7 @@ def test_where_exif_stands(between: bytes, turns: bool) -> None:
     assert Image.open(io.BytesIO(data)).getexif().get(0x0112, 1) == stored.orientation
 
 
-def test_gifs_that_are_reencoded() -> None:
-    """Frames smaller than their canvas, and colours outside the palette, are re-encoded."""
+def test_gifs_that_are_reencoded():
     stream = gif.lzw([*gif.pixels(15), 3, gif.END])
     whole = gif.header() + gif.frame(stream) + b";"
     part = gif.header(8, 5) + gif.frame(stream) + b";"
@@ -524,8 +459,7 @@ def test_gifs_that_are_reencoded() -> None:
         assert as_trained(stored.data).shape == (*size, 3)
 
 
-def test_bmps_of_older_programs() -> None:
-    """Headers of 12 bytes and missing row ends are re-encoded; bottom-up rows are not."""
+def test_bmps_of_older_programs():
     plain = encoded(noise(5, 3), "BMP")
     assert check_image(plain, OPTIONS).data == plain
     pixels = plain[54:]

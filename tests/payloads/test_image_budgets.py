@@ -1,11 +1,8 @@
 """Limits of one image: parts, pixels of all frames, memory and processor time."""
 
-from __future__ import annotations
-
 import io
 import struct
 import threading
-from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -17,7 +14,7 @@ from recordgen.payloads import apart as apart_module
 from recordgen.payloads import eight_bit
 from recordgen.payloads import image as image_module
 from recordgen.payloads.budget import MemoryBudget, default_budget
-from recordgen.payloads.image import CheckedImage, check_image, prepare
+from recordgen.payloads.image import check_image, prepare
 from recordgen.payloads.jpeg import JpegHeader, jpeg_header
 from recordgen.storage.memory import memory_limit
 from tests.conftest import encoded, noise, run_python
@@ -25,27 +22,23 @@ from tests.conftest import encoded, noise, run_python
 OPTIONS = ConvertOptions()
 SMALL = noise(20, 12)
 JPEG = encoded(SMALL, "JPEG")
-MEMORY = (
-    "decoding needs more memory than is free; fewer --threads, a smaller --limit memory=… or a "
-    "machine with more memory leave more for each image"
-)
 PROGRESSIVE = encoded(SMALL, "JPEG", progressive=True)
 
 
-def refusal(data: bytes, options: ConvertOptions = OPTIONS) -> tuple[str, str]:
+def refusal(data, options=OPTIONS):
     """Return the code and the message of a refused image."""
     with pytest.raises(PayloadError) as caught:
         check_image(data, options)
     return caught.value.code, caught.value.message
 
 
-def of_blocks(count: int) -> bytes:
+def of_blocks(count):
     """Return a GIF with one frame and comments: ``count`` blocks in total."""
     gif = encoded(SMALL, "GIF")
     return gif[:-1] + b"!\xfe\0" * (count - gif.count(b"!\xf9") - 1) + b";"
 
 
-def segments(count: int) -> bytes:
+def segments(count):
     """Return a JPEG with this many segments before its scan."""
     own, at = 0, 2
     while JPEG[at + 1] != 0xDA:
@@ -53,53 +46,24 @@ def segments(count: int) -> bytes:
     return JPEG[:2] + b"\xff\xfe\0\2" * (count - own) + JPEG[2:]
 
 
-def png_of_size(count: int) -> bytes:
-    """Return a PNG with this many chunks."""
-    return bombs.png_of_chunks(count - 3)
-
-
-# name: (largest accepted file, smallest refused file), part of the message
+# name: largest accepted file, smallest refused file
 PARTS = {
-    "jpeg scans": (
-        bombs.jpeg_of_scans(64, 99),
-        bombs.jpeg_of_scans(64, 100),
-        "a JPEG may have at most 100 scans",
-    ),
-    "jpeg segments": (
-        segments(10_000),
-        segments(10_001),
-        "a JPEG may have at most 10,000 segments before its first scan",
-    ),
-    "png chunks": (
-        png_of_size(1012),
-        png_of_size(1013),
-        "a PNG of 12,187 bytes may have at most 1,012 chunks",
-    ),
-    "gif blocks": (
-        of_blocks(100_000),
-        of_blocks(100_001),
-        "a GIF may have at most 100,000 frames and extensions",
-    ),
-    "tiff strips": (
-        bombs.tiff_of_strips(1000),
-        bombs.tiff_of_strips(100_001),
-        "a TIFF may have at most 100,000 strips or tiles (got 100,001)",
-    ),
+    "jpeg scans": (bombs.jpeg_of_scans(64, 99), bombs.jpeg_of_scans(64, 100)),
+    "jpeg segments": (segments(10_000), segments(10_001)),
+    "png chunks": (bombs.png_of_chunks(1009), bombs.png_of_chunks(1010)),
+    "gif blocks": (of_blocks(100_000), of_blocks(100_001)),
+    "tiff strips": (bombs.tiff_of_strips(1000), bombs.tiff_of_strips(100_001)),
 }
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_parts(name: str) -> None:
-    """A file with the largest number of parts is accepted; with one more, refused undecoded."""
-    small, large, words = PARTS[name]
+def test_a_part_more_than_allowed_is_refused_before_decoding(name):
+    small, large = PARTS[name]
     assert check_image(small, OPTIONS).height
-    code, message = refusal(large)
-    assert code == "too_many_parts"
-    assert words in message
+    assert refusal(large)[0] == "too_many_parts"
 
 
-def test_scans_are_counted_where_they_are() -> None:
-    """A scan's marker in other segments, or after the end, is not counted."""
+def test_scans_are_counted_where_they_are():
     text = b"\xff\xfe" + struct.pack(">H", 2 + 600) + b"\xff\xda" * 300
     start = PROGRESSIVE.index(b"\xff\xda")
     for data in (
@@ -115,8 +79,7 @@ def test_scans_are_counted_where_they_are() -> None:
 
 @pytest.mark.parametrize("layout", ["<HLHHL", ">HLHHL", "<QQHHQ", ">QQHHQ"])
 @pytest.mark.parametrize("tag", [273, 324])
-def test_strips_of_every_layout(layout: str, tag: int) -> None:
-    """Strips and tiles are counted in both byte orders, with offsets of 4 and 8 bytes."""
+def test_strips_and_tiles_are_counted_in_every_layout(layout, tag):
     order, number, offset, entry, count = layout[0], layout[1], layout[2], "HH", layout[5]
     big = offset == "Q"
     magic = (b"II" if order == "<" else b"MM") + struct.pack(order + "H", 43 if big else 42)
@@ -127,20 +90,14 @@ def test_strips_of_every_layout(layout: str, tag: int) -> None:
     assert (code, "got 123,456" in message) == ("too_many_parts", True)
 
 
-def test_pixels_of_all_frames() -> None:
-    """The frames of a GIF may have together ten times the pixels of an image."""
+def test_frames_may_have_ten_times_the_pixels_of_an_image():
     data = bombs.gif_of_frames(20, 10, 12)  # 1,200 pixels in frames on a canvas of 400
     assert check_image(data, ConvertOptions(limit="pixels=400")).reencoded == "gif"
     code, message = refusal(bombs.gif_of_frames(10, 10, 11), ConvertOptions(limit="pixels=100"))
-    assert code == "too_many_pixels"
-    assert message == (
-        "the frames of a GIF must have at most 1,000 pixels together (got 1,100 in 11 frames); "
-        "--limit pixels=… allows more"
-    )
+    assert (code, "--limit pixels=" in message) == ("too_many_pixels", True)
 
 
-def test_icons_say_how_large_they_are() -> None:
-    """An icon's header has no room for large sizes: the sizes of its images count."""
+def test_the_sizes_of_an_icons_images_count():
     png = encoded(noise(300, 200), "PNG")
     few = ConvertOptions(limit="pixels=59999")
     assert refusal(bombs.ico_of_png(png), few)[0] == "too_many_pixels"
@@ -153,7 +110,7 @@ def test_icons_say_how_large_they_are() -> None:
 
 @pytest.mark.parametrize("data", [JPEG, encoded(SMALL, "PNG"), encoded(SMALL, "WEBP")])
 @pytest.mark.parametrize(("size", "pixels"), [("", 20 * 12), ("5x8", 5 * 8)])
-def test_memory_of_the_encoder(data: bytes, size: str, pixels: int) -> None:
+def test_memory_of_the_encoder(data, size, pixels):
     """libwebp takes 11 bytes for each stored pixel (measured on 36 megapixels)."""
     webp, png = (
         prepare(data, ConvertOptions(encode=encode, image_size=size)).bytes
@@ -162,13 +119,12 @@ def test_memory_of_the_encoder(data: bytes, size: str, pixels: int) -> None:
     assert webp - png == 11 * pixels
 
 
-def test_memory_is_shared() -> None:
-    """Threads together hold at most the budget; an image that exceeds it is decoded on its own."""
+def test_threads_together_hold_at_most_the_budget():
     budget, most = MemoryBudget(), 100
     inside, leave = threading.Event(), threading.Event()
-    order: list[str] = []
+    order = []
 
-    def hold(name: str, size: int) -> None:
+    def hold(name, size):
         with budget.hold(size, most):
             order.append(name)
             inside.set()
@@ -192,8 +148,7 @@ def test_memory_is_shared() -> None:
     assert order == ["first", "fits", "more than all"]
 
 
-def test_memory_goes_back() -> None:
-    """Two threads that decode large images in turn take little more memory than one."""
+def test_two_threads_take_little_more_memory_than_one():
     code = """
 import io, resource, threading
 from PIL import Image
@@ -223,8 +178,7 @@ print(peak() - before)
     assert more < 64_000_000, more  # bytes of the decoded image
 
 
-def test_pillow_is_set_up_by_the_first_image() -> None:
-    """An import changes nothing for the other images of a process."""
+def test_pillow_is_set_up_by_the_first_image():
     code = """
 import sys
 from PIL import Image
@@ -239,16 +193,13 @@ assert Image.core.get_block_size() > 32 << 20
     assert done.returncode == 0, done.stderr
 
 
-def test_default_budget() -> None:
-    """A process gets its share of the memory of the machine, or of its control group."""
+def test_default_budget():
     assert 256_000_000 <= default_budget() <= max(256_000_000, memory_limit() // 2)
     assert ConvertOptions().limit.memory_bytes is None
     assert ConvertOptions(limit="memory=1.5").limit.memory_bytes == 1_500_000
 
 
-def test_apart_is_the_same(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_apart_is_the_same(monkeypatch, caplog):
     """An image that announces much work is checked in another process, with the same result.
 
     The log names slow images.
@@ -256,9 +207,9 @@ def test_apart_is_the_same(
     caplog.set_level("INFO", "recordgen")
     monkeypatch.setattr(apart_module, "SILENT_SECONDS", 0.01)
     data = encoded(noise(40, 30), "WEBP")
-    apart: list[int] = []
+    apart = []
 
-    def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
+    def check_apart(data, options, uri):
         apart.append(len(data))
         return original(data, options, uri)
 
@@ -267,7 +218,8 @@ def test_apart_is_the_same(
     monkeypatch.setattr(image_module, "check_apart", check_apart)
     monkeypatch.setattr(image_module, "APART_SHARE", 0)
     there = check_image(data, OPTIONS, "slow.webp")
-    assert caplog.messages == ["slow.webp is slow to check: it may take 20 s of processor time"]
+    [logged] = caplog.messages
+    assert "slow.webp" in logged
     assert apart == [len(data)]
     assert there._replace(small=None) == here._replace(small=None)
     damaged = encoded(noise(40, 30), "JPEG")[:500]
@@ -277,63 +229,51 @@ def test_apart_is_the_same(
     assert refusal(damaged) == said
 
 
-def test_too_slow() -> None:
-    """A decoder is killed during its work; the message names the option."""
+def test_a_slow_decoder_is_killed():
     data = bombs.of_one_colour("WEBP", "RGB", 2500)
-    assert refusal(data, ConvertOptions(limit="seconds=0.05")) == (
-        "too_slow",
-        "an image must be decoded and checked within 0.05 s of processor time; --limit seconds=… "
-        "allows more",
-    )
+    code, message = refusal(data, ConvertOptions(limit="seconds=0.05"))
+    assert (code, "--limit seconds=" in message) == ("too_slow", True)
 
 
-# signal that ends the process of a decoder, code and message of the refusal
-DEATHS = [
-    ("SEGV", "corrupt", "the decoder crashed (SIGSEGV)"),
-    ("ABRT", "corrupt", "the decoder crashed (SIGABRT)"),
-    ("TRAP", "corrupt", "the decoder crashed (SIGTRAP)"),
-    ("KILL", "out_of_memory", MEMORY),
-]
-
-
-@pytest.mark.parametrize(("signal", "code", "message"), DEATHS)
-def test_a_decoder_that_crashes(
-    signal: str, code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In its own process, it ends neither the run nor the worker."""
+def killed_by(signal, tmp_path, monkeypatch):
+    """Make the process of a decoder end with this signal."""
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\ncat > /dev/null\nkill -{signal} $$\n")
     python.chmod(0o755)
     monkeypatch.setattr("sys.executable", str(python))
     monkeypatch.setattr(image_module, "APART_SHARE", 0)
-    assert refusal(JPEG) == (code, message)
 
 
-def test_a_process_that_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# signal that ends the process of a decoder, code of the refusal
+DEATHS = [("SEGV", "corrupt"), ("ABRT", "corrupt"), ("TRAP", "corrupt"), ("KILL", "out_of_memory")]
+
+
+@pytest.mark.parametrize(("signal", "code"), DEATHS)
+def test_a_decoder_that_crashes(signal, code, tmp_path, monkeypatch):
+    """In its own process, it ends neither the run nor the worker."""
+    killed_by(signal, tmp_path, monkeypatch)
+    assert refusal(JPEG)[0] == code
+
+
+def test_a_process_that_is_stopped(tmp_path, monkeypatch):
     """A signal that stops the run is no fault of the image."""
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\ncat > /dev/null\nkill -TERM $$\n")
-    python.chmod(0o755)
-    monkeypatch.setattr("sys.executable", str(python))
-    monkeypatch.setattr(image_module, "APART_SHARE", 0)
+    killed_by("TERM", tmp_path, monkeypatch)
     with pytest.raises(RunnerError):
         check_image(JPEG, OPTIONS)
 
 
 @pytest.mark.parametrize("name", ["decoded_jpeg", "file_header", "open_image", "encoded"])
-def test_memory_that_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever memory ends, only the image is refused."""
-
-    def starve(*_: object) -> object:
+def test_only_the_image_is_refused_when_memory_ends(name, monkeypatch):
+    def starve(*_):
         raise MemoryError
 
     monkeypatch.setattr(image_module, name, starve)
     data = JPEG if name == "decoded_jpeg" else encoded(SMALL, "WEBP")
-    assert refusal(data) == ("out_of_memory", MEMORY)
+    code, message = refusal(data)
+    assert (code, "--limit memory=" in message) == ("out_of_memory", True)
 
 
-def test_flattening_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some rows at a time are flattened on white; each row exactly once."""
+def test_each_row_is_flattened_once(monkeypatch):
     glass = noise(9, 10)
     glass.putalpha(noise(9, 10, seed=1).convert("L"))
     white = Image.new("RGBA", glass.size, "white")

@@ -3,8 +3,6 @@
 docs/images.md has the decision about each kind.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import random
@@ -13,7 +11,6 @@ import zlib
 
 import av
 import numpy as np
-import numpy.typing as npt
 import pytest
 import tensorflow as tf
 from PIL import Image
@@ -27,32 +24,30 @@ from recordgen.payloads.image import check_image
 OPTIONS = ConvertOptions()
 WIDTH, HEIGHT = 13, 7
 
-Pixels = npt.NDArray[np.uint8]
 
-
-def noise(shape: tuple[int, ...], levels: int, seed: int = 0) -> npt.NDArray[np.uint16]:
+def noise(shape, levels, seed=0):
     """Return whole numbers from 0 to ``levels`` - 1, with both ends."""
     found = np.random.default_rng(seed).integers(0, levels, shape).astype(np.uint16)
     found.flat[:2] = 0, levels - 1
     return found
 
 
-def stored(data: bytes, reason: str) -> Pixels:
+def stored(data, reason):
     """Return the stored picture as TensorFlow decodes it: uint8 [h, w, 3]."""
     image = check_image(data, OPTIONS)
     assert (image.format, image.reencoded) == ("png", reason)
-    pixels: Pixels = tf.io.decode_image(image.data, channels=3, expand_animations=False).numpy()
+    pixels = tf.io.decode_image(image.data, channels=3, expand_animations=False).numpy()
     return pixels
 
 
-def by_ffmpeg(data: bytes, codec: str, layout: str) -> npt.NDArray[np.generic]:
+def by_ffmpeg(data, codec, layout):
     """Return the pixels of a file as FFmpeg decodes it."""
     [frame] = av.CodecContext.create(codec, "r").decode(av.Packet(data))
-    pixels: npt.NDArray[np.generic] = frame.to_ndarray(format=layout)
+    pixels = frame.to_ndarray(format=layout)
     return pixels
 
 
-def gray(levels: npt.NDArray[np.generic]) -> Pixels:
+def gray(levels):
     """Return gray levels as RGB."""
     return np.repeat(np.asarray(levels, np.uint8)[:, :, None], 3, axis=2)
 
@@ -60,16 +55,14 @@ def gray(levels: npt.NDArray[np.generic]) -> Pixels:
 # --- TIFF -----------------------------------------------------------------------------------------
 
 
-def packed(values: npt.NDArray[np.uint16], bits: int) -> bytes:
+def packed(values, bits):
     """Return rows of samples with ``bits`` bits, the highest first."""
     places = np.arange(bits)[::-1]
     found = (values[:, :, None] >> places & 1).astype(np.uint8)
     return np.packbits(found.reshape(len(values), -1), axis=1).tobytes()
 
 
-def tiff(
-    values: npt.NDArray[np.uint16], bits: int, order: str = "<", photometric: int = 1
-) -> bytes:
+def tiff(values, bits, order="<", photometric=1):
     """Return a gray TIFF."""
     pixels = values.astype(order + "u2").tobytes() if bits == 16 else packed(values, bits)
     height, width = values.shape
@@ -92,8 +85,7 @@ def tiff(
 
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("photometric", [0, 1])
-def test_gray_tiffs_of_16_bits(order: str, photometric: int) -> None:
-    """The high byte is stored, in both byte orders; 0 is white where the file says so."""
+def test_the_high_byte_of_16_bits_is_stored(order, photometric):
     values = noise((HEIGHT, WIDTH), 65536)
     data = tiff(values, 16, order, photometric)
     levels = values if photometric else 65535 - values
@@ -103,8 +95,7 @@ def test_gray_tiffs_of_16_bits(order: str, photometric: int) -> None:
 
 
 @pytest.mark.parametrize("photometric", [0, 1])
-def test_gray_tiffs_of_12_bits(photometric: int) -> None:
-    """The high 8 of 12 bits are stored: 4,095 is white, or black."""
+def test_the_high_8_of_12_bits_are_stored(photometric):
     values = noise((HEIGHT, WIDTH), 4096)
     data = tiff(values, 12, "<", photometric)
     levels = values if photometric else 4095 - values
@@ -115,8 +106,7 @@ def test_gray_tiffs_of_12_bits(photometric: int) -> None:
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
 @pytest.mark.parametrize("photometric", [0, 1])
-def test_gray_tiffs_of_few_bits(bits: int, photometric: int) -> None:
-    """They are stretched to 0 to 255."""
+def test_few_bits_are_stretched_to_0_to_255(bits, photometric):
     values = noise((HEIGHT, WIDTH), 1 << bits)
     most = (1 << bits) - 1
     levels = (values if photometric else most - values) * (255 // most)
@@ -126,14 +116,13 @@ def test_gray_tiffs_of_few_bits(bits: int, photometric: int) -> None:
 
 
 @pytest.mark.parametrize(("order", "bits"), [(">", 12), ("<", 10), (">", 14)])
-def test_other_deep_tiffs_are_refused(order: str, bits: int) -> None:
-    """They are never stored with wrong levels."""
-    with pytest.raises(PayloadError, match="depth, colour model or layout") as caught:
+def test_other_deep_tiffs_are_refused(order, bits):
+    with pytest.raises(PayloadError) as caught:
         check_image(tiff(noise((HEIGHT, WIDTH), 1 << bits), bits, order), OPTIONS)
     assert caught.value.code == "unsupported_pixels"
 
 
-def planar(planes: npt.NDArray[np.uint16], bits: int, *, deflated: bool) -> bytes:
+def planar(planes, bits, *, deflated):
     """Return a TIFF of uint [planes, h, w] in separate planes."""
     count, height, width = planes.shape
     kind = "<u2" if bits == 16 else "u1"
@@ -162,12 +151,11 @@ def planar(planes: npt.NDArray[np.uint16], bits: int, *, deflated: bool) -> byte
 @pytest.mark.parametrize("deflated", [False, True])
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_separate_planes(count: int, bits: int, deflated: bool) -> None:
-    """They are read, or refused where Pillow mixes them up."""
+def test_separate_planes_are_read_or_refused(count, bits, deflated):
     planes = noise((count, HEIGHT, WIDTH), 1 << bits)
     data = planar(planes, bits, deflated=deflated)
     if count == 2 or (bits == 16 and not deflated):
-        with pytest.raises(PayloadError, match=f"{count} separate planes of {bits}") as caught:
+        with pytest.raises(PayloadError) as caught:
             check_image(data, OPTIONS)
         assert caught.value.code == "unsupported_pixels"
         return
@@ -190,22 +178,10 @@ ADAM7 = [
 ]
 
 
-def png(
-    samples: npt.NDArray[np.uint16], depth: int, named: tuple[int, ...], interlace: int = 0
-) -> bytes:
+def png(samples, depth, named, interlace=0):
     """Return a PNG of gray or RGB samples with a transparent colour; all filters are used."""
     height, width = samples.shape[:2]
-    passes = [(0, 0, 1, 1)]
-    if interlace:
-        passes = [
-            (0, 0, 8, 8),
-            (4, 0, 8, 8),
-            (0, 4, 4, 8),
-            (2, 0, 4, 4),
-            (0, 2, 2, 4),
-            (1, 0, 2, 2),
-        ]
-        passes.append((0, 1, 1, 2))
+    passes = ADAM7 if interlace else [(0, 0, 1, 1)]
     rows, place = b"", 0
     size = max(1, samples[0, 0].size * depth // 8)  # of a pixel
     for x, y, dx, dy in passes:
@@ -245,7 +221,7 @@ def png(
     )
 
 
-def paeth(left: int, above: int, corner: int) -> int:
+def paeth(left, above, corner):
     """Return the nearest of three bytes to left + above - corner (PNG, section 9.4)."""
     return min((left, above, corner), key=lambda value: abs(left + above - corner - value))
 
@@ -257,8 +233,7 @@ LEVELS += [(depth, level) for depth in (8, 16) for level in (0, 7, 200, (1 << de
 
 @pytest.mark.parametrize("interlace", [0, 1])
 @pytest.mark.parametrize(("depth", "level"), LEVELS)
-def test_transparent_gray(depth: int, level: int, interlace: int) -> None:
-    """Pixels of the transparent level, and no others, show white."""
+def test_only_pixels_of_the_transparent_level_show_white(depth, level, interlace):
     most = (1 << depth) - 1
     values = noise((HEIGHT, WIDTH), 1 << depth)
     values[3, 3:5] = level, level ^ 1  # the same, nearly the same
@@ -275,8 +250,7 @@ def test_transparent_gray(depth: int, level: int, interlace: int) -> None:
 
 @pytest.mark.parametrize("interlace", [0, 1])
 @pytest.mark.parametrize("depth", [8, 16])
-def test_a_transparent_colour(depth: int, interlace: int) -> None:
-    """All bits of all channels must be equal to the transparent colour's."""
+def test_all_bits_of_the_transparent_colour_must_match(depth, interlace):
     values = noise((HEIGHT, WIDTH, 3), 1 << depth)
     colour = values[3, 3].copy()
     values[::2, 1] = colour
@@ -302,8 +276,7 @@ def test_a_transparent_colour(depth: int, interlace: int) -> None:
     }.items(),
     ids=lambda item: item[0].decode(),
 )
-def test_large_texts_and_profiles(kind: tuple[bytes, bytes]) -> None:
-    """They change no pixel, so they are no reason to refuse an image."""
+def test_large_texts_and_profiles_are_no_reason_to_refuse(kind):
     out = io.BytesIO()
     Image.fromarray(noise((HEIGHT, WIDTH, 3), 256).astype(np.uint8)).save(out, "PNG")
     plain = out.getvalue()
@@ -315,8 +288,7 @@ def test_large_texts_and_profiles(kind: tuple[bytes, bytes]) -> None:
     assert small.data == check_image(plain, ConvertOptions(image_size="5max")).data
 
 
-def test_transparency_behind_the_pixels() -> None:
-    """It is out of place, and ignored."""
+def test_transparency_behind_the_pixels_is_ignored():
     out = io.BytesIO()
     Image.fromarray(noise((HEIGHT, WIDTH), 256).astype(np.uint8)).save(out, "PNG")
     data = out.getvalue()[:-12] + chunk(b"tRNS", b"\0\7") + chunk(b"IEND")
@@ -329,17 +301,7 @@ PALETTE = noise((256, 4), 256).astype(np.uint8)
 PALETTE[:, 3] = 0
 
 
-def bmp(
-    bits: int,
-    compression: int,
-    body: bytes,
-    *,
-    height: int = HEIGHT,
-    header: int = 40,
-    extra: bytes = b"",
-    colours: int = 0,
-    palette: Pixels | None = None,
-) -> bytes:
+def bmp(bits, compression, body, *, height=HEIGHT, header=40, extra=b"", colours=0, palette=None):
     """Return a BMP; ``extra`` are masks behind the header, or its further fields."""
     if bits <= 8 and palette is None:
         palette = PALETTE[: 1 << bits]
@@ -353,7 +315,7 @@ def bmp(
     )
 
 
-def of_runs(bits: int, seed: int) -> tuple[bytes, Pixels]:
+def of_runs(bits, seed):
     """Return runs and single pixels, of odd and even lengths, and the indexes they stand for."""
     draw = random.Random(seed)
     codes, indexes = b"", np.zeros((HEIGHT, WIDTH), np.uint8)
@@ -378,8 +340,7 @@ def of_runs(bits: int, seed: int) -> tuple[bytes, Pixels]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("bits", "compression"), [(8, 1), (4, 2)])
-def test_run_lengths(bits: int, compression: int, seed: int) -> None:
-    """Odd runs are followed by their padding."""
+def test_run_lengths_are_read_with_their_padding(bits, compression, seed):
     codes, indexes = of_runs(bits, seed)
     data = bmp(bits, compression, codes)
     colours = PALETTE[indexes][..., 2::-1]
@@ -387,8 +348,7 @@ def test_run_lengths(bits: int, compression: int, seed: int) -> None:
     np.testing.assert_array_equal(by_ffmpeg(data, "bmp", "rgb24"), colours)
 
 
-def test_run_lengths_that_skip_pixels() -> None:
-    """Skipped pixels have the first colour; a run ends with its row."""
+def test_skipped_pixels_have_the_first_colour():
     index = np.zeros((HEIGHT, WIDTH), np.uint8)
     index[HEIGHT - 1, :2], index[HEIGHT - 3, 5:] = 7, 9
     skipping = bmp(8, 1, b"\2\7\0\2\3\2\xff\x09\0\1")
@@ -398,25 +358,22 @@ def test_run_lengths_that_skip_pixels() -> None:
 @pytest.mark.parametrize(
     "codes", [b"\2\7", b"\2", b"\0\5abc", b"\0\2\1", b"\2\7\0\0" * (HEIGHT - 1)]
 )
-def test_run_lengths_that_end_early(codes: bytes) -> None:
-    """They are refused."""
+def test_run_lengths_that_end_early_are_refused(codes):
     with pytest.raises(PayloadError) as caught:
         check_image(bmp(8, 1, codes), OPTIONS)
     assert caught.value.code == "truncated"
 
 
 @pytest.mark.parametrize("codes", [b"\x0d\1\1\1", b"\0\2\x0e\0\1\1", b"\x0e\1\0\3abc\0"])
-def test_runs_behind_a_row(codes: bytes) -> None:
-    """They are refused."""
-    with pytest.raises(PayloadError, match="a run behind row 0") as caught:
+def test_runs_behind_a_row_are_refused(codes):
+    with pytest.raises(PayloadError) as caught:
         check_image(bmp(8, 1, codes + b"\0\1"), OPTIONS)
     assert caught.value.code == "corrupt"
 
 
 @pytest.mark.parametrize("height", [HEIGHT, -HEIGHT])
 @pytest.mark.parametrize("bits", [1, 4, 8])
-def test_palettes(bits: int, height: int) -> None:
-    """Also with few colours, and with rows from top to bottom."""
+def test_palettes_of_few_colours_and_rows_from_the_top_are_read(bits, height):
     indexes = noise((HEIGHT, WIDTH), 1 << bits)
     rows = indexes if height < 0 else indexes[::-1]
     size = -(-WIDTH * bits // 32) * 4
@@ -447,8 +404,7 @@ FIELDS = [
 
 
 @pytest.mark.parametrize(("bits", "masks"), FIELDS, ids=range(len(FIELDS)))
-def test_bit_fields(bits: int, masks: tuple[int, int, int] | None) -> None:
-    """Every layout is read, and each field is stretched to 0 to 255."""
+def test_every_layout_of_bit_fields_is_read(bits, masks):
     values = np.random.default_rng(1).integers(0, 1 << bits, (HEIGHT, WIDTH), np.uint64)
     stride = -(-WIDTH * bits // 32) * 4
     kind = f"<u{bits // 8}"
@@ -463,8 +419,7 @@ def test_bit_fields(bits: int, masks: tuple[int, int, int] | None) -> None:
         assert np.abs(seen - np.dstack(parts)).max() <= 1
 
 
-def test_alpha_of_bitmaps() -> None:
-    """It shows on white; an alpha of zero everywhere is none."""
+def test_alpha_shows_white_unless_it_is_zero_everywhere():
     masks = struct.pack("<4I", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + bytes(52)
     body = bytes([10, 20, 30, 0, 40, 50, 60, 255]) * (WIDTH * HEIGHT)
     data = bmp(32, 3, body[: WIDTH * HEIGHT * 4], extra=masks, header=108)
@@ -478,16 +433,14 @@ def test_alpha_of_bitmaps() -> None:
     ("bits", "compression", "header"),
     [(24, 1, 40), (8, 2, 40), (8, 3, 40), (16, 3, 64), (48, 0, 40), (24, 0, 41)],
 )
-def test_unknown_bitmaps(bits: int, compression: int, header: int) -> None:
-    """They are refused, and the message says what is unknown."""
+def test_unknown_bitmaps_are_refused(bits, compression, header):
     data = bmp(bits, compression, bytes(1000), header=header, extra=bytes(24))
-    with pytest.raises(PayloadError, match=f"header of {header} bytes, {bits} bits") as caught:
+    with pytest.raises(PayloadError) as caught:
         bitmap_image(data)
     assert caught.value.code == "unsupported_pixels"
 
 
-def test_other_decoders_of_plain_bitmaps() -> None:
-    """The decoder gives the same pixels as Pillow and TensorFlow for 24 bits."""
+def test_plain_bitmaps_decode_as_elsewhere():
     out = io.BytesIO()
     Image.fromarray(noise((HEIGHT, WIDTH, 3), 256).astype(np.uint8)).save(out, "BMP")
     expected = tf.io.decode_bmp(out.getvalue()).numpy()

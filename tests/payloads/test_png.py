@@ -1,7 +1,5 @@
 """Faults that libpng refuses are found in PNGs; every valid PNG is accepted."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import struct
@@ -36,23 +34,23 @@ COLOURS = {
 }
 
 
-def header(width: int = 3, height: int = 2, depth: int = 8, colour: int = 0, *rest: int) -> bytes:
+def header(width=3, height=2, depth=8, colour=0, *rest):
     """Return IHDR; ``rest``: compression, filter and interlace methods."""
     fields = (width, height, depth, colour, *(rest or (0, 0, 0)))
     return chunk(b"IHDR", struct.pack(">IIBBBBB", *fields))
 
 
-def pixels(size: int) -> bytes:
+def pixels(size):
     """Return IDAT with this many bytes of pixel data."""
     return chunk(b"IDAT", zlib.compress(bytes(size)))
 
 
-def png(*chunks: bytes) -> bytes:
+def png(*chunks):
     """Return a PNG with these chunks and an end chunk."""
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks) + chunk(b"IEND")
 
 
-def data_bytes(width: int, height: int, bits: int, interlace: int) -> int:
+def data_bytes(width, height, bits, interlace):
     """Return the size of an image's pixel data, counted pixel by pixel."""
     total = 0
     for number in "1234567" if interlace else "0":
@@ -65,8 +63,7 @@ def data_bytes(width: int, height: int, bits: int, interlace: int) -> int:
 
 @pytest.mark.parametrize("interlace", [0, 1])
 @pytest.mark.parametrize("colour", COLOURS)
-def test_pixel_data_are_complete(colour: int, interlace: int) -> None:
-    """Every valid header is accepted with all of its pixel data, and not with one byte less."""
+def test_a_png_needs_all_of_its_pixel_data(colour, interlace):
     samples, depths = COLOURS[colour]
     palette = chunk(b"PLTE", bytes(6)) if colour == 3 else b""
     sizes = [*itertools.product(range(1, 10), repeat=2), (40, 3), (3, 40)]
@@ -76,33 +73,29 @@ def test_pixel_data_are_complete(colour: int, interlace: int) -> None:
         check_png(png(head, palette, pixels(expected)))
         with pytest.raises(PayloadError) as caught:
             check_png(png(head, palette, pixels(expected - 1)))
-        assert (caught.value.code, caught.value.message) == (
-            "truncated",
-            f"the PNG has {expected - 1} of {expected} bytes of pixel data",
-        )
+        assert caught.value.code == "truncated"
+        assert f"{expected - 1} of {expected}" in caught.value.message
 
 
-def test_pixel_data_in_several_chunks() -> None:
-    """A stream may continue in the next chunk; extra data is accepted."""
+def test_pixel_data_may_continue_in_the_next_chunk():
     stream = zlib.compress(bytes(range(256)) * 12000)  # more than is inflated in one piece
     parts = [chunk(b"IDAT", stream[at : at + 1000]) for at in range(0, len(stream), 1000)]
     check_png(png(header(3071, 1000), *parts))
     check_png(png(header(3071, 999), *parts))
-    with pytest.raises(PayloadError, match="has 3072000 of 3073000 bytes"):
+    with pytest.raises(PayloadError, match="3072000 of 3073000"):
         check_png(png(header(3072, 1000), *parts))
     check_png(png(header(), chunk(b"IDAT"), pixels(8), chunk(b"IDAT", b"behind the stream's end")))
     parts = [chunk(b"IDAT", stream[at : at + 1]) for at in range(len(stream) - 9, len(stream))]
     check_png(png(header(3071, 1000), chunk(b"IDAT", stream[:-9]), *parts))
 
 
-def window(stream: bytes, bits: int) -> bytes:
+def window(stream, bits):
     """Return a zlib stream that announces a window of 256 << bits bytes (RFC 1950, 2.2)."""
     first = bits << 4 | 8
     return bytes([first, 31 - first * 256 % 31]) + stream[2:]
 
 
-def test_windows() -> None:
-    """A stream may announce a small window; a reference to a byte before it is refused."""
+def test_a_small_window_is_accepted_and_a_reference_before_it_refused():
     noise = random.Random(0).randbytes(299)
     rows = b"".join(b"\0" + noise for _ in range(4))  # each row repeats the one 300 bytes before
     stream = zlib.compress(rows)
@@ -111,13 +104,13 @@ def test_windows() -> None:
         if bits:
             check_png(data)
         else:
-            with pytest.raises(PayloadError, match="too far back") as caught:
+            with pytest.raises(PayloadError) as caught:
                 check_png(data)
             assert caught.value.code == "corrupt"
         assert bool(bits) == is_read(data)
 
 
-def is_read(data: bytes) -> bool:
+def is_read(data):
     """Return whether TensorFlow decodes a file."""
     try:
         return bool(tf.io.decode_png(data, channels=3).shape)
@@ -128,76 +121,34 @@ def is_read(data: bytes) -> bool:
 STREAM = zlib.compress(bytes(8))
 TEXT = chunk(b"tEXt", b"Comment\0x")
 
-# name: file that libpng refuses, code, message
+# name: file that libpng refuses, code
 STRUCTURES = {
-    "no checksum of pixels": (
-        png(header(), chunk(b"IDAT", STREAM[:-4])),
-        "truncated",
-        "the PNG's pixel data end without a checksum",
-    ),
-    "half a checksum of pixels": (
-        png(header(), chunk(b"IDAT", STREAM[:-1])),
-        "truncated",
-        "the PNG's pixel data end without a checksum",
-    ),
-    "a wrong checksum of pixels": (
-        png(header(), chunk(b"IDAT", STREAM[:-1] + b"x")),
-        "corrupt",
-        "the PNG does not inflate: Error -3 while decompressing data: incorrect data check",
-    ),
-    "a second header": (
-        png(header(), header(), pixels(8)),
-        "corrupt",
-        "the PNG has a second header",
-    ),
-    "a second header behind the pixels": (
-        png(header(), pixels(8), header()),
-        "corrupt",
-        "the PNG has a second header",
-    ),
+    "no checksum of pixels": (png(header(), chunk(b"IDAT", STREAM[:-4])), "truncated"),
+    "half a checksum of pixels": (png(header(), chunk(b"IDAT", STREAM[:-1])), "truncated"),
+    "a wrong checksum of pixels": (png(header(), chunk(b"IDAT", STREAM[:-1] + b"x")), "corrupt"),
+    "a second header": (png(header(), header(), pixels(8)), "corrupt"),
+    "a second header behind the pixels": (png(header(), pixels(8), header()), "corrupt"),
     "a palette behind the pixels": (
         png(header(3, 2, 8, 3), pixels(8), chunk(b"PLTE", bytes(6))),
         "corrupt",
-        "the PNG has a palette behind its pixel data",
     ),
     "two palettes for colours": (
         png(header(3, 2, 8, 2), *[chunk(b"PLTE", bytes(3))] * 2, pixels(20)),
         "corrupt",
-        "the PNG palette is invalid ([3, 3] bytes)",
     ),
-    "an unknown critical chunk": (
-        png(header(), pixels(8), chunk(b"ABcd")),
-        "corrupt",
-        "the PNG has a chunk that decoders must not skip (b'ABcd')",
-    ),
+    "an unknown critical chunk": (png(header(), pixels(8), chunk(b"ABcd")), "corrupt"),
     **{
-        f"a name with {byte!r}": (
-            png(header(), chunk(b"te" + byte + b"t"), pixels(8)),
-            "corrupt",
-            f"the PNG has a chunk that decoders must not skip ({b'te' + byte + b't'!r})",
-        )
+        f"a name with {byte!r}": (png(header(), chunk(b"te" + byte + b"t"), pixels(8)), "corrupt")
         for byte in (b"\0", b"0", b"@", b"[", b"`", b"{", b"\xe9")
     },
     "a chunk between pixels": (
         png(header(), chunk(b"IDAT", STREAM[:5]), TEXT, chunk(b"IDAT", STREAM[5:])),
         "corrupt",
-        "other chunks interrupt the PNG's pixel data",
     ),
 }
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
-def test_structures_that_libpng_refuses(name: str) -> None:
-    """TensorFlow refuses them, and so does the check."""
-    data, code, message = STRUCTURES[name]
-    assert not is_read(data)
-    with pytest.raises(PayloadError) as caught:
-        check_png(data)
-    assert (caught.value.code, caught.value.message) == (code, message)
-
-
-def test_structures_that_libpng_accepts() -> None:
-    """Texts behind the pixels, and bytes or a row of pixels too many."""
+def test_structures_that_libpng_accepts():
     for data in (
         png(header(), TEXT, pixels(8), TEXT),
         png(header(), pixels(12)),
@@ -207,106 +158,54 @@ def test_structures_that_libpng_accepts() -> None:
         assert is_read(data)
 
 
-def test_too_many_pixel_data() -> None:
-    """A small image must not inflate to much more than its rows."""
+def test_too_many_pixel_data():
     check_png(png(header(), pixels(1_000_000)))
-    with pytest.raises(PayloadError, match=r"more pixel data than its rows \(8 bytes\)"):
+    with pytest.raises(PayloadError, match="8 bytes"):
         check_png(png(header(), pixels(3_000_000)))
 
 
-_LEGAL = (
-    "the PNG header is invalid (colour type {}, bit depth {}, compression {}, filter {}, "
-    "interlace {})"
-)
-
-# name: file, code, message
+# name: file that libpng refuses, code
 REFUSED = {
-    "no chunk but the end": (png(), "corrupt", "the PNG does not start with its header"),
-    "another chunk first": (
-        png(chunk(b"tEXt", bytes(13)), header(), pixels(8)),
-        "corrupt",
-        "the PNG does not start with its header",
-    ),
-    "a long header": (
-        png(chunk(b"IHDR", bytes(14))),
-        "corrupt",
-        "the PNG does not start with its header",
-    ),
-    "a colour type": (png(header(3, 2, 8, 5), pixels(8)), "corrupt", _LEGAL.format(5, 8, 0, 0, 0)),
-    "a depth": (png(header(3, 2, 4, 2), pixels(20)), "corrupt", _LEGAL.format(2, 4, 0, 0, 0)),
-    "compression": (
-        png(header(3, 2, 8, 0, 1, 0, 0), pixels(8)),
-        "corrupt",
-        _LEGAL.format(0, 8, 1, 0, 0),
-    ),
-    "filter": (
-        png(header(3, 2, 8, 0, 0, 1, 0), pixels(8)),
-        "corrupt",
-        _LEGAL.format(0, 8, 0, 1, 0),
-    ),
-    "interlace": (
-        png(header(3, 2, 8, 0, 0, 0, 2), pixels(8)),
-        "corrupt",
-        _LEGAL.format(0, 8, 0, 0, 2),
-    ),
-    "no palette": (
-        png(header(3, 2, 8, 3), pixels(8)),
-        "corrupt",
-        "the PNG palette is invalid ([] bytes)",
-    ),
+    **STRUCTURES,
+    "no chunk but the end": (png(), "corrupt"),
+    "another chunk first": (png(chunk(b"tEXt", bytes(13)), header(), pixels(8)), "corrupt"),
+    "a long header": (png(chunk(b"IHDR", bytes(14))), "corrupt"),
+    "a colour type": (png(header(3, 2, 8, 5), pixels(8)), "corrupt"),
+    "a depth": (png(header(3, 2, 4, 2), pixels(20)), "corrupt"),
+    "compression": (png(header(3, 2, 8, 0, 1, 0, 0), pixels(8)), "corrupt"),
+    "filter": (png(header(3, 2, 8, 0, 0, 1, 0), pixels(8)), "corrupt"),
+    "interlace": (png(header(3, 2, 8, 0, 0, 0, 2), pixels(8)), "corrupt"),
+    "no palette": (png(header(3, 2, 8, 3), pixels(8)), "corrupt"),
     "two palettes": (
         png(header(3, 2, 8, 3), chunk(b"PLTE", bytes(3)), chunk(b"PLTE", bytes(6)), pixels(8)),
         "corrupt",
-        "the PNG palette is invalid ([3, 6] bytes)",
     ),
     **{
         f"palette of {size}": (
             png(header(3, 2, 8, colour), chunk(b"PLTE", bytes(size)), pixels(20)),
             "corrupt",
-            f"the PNG palette is invalid ([{size}] bytes)",
         )
         for size, colour in ((0, 3), (4, 3), (771, 3), (0, 2), (5, 2))
     },
-    "no pixels": (png(header()), "truncated", "the PNG has 0 of 8 bytes of pixel data"),
-    "another stream": (
-        png(header(), chunk(b"IDAT", b"no zlib")),
-        "corrupt",
-        "the PNG does not inflate: Error -3 while decompressing data: incorrect header check",
-    ),
-    "no end": (
-        png(header(), pixels(8))[:-12],
-        "truncated",
-        "the PNG is truncated: it has no end chunk",
-    ),
-    "half an end": (
-        png(header(), pixels(8))[:-1],
-        "truncated",
-        "the PNG is truncated: it has no end chunk",
-    ),
-    "half a chunk": (
-        png(header(), pixels(8))[:-20],
-        "truncated",
-        "the PNG is truncated in its b'IDAT' chunk",
-    ),
-    "a checksum": (
-        png(header(), pixels(8))[:-1] + b"x",
-        "corrupt",
-        "the PNG's b'IEND' chunk has a wrong checksum",
-    ),
+    "no pixels": (png(header()), "truncated"),
+    "another stream": (png(header(), chunk(b"IDAT", b"no zlib")), "corrupt"),
+    "no end": (png(header(), pixels(8))[:-12], "truncated"),
+    "half an end": (png(header(), pixels(8))[:-1], "truncated"),
+    "half a chunk": (png(header(), pixels(8))[:-20], "truncated"),
+    "a checksum": (png(header(), pixels(8))[:-1] + b"x", "corrupt"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_libpng_would_refuse(name: str) -> None:
-    """Each fault has its code and message."""
-    data, code, message = REFUSED[name]
+def test_a_png_that_libpng_refuses_is_refused_with_its_code(name):
+    data, code = REFUSED[name]
+    assert not is_read(data)
     with pytest.raises(PayloadError) as caught:
         check_png(data)
-    assert (caught.value.code, caught.value.message) == (code, message)
+    assert caught.value.code == code
 
 
-def test_valid_pngs() -> None:
-    """Palettes with 1 to 256 colours, also where none is needed, and unknown chunks."""
+def test_palettes_and_unknown_chunks_are_accepted():
     for size, colour, length in ((3, 3, 8), (768, 3, 8), (6, 2, 20), (768, 6, 26)):
         check_png(png(header(3, 2, 8, colour), chunk(b"PLTE", bytes(size)), pixels(length)))
     check_png(png(header(), chunk(b"teSt", b"x"), pixels(8), chunk(b"tEXt")) + b"behind the end")

@@ -1,11 +1,8 @@
 """Colours that viewers convert and TensorFlow does not: they are named, and change no bytes."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib
-from collections.abc import Sequence
 
 import pytest
 from PIL import Image, ImageCms
@@ -30,16 +27,16 @@ PRIMARIES = {
 }
 
 
-def fixed(*values: float) -> bytes:
+def fixed(*values):
     """Return numbers as s15Fixed16 (ICC.1:2022, 4.6)."""
     return struct.pack(f">{len(values)}i", *(round(value * 65536) for value in values))
 
 
-def curve(gamma: float) -> bytes:
+def curve(gamma):
     return b"curv" + struct.pack(">IIH", 0, 1, round(gamma * 256))
 
 
-def parametric(kind: int, *values: float) -> bytes:
+def parametric(kind, *values):
     return b"para" + struct.pack(">IHH", 0, kind, 0) + fixed(*values)
 
 
@@ -48,7 +45,7 @@ TABLE = b"curv" + struct.pack(">II", 0, 256)
 TABLE += struct.pack(">256H", *(round(65535 * (level / 255) ** 2.2) for level in range(256)))
 
 
-def profile(space: bytes, tags: dict[bytes, bytes]) -> bytes:
+def profile(space, tags):
     """Return an ICC profile."""
     at, entries, bodies = 128 + 4 + 12 * len(tags), b"", b""
     for name, body in tags.items():
@@ -59,7 +56,7 @@ def profile(space: bytes, tags: dict[bytes, bytes]) -> bytes:
     return (head + b"acsp").ljust(128, b"\0") + struct.pack(">I", len(tags)) + entries + bodies
 
 
-def rgb(primaries: Sequence[Sequence[float]], tone: bytes = SRGB_CURVE) -> bytes:
+def rgb(primaries, tone=SRGB_CURVE):
     """Return a profile of three primaries with one tone curve."""
     tags = {
         name + b"XYZ": b"XYZ \0\0\0\0" + fixed(*values)
@@ -95,8 +92,7 @@ PROFILES = [
 
 
 @pytest.mark.parametrize(("data", "name"), PROFILES, ids=range(len(PROFILES)))
-def test_profiles(data: bytes, name: str | None) -> None:
-    """Known spaces have their name; sRGB and what browsers treat as sRGB have none."""
+def test_known_profiles_have_names_and_srgb_has_none(data, name):
     assert profile_colours(data) == name
     assert profile_colours(data + bytes(30_000)) == name  # too large to be remembered
 
@@ -104,14 +100,12 @@ def test_profiles(data: bytes, name: str | None) -> None:
 P3 = rgb(PRIMARIES["Display P3"])
 
 
-def test_truncated_profiles() -> None:
-    """Browsers ignore them."""
+def test_truncated_profiles_are_ignored():
     assert {profile_colours(P3[:size]) for size in range(len(P3))} == {None}
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
-def test_profiles_of_files(kind: str) -> None:
-    """They are found in every format, and change neither bytes nor pixels."""
+def test_profiles_of_every_format_are_found_and_change_nothing(kind):
     picture = noise(20, 12)
     for data, name in ((P3, "Display P3"), (SRGB, None)):
         stored = check_image(encoded(picture, kind, icc_profile=data), OPTIONS)
@@ -128,8 +122,7 @@ def test_profiles_of_files(kind: str) -> None:
         assert small.colours == name
 
 
-def test_profiles_of_several_segments() -> None:
-    """A JPEG holds 64 kB in each; they are joined by their numbers."""
+def test_parts_of_a_profile_are_joined_by_their_numbers():
     large = P3 + bytes(150_000)
     data = encoded(noise(20, 12), "JPEG", icc_profile=large)
     assert data.count(b"ICC_PROFILE\0") == 3
@@ -142,7 +135,7 @@ def test_profiles_of_several_segments() -> None:
 
 
 @pytest.mark.parametrize("number", [b"\0\1", b"\2\1", b"\1\2", b"\1\0"])
-def test_parts_with_wrong_numbers(number: bytes) -> None:
+def test_parts_with_wrong_numbers(number):
     """The decoder warns of them, as of damage; TensorFlow reads the picture, and it is accepted."""
     data = encoded(noise(20, 12), "JPEG", icc_profile=P3)
     damaged = data.replace(b"ICC_PROFILE\0\1\1", b"ICC_PROFILE\0" + number)
@@ -151,11 +144,11 @@ def test_parts_with_wrong_numbers(number: bytes) -> None:
     assert check_image(damaged, ConvertOptions(image_size="8max")).width == 8
 
 
-def gamma(value: int) -> bytes:
+def gamma(value):
     return chunk(b"gAMA", struct.pack(">I", value))
 
 
-def primaries(*values: int) -> bytes:
+def primaries(*values):
     return chunk(b"cHRM", struct.pack(">8I", *values))
 
 
@@ -185,8 +178,7 @@ PNGS = [
 
 
 @pytest.mark.parametrize(("chunks", "name"), PNGS, ids=range(len(PNGS)))
-def test_colours_of_pngs(chunks: bytes, name: str | None) -> None:
-    """cICP comes before iCCP, sRGB, and gAMA with cHRM (PNG, section 4.3)."""
+def test_colours_of_pngs(chunks, name):
     plain = encoded(noise(20, 12), "PNG")
     data = plain[:33] + chunks + plain[33:]
     stored = check_image(data, OPTIONS)
@@ -196,7 +188,6 @@ def test_colours_of_pngs(chunks: bytes, name: str | None) -> None:
         assert found.info["icc_profile"] == P3
 
 
-def test_chunks_behind_the_pixels() -> None:
-    """They are out of place, and ignored."""
+def test_chunks_behind_the_pixels_are_ignored():
     plain = encoded(noise(20, 12), "PNG")
     assert check_image(plain[:-12] + gamma(100_000) + plain[-12:], OPTIONS).colours is None

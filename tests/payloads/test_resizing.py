@@ -1,11 +1,7 @@
 """How options change stored pictures: first the geometry, then the bytes."""
 
-from __future__ import annotations
-
 import io
 import itertools
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +15,9 @@ from recordgen.payloads.resizing import Placed, View, measured_psnr, place
 from recordgen.payloads.stored import stored_image
 from tests.conftest import encoded, exif_of, noise
 
-STRETCH: Mapping[str, Any] = {"image_size": "40x60"}
-FIT: Mapping[str, Any] = {"image_size": "40x60", "resize": "fit"}
-CROP: Mapping[str, Any] = {"image_size": "40x60", "resize": "center_crop"}
+STRETCH = {"image_size": "40x60"}
+FIT = {"image_size": "40x60", "resize": "fit"}
+CROP = {"image_size": "40x60", "resize": "center_crop"}
 
 # options, (width, height) of the picture, window, inner size, canvas, view
 PLACED = [
@@ -44,23 +40,14 @@ PLACED = [
 
 
 @pytest.mark.parametrize(("options", "size", "window", "inner", "canvas", "view"), PLACED)
-def test_geometry_of_a_picture(
-    options: Mapping[str, Any],
-    size: tuple[int, int],
-    window: tuple[int, int, int, int],
-    inner: tuple[int, int],
-    canvas: tuple[int, int],
-    view: tuple[float, float, float, float],
-) -> None:
-    """No picture is enlarged; the view is the part of it that the stored picture shows."""
+def test_geometry_of_a_picture(options, size, window, inner, canvas, view):
     placed = place(size, ConvertOptions(**options))
     assert placed == Placed(size, window, inner, canvas)
     assert placed.view == pytest.approx(View(*view))
     assert placed.is_changed == (canvas != size)
 
 
-def test_no_picture_is_enlarged() -> None:
-    """With any options and size, a pixel of the file covers at most one stored pixel."""
+def test_no_picture_is_enlarged():
     sides = (1, 2, 7, 39, 40, 41, 59, 60, 61, 200)
     for options in (STRETCH, FIT, CROP, {"image_size": "40short"}, {"image_size": "40max"}):
         for size in itertools.product(sides, sides):
@@ -72,7 +59,7 @@ def test_no_picture_is_enlarged() -> None:
 
 
 # options, message of the error
-CONTRADICTIONS: list[Mapping[str, Any]] = [
+CONTRADICTIONS = [
     {"resize": "fit"},
     {"resize": "fit", "image_size": "9max"},
     {"image_size": "9", "check": "none"},
@@ -84,15 +71,13 @@ CONTRADICTIONS: list[Mapping[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", CONTRADICTIONS, ids=str)
-def test_options_that_contradict_each_other(options: Mapping[str, Any]) -> None:
-    """The error names the option, before anything is read."""
+def test_contradicting_options_are_an_error_that_names_one(options):
     with pytest.raises(UsageError, match=next(iter(options))):
         make_options(options)
 
 
 @pytest.mark.parametrize("given", ["224x320", " 224X320 ", "224×320", (224, 320), [224, 320]])
-def test_spellings_of_a_size(given: Any) -> None:
-    """Height and width; dataset.json has one spelling."""
+def test_every_spelling_of_a_size_is_recorded_alike(given):
     options = make_options({"image_size": given})
     assert options.recorded()["image_size"] == "224x320"
     assert options.image_size == ImageSizing("shape", 224, 320)
@@ -100,8 +85,7 @@ def test_spellings_of_a_size(given: Any) -> None:
         assert str(make_options({"image_size": square}).image_size) == "224x224"
 
 
-def test_options_are_recorded_in_one_spelling() -> None:
-    """``dataset.json`` has the options as text."""
+def test_options_are_recorded_in_one_spelling():
     given = {"image_size": "8x8", "resize": "fit", "encode": "mixed:jpeg:70"}
     recorded = ConvertOptions(**given).recorded()
     assert {name: recorded[name] for name in given} == given
@@ -114,14 +98,14 @@ CLEAR = encoded(noise(80, 48).convert("RGBA").resize((80, 48)), "WEBP", lossless
 TURNED = exif_of(6)
 
 
-def as_webp(image: Image.Image, flags: int = 0, **settings: object) -> bytes:
+def as_webp(image, flags=0, **settings):
     """Return a WEBP with an extended header (RFC 9649, 2.7) and these additional flags."""
     data = bytearray(encoded(image, "WEBP", **{"exif": exif_of(1), **settings}))
     data[20] |= flags
     return bytes(data)
 
 
-def animated(frames: int) -> bytes:
+def animated(frames):
     """Return an animated WEBP with one frame or two; Pillow writes one frame only as part of two.
 
     A chunk consists of its name, its length and its content.
@@ -145,7 +129,7 @@ ODD_WEBPS = [
 ]
 
 # file, options, stored format and reason, width and height
-STORED: list[tuple[bytes, Mapping[str, Any], str, str | None, tuple[int, int]]] = [
+STORED = [
     (PHOTO, {"encode": "jpeg"}, "jpeg", None, (80, 48)),
     (PHOTO, {"encode": "png"}, "png", "encode", (80, 48)),
     (PNG, {"encode": "png"}, "png", None, (80, 48)),
@@ -176,15 +160,7 @@ STORED: list[tuple[bytes, Mapping[str, Any], str, str | None, tuple[int, int]]] 
 @pytest.mark.parametrize(
     ("data", "options", "kind", "reason", "size"), STORED, ids=range(len(STORED))
 )
-def test_what_is_stored(
-    data: bytes,
-    options: Mapping[str, Any],
-    kind: str,
-    reason: str | None,
-    size: tuple[int, int],
-    check: str,
-) -> None:
-    """Unchanged files keep their bytes; JPEGs and PNGs with one channel keep one channel."""
+def test_unchanged_files_keep_their_bytes(data, options, kind, reason, size, check):
     stored = check_image(data, make_options({**options, "check": check}))
     assert (stored.format, stored.reencoded, stored.width, stored.height) == (kind, reason, *size)
     assert (stored.data == data) == (reason is None)
@@ -208,8 +184,7 @@ CMYK = encoded(noise(80, 48).convert("CMYK"), "JPEG")
 @pytest.mark.parametrize(
     ("data", "encode"), [(PNG, "jpeg"), (PNG, "webp"), (PHOTO, "webp"), (CMYK, "webp")]
 )
-def test_quality(data: bytes, encode: str) -> None:
-    """The quality applies to JPEGs and WEBPs encoded because of an option; the default is 92."""
+def test_quality_applies_to_images_encoded_because_of_an_option(data, encode):
     sizes = [
         len(check_image(data, ConvertOptions(encode=encode + quality)).data)
         for quality in (":40", "", ":92", ":98")
@@ -221,17 +196,16 @@ def test_quality(data: bytes, encode: str) -> None:
     ("kind", "encode", "most"),
     [("PNG", "jpeg", 65_500), ("PNG", "webp", 16_383), ("JPEG", "webp", 16_383)],
 )
-def test_longest_sides(kind: str, encode: str, most: int) -> None:
-    """A picture too large for its format is refused, unless an option downscales it."""
+def test_a_picture_too_large_for_its_format_is_refused(kind, encode, most):
     data = encoded(Image.new("RGB", (most + 1, 2)), kind)
-    with pytest.raises(PayloadError, match=f"{encode.upper()} can have at most {most:,} pixels on"):
+    with pytest.raises(PayloadError, match=f"{most:,}"):
         check_image(data, ConvertOptions(encode=encode))
     assert check_image(data, ConvertOptions(encode=encode, image_size=f"{most}max")).width == most
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
-def test_psnr(kind: str, mode: str) -> None:
+def test_psnr(kind, mode):
     """The PSNR of one in sixteen JPEGs or WEBPs, measured in its centre; PNGs lose nothing."""
     measured = 0
     for seed in range(200):
@@ -252,12 +226,11 @@ def test_psnr(kind: str, mode: str) -> None:
     assert found == {None, 10_000}
 
 
-def opened(data: bytes) -> Image.Image:
+def opened(data):
     return Image.open(io.BytesIO(data))
 
 
-def test_large_images_are_not_stored_raw_in_a_mixture() -> None:
-    """The limit applies to the stored picture: 256×256 pixels."""
+def test_large_images_are_not_stored_raw_in_a_mixture():
     data, mixed = encoded(noise(300, 256), "PNG"), {"encode": "mixed"}
     assert check_image(data, make_options(mixed)).data == data
     assert check_image(data, make_options({**mixed, "image_size": "256"})).format == "raw"
@@ -265,8 +238,7 @@ def test_large_images_are_not_stored_raw_in_a_mixture() -> None:
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
-def test_images_are_turned_before_they_are_shaped(kind: str) -> None:
-    """The shape applies to the upright picture."""
+def test_images_are_turned_before_they_are_shaped(kind):
     smooth = noise(8, 5).resize((80, 48), Image.Resampling.BICUBIC)
     settings = {"quality": 95, "subsampling": 0} if kind == "JPEG" else {}
     data = encoded(smooth, kind, exif=TURNED, **settings)
@@ -281,8 +253,7 @@ def test_images_are_turned_before_they_are_shaped(kind: str) -> None:
     assert np.abs(found.astype(int) - np.asarray(expected)).mean() < (4 if kind == "JPEG" else 0.1)
 
 
-def test_raw_pixels_as_a_file() -> None:
-    """They are shown as a PNG; another writer's raw pixels are unchanged."""
+def test_raw_pixels_are_shown_as_a_png():
     record = {
         "image/encoded": [noise(5, 3).tobytes()],
         "image/format": [b"raw"],

@@ -1,7 +1,5 @@
 """JPEGs with any sampling factors: what TensorFlow decodes is accepted."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np
@@ -14,8 +12,6 @@ from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
 from tests.conftest import encoded
 
-Sampling = tuple[int, ...]
-
 # Codes of sizes 0 to 8 in Huffman's tables for brightness and colours (T.81, K.3.3.1).
 CODES = (
     ["00", "010", "011", "100", "101", "110", "1110", "11110", "111110"],
@@ -24,7 +20,7 @@ CODES = (
 END_OF_BLOCK = ("1010", "00")
 
 
-def mosaic(width: int, height: int, sampling: Sampling) -> bytes:
+def mosaic(width, height, sampling):
     """Return a JPEG of random blocks with these factors: 0x21 is 2 across, 1 down."""
     jpeg = encoded(Image.new("RGB", (8, 8)), "JPEG", subsampling="4:4:4", quality=90)
     at, scan = jpeg.index(b"\xff\xc0"), jpeg.index(b"\xff\xda")
@@ -58,8 +54,7 @@ SAMPLINGS = [
 
 @pytest.mark.parametrize("check", ["decode", "header", "none"])
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=lambda each: bytes(each).hex())
-def test_what_tensorflow_decodes_is_accepted(sampling: Sampling, check: str) -> None:
-    """The bytes stay, with the size and channels that TensorFlow finds."""
+def test_what_tensorflow_decodes_is_accepted(sampling, check):
     for width, height in ((40, 24), (331, 257), (9, 1)):
         jpeg = mosaic(width, height, sampling)
         assert tf.io.decode_jpeg(jpeg).shape == (height, width, 3)
@@ -69,7 +64,7 @@ def test_what_tensorflow_decodes_is_accepted(sampling: Sampling, check: str) -> 
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=lambda each: bytes(each).hex())
-def test_resized_as_tensorflow_shows_it(sampling: Sampling) -> None:
+def test_resized_as_tensorflow_shows_it(sampling):
     jpeg = mosaic(320, 256, sampling)
     options = ConvertOptions(image_size="80max", encode="png")
     found = check_image(jpeg, options)
@@ -79,7 +74,7 @@ def test_resized_as_tensorflow_shows_it(sampling: Sampling) -> None:
 
 
 @pytest.mark.parametrize("sampling", [(0x22, 0x22, 0x22), (0x44, 0x11, 0x11)])
-def test_what_tensorflow_refuses_is_a_reject(sampling: Sampling) -> None:
+def test_what_tensorflow_refuses_is_a_reject(sampling):
     """A unit of an interleaved scan has at most ten blocks (T.81, B.2.3)."""
     jpeg = mosaic(40, 24, sampling)
     with pytest.raises(tf.errors.InvalidArgumentError):
@@ -89,7 +84,7 @@ def test_what_tensorflow_refuses_is_a_reject(sampling: Sampling) -> None:
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS[4:], ids=lambda each: bytes(each).hex())
-def test_one_that_is_cut_is_a_reject(sampling: Sampling) -> None:
+def test_one_that_is_cut_is_a_reject(sampling):
     jpeg = mosaic(331, 257, sampling)
     with pytest.raises(PayloadError):
         check_image(jpeg[: len(jpeg) // 2], ConvertOptions())

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,16 +12,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
-def restored_loggers(as_loud_as_before: None) -> None:
+def restored_loggers(as_loud_as_before):
     """Restore the loggers that commands change in the process of these tests."""
 
 
 @pytest.fixture(scope="session")
-def command() -> Callable[..., subprocess.CompletedProcess[str]]:
+def command():
     """Run ``python -m pipelines.<name>`` from the repository, as users do."""
     path = os.pathsep.join([str(COMPONENTS), str(ROOT)])
 
-    def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    def run(name, *arguments):
         return subprocess.run(
             [sys.executable, "-m", f"pipelines.{name}", *map(str, arguments)],
             cwd=ROOT,
@@ -38,10 +35,10 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
-def fast_command() -> Callable[..., subprocess.CompletedProcess[str]]:
+def fast_command():
     """Run a command as ``command`` does, in a process that has loaded the program already."""
 
-    def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    def run(name, *arguments):
         return WITH_TFX.run("-m", f"pipelines.{name}", *map(str, arguments))
 
     return run

@@ -1,7 +1,5 @@
 """The pipeline compiles for Vertex AI, and runs through the programs that Vertex AI starts."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib import import_module
@@ -24,16 +22,6 @@ from recordgen.examplegen import AutoMLExampleGen
 from recordgen.options import ConvertOptions
 from recordgen.registry import OWN
 
-COMPONENTS = {
-    "AutoMLExampleGen",
-    "StatisticsGen",
-    "SchemaGen",
-    "ExampleValidator",
-    "Trainer",
-    "Evaluator",
-    "Pusher",
-}
-
 
 def compile_pipeline(pipeline, path, *, spec_2_1=True):
     config = tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
@@ -54,22 +42,7 @@ def test_tfx_is_not_packed_for_workers_on_this_machine(monkeypatch):
     assert dependency_utils.make_beam_dependency_flags(flags) == flags
 
 
-def test_compiles_for_vertex(tmp_path):
-    """Every component is a task; ours has the path of the executor, and Vertex AI's driver."""
-    spec = compile_pipeline(create_local_pipeline(SETTINGS, "work"), tmp_path / "p.json")
-    assert set(spec["root"]["dag"]["tasks"]) == COMPONENTS
-    executors = spec["deploymentSpec"]["executors"]
-    container = executors["AutoMLExampleGen_executor"]["container"]
-    assert "recordgen.examplegen.executor.AutoMLExampleGenExecutor" in container["args"]
-    check = container["lifecycle"]["preCacheCheck"]
-    assert check["command"][-1] == "tfx.orchestration.kubeflow.v2.file_based_example_gen.driver"
-    given = spec["root"]["dag"]["tasks"]["AutoMLExampleGen"]["inputs"]["parameters"]
-    assert given["input_base"]["runtimeValue"]["constant"] == "gs://bucket/data"
-    assert given["max_reject_fraction"]["runtimeValue"]["constant"] == 0.01
-
-
 def test_runtime_parameters_compile(tmp_path):
-    """Any parameter of the component can be a runtime parameter."""
     example_gen = AutoMLExampleGen(
         RuntimeParameter("data", ptype=str),
         seed=RuntimeParameter("seed", ptype=int, default=3),
@@ -93,7 +66,6 @@ MEASURES = {
 
 @pytest.mark.parametrize("task", OWN)
 def test_the_threshold_is_for_the_measure_of_the_task(task):
-    """The config's threshold for blessing applies to one metric, which TFMA finds and names."""
     config = eval_config(task, 0.75)
     [metrics] = config.metrics_specs
     [metric] = [metric for metric in metrics.metrics if metric.HasField("threshold")]
@@ -122,7 +94,6 @@ def steps_of(options):
     ],
 )
 def test_one_task_in_all_steps(given, task):
-    """The Evaluator's measure is fixed before the data are known, and so is the task."""
     steps = steps_of(ConvertOptions(task=given))
     assert steps["AutoMLExampleGen"].exec_properties["task"] == task
     measured = steps["Evaluator"].exec_properties["eval_config"]
@@ -130,7 +101,6 @@ def test_one_task_in_all_steps(given, task):
 
 
 def test_declared_columns_in_all_steps():
-    """The conversion gets the schema; the statistics have no useless features."""
     schema = '{"front": "image", "back": "image", "age": "int", "breed": "label"}'
     steps = steps_of(ConvertOptions(schema=schema))
     given = steps["AutoMLExampleGen"].exec_properties

@@ -1,13 +1,9 @@
 """The whole pipeline, run as commands, as users do."""
 
-from __future__ import annotations
-
 import io
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
@@ -37,7 +33,6 @@ STEPS = (
     "Pusher",
 )
 
-Demo = tuple[Path, CompletedProcess[str]]
 
 # task: number of examples of the demo here; training, eval and test examples, and labels; name of
 # the score; the score; whether the model is pushed (None: depends on the score); number of epochs,
@@ -58,15 +53,11 @@ DEMOS = {
 
 
 @pytest.fixture(scope="module")
-def demo_of(
-    command: Callable[..., CompletedProcess[str]],
-    fast_command: Callable[..., CompletedProcess[str]],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[str], Demo]:
+def demo_of(command, fast_command, tmp_path_factory):
     """Return a function that runs a task's demo once, and returns its folder and its output."""
 
     @cache
-    def run(task: str) -> Demo:
+    def run(task):
         workdir = tmp_path_factory.mktemp(task)
         # A table always has all rows.
         images = ("--images", DEMOS[task][0]) if task != "tabular" else ()
@@ -82,26 +73,25 @@ def demo_of(
 
 
 @pytest.fixture
-def demo(demo_of: Callable[[str], Demo]) -> Demo:
+def demo(demo_of):
     """The demo of images of one label."""
     return demo_of("image_classification")
 
 
-def trained(workdir: Path) -> str:
+def trained(workdir):
     """Return the folder of the model that a demo trained, whether pushed or not."""
     [model] = Metadata(metadata_path(str(workdir))).artifacts("Model")
     return f"{model.uri}/Format-Serving"
 
 
-def served(workdir: Path) -> Callable[..., dict[str, tf.Tensor]]:
+def served(workdir):
     """Return the answers of the model that a demo pushed."""
     [pushed] = (workdir / "serving").iterdir()
     return tf.saved_model.load(str(pushed)).signatures["serving_default"]
 
 
 @pytest.mark.parametrize("task", DEMOS)
-def test_the_demo_of_each_task(task, demo_of):
-    """Every step runs; the report's counts are right; Kubeflow's step gives the same score."""
+def test_the_demo_of_each_task_runs_every_step_to_its_score(task, demo_of):
     workdir, done = demo_of(task)
     examples, splits, measure, least, blessed, _ = DEMOS[task]
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
@@ -121,14 +111,13 @@ def test_the_demo_of_each_task(task, demo_of):
     assert (workdir / "serving").exists() == blessed
 
 
-def in_order(record: bytes) -> bytes:
+def in_order(record):
     """Return an example with its features sorted by name, because TFX serialises it again."""
     return tf.train.Example.FromString(record).SerializeToString(deterministic=True)
 
 
 @pytest.mark.parametrize("task", OWN)
-def test_bulk_inferrer(task, demo_of, tmp_path):
-    """BulkInferrer scores each record of a split once, as TensorFlow's C++ loader does."""
+def test_bulk_inferrer_scores_each_record_once(task, demo_of, tmp_path):
     if task in DEMOS:
         workdir, _ = demo_of(task)
         [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
@@ -150,14 +139,12 @@ def test_bulk_inferrer(task, demo_of, tmp_path):
 
 
 def test_a_first_run_uses_no_cache(demo):
-    """The first run plans each row."""
     _, done = demo
     assert "from cache" not in done.stdout
     assert "planned 400 of 400 rows" in done.stdout
 
 
-def test_the_place_of_the_model(demo):
-    """The printed folder holds the model."""
+def test_the_printed_folder_holds_the_model(demo):
     workdir, done = demo
     pushed = re.search(r"pushed to +(\S+)", done.stdout)[1]
     assert (Path(pushed) / "saved_model.pb").exists()
@@ -165,7 +152,6 @@ def test_the_place_of_the_model(demo):
 
 
 def test_the_pushed_model_serves_raw_bytes(demo):
-    """The pushed model labels image files of other sizes, mostly correctly."""
     workdir, _ = demo
     [pushed] = (workdir / "serving").iterdir()
     lines = (workdir / "data/digits.csv").read_text().splitlines()[:40]
@@ -184,7 +170,6 @@ def test_the_pushed_model_serves_raw_bytes(demo):
 
 
 def test_lineage_leads_back_to_the_import_file(demo, command):
-    """The lineage leads from the pushed model through every step to the CSV, with counts."""
     workdir, _ = demo
     done = command("lineage", "--workdir", workdir)
     assert done.returncode == 0
@@ -210,7 +195,6 @@ def test_lineage_leads_back_to_the_import_file(demo, command):
 
 
 def test_a_second_run_comes_from_the_cache(demo, fast_command):
-    """With the same data and settings, no step runs again, and the report says so."""
     workdir, first = demo
     images = {p: p.stat().st_mtime_ns for p in (workdir / "data").rglob("*")}
     again = fast_command("demo", "--workdir", workdir, "--images", 400)
@@ -225,8 +209,7 @@ def test_a_second_run_comes_from_the_cache(demo, fast_command):
     assert report(again.stdout) == report(first.stdout)
 
 
-def test_a_model_that_is_not_good_enough(demo, fast_command):
-    """Below the threshold no model is pushed; the steps before training come from the cache."""
+def test_a_model_below_the_threshold_is_not_pushed(demo, fast_command):
     workdir, _ = demo
     before = sorted((workdir / "serving").iterdir())
     done = fast_command(
@@ -241,7 +224,6 @@ def test_a_model_that_is_not_good_enough(demo, fast_command):
 
 
 def test_bad_data_is_one_line(tmp_path, fast_command):
-    """With too many rejects the command fails with code 1, reason and rows, and no traceback."""
     (tmp_path / "a.csv").write_text("TRAIN,nowhere.png,a\n")
     done = fast_command("local", "--data", tmp_path, "--workdir", tmp_path / "work")
     assert done.returncode == 1
@@ -250,8 +232,7 @@ def test_bad_data_is_one_line(tmp_path, fast_command):
     assert "Traceback" not in done.stderr
 
 
-def test_the_labels_that_are_known_least(demo_of):
-    """The report of several labels names the five with the lowest AUC, below the mean."""
+def test_the_report_names_the_labels_with_the_lowest_auc(demo_of):
     _, done = demo_of("image_multi_label")
     auc = float(re.search(r"\nauc +(\d\.\d+) on eval", done.stdout)[1])
     lowest = re.search(r"\nlowest +(.*)", done.stdout)[1].split(", ")
@@ -262,7 +243,6 @@ def test_the_labels_that_are_known_least(demo_of):
 
 
 def test_the_pushed_model_names_several_labels(demo_of):
-    """Most digits of an image are among the model's best answers."""
     workdir, _ = demo_of("image_multi_label")
     serve = served(workdir)
     rows = [line.split(",") for line in (workdir / "data/digits.csv").read_text().splitlines()]
@@ -277,8 +257,7 @@ def test_the_pushed_model_names_several_labels(demo_of):
     assert sum(right) / len(right) > 0.75
 
 
-def test_several_labels_as_another_task(demo_of, tmp_path, fast_command):
-    """If --task is wrong, the error names the right task, before training."""
+def test_a_wrong_task_is_named_before_training(demo_of, tmp_path, fast_command):
     workdir, _ = demo_of("image_multi_label")
     given = ("--data", workdir / "data/digits.csv", "--task", "image_classification")
     done = fast_command("local", *given, "--workdir", tmp_path)
@@ -287,16 +266,14 @@ def test_several_labels_as_another_task(demo_of, tmp_path, fast_command):
     assert "--task image_multi_label" in done.stderr
 
 
-def test_the_demo_of_boxes(demo_of):
-    """The report has the mean average precision, and the labels with the lowest precisions."""
+def test_the_report_names_the_labels_with_the_lowest_precision(demo_of):
     _, done = demo_of("object_detection")
     precision = float(re.search(r"\nmap +(\d\.\d+) on eval", done.stdout)[1])
     lowest = re.search(r"\nlowest +(.*)", done.stdout)[1].split(", ")
     assert float(lowest[0].split()[1]) < precision < 0.9
 
 
-def test_the_demo_of_texts(demo_of):
-    """The pushed model accepts plain texts."""
+def test_the_pushed_model_accepts_plain_texts(demo_of):
     workdir, done = demo_of("text_classification")
     assert "400 of 400 texts (100%)" in done.stdout
     serve = served(workdir)
@@ -304,8 +281,7 @@ def test_the_demo_of_texts(demo_of):
     assert answer["labels"][:, 0].numpy().tolist() == [b"food", b"service"]
 
 
-def test_the_demo_of_entities_in_texts(demo_of):
-    """TFMA and Kubeflow's step give the same F1 of each label."""
+def test_tfma_and_kubeflow_give_the_same_f1(demo_of):
     workdir, done = demo_of("text_entities")
     [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
     found = evaluate(trained(workdir), examples.uri, read_dataset(examples.uri), "eval")
@@ -314,8 +290,7 @@ def test_the_demo_of_entities_in_texts(demo_of):
     assert f"\nlowest     {lowest}\n" in done.stdout
 
 
-def test_the_demo_of_a_table(demo_of):
-    """The pushed model classifies wines that it was not trained on."""
+def test_the_pushed_model_classifies_unseen_wines(demo_of):
     workdir, _ = demo_of("tabular")
     metadata = Metadata(metadata_path(str(workdir)))
     [schema] = metadata.artifacts("Schema")
@@ -330,8 +305,7 @@ def test_the_demo_of_a_table(demo_of):
     assert (answers == truth).mean() > 0.85
 
 
-def test_the_demo_of_videos(demo_of):
-    """The pushed model classifies segments of one video differently."""
+def test_the_pushed_model_classifies_segments_of_a_video(demo_of):
     workdir, _ = demo_of("video_classification")
     serve = served(workdir)
     rows = [line.split(",") for line in (workdir / "data/test.csv").read_text().splitlines()]

@@ -1,16 +1,11 @@
 """Three spans in the pipeline of spans: drift, warm start, baseline by label names, push."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PIL import Image
 
 from pipelines import spans
 from pipelines.lineage import Metadata
-from pipelines.local import Report
 from pipelines.settings import Settings
 from recordgen import convert
 from recordgen.options import ConvertOptions
@@ -20,7 +15,7 @@ COLOURS = {"blue": (0, 0, 255), "green": (0, 255, 0), "red": (255, 0, 0)}
 SPLITS = {"TRAIN": 24, "VALIDATION": 6}
 
 
-def write_span(folder: Path, labels: dict[str, str], eval_labels: dict[str, str]) -> Path:
+def write_span(folder, labels, eval_labels):
     """Write images, and an import file that gives each colour a label; return the file."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(len(labels))
@@ -37,7 +32,7 @@ def write_span(folder: Path, labels: dict[str, str], eval_labels: dict[str, str]
     return folder / "a.csv"
 
 
-def settings_of(root: Path) -> Settings:
+def settings_of(root):
     return Settings(
         input_base=str(root / "data"),
         pattern="span-{SPAN}/*.csv",
@@ -50,12 +45,12 @@ def settings_of(root: Path) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory):
     return tmp_path_factory.mktemp("spans")
 
 
 @pytest.fixture(scope="module")
-def reports(root: Path) -> list[Report]:
+def reports(root):
     """The reports of a span like the curated one, a span with a new label, and a wrong span."""
     first = {"blue": "blue", "red": "red"}
     second = {**first, "green": "apple"}
@@ -71,8 +66,7 @@ def reports(root: Path) -> list[Report]:
 
 
 @pytest.mark.slow
-def test_spans(reports: list[Report]) -> None:
-    """Labels keep their numbers; drift is reported; a model is pushed unless it is bad."""
+def test_labels_keep_their_numbers_over_spans_and_bad_models_are_not_pushed(reports):
     assert [report.span for report in reports] == [1, 2, 3]
     assert [report.trained_on for report in reports] == [(1,), (1, 2), (2, 3)]
     assert [report.dataset.labels for report in reports] == [
@@ -94,8 +88,7 @@ def test_spans(reports: list[Report]) -> None:
 
 
 @pytest.mark.slow
-def test_a_warm_start(root: Path, reports: list[Report]) -> None:
-    """The second training begins with the first model, and the third with the second model."""
+def test_each_training_begins_with_the_model_before(root, reports):
     metadata = Metadata(str(root / "work/metadata.db"))
     first, second, _ = metadata.artifacts("Model")
     [trainer] = [e for e in metadata.latest_run() if e.component == "Trainer"]
@@ -106,26 +99,20 @@ def test_a_warm_start(root: Path, reports: list[Report]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "window", "schema", "message"),
+    ("pattern", "window", "schema", "named"),
     [
-        ("*.csv", 2, "a.csv", "the pattern must have {SPAN}"),
-        ("{SPAN}/*.csv", 0, "a.csv", "window must be at least 1"),
-        ("{SPAN}/*.csv", 2, "none.pbtxt", "none.pbtxt: no such file; copy the schema.pbtxt"),
+        ("*.csv", 2, "a.csv", "{SPAN}"),
+        ("{SPAN}/*.csv", 0, "a.csv", "window"),
+        ("{SPAN}/*.csv", 2, "none.pbtxt", "none.pbtxt"),
     ],
 )
-def test_settings_are_checked_first(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    pattern: str,
-    window: int,
-    schema: str,
-    message: str,
-) -> None:
-    """Wrong settings are refused before TFX is loaded."""
-    (tmp_path / "a.csv").write_text("a.png,b\n")
+def test_wrong_settings_are_refused_before_tfx_is_loaded(
+    tmp_path, capsys, pattern, window, schema, named
+):
     (tmp_path / "1").mkdir()
-    (tmp_path / "1/a.csv").write_text("a.png,b\n")
+    for path in ("a.csv", "1/a.csv"):
+        (tmp_path / path).write_text("a.png,b\n")
     given = ["--data", str(tmp_path), "--workdir", str(tmp_path / "work"), "--pattern", pattern]
     given += ["--window", str(window), "--curated-schema", str(tmp_path / schema)]
     assert spans.main(given) != 0
-    assert message in capsys.readouterr().err
+    assert named in capsys.readouterr().err

@@ -1,7 +1,5 @@
 """``pipelines.submit``: the request that is sent to Vertex AI, and errors if it is refused."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
@@ -72,7 +70,7 @@ def send(service, tmp_path, monkeypatch):
     write_key(tmp_path / "key.json")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
 
-    def run(*arguments: str) -> int:
+    def run(*arguments):
         where = ["--project", "my-project", "--region", "us-central1", "--endpoint", service.url]
         return submit.main([*arguments, *where])
 
@@ -80,7 +78,6 @@ def send(service, tmp_path, monkeypatch):
 
 
 def test_the_job_is_the_body_of_one_request(service, send, job, capsys):
-    """Nothing else is uploaded; given parameters replace the parameters in the file."""
     span = '{"static_range": {"start_span_number": 7, "end_span_number": 7}}'
     given = []
     for setting in (
@@ -115,7 +112,6 @@ def _job_id(request):
 
 
 def test_the_request_is_signed(service, send, job):
-    """The credentials come from the environment."""
     assert send(job) == 0
     kind, token = service.requests[0]["headers"]["authorization"].split(" ")
     assert kind == "Bearer"
@@ -135,7 +131,6 @@ def test_the_request_is_signed(service, send, job):
     ],
 )
 def test_a_refusal_is_one_line(service, send, job, status, message, capsys):
-    """A refusal is reported in the service's own words, with code 1."""
     service.refusal = (status, message)
     assert send(job) == 1
     error = capsys.readouterr().err
@@ -145,7 +140,6 @@ def test_a_refusal_is_one_line(service, send, job, status, message, capsys):
 
 
 def test_no_connection(job, tmp_path, monkeypatch, capsys):
-    """If the service is not reached: one line, code 1."""
     write_key(tmp_path / "key.json")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
     where = ["--project", "p", "--region", "us-central1", "--endpoint", "http://127.0.0.1:9"]
@@ -154,7 +148,6 @@ def test_no_connection(job, tmp_path, monkeypatch, capsys):
 
 
 def test_no_credentials(job, tmp_path, monkeypatch, capsys):
-    """Without credentials, the error says how to get them."""
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
     assert submit.main([job, "--project", "p", "--region", "us-central1"]) == 1
     error = capsys.readouterr().err
@@ -162,56 +155,40 @@ def test_no_credentials(job, tmp_path, monkeypatch, capsys):
     assert "gcloud auth application-default login" in error
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        # further arguments, the beginning of stderr
-        (
-            ["--parameter", "epoch=3"],
-            "--parameter must be NAME=VALUE (got 'epoch=3'); did you mean",
-        ),
-        (["--parameter", "train_args"], "--parameter must be NAME=VALUE (got 'train_args')"),
-        (["--parameter", "epochs=0"], "epochs must be at least 1 (got 0)"),
-        (["--parameter", "epochs=many"], "epochs must be JSON, such as a number or a list (got"),
-        (["--parameter", "image_size=-1"], "image_size must be "),
-        (["--parameter", "compression=zip"], "compression must be one of none, gzip (got 'zip')"),
-        (["--parameter", "custom_config={"], "custom_config must be JSON"),
-        (["--parameter", "train_args=5"], "train_args must be a JSON object (got '5')"),
-        (["--parameter", "range_config=x"], "range_config must be JSON"),
-        (["--parameter", 'image_size="a"'], "image_size must be "),
-        (["--pipeline-root", "/root"], "--pipeline-root must be a folder in a bucket, gs://BUCKET"),
-    ],
-)
-def test_wrong_values_are_not_sent(service, send, job, arguments, message, capsys):
-    """One line on stderr, code 2, and no request."""
+# further arguments, the parameter or option that the error names
+WRONG_VALUES = [
+    (["--parameter", "epoch=3"], "--parameter"),
+    (["--parameter", "train_args"], "--parameter"),
+    (["--parameter", "epochs=0"], "epochs"),
+    (["--parameter", "epochs=many"], "epochs"),
+    (["--parameter", "image_size=-1"], "image_size"),
+    (["--parameter", "compression=zip"], "compression"),
+    (["--parameter", "custom_config={"], "custom_config"),
+    (["--parameter", "train_args=5"], "train_args"),
+    (["--parameter", "range_config=x"], "range_config"),
+    (["--parameter", 'image_size="a"'], "image_size"),
+    (["--pipeline-root", "/root"], "--pipeline-root"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "named"), WRONG_VALUES)
+def test_a_wrong_value_is_named_and_not_sent(service, send, job, arguments, named, capsys):
     assert send(job, *arguments) == 2
-    assert capsys.readouterr().err.startswith(f"error: {message}")
+    assert capsys.readouterr().err.startswith(f"error: {named} ")
     assert service.requests == []
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "message"),
-    [
-        # the file's text, exit code, the beginning of stderr
-        (None, 1, "no such file; write it with python -m pipelines.vertex --output"),
-        ("", 2, "neither a job of pipelines.vertex nor a package of kfp: TypeError"),
-        ("{", 2, "neither a job of pipelines.vertex nor a package of kfp: JSONDecodeError"),
-        ("a: [", 2, "neither a job of pipelines.vertex nor a package of kfp: ParserError"),
-        ("[1]", 2, "neither a job of pipelines.vertex nor a package of kfp: TypeError"),
-        (
-            "{}",
-            2,
-            "neither a job of pipelines.vertex nor a package of kfp: KeyError('pipelineInfo')",
-        ),
-    ],
-)
-def test_files_that_are_no_job(service, send, tmp_path, text, code, message, capsys):
-    """The error names a wrong file."""
+# the file's text, exit code
+NO_JOBS = [(None, 1), ("", 2), ("{", 2), ("a: [", 2), ("[1]", 2), ("{}", 2)]
+
+
+@pytest.mark.parametrize(("text", "code"), NO_JOBS)
+def test_a_file_that_is_no_job_is_named_and_not_sent(service, send, tmp_path, text, code, capsys):
     path = tmp_path / "other.json"
     if text is not None:
         path.write_text(text)
     assert send(str(path)) == code
-    assert capsys.readouterr().err.startswith(f"error: {path}: {message}")
+    assert capsys.readouterr().err.startswith(f"error: {path}: ")
     assert service.requests == []
 
 
@@ -229,7 +206,6 @@ IN_JOB = {
 
 
 def test_who_runs_it_can_be_given_again(service, send, job):
-    """Account, network, key and labels come from the job, unless given again."""
     assert send(job) == 0
     assert send(job, *RUN, "--pipeline-root", "gs://other/root") == 0
     first, second = (request["body"] for request in service.requests)
@@ -263,7 +239,6 @@ def tasks_of(spec):
 
 
 def test_a_package_is_sent_with_what_it_does_not_hold(service, send, package):
-    """Caching and retries are in the package; all other settings come from the command line."""
     values = ["source=gs://bucket/a.csv", "stored_image_size=64max", "shard_mb=12.5", "seed=7"]
     values += ['allow=["https"]', "epochs=3", "model=MobileNetV2", "min_score=0.9"]
     given = [word for value in values for word in ("--parameter", value)]
@@ -296,7 +271,6 @@ def test_a_package_is_sent_with_what_it_does_not_hold(service, send, package):
 
 
 def test_caching_and_retries_can_be_replaced(service, send, package):
-    """They change in every step, including conditional ones; a condition has neither."""
     given = ["--parameter", "source=gs://b/a.csv", "--pipeline-root", "gs://bucket/root"]
     assert send(str(package), *given, "--no-caching", "--retries", "1") == 0
     tasks = tasks_of(service.requests[0]["body"]["pipelineSpec"])
@@ -308,32 +282,27 @@ def test_caching_and_retries_can_be_replaced(service, send, package):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        # further arguments, the beginning of stderr
-        (
-            ["--parameter", "sorce=a"],
-            "--parameter must be NAME=VALUE (got 'sorce=a'); did you mean",
-        ),
-        (["--parameter", "lint=LEAK"], "lint must be JSON, such as a number or a list (got"),
-        (["--parameter", "source=a.csv"], "--pipeline-root must be a folder in a bucket"),
+        (["--parameter", "sorce=a"], "--parameter"),
+        (["--parameter", "lint=LEAK"], "lint"),
+        (["--parameter", "source=a.csv"], "--pipeline-root"),
     ],
 )
-def test_wrong_values_for_a_package(service, send, package, arguments, message, capsys):
-    """One line on stderr, code 2, and no request."""
+def test_a_wrong_value_for_a_package_is_named_and_not_sent(
+    service, send, package, arguments, named, capsys
+):
     assert send(str(package), *arguments) == 2
-    assert capsys.readouterr().err.startswith(f"error: {message}")
+    assert capsys.readouterr().err.startswith(f"error: {named} ")
     assert service.requests == []
 
 
 def test_the_region_is_checked(job, capsys):
-    """The region must be valid, because it becomes part of the service's address."""
     assert submit.main([job, "--project", "p", "--region", "us.evil.example/"]) == 2
     assert capsys.readouterr().err.startswith("error: --region must be a region such as")
 
 
 def test_a_job_that_the_service_does_not_know(service, send, tmp_path, capsys):
-    """A job that is not a PipelineJob is not sent."""
     path = tmp_path / "job.json"
     path.write_text(json.dumps({**JOB, "colour": "red"}))
     assert send(str(path)) == 2

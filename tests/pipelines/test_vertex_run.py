@@ -4,12 +4,9 @@ For the whole pipeline, containers of the image run in a container engine; tests
 start processes of this machine instead. A folder represents all buckets.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tensorflow_data_validation as tfdv
@@ -51,7 +48,7 @@ SETTINGS = [
 ]
 
 
-def compile_job(buckets: Path, *arguments: str) -> dict[str, Any]:
+def compile_job(buckets, *arguments):
     """Compile with the command, and replace gs:// by ``buckets``."""
     path = buckets / "job.json"
     buckets.mkdir(exist_ok=True)
@@ -72,9 +69,9 @@ def service():
     return Service(preloaded(environment()))
 
 
-def examples(runs) -> dict[str, Any]:
+def examples(runs):
     """Return the metadata of the Examples artifact."""
-    metadata: dict[str, Any] = runs[EXAMPLE_GEN].artifacts["examples"]["metadata"]
+    metadata = runs[EXAMPLE_GEN].artifacts["examples"]["metadata"]
     return metadata
 
 
@@ -82,10 +79,9 @@ def examples(runs) -> dict[str, Any]:
 
 
 def test_the_cache_sees_images(service, buckets):
-    """The driver's hook decides: unchanged data are not converted again, a replaced image is."""
     job = compile_job(buckets)
 
-    def is_cached() -> bool:
+    def is_cached():
         return service.run(job, until=EXAMPLE_GEN)[EXAMPLE_GEN].cached
 
     assert not is_cached()
@@ -96,7 +92,6 @@ def test_the_cache_sees_images(service, buckets):
 
 
 def test_a_span_can_be_asked_for(service, buckets):
-    """The driver's results for the parameters reach the artifact."""
     write_digits(str(buckets / "bucket/data/span-2"), 30)
     job = compile_job(buckets)
     span = '{"static_range": {"start_span_number": 1, "end_span_number": 1}}'
@@ -122,8 +117,7 @@ def test_a_span_may_be_a_folder(service, buckets):
     assert '"photos-5/"' in runs[EXAMPLE_GEN].parameters["input_config"]
 
 
-def test_without_a_driver(service, buckets):
-    """Open-source Kubeflow runs no driver: the executor resolves span and fingerprint."""
+def test_without_a_driver_the_executor_finds_span_and_fingerprint(service, buckets):
     write_digits(str(buckets / "bucket/data/span-2"), 30)
     plain = Service(service.start, runs_drivers=False)
     runs = plain.run(compile_job(buckets), until=EXAMPLE_GEN)
@@ -133,8 +127,7 @@ def test_without_a_driver(service, buckets):
     assert found["input_fingerprint"].startswith("split:import,num_files:1,")
 
 
-def test_what_is_not_there_ends_the_driver(buckets):
-    """For a missing span, the last line of the driver's log is the error."""
+def test_a_missing_span_ends_the_driver(buckets):
     job = compile_job(buckets, "--span", "9")
     with pytest.raises(StepFailed) as failure:
         Service(natively(environment())).run(job)
@@ -145,7 +138,6 @@ def test_what_is_not_there_ends_the_driver(buckets):
 
 
 def test_bad_input_ends_the_run(service, buckets):
-    """Our message is in the log of the step, and no other step is started."""
     for image in (buckets / "bucket/data/span-1/images").glob("*[05].png"):
         image.unlink()
     started = []
@@ -204,9 +196,9 @@ def test_dataflow_does_the_work(tmp_path):
     assert images == {"example.com/recordgen:1"}
 
 
-def pools(job: dict[str, Any]) -> list[dict[str, Any]]:
+def pools(job):
     """Return the worker pools that a Dataflow job requests."""
-    found: list[dict[str, Any]] = job["environment"]["workerPools"]
+    found = job["environment"]["workerPools"]
     return found
 
 
@@ -238,14 +230,13 @@ def whole(engine, one_container, tmp_path_factory):
     return buckets, job, service, service.run(job)
 
 
-def is_example_gen(attempt: Attempt) -> bool:
+def is_example_gen(attempt):
     """Return whether a container runs the ExampleGen itself, not its driver."""
     return attempt.task == EXAMPLE_GEN and "kubeflow_v2_run_executor" in " ".join(attempt.command)
 
 
 @pytest.mark.container
 def test_every_step_runs(whole):
-    """Each container does its work, and gets the results of earlier ones."""
     buckets, _, _, runs = whole
     assert set(steps(runs, cached=False)) == STEPS
     found = examples(runs)
@@ -284,9 +275,9 @@ def test_the_image_compiles_the_same_job(engine, tmp_path):
     assert what_counts(here) == what_counts(there)
 
 
-def what_counts(path: Path) -> dict[str, Any]:
+def what_counts(path):
     """Return a job without TFX's version, and without null settings of StatisticsGen."""
-    job: dict[str, Any] = json.loads(path.read_text())
+    job = json.loads(path.read_text())
     spec = job["pipelineSpec"]
     del job["labels"], spec["sdkVersion"]
     parameters = spec["root"]["dag"]["tasks"]["StatisticsGen"]["inputs"]["parameters"]
@@ -308,7 +299,6 @@ print(json.dumps([label.decode() for label in answer["labels"][:, 0].numpy()]))
 
 @pytest.mark.container
 def test_the_pushed_model_serves(whole, engine):
-    """The pushed model labels image files, mostly correctly."""
     buckets, _, _, runs = whole
     model = runs["Pusher"].artifacts["pushed_model"]["metadata"]["pushed_destination"]
     data = buckets / "bucket/data/span-1"
@@ -325,8 +315,7 @@ def test_the_pushed_model_serves(whole, engine):
 
 
 @pytest.mark.container
-def test_a_second_run(whole):
-    """Without new data, all steps come from the cache; a new span is converted, and all follows."""
+def test_a_second_run_comes_from_the_cache_until_a_new_span(whole):
     buckets, job, service, _ = whole
     service = replace(service, start=preloaded(environment()))  # with the cache of the first run
     assert set(steps(service.run(job), cached=True)) == STEPS
@@ -348,7 +337,6 @@ wait $!
 
 @pytest.mark.container
 def test_a_step_that_died_goes_on(engine, one_container, tmp_path):
-    """The service starts the step again with the same uri, and it keeps finished shards."""
     buckets = tmp_path / "buckets"
     folder = buckets / "bucket/data/span-1"
     folder.mkdir(parents=True)
@@ -379,7 +367,7 @@ def test_a_step_that_died_goes_on(engine, one_container, tmp_path):
     assert shards - left
 
 
-def identity(path: Path) -> tuple[int, int]:
+def identity(path):
     """Return the identity of a file, which moving does not change."""
     status = path.stat()
     return status.st_ino, status.st_mtime_ns

@@ -1,12 +1,7 @@
 """`make audit` and `make sbom`: versions looked up, exit status, packages of the image."""
 
-from __future__ import annotations
-
 import re
 import sys
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -20,12 +15,11 @@ RULES = (ROOT / "locks/forbidden").read_text()
 
 
 @pytest.fixture(scope="module")
-def audit() -> ModuleType:
+def audit():
     return load_script("audit")
 
 
-def test_every_version_of_every_lock_is_looked_up(audit: ModuleType) -> None:
-    """Each version once, also for other Pythons; no list names a package twice."""
+def test_every_version_of_every_lock_is_looked_up(audit):
     lists = audit.divide(LOCKS)
     pins = [pin for each in lists for pin in each]
     assert len(pins) == len(set(pins))
@@ -34,8 +28,7 @@ def test_every_version_of_every_lock_is_looked_up(audit: ModuleType) -> None:
         assert len({pin.split("==")[0] for pin in each}) == len(each)
 
 
-def test_no_lock_has_a_forbidden_version(audit: ModuleType) -> None:
-    """A critical vulnerability fails the build without network, or a test shows its prevention."""
+def test_no_lock_has_a_forbidden_version(audit):
     pins = [pin for each in audit.divide(LOCKS) for pin in each]
     rules = audit.read_rules(RULES)
     assert not audit.forbidden(pins, rules)
@@ -45,8 +38,7 @@ def test_no_lock_has_a_forbidden_version(audit: ModuleType) -> None:
             assert f"def {name}(" in (ROOT / file).read_text()
 
 
-def test_forbidden_versions(audit: ModuleType) -> None:
-    """A version in the range of a rule is named; one that a test covers is not."""
+def test_a_version_in_the_range_of_a_rule_is_named(audit):
     rules = audit.read_rules("# note\n\na<2 ; CVE-1\nb<2 ; CVE-2 PYSEC-2 ; tests/x.py::test_x\n")
     (line,) = audit.forbidden(["a==1.9", "a==2", "b==1", "ab==1"], rules)
     assert line.startswith("a 1.9: CVE-1 ")
@@ -56,13 +48,13 @@ def test_forbidden_versions(audit: ModuleType) -> None:
         assert audit.judge(answers, rules)[1] == status
 
 
-SOUND: dict[str, Any] = {"name": "six", "version": "1.17.0", "vulns": []}
-BAD: dict[str, Any] = {
+SOUND = {"name": "six", "version": "1.17.0", "vulns": []}
+BAD = {
     "name": "idna",
     "version": "3.6",
     "vulns": [{"id": "PYSEC-2024-60", "fix_versions": ["3.7"], "aliases": []}],
 }
-SKIPPED: dict[str, Any] = {"name": "own", "skip_reason": "not found on PyPI: own (1.0)"}
+SKIPPED = {"name": "own", "skip_reason": "not found on PyPI: own (1.0)"}
 
 
 @pytest.mark.parametrize(
@@ -76,21 +68,13 @@ SKIPPED: dict[str, Any] = {"name": "own", "skip_reason": "not found on PyPI: own
     ],
     ids=["sound", "vulnerable", "vulnerable-and-unknown", "unknown"],
 )
-def test_how_it_ends(
-    answers: list[dict[str, Any]], status: int, words: str, audit: ModuleType
-) -> None:
+def test_how_it_ends(answers, status, words, audit):
     lines, found = audit.judge(answers, audit.read_rules(RULES))
     assert found == status
     assert words in "\n".join(lines)
 
 
-def test_without_network(
-    audit: ModuleType,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Without an answer, the status is 2, and the message names the remedy."""
+def test_without_network_the_status_is_2(audit, tmp_path, monkeypatch, capsys):
     tool = tmp_path / "python"
     tool.write_text("#!/bin/sh\necho Traceback >&2\necho 'ConnectionError: pypi.org' >&2\nexit 1\n")
     tool.chmod(0o755)
@@ -103,8 +87,7 @@ def test_without_network(
     assert 'make audit ARGS="--service osv"' in said.out
 
 
-def test_packages_of_debian(tmp_path: Path) -> None:
-    """Only installed packages are listed, with name, version and architecture."""
+def test_only_installed_packages_of_debian_are_listed(tmp_path):
     for file, text in {
         "usr/lib/os-release": 'ID=debian\nVERSION_ID="13"\n',
         "var/lib/dpkg/status": (

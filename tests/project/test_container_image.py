@@ -1,34 +1,30 @@
 """The image that `make image` builds, run by the engine of this machine."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from recordgen.cli import build_parser
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.version import __version__
-from tests.containers import ROOT, Engine
+from tests.containers import ROOT
 
 pytestmark = [pytest.mark.container, pytest.mark.once]
 
 NOBODY = "54321:54321"  # not in /etc/passwd
 
 
-def inspected(engine: Engine, image: str = "") -> Any:
+def inspected(engine, image=""):
     """Return the engine's description of the image."""
     return json.loads(engine.call("image", "inspect", image or engine.image).stdout)[0]
 
 
-def output(engine: Engine, *args: str, command: list[str], **more: Any) -> str:
+def output(engine, *args, command, **more):
     """Run a command that must succeed, and return its output."""
     done = engine.run(*args, command=command, **more)
     assert done.returncode == 0, done.stderr
@@ -38,7 +34,7 @@ def output(engine: Engine, *args: str, command: list[str], **more: Any) -> str:
 # --- contents ------------------------------------------------------------------------------------
 
 
-def test_labels_say_what_it_is_and_not_when_it_was_built(engine: Engine) -> None:
+def test_labels_say_what_it_is_and_not_when_it_was_built(engine):
     labels = inspected(engine)["Config"]["Labels"]
     ours = {name: text for name, text in labels.items() if name.startswith("org.opencontainers.")}
     assert ours.pop("org.opencontainers.image.revision") is not None
@@ -50,12 +46,11 @@ def test_labels_say_what_it_is_and_not_when_it_was_built(engine: Engine) -> None
     }
 
 
-def test_it_is_no_larger_than_it_has_to_be(engine: Engine) -> None:
-    """The image is no larger than docs/image.md says."""
+def test_it_is_no_larger_than_its_page_says(engine):
     assert inspected(engine)["Size"] < 3.4e9
 
 
-def test_nothing_that_only_a_build_needs_is_inside(engine: Engine) -> None:
+def test_nothing_that_only_a_build_needs_is_inside(engine):
     programs = "cc gcc g++ c++ make git uv pytest mypy ruff"
     look = f"for program in sh {programs}; do command -v $program || true; done"
     assert output(engine, command=["sh", "-c", look]) == "/usr/bin/sh\n"
@@ -72,8 +67,7 @@ def test_nothing_that_only_a_build_needs_is_inside(engine: Engine) -> None:
     assert left == ""
 
 
-def test_certificates_and_settings_of_the_build_stay_behind(engine: Engine) -> None:
-    """The image has neither pip's settings nor certificates of the machine that built it."""
+def test_certificates_and_settings_of_the_build_stay_behind(engine):
     code = "import os; print(os.path.exists('/etc/pip.conf'), os.path.exists('/run/secrets'))"
     assert output(engine, command=["python", "-c", code]) == "False False\n"
     machines = Path("/etc/ssl/certs/ca-certificates.crt").read_bytes()
@@ -86,7 +80,7 @@ def test_certificates_and_settings_of_the_build_stay_behind(engine: Engine) -> N
     assert not own & set(certificate.findall(inside))
 
 
-def test_bytecode_is_there_and_valid(engine: Engine) -> None:
+def test_bytecode_is_there_and_valid(engine):
     """Nothing is compiled at import, because users could not keep the result."""
     code = (
         "import importlib._bootstrap_external as loader\n"
@@ -113,18 +107,15 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize(("command", "printed"), PROGRAMS, ids=[" ".join(it[0]) for it in PROGRAMS])
-def test_it_runs_a_program_or_else_recordgen(
-    command: list[str], printed: str, engine: Engine
-) -> None:
+def test_it_runs_a_program_or_else_recordgen(command, printed, engine):
     assert output(engine, command=command) == printed
 
 
-def test_alone_it_shows_its_help(engine: Engine) -> None:
+def test_alone_it_shows_its_help(engine):
     assert output(engine, command=[]).startswith("usage: recordgen ")
 
 
-def test_every_subcommand_wins_over_a_program_of_its_name(engine: Engine, tmp_path: Path) -> None:
-    """Subcommands win even if PATH begins with a folder of programs with their names."""
+def test_every_subcommand_wins_over_a_program_of_its_name(engine, tmp_path):
     (subcommands,) = (
         action.choices for action in build_parser()._actions if isinstance(action.choices, dict)
     )
@@ -146,13 +137,13 @@ def test_every_subcommand_wins_over_a_program_of_its_name(engine: Engine, tmp_pa
         assert line.startswith(f"usage: recordgen {name}"), name
 
 
-def test_a_wrong_subcommand_is_told_by_recordgen(engine: Engine) -> None:
+def test_a_wrong_subcommand_is_told_by_recordgen(engine):
     done = engine.run(command=["covnert", "a", "b"])
     assert done.returncode == 2
     assert "invalid choice: 'covnert'" in done.stderr
 
 
-def test_vertex_ais_executor_is_found(engine: Engine) -> None:
+def test_vertex_ais_executor_is_found(engine):
     module = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
     help_text = output(engine, command=["python", "-m", module, "--help"])
     assert "--executor_class_path" in help_text
@@ -161,20 +152,15 @@ def test_vertex_ais_executor_is_found(engine: Engine) -> None:
 # --- users and file systems ----------------------------------------------------------------------
 
 
-def test_it_is_not_root(engine: Engine) -> None:
+def test_it_is_not_root(engine):
     assert inspected(engine)["Config"]["User"] == "1000"
     assert output(engine, command=["id", "-u"]) == "1000\n"
 
 
 @pytest.mark.parametrize("user", [None, NOBODY, "0:0"], ids=["own", "nobody", "root"])
-def test_it_converts_a_mounted_folder(
-    user: str | None,
-    engine: Engine,
-    tmp_path: Path,
-    make_images: Callable[[int], list[Path]],
-    make_csv: Callable[..., str],
-) -> None:
-    """It runs as any user, on a read-only root file system."""
+def test_it_converts_as_any_user_on_a_read_only_system(
+    user, engine, tmp_path, make_images, make_csv
+):
     make_csv(f"images/{path.name},{number % 2}" for number, path in enumerate(make_images(8)))
     tmp_path.chmod(0o777)
     output(
@@ -192,12 +178,7 @@ def test_it_converts_a_mounted_folder(
 # --- the image for conversions -------------------------------------------------------------------
 
 
-def test_the_image_for_conversions(
-    engine: Engine,
-    tmp_path: Path,
-    make_images: Callable[[int], list[Path]],
-    make_csv: Callable[..., str],
-) -> None:
+def test_the_image_for_conversions(engine, tmp_path, make_images, make_csv):
     """It is below 700 MB and converts without network; docs/image.md lists what it lacks."""
     small = dataclasses.replace(engine, image=f"{engine.image}-convert")
     found = small.call("image", "inspect", "--format={{.Size}}", small.image)
@@ -216,20 +197,20 @@ def test_the_image_for_conversions(
 BOOT = "#!/bin/sh\necho booted as $(id -u), $RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT: $*\n"
 
 
-def beam_version() -> str:
+def beam_version():
     """Return the version of Beam whose boot files the Dockerfile copies."""
     (version,) = re.findall(r"^ARG BEAM_VERSION=(.+)$", (ROOT / "Dockerfile").read_text(), re.M)
     return str(version)
 
 
-def test_beams_boot_files_are_those_of_the_lock() -> None:
+def test_beams_boot_files_are_those_of_the_lock():
     lock = (ROOT / "locks" / "tfx-1.21.txt").read_text()
     (version,) = re.findall(r"^apache-beam==(\S+) ; python_full_version >= '3.11'", lock, re.M)
     assert beam_version() == version
 
 
 @pytest.mark.slow
-def test_the_dataflow_target_boots_beam(engine: Engine, tmp_path: Path) -> None:
+def test_the_dataflow_target_boots_beam(engine, tmp_path):
     """A made-up image replaces Beam's own, which some machines cannot pull."""
     base = "apache/beam_python3.13_sdk:0.0.0"
     (tmp_path / "boot").write_text(BOOT)

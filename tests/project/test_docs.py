@@ -4,17 +4,14 @@ The folder of a page has its data (DATA); blocks that cannot run here are listed
 (NOT_RUN). All other blocks must run.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tensorflow as tf
@@ -43,7 +40,7 @@ _STORES = "needs buckets; tests/storage/test_storage_emulated.py converts from a
 _PIPELINE = "runs for minutes; tests/pipelines/test_demo.py runs pipelines"
 
 # page: start of a command, or first line of a Python block → reason why it does not run here.
-NOT_RUN: dict[str, dict[str, str]] = {
+NOT_RUN = {
     "README.md": {
         "git clone": "this is the clone",
         "pip install": _INSTALLS,
@@ -98,15 +95,15 @@ Run = Callable[[str], Path]
 class Samples:
     """Data that several pages use, made on first use."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self._folder = folder
 
     @cached_property
-    def digits(self) -> Path:
+    def digits(self):
         """The folder of 400 scanned digits, with ``digits.csv``."""
         return Path(write_digits(str(self._folder / "digits"), 400)).parent
 
-    def converted(self, name: str, source: Path, **options: Any) -> Path:
+    def converted(self, name, source, **options):
         """Return the output folder of a converted import file."""
         output = self._folder / name
         if not output.exists():
@@ -114,38 +111,38 @@ class Samples:
         return output
 
     @cached_property
-    def detections(self) -> Path:
+    def detections(self):
         """Sixty converted images of digits with boxes."""
         source = write_scattered_digits(str(self._folder / "scenes"), 60)
         return self.converted("detections", Path(source))
 
     @cached_property
-    def photos(self) -> Path:
+    def photos(self):
         """A folder of 120 small photos by class."""
         folder = self._folder / "photos"
         write_photos(folder)
         return folder
 
 
-def _labels(samples: Samples, folder: Path) -> None:
+def _labels(samples, folder):
     (folder / "images").symlink_to(samples.digits / "images")
     shutil.copy(samples.digits / "digits.csv", folder / "labels.csv")
 
 
-def _converted(samples: Samples, folder: Path) -> None:
+def _converted(samples, folder):
     _labels(samples, folder)
     recordgen.convert(folder / "labels.csv", folder / "out")
     (folder / "detections").symlink_to(samples.detections)
 
 
-def _labels_by_day(samples: Samples, folder: Path) -> None:
+def _labels_by_day(samples, folder):
     _labels(samples, folder)
     lines = (folder / "labels.csv").read_text().splitlines(keepends=True)
     (folder / "monday.csv").write_text("".join(lines[:50]))
     (folder / "tuesday.csv").write_text("".join(lines[:80]))
 
 
-def _splits(samples: Samples, folder: Path) -> None:
+def _splits(samples, folder):
     _labels(samples, folder)
     lines = (folder / "labels.csv").read_text().splitlines(keepends=True)
     splits = ("TRAIN", "TRAIN", "TRAIN", "TEST")
@@ -163,7 +160,7 @@ def _splits(samples: Samples, folder: Path) -> None:
     (folder / "scans.csv").write_text("".join(scans))
 
 
-def _reading(samples: Samples, folder: Path) -> None:
+def _reading(samples, folder):
     (folder / "out").symlink_to(samples.converted("out", samples.digits / "digits.csv"))
     (folder / "detections").symlink_to(samples.detections)
     (folder / "others").mkdir()
@@ -173,7 +170,7 @@ def _reading(samples: Samples, folder: Path) -> None:
     (folder / "reviews").symlink_to(samples.converted("reviews", reviews))
 
 
-def _diff(samples: Samples, folder: Path) -> None:
+def _diff(samples, folder):
     """Fifty images on Monday; on Tuesday one is gone, three are new, and others have changed."""
     (folder / "images").symlink_to(samples.digits / "images")
     rows = {
@@ -192,7 +189,7 @@ def _diff(samples: Samples, folder: Path) -> None:
     (folder / "tuesday.csv").write_text("\n".join(lines))
 
 
-def _declared(samples: Samples, folder: Path) -> None:
+def _declared(samples, folder):
     for number in range(3):
         shutil.copy(samples.digits / f"images/{number:04d}.png", folder / f"{number}.png")
     rows = ("TRAIN,0.png,3,siamese", "TRAIN,1.png,2,persian", "TEST,2.png,7,siamese")
@@ -201,14 +198,14 @@ def _declared(samples: Samples, folder: Path) -> None:
     (folder / "columns.json").write_text(json.dumps(columns))
 
 
-def _pipeline(_: Samples, folder: Path) -> None:
+def _pipeline(_, folder):
     (folder / "data").mkdir()
     (folder / "data/import.csv").write_text("TRAIN,a.png,a\n")
     columns = {"use": "split", "photo": "image", "kind": "label"}
     (folder / "columns.json").write_text(json.dumps(columns))
 
 
-def _tfrecorder(samples: Samples, folder: Path) -> None:
+def _tfrecorder(samples, folder):
     """A clone of TFRecorder: a folder of images, and CSVs with paths from two different folders."""
     photos = sorted(samples.photos.rglob("*.jpg"))
     paths = []
@@ -228,7 +225,7 @@ def _tfrecorder(samples: Samples, folder: Path) -> None:
 
 
 # In addition to examples/, which every page has as in a clone.
-DATA: dict[str, Callable[[Samples, Path], None]] = {
+DATA = {
     "docs/convert.md": _labels,
     "docs/looking.md": _converted,
     "docs/running.md": _labels_by_day,
@@ -243,27 +240,21 @@ DATA: dict[str, Callable[[Samples, Path], None]] = {
 
 
 @pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
+def samples(tmp_path_factory):
     return Samples(tmp_path_factory.mktemp("samples"))
 
 
 @pytest.fixture(scope="module")
-def folders() -> dict[str, Path]:
+def folders():
     """The folders in which pages have run."""
     return {}
 
 
 @pytest.fixture
-def run(
-    samples: Samples,
-    folders: dict[str, Path],
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    as_loud_as_before: None,
-) -> Run:
+def run(samples, folders, tmp_path_factory, monkeypatch, as_loud_as_before):
     """Return a function that runs a page once and returns its folder."""
 
-    def run(page: str, replaced: dict[str, str] | None = None, **variables: str) -> Path:
+    def run(page, replaced=None, **variables):
         if page not in folders:
             folder = tmp_path_factory.mktemp("page")
             (folder / "examples").symlink_to(ROOT / "examples")
@@ -282,7 +273,7 @@ def run(
     return run
 
 
-def _without_optional(page: str) -> dict[str, str]:
+def _without_optional(page):
     missing = {name: why for name, why in OPTIONAL.items() if find_spec(name) is None}
     return {
         block.starts[0]: why
@@ -296,11 +287,11 @@ def _without_optional(page: str) -> dict[str, str]:
 # --- blocks -----------------------------------------------------------------------------------
 
 
-def text_of(page: str) -> str:
+def text_of(page):
     return (ROOT / page).read_text(encoding="utf-8")
 
 
-def has_blocks(page: str) -> bool:
+def has_blocks(page):
     return any(block.language in ("python", "console") for block in blocks(page))
 
 
@@ -310,22 +301,19 @@ for _page in ("docs/kubeflow.md", "docs/vertex.md", "docs/dataflow.md", "docs/ta
 
 
 @pytest.mark.parametrize("page", PLAIN)
-def test_page(page: str, run: Run) -> None:
-    """Every block of the page works as shown, in order."""
+def test_every_block_of_the_page_works_in_order(page, run):
     if page in ABOUT_TFX and not WITH_TFX_HERE:
         pytest.skip("needs TFX")
     run(page)
 
 
-def test_page_of_own_tasks(run: Run, text_pairs: None) -> None:
-    """The package on the page can be installed, and works as the page shows."""
+def test_the_package_of_an_own_task_works_as_its_page_shows(run, text_pairs):
     run("docs/tasks/your-own.md")
 
 
 @pytest.mark.parametrize("page", ["docs/vertex.md", "docs/dataflow.md"])
 @pytest.mark.skipif(not WITH_TFX_HERE, reason="needs TFX")
-def test_page_of_a_cloud(page: str, run: Run, tmp_path: Path) -> None:
-    """Jobs are compiled, and a fake Vertex AI accepts them."""
+def test_jobs_of_the_page_compile_and_are_accepted(page, run, tmp_path):
     from tests.vertex_service import serving, write_key
 
     write_key(tmp_path / "key.json")
@@ -341,15 +329,14 @@ def test_page_of_a_cloud(page: str, run: Run, tmp_path: Path) -> None:
     assert json.loads((folder / "job.json").read_text())["runtimeConfig"]
 
 
-def commands(page: str) -> list[str]:
+def commands(page):
     """Return all commands of a page."""
     consoles = [block for block in blocks(page) if block.language == "console"]
     return [command for block in consoles for command, _ in block.commands()]
 
 
 @pytest.mark.parametrize("page", pages())
-def test_every_block_is_run_or_listed(page: str) -> None:
-    """No command is hidden in a listing, all Python compiles, no listed block is obsolete."""
+def test_every_block_is_run_or_listed(page):
     starts = []
     for block in blocks(page):
         where = f"{block.page}:{block.line}"
@@ -367,8 +354,7 @@ def test_every_block_is_run_or_listed(page: str) -> None:
         assert any(start.startswith(listed) for start in starts), f"{page}: {listed!r} is gone"
 
 
-def test_lines_that_are_shown() -> None:
-    """Shown lines appear in order; times, rates, sizes and the text at … may differ."""
+def test_lines_that_are_shown():
     output = "reading\nConverted 120 images (12 kB) in 0.3 s, 400 images/s\n  split  examples\n"
     shown = ["Converted 120 images (98.5 kB) in 2.9 s, 1,619 images/s", "split examples"]
     assert first_missing(shown, output) is None
@@ -377,10 +363,7 @@ def test_lines_that_are_shown() -> None:
     assert first_missing(["Converted 121 images (…"], output) == "Converted 121 images (…"
 
 
-def test_a_command_for_each_kind_of_data(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The README's table has a command for every task, and each detects its task."""
+def test_every_task_has_a_command_that_detects_it(run, monkeypatch, capsys):
     folder = run("README.md")
     monkeypatch.chdir(folder)
     found = re.findall(r"^\|.*\| `recordgen (convert .*)` \|$", text_of("README.md"), re.MULTILINE)
@@ -391,8 +374,7 @@ def test_a_command_for_each_kind_of_data(
     assert tasks == set(TASKS)
 
 
-def test_claims_about_tfrecorder(run: Run) -> None:
-    """TFRecorder's CSV, folder and DataFrame give the same six examples, in the given splits."""
+def test_csv_folder_and_frame_give_the_same_examples(run):
     folder = run("docs/tfrecorder.md")
     for name in ("from-csv", "from-folder", "from-df"):
         dataset = recordgen.read_dataset(str(folder / name))
@@ -408,15 +390,14 @@ def test_claims_about_tfrecorder(run: Run) -> None:
 # --- commands that cannot run here are at least parsed ------------------------------------------
 
 
-def arguments_of(page: str, start: str) -> list[list[str]]:
+def arguments_of(page, start):
     """Return the arguments of all commands of a page that begin with ``start``."""
     found = [shlex.split(line) for line in commands(page) if line.startswith(start)]
     assert found
     return found
 
 
-def test_dataflow_takes_the_flags() -> None:
-    """Recordgen and Beam accept the flags of the pages, and none is missing for Dataflow."""
+def test_dataflow_takes_the_flags():
     from recordgen.beam import runners
 
     for page in ("docs/dataflow.md", "docs/runners.md"):
@@ -429,8 +410,7 @@ def test_dataflow_takes_the_flags() -> None:
 
 
 @pytest.mark.skipif(not WITH_TFX_HERE, reason="needs TFX")
-def test_the_local_pipeline_takes_its_arguments(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of the page give a valid configuration."""
+def test_the_local_pipeline_takes_its_arguments(run, monkeypatch):
     from pipelines import local
 
     folder = run("docs/pipeline.md")
@@ -440,8 +420,7 @@ def test_the_local_pipeline_takes_its_arguments(run: Run, monkeypatch: pytest.Mo
         assert settings.input_base == str(folder / "data")
 
 
-def test_make_knows_its_targets() -> None:
-    """Every ``make TARGET`` on a page is in the Makefile."""
+def test_make_knows_its_targets():
     makefile = (ROOT / "Makefile").read_text()
     for page in pages():
         text = text_of(page)
@@ -450,8 +429,7 @@ def test_make_knows_its_targets() -> None:
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page}: make {target}"
 
 
-def test_extras() -> None:
-    """Every extra on a page can be installed."""
+def test_every_extra_on_a_page_can_be_installed():
     project = (ROOT / "pyproject.toml").read_text()
     [section] = re.findall(r"^\[project\.optional-dependencies\]\n(.*?)^\[", project, re.M | re.S)
     extras = set(re.findall(r"^(\w+) = \[", section, re.MULTILINE))
@@ -469,11 +447,11 @@ def test_extras() -> None:
 
 
 @pytest.fixture(scope="module")
-def kubeflow_runs() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def kubeflow_runs():
     """Fake KFP's API: return its URL, and the runs that were created."""
-    runs: list[dict[str, Any]] = []
+    runs = []
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request):
         experiment = {"experiment_id": "1", "display_name": "Default", "namespace": ""}
         what = request.path.rpartition("/")[2]
         if request.method == "POST" and what == "runs":
@@ -489,7 +467,7 @@ def kubeflow_runs() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 @pytest.fixture(scope="module")
-def vertex_service() -> Iterator[Any]:
+def vertex_service():
     """Fake Vertex AI."""
     from tests.vertex_service import serving
 
@@ -498,12 +476,7 @@ def vertex_service() -> Iterator[Any]:
 
 
 @pytest.fixture
-def kubeflow(
-    run: Run,
-    kubeflow_runs: tuple[str, list[dict[str, Any]]],
-    vertex_service: Any,
-    tmp_path: Path,
-) -> Path:
+def kubeflow(run, kubeflow_runs, vertex_service, tmp_path):
     """The folder in which the blocks of docs/kubeflow.md have run."""
     from tests.vertex_service import write_key
 
@@ -517,10 +490,7 @@ def kubeflow(
     return run("docs/kubeflow.md", replaced, GOOGLE_APPLICATION_CREDENTIALS=key)
 
 
-def test_kubeflow_page(
-    kubeflow: Path, kubeflow_runs: tuple[str, list[dict[str, Any]]], vertex_service: Any
-) -> None:
-    """Steps and pipelines are compiled, and the clients submit one with its parameters."""
+def test_steps_compile_and_clients_submit_them(kubeflow, kubeflow_runs, vertex_service):
     for name in ("flowers.yaml", "flowers-imported.yaml", "recordgen.yaml"):
         text = (kubeflow / name).read_text()
         assert next(iter(yaml.safe_load_all(text)))["schemaVersion"] == "2.1.0"
@@ -534,13 +504,12 @@ def test_kubeflow_page(
     assert (values["epochs"], values["allow"]) == (5, ["https"])
 
 
-def test_vertex_takes_the_kubeflow_pipeline(kubeflow: Path) -> None:
-    """Vertex AI's client reads the same file and its parameters."""
+def test_vertex_takes_the_kubeflow_pipeline(kubeflow):
     aiplatform = pytest.importorskip("google.cloud.aiplatform")
     from google.auth.credentials import AnonymousCredentials
 
-    def job_of(path: Path) -> dict[str, Any]:
-        made: dict[str, Any] = aiplatform.PipelineJob(
+    def job_of(path):
+        made = aiplatform.PipelineJob(
             display_name="flowers",
             template_path=str(path),
             parameter_values={"source": "gs://bucket/flowers/labels.csv", "epochs": 5},

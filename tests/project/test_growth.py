@@ -10,11 +10,9 @@ import sys
 import threading
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -44,7 +42,7 @@ class Work(NamedTuple):
     peak: int
     written: int
 
-    def growth_to(self, more: Work) -> Mapping[str, float]:
+    def growth_to(self, more):
         """Return how many times as much ``more`` costs, in all and by function."""
         found = {
             "peak": more.peak / self.peak,
@@ -57,11 +55,11 @@ class Work(NamedTuple):
         return found
 
 
-def work_of(call: Callable[[], object], output: Path) -> Work:
+def work_of(call, output):
     """Return what a call costs that writes to ``output``."""
-    calls: Counter[str] = Counter()
+    calls = Counter()
 
-    def count(frame: FrameType, event: str, function: Any) -> None:
+    def count(frame, event, function):
         if event == "call":
             calls[f"{frame.f_code.co_filename}:{frame.f_code.co_name}"] += 1
         elif event == "c_call":
@@ -74,53 +72,53 @@ def work_of(call: Callable[[], object], output: Path) -> Work:
         call()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]  # None ends it
+        threading.setprofile(None)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     written = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
     return Work(calls, peak, written)
 
 
-def _labels_of_one_image(n: int) -> str:
+def _labels_of_one_image(n):
     return "".join(f"TRAIN,a.png,label {at}\n" for at in range(n)) + "TRAIN,b.png,x\n"
 
 
-def _splits_of_one_image(n: int) -> str:
+def _splits_of_one_image(n):
     rows = (f"{('TRAIN', 'TEST')[at % 2]},a.png,cat\n" for at in range(n))
     return "".join(rows) + "TRAIN,b.png,x\n"
 
 
-def _boxes_of_one_image(n: int) -> str:
+def _boxes_of_one_image(n):
     at = [f"{number / n / 2:.6f}" for number in range(n)]
     return "".join(f"TRAIN,a.png,class {x},{x},{x},,,0.9,0.9,,\n" for x in at)
 
 
-def _bad_boxes_of_one_line(n: int) -> str:
+def _bad_boxes_of_one_line(n):
     box = {"displayName": "cat", "xMin": 0.5, "yMin": -1.0, "xMax": 0.6, "yMax": 0.2}
     boxes = [{**box, "xMax": 0.6 + at / n / 4} for at in range(n)]
     return json.dumps({"imageGcsUri": "a.png", "boundingBoxAnnotations": boxes})
 
 
-def _segments_of_one_video(n: int) -> str:
+def _segments_of_one_video(n):
     return "".join(f"TRAIN,a.mp4,jump,{at},{at + 1}\n" for at in range(n))
 
 
-def _readings_of_one_text(n: int) -> str:
+def _readings_of_one_text(n):
     return "".join(f"TRAIN,one text,label {at}\n" for at in range(n)) + "TRAIN,other,x\n"
 
 
-def _wide_table(n: int) -> str:
+def _wide_table(n):
     columns = [["TRAIN", *(f"{row * at % 7}.5" for at in range(n))] for row in range(12)]
     rows = [["split", *(f"column {at}" for at in range(n))], *columns]
     return "".join(",".join(row) + "\n" for row in rows)
 
 
-def _long_urls(n: int) -> str:
+def _long_urls(n):
     return f"TRAIN,a.png,{'a://b:c@?d&' * n}\nTRAIN,b.png,x\n"
 
 
 # name; options; n; n → the import file
-INPUTS: list[tuple[str, dict[str, Any], int, Callable[[int], str]]] = [
+INPUTS = [
     ("labels.csv", {"task": "image_classification"}, 80, _labels_of_one_image),
     ("splits.csv", {"task": "image_classification"}, 80, _splits_of_one_image),
     ("several.csv", {"task": "image_multi_label"}, 80, _labels_of_one_image),
@@ -134,10 +132,9 @@ INPUTS: list[tuple[str, dict[str, Any], int, Callable[[int], str]]] = [
 
 
 @pytest.mark.parametrize(("name", "options", "n", "lines"), INPUTS, ids=[it[0] for it in INPUTS])
-def test_twice_the_input(
-    name: str, options: dict[str, Any], n: int, lines: Callable[[int], str], tmp_path: Path
-) -> None:
-    """Twice the rows, labels, boxes or letters take at most 2.5 times the work."""
+def test_twice_the_input_takes_at_most_two_and_a_half_times_the_work(
+    name, options, n, lines, tmp_path
+):
     for seed, image in enumerate("ab"):
         (tmp_path / f"{image}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
     (tmp_path / name).write_text(lines(1))
@@ -154,7 +151,7 @@ def test_twice_the_input(
 
 
 # Commands that read a finished dataset, for boxes and for columns.
-DOORS: list[tuple[str, Callable[[int], str], list[str]]] = [
+DOORS = [
     ("object_detection", _boxes_of_one_image, ["report"]),
     ("object_detection", _boxes_of_one_image, ["inspect", "--source", "rows.csv"]),
     ("object_detection", _boxes_of_one_image, ["convert", "--append", "--task=object_detection"]),
@@ -163,10 +160,9 @@ DOORS: list[tuple[str, Callable[[int], str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("task", "lines", "command"), DOORS, ids=range(len(DOORS)))
-def test_twice_the_dataset(
-    task: str, lines: Callable[[int], str], command: list[str], tmp_path: Path
-) -> None:
-    """A dataset with twice the boxes or columns takes at most 2.5 times the work."""
+def test_twice_the_dataset_takes_at_most_two_and_a_half_times_the_work(
+    task, lines, command, tmp_path
+):
     for seed, image in enumerate("ab"):
         (tmp_path / f"{image}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
     found = []
@@ -181,8 +177,7 @@ def test_twice_the_dataset(
     assert {name: times for name, times in grown.items() if times > MOST} == {}
 
 
-def test_messages_are_bounded() -> None:
-    """A message lists ten items and counts the rest; a long item or message is cut."""
+def test_messages_are_bounded():
     assert listed([1, 2]) == "1, 2"
     assert listed(range(1_000)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … (1,000 in all)"
     assert len(listed(["x" * 100_000])) == 80

@@ -41,7 +41,7 @@ class Machine:
 
     root: Path
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.repository = self.root / "repository"
         self.bin = self.root / "bin"
         self.record = self.root / "calls"
@@ -53,14 +53,14 @@ class Machine:
         for tool in TOOLS:
             (self.bin / tool).symlink_to(str(shutil.which(tool)))
 
-    def add_engine(self, name: str, *, info: int = 0, base: int = 0, run: int = 0) -> None:
+    def add_engine(self, name, *, info=0, base=0, run=0):
         program = self.bin / name
         program.write_text(
             ENGINE.format(name=name, record=self.record, info=info, base=base, run=run)
         )
         program.chmod(0o755)
 
-    def image(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def image(self, *arguments, **variables):
         return subprocess.run(
             [self.repository / "scripts" / "image", *arguments],
             env={"PATH": str(self.bin), "HOME": str(self.root / "home"), **variables},
@@ -70,24 +70,24 @@ class Machine:
             check=False,
         )
 
-    def called(self, beginning: str) -> list[str]:
+    def called(self, beginning):
         calls = self.record.read_text().splitlines() if self.record.exists() else []
         return [call for call in calls if call.startswith(beginning)]
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path):
     return Machine(tmp_path)
 
 
-def test_without_an_engine_it_names_the_remedies(machine: Machine) -> None:
+def test_without_an_engine_it_names_the_remedies(machine):
     done = machine.image()
     assert done.returncode == 1
     assert "no container engine works here (tried: docker, podman, buildah)" in done.stderr
     assert "apt install podman" in done.stderr
 
 
-def test_a_client_without_its_engine_counts_as_missing(machine: Machine) -> None:
+def test_a_client_without_its_engine_counts_as_missing(machine):
     machine.add_engine("docker", info=1)
     machine.add_engine("podman")
     assert machine.image().returncode == 0
@@ -95,7 +95,7 @@ def test_a_client_without_its_engine_counts_as_missing(machine: Machine) -> None
     assert machine.called("docker build") == []
 
 
-def test_an_engine_can_be_asked_for(machine: Machine) -> None:
+def test_an_engine_can_be_asked_for(machine):
     machine.add_engine("docker")
     machine.add_engine("podman")
     assert "export ENGINE=podman\n" in machine.image("env", ENGINE="podman").stdout
@@ -103,7 +103,7 @@ def test_an_engine_can_be_asked_for(machine: Machine) -> None:
     assert (done.returncode, "(tried: buildah)" in done.stderr) == (1, True)
 
 
-def test_the_name_holds_the_version(machine: Machine) -> None:
+def test_the_name_holds_the_version(machine):
     machine.add_engine("docker")
     machine.image("--build-arg=ACCELERATOR=gpu")
     (call,) = machine.called("docker build")
@@ -111,7 +111,7 @@ def test_the_name_holds_the_version(machine: Machine) -> None:
     assert call.endswith(" --build-arg=ACCELERATOR=gpu .")
 
 
-def test_the_image_for_conversions_has_a_name_of_its_own(machine: Machine) -> None:
+def test_the_image_for_conversions_has_a_name_of_its_own(machine):
     machine.add_engine("docker")
     assert machine.image("convert").returncode == 0
     (call,) = machine.called("docker build")
@@ -119,7 +119,7 @@ def test_the_image_for_conversions_has_a_name_of_its_own(machine: Machine) -> No
     assert "--build-arg=LEG=no-tfx --build-arg=EXTRAS=gcs,s3,http" in call
 
 
-def test_settings_of_pip_that_name_an_index_are_handed_over(machine: Machine) -> None:
+def test_settings_of_pip_that_name_an_index_are_handed_over(machine):
     machine.add_engine("docker")
     settings = machine.root / "home/.config/pip/pip.conf"
     settings.parent.mkdir(parents=True)
@@ -128,7 +128,7 @@ def test_settings_of_pip_that_name_an_index_are_handed_over(machine: Machine) ->
     assert f"--secret=id=pip,src={settings}" in machine.called("docker build")[0]
 
 
-def test_a_machine_that_allows_less_gets_settings_of_our_own(machine: Machine) -> None:
+def test_a_machine_that_allows_less_gets_settings_of_our_own(machine):
     """The second call and `scripts/image env` use the settings that the first one wrote."""
     machine.add_engine("podman", run=126)
     assert machine.image().returncode == 0
@@ -142,14 +142,14 @@ def test_a_machine_that_allows_less_gets_settings_of_our_own(machine: Machine) -
     ]
 
 
-def test_settings_that_do_not_help_are_not_left_behind(machine: Machine) -> None:
+def test_settings_that_do_not_help_are_not_left_behind(machine):
     machine.add_engine("docker", run=126)
     done = machine.image()
     assert (done.returncode, "docker cannot run a container here" in done.stderr) == (1, True)
     assert not (machine.repository / ".containers").exists()
 
 
-def test_a_base_out_of_reach_needs_debootstrap(machine: Machine) -> None:
+def test_a_base_out_of_reach_needs_debootstrap(machine):
     machine.add_engine("podman", base=1)
     done = machine.image()
     assert done.returncode == 1
@@ -157,21 +157,21 @@ def test_a_base_out_of_reach_needs_debootstrap(machine: Machine) -> None:
     assert "apt install debootstrap" in done.stderr
 
 
-def test_the_image_of_the_tests_is_built_after_the_image(machine: Machine) -> None:
+def test_the_image_of_the_tests_is_built_after_the_image(machine):
     machine.add_engine("docker")
     assert machine.image("build-test").returncode == 0
     tags = [call.split("--tag ")[1].split()[0] for call in machine.called("docker build")]
     assert tags == [f"recordgen:{__version__}", f"recordgen:{__version__}-test"]
 
 
-def test_buildah_alone_builds_and_runs_no_tests(machine: Machine) -> None:
+def test_buildah_alone_builds_and_runs_no_tests(machine):
     machine.add_engine("buildah")
     assert machine.image().returncode == 0
     done = machine.image("test")
     assert (done.returncode, "install podman as well" in done.stderr) == (1, True)
 
 
-def test_an_unknown_argument_is_refused(machine: Machine) -> None:
+def test_an_unknown_argument_is_refused(machine):
     machine.add_engine("podman")
     done = machine.image("biuld")
     assert (done.returncode, "unknown argument 'biuld'" in done.stderr) == (1, True)

@@ -1,7 +1,5 @@
 """Many concurrent conversions, very many shards, clocks that jump, and too little memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -9,11 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
-from typing import Any
 
 import pytest
 import simplejpeg
@@ -36,7 +32,7 @@ _SMALL = {"shard_mb": 0.005}
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+def source(tmp_path_factory):
     """Return an import file with ten images."""
     folder = tmp_path_factory.mktemp("source")
     for number in range(10):
@@ -48,22 +44,21 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def whole(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def whole(source, tmp_path_factory):
     """Return the files of an undisturbed conversion."""
     output = tmp_path_factory.mktemp("whole") / "out"
     recordgen.convert(source, output, **_SMALL)
     return tree_bytes(output)
 
 
-def test_ten_conversions_at_once(source: str, whole: dict[str, bytes], tmp_path: Path) -> None:
-    """Ten threads of one process convert into ten outputs without affecting each other."""
+def test_ten_conversions_at_once_do_not_affect_each_other(source, whole, tmp_path):
     outputs = [tmp_path / f"{number}" for number in range(10)]
     with ThreadPoolExecutor(len(outputs)) as pool:
         list(pool.map(lambda output: recordgen.convert(source, output, **_SMALL), outputs))
     assert all(tree_bytes(output) == whole for output in outputs)
 
 
-def test_the_plan_of_a_hundred_thousand_shards() -> None:
+def test_the_plan_of_a_hundred_thousand_shards():
     """The plan depends only on the sums of the buckets; single shards cost nothing."""
     group = Group("train", "")
     bucket = BucketSummary({group: 400_000}, {group: 40_000_000})
@@ -72,10 +67,7 @@ def test_the_plan_of_a_hundred_thousand_shards() -> None:
     assert plan.splits["train"].shards == 100_000
 
 
-def test_clocks_that_jump(
-    source: str, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The time of day may go back or jump by years: waits and bytes do not depend on it."""
+def test_clocks_that_jump_change_no_byte(source, whole, tmp_path, monkeypatch):
     real, jumps = time.time, cycle([0, -4e8, 4e8, -60, 60])
     monkeypatch.setattr(time, "time", lambda: real() + next(jumps))
     recordgen.convert(source, tmp_path / "out", **_SMALL)
@@ -85,19 +77,16 @@ def test_clocks_that_jump(
 class _Starving:
     """A function that runs out of memory in its ninth call."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function):
         self._function, self._calls = function, iter(range(100))
 
-    def __call__(self, *args: object, **more: object) -> Any:
+    def __call__(self, *args, **more):
         if next(self._calls) == 8:
             raise MemoryError
         return self._function(*args, **more)
 
 
-def test_memory_that_ends_in_a_decoder(
-    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its row is a reject, the run continues, and the row can be added later."""
+def test_a_row_whose_decoder_runs_out_of_memory_is_a_reject(source, tmp_path, monkeypatch):
     monkeypatch.setattr(simplejpeg, "decode_jpeg", _Starving(simplejpeg.decode_jpeg))
     output = tmp_path / "out"
     result = recordgen.convert(source, output, threads=1, max_reject_fraction=0.2, **_SMALL)
@@ -109,10 +98,7 @@ def test_memory_that_ends_in_a_decoder(
     assert appended.dataset.rows.examples == 10
 
 
-def test_memory_that_ends(
-    source: str, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The run runs out of memory: the error contains a remedy, and a resumed run continues."""
+def test_a_run_out_of_memory_names_options_and_can_be_resumed(source, whole, tmp_path, monkeypatch):
     monkeypatch.setattr(image_task, "serialize_example", _Starving(image_task.serialize_example))
     output = tmp_path / "out"
     with pytest.raises(
@@ -125,17 +111,14 @@ def test_memory_that_ends(
     assert tree_bytes(output) == whole
 
 
-def test_the_limit_of_a_control_group(
-    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If it kills a process during the run, the run reports this reason."""
+def test_a_kill_by_the_control_group_is_reported(source, tmp_path, monkeypatch):
     assert memory_kills(str(tmp_path)) == 0
     for version, name in enumerate(("memory/memory.oom_control", "memory.events"), 1):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"under_oom 0\noom_kill {version}\n")
         assert memory_kills(str(tmp_path)) == version
 
-    def crash(*_: object, **__: object) -> object:
+    def crash(*_, **__):
         raise SystemError
 
     monkeypatch.setattr("recordgen.core.flow.steps.cut", crash)
@@ -146,9 +129,7 @@ def test_the_limit_of_a_control_group(
 
 
 @pytest.mark.parametrize("by", ["a death", "SIGINT", "SIGTERM"])
-def test_the_workers_end_with_one_that_dies_and_with_a_stop(
-    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_workers_end_with_one_that_dies_and_with_a_stop(by, tmp_path, monkeypatch):
     """Beam waits for each worker, and a worker may wait forever for rows of a dead one."""
     glob = Path.glob  # as Beam's thread ends, it must hide nothing
     monkeypatch.setattr(Path, "glob", lambda path, it: [path / "0/children", *glob(path, it)])
@@ -157,10 +138,10 @@ def test_the_workers_end_with_one_that_dies_and_with_a_stop(
     module.write_text("import time; time.sleep(60)")
     command = f"{sys.executable} -m apache_beam.runners.worker.sdk_worker_main; exit $?"
 
-    def die() -> None:
+    def die():
         raise RuntimeError("return code -9")
 
-    def wait_for_the_worker() -> None:
+    def wait_for_the_worker():
         with stopping(), dying_with_workers():
             if by == "a death":
                 threading.Thread(target=die, name="run_worker").start()
@@ -177,13 +158,11 @@ def test_the_workers_end_with_one_that_dies_and_with_a_stop(
         assert other.wait(30) == 128 + signal.SIGKILL
 
 
-def test_an_interrupt_waits_for_no_further_image(
-    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_waits_for_no_further_image(source, tmp_path, monkeypatch):
     """Not even for the other images of the batch that a thread has begun."""
-    calls: list[float] = []
+    calls = []
 
-    def slow(*_: object, **__: object) -> object:
+    def slow(*_, **__):
         calls.append(time.monotonic())
         if len(calls) == 1:
             os.kill(os.getpid(), signal.SIGINT)

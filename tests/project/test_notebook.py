@@ -1,13 +1,9 @@
 """The notebook of examples/ is valid, has no outputs, and runs from its first cell to its last."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,17 +17,17 @@ NOTEBOOK = ROOT / "examples" / "quick_start.ipynb"
 
 
 @pytest.fixture(scope="module")
-def notebook() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+def notebook():
+    found = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
     return found
 
 
-def sources(notebook: dict[str, Any]) -> list[str]:
+def sources(notebook):
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     return ["".join(cell["source"]) for cell in cells]
 
 
-def test_it_is_valid_and_stripped(notebook: dict[str, Any]) -> None:
+def test_it_is_valid_and_stripped(notebook):
     """Format 4.5 with an id for each cell; code is plain Python; no output is stored."""
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
     ids = [cell["id"] for cell in notebook["cells"]]
@@ -44,8 +40,7 @@ def test_it_is_valid_and_stripped(notebook: dict[str, Any]) -> None:
 
 
 @pytest.mark.skipif(find_spec("nbclient") is not None, reason="a kernel runs them, see below")
-def test_its_cells_run_in_order(notebook: dict[str, Any], tmp_path: Path) -> None:
-    """Every cell runs; the model is right about all photos."""
+def test_its_cells_run_in_order(notebook, tmp_path):
     cells = "\n".join(sources(notebook))
     done = WITH_TENSORFLOW.run("-c", f"import os\nos.chdir({str(tmp_path)!r})\n{cells}")
     assert done.returncode == 0, done.stderr
@@ -55,9 +50,7 @@ def test_its_cells_run_in_order(notebook: dict[str, Any], tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_kernel_shows_progress_results_and_warnings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kernel_shows_progress_results_and_warnings(tmp_path, monkeypatch):
     """In Jupyter: a line of progress, the summary as HTML, and a warning at the user's line.
 
     The model is right about all photos.

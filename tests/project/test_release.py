@@ -1,14 +1,10 @@
 """``scripts/release``: reproducible builds, and its errors."""
 
-from __future__ import annotations
-
 import importlib.machinery
 import importlib.util
 import io
 import tarfile
 import zipfile
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -19,7 +15,7 @@ pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
+def script():
     """Return scripts/release as a module; its file has no suffix."""
     loader = importlib.machinery.SourceFileLoader("release", str(ROOT / "scripts/release"))
     spec = importlib.util.spec_from_loader("release", loader)
@@ -29,8 +25,7 @@ def script() -> ModuleType:
     return module
 
 
-def test_the_version_is_read_from_its_file(script: ModuleType) -> None:
-    """The version is the version of the package."""
+def test_the_version_is_read_from_its_file(script):
     text = (ROOT / "components/recordgen/version.py").read_text(encoding="utf-8")
     assert script.version_of(text) == __version__
 
@@ -45,15 +40,13 @@ def test_the_version_is_read_from_its_file(script: ModuleType) -> None:
         ("## [1.2.0] - 2026-11-23\n\n## [1.1.0] - 2026-11-01\n\n- A\n", "of 1.2.0 in .* is empty"),
     ],
 )
-def test_a_changelog_without_the_version(script: ModuleType, text: str, message: str) -> None:
-    """A release needs its own dated section with content."""
+def test_a_changelog_without_the_version(script, text, message):
     with pytest.raises(SystemExit, match=message):
         script.check_changelog(text, "1.2.0")
     script.check_changelog("## [1.2.0] - 2026-11-23\n\n- A\n", "1.2.0")
 
 
-def test_sdists_do_not_show_who_made_them_when(script: ModuleType, tmp_path: Path) -> None:
-    """The sdist does not depend on the order, times, owners and modes of files."""
+def test_sdists_do_not_show_who_made_them_when(script, tmp_path):
     made = []
     for number in (1, 2):
         path = tmp_path / f"{number}.tar.gz"
@@ -72,13 +65,12 @@ def test_sdists_do_not_show_who_made_them_when(script: ModuleType, tmp_path: Pat
     assert found == {"a/one.py": (0o644, 1_700_000_000), "a/run": (0o755, 1_700_000_000)}
 
 
-def test_a_wheel_is_the_package(script: ModuleType, tmp_path: Path) -> None:
-    """The error names files that package-data lacks, and files that do not belong."""
+def test_a_wheel_is_the_package(script, tmp_path):
     files = [path for path in (ROOT / "components/recordgen").rglob("*") if path.suffix != ".pyc"]
     names = [str(path.relative_to(ROOT / "components")) for path in files if path.is_file()]
     left_out = "recordgen/exports/report/style.css"
 
-    def wheel_of(*names: str) -> Path:
+    def wheel_of(*names):
         with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
             for name in (*names, f"recordgen-{__version__}.dist-info/METADATA"):
                 archive.writestr(name, "")

@@ -67,7 +67,7 @@ esac
 """
 
 
-def write_program(path: Path, text: str) -> Path:
+def write_program(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o755)
@@ -158,24 +158,14 @@ def machine(tmp_path):
 
 @pytest.mark.parametrize(
     ("glibc", "leg"),
-    # Debian 11, Ubuntu 22.04, Debian 12, just too old, Ubuntu 24.04, Debian 13, a later one
-    [
-        ("2.31", "tfx-1.16"),
-        ("2.35", "tfx-1.16"),
-        ("2.36", "tfx-1.16"),
-        ("2.38", "tfx-1.16"),
-        ("2.39", "tfx-1.21"),
-        ("2.41", "tfx-1.21"),
-        ("2.100", "tfx-1.21"),
-    ],
+    # Debian 11, just too old, Ubuntu 24.04, a later one
+    [("2.31", "tfx-1.16"), ("2.38", "tfx-1.16"), ("2.39", "tfx-1.21"), ("2.100", "tfx-1.21")],
 )
 def test_glibc_decides_the_leg(machine, glibc, leg):
     machine.add_glibc(glibc)
     machine.add_python("bin/python3.10", "3.10")
-    result = machine.set_up()
-    assert result.returncode == 0, result.stderr
-    (sync,) = machine.called("pip sync")
-    assert f"locks/{leg}.txt" in sync
+    assert machine.set_up().returncode == 0
+    assert f"locks/{leg}.txt" in machine.called("pip sync")[0]
 
 
 def test_other_processors_get_the_leg_without_tfx(machine):
@@ -185,13 +175,6 @@ def test_other_processors_get_the_leg_without_tfx(machine):
     assert "locks/no-tfx.txt" in machine.called("pip sync")[0]
 
 
-def test_other_systems_are_refused(machine):
-    machine.add_program("uname", "#!/bin/sh\n[ $1 = -m ] && echo arm64 || echo Darwin\n")
-    result = machine.set_up()
-    assert result.returncode == 1
-    assert "locks are for Linux (this is Darwin)" in result.stderr
-
-
 @pytest.mark.parametrize("leg", LEGS)
 def test_the_user_can_choose_the_leg(machine, leg):
     machine.add_python("bin/python3.10", "3.10")
@@ -199,75 +182,81 @@ def test_the_user_can_choose_the_leg(machine, leg):
     assert f"locks/{leg}.txt" in machine.called("pip sync")[0]
 
 
-def test_an_unknown_leg_is_refused(machine):
-    result = machine.set_up(LEG="tfx-2")
-    assert result.returncode == 1
-    assert "LEG must be tfx-1.21, tfx-1.16 or no-tfx (got 'tfx-2')" in result.stderr
+@pytest.mark.parametrize(("system", "leg"), [("Darwin", ""), ("Linux", "tfx-2")])
+def test_an_unknown_system_or_leg_installs_nothing(machine, system, leg):
+    machine.add_program("uname", f"#!/bin/sh\n[ $1 = -m ] && echo x86_64 || echo {system}\n")
+    machine.add_python("bin/python3.10", "3.10")
+    assert machine.set_up(LEG=leg).returncode == 1
+    assert machine.calls() == []
 
 
 # --- which Python
 
+SHIM = "shims/python3.10"  # the first on PATH, and broken
 
-def test_a_broken_shim_is_skipped_for_the_next_on_path(machine):
-    write_program(machine.root / "shims/python3.10", BROKEN_SHIM)
-    good = machine.add_python("bin/python3.10", "3.10")
-    result = machine.set_up(path=["shims"])
+# Pythons on the machine (with their versions), glibc, variables, the one that is used
+PYTHONS = [
+    ({SHIM: "", "bin/python3.10": "3.10"}, "2.36", {}, "bin/python3.10"),
+    # The newest patch release of pyenv's wins, by number.
+    (
+        {
+            SHIM: "",
+            "home/.pyenv/versions/3.10.9/bin/python3": "3.10",
+            "home/.pyenv/versions/3.10.13/bin/python3": "3.10",
+            "home/.pyenv/versions/3.1.0/bin/python3": "3.1",
+        },
+        "2.36",
+        {},
+        "home/.pyenv/versions/3.10.13/bin/python3",
+    ),
+    (
+        {"else where/versions/3.10.13/bin/python3": "3.10"},
+        "2.36",
+        {"PYENV_ROOT": "else where"},
+        "else where/versions/3.10.13/bin/python3",
+    ),
+    (
+        {"managed/cpython-3.10.20-linux-x86_64-gnu/bin/python3": "3.10"},
+        "2.36",
+        {},
+        "managed/cpython-3.10.20-linux-x86_64-gnu/bin/python3",
+    ),
+    ({"bin/python3": "3.13"}, "2.41", {}, "bin/python3"),
+    (
+        {"bin/python3.14": "3.14", "bin/python3.10": "3.10", "bin/python3.12": "3.12"},
+        "2.41",
+        {},
+        "bin/python3.12",
+    ),
+    # The user's Python comes before others, also before newer ones.
+    (
+        {"bin/python3.10": "3.10", "mine/python": "3.10"},
+        "2.36",
+        {"PYTHON": "mine/python"},
+        "mine/python",
+    ),
+    (
+        {"bin/python3.13": "3.13", "mine/python": "3.11"},
+        "2.41",
+        {"PYTHON": "mine/python"},
+        "mine/python",
+    ),
+]
+
+
+@pytest.mark.parametrize(("pythons", "glibc", "variables", "used"), PYTHONS)
+def test_the_first_fitting_python_is_used(machine, pythons, glibc, variables, used):
+    machine.add_glibc(glibc)
+    for path, version in pythons.items():
+        if version:
+            machine.add_python(path, version)
+        else:
+            write_program(machine.root / path, BROKEN_SHIM)
+    places = {name: str(machine.root / path) for name, path in variables.items()}
+    result = machine.set_up(path=["shims"], **places)
     assert result.returncode == 0, result.stderr
-    assert machine.python_used() == str(good)
-    assert "skipping" in result.stderr
-
-
-def test_behind_a_broken_shim_pyenv_is_searched(machine):
-    """The newest patch release wins, by number: 3.10.13 comes after 3.10.9."""
-    write_program(machine.root / "shims/python3.10", BROKEN_SHIM)
-    machine.add_python("home/.pyenv/versions/3.10.9/bin/python3", "3.10")
-    good = machine.add_python("home/.pyenv/versions/3.10.13/bin/python3", "3.10")
-    machine.add_python("home/.pyenv/versions/3.1.0/bin/python3", "3.1")
-    assert machine.set_up(path=["shims"]).returncode == 0
-    assert machine.python_used() == str(good)
-
-
-def test_pyenv_elsewhere_is_found_by_its_variable(machine):
-    good = machine.add_python("else where/versions/3.10.13/bin/python3", "3.10")
-    assert machine.set_up(PYENV_ROOT=str(machine.root / "else where")).returncode == 0
-    assert machine.python_used() == str(good)
-
-
-def test_a_python_of_uv_is_found(machine):
-    good = machine.add_python("managed/cpython-3.10.20-linux-x86_64-gnu/bin/python3", "3.10")
-    assert machine.set_up().returncode == 0
-    assert machine.python_used() == str(good)
+    assert machine.python_used() == str(machine.root / used)
     assert not machine.called("python install")
-
-
-def test_an_unnumbered_python3_is_used_if_its_version_fits(machine):
-    machine.add_glibc("2.41")
-    good = machine.add_python("bin/python3", "3.13")
-    assert machine.set_up().returncode == 0
-    assert machine.python_used() == str(good)
-
-
-def test_the_newest_fitting_python_is_preferred(machine):
-    machine.add_glibc("2.41")
-    machine.add_python("bin/python3.14", "3.14")
-    machine.add_python("bin/python3.10", "3.10")
-    good = machine.add_python("bin/python3.12", "3.12")
-    assert machine.set_up().returncode == 0
-    assert machine.python_used() == str(good)
-
-
-def test_a_python_named_by_the_user_comes_first(machine):
-    machine.add_python("bin/python3.10", "3.10")
-    good = machine.add_python("mine/python", "3.10")
-    assert machine.set_up(PYTHON=str(good)).returncode == 0
-    assert machine.python_used() == str(good)
-
-
-def test_a_python_named_by_the_user_comes_before_newer_ones(machine):
-    machine.add_python("bin/python3.13", "3.13")
-    mine = machine.add_python("mine/python", "3.11")
-    assert machine.set_up(LEG="no-tfx", PYTHON=str(mine)).returncode == 0
-    assert machine.python_used() == str(mine)
 
 
 def test_tfx_needs_the_headers_of_python(machine):
@@ -341,18 +330,13 @@ def test_without_pip_and_venv_the_message_names_the_package(machine):
     assert not list(machine.repository.glob(".setup*"))
 
 
-def test_settings_of_pip_reach_uv(machine):
+@pytest.mark.parametrize(
+    ("own", "used"), [({}, "pip's"), ({"UV_DEFAULT_INDEX": "https://own/"}, "https://own/")]
+)
+def test_settings_of_pip_reach_uv_unless_uv_has_its_own(machine, own, used):
     machine.add_python("bin/python3.10", "3.10")
-    machine.set_up(PIP_INDEX_URL="https://mirror.example/simple")
-    assert "[index=https://mirror.example/simple]" in machine.called("pip sync")[0]
-
-
-def test_settings_of_uv_win_over_those_of_pip(machine):
-    machine.add_python("bin/python3.10", "3.10")
-    machine.set_up(
-        PIP_INDEX_URL="https://mirror.example/simple", UV_DEFAULT_INDEX="https://own.example/"
-    )
-    assert "[index=https://own.example/]" in machine.called("pip sync")[0]
+    machine.set_up(PIP_INDEX_URL="pip's", **own)
+    assert f"[index={used}]" in machine.called("pip sync")[0]
 
 
 # --- once, again, and after a failure
@@ -394,21 +378,12 @@ def test_another_leg_replaces_the_environment(machine):
     assert "locks/tfx-1.16.txt" in machine.called("pip sync")[1]
 
 
-def test_an_interrupted_set_up_is_redone(machine):
+@pytest.mark.parametrize("installed", [False, True])
+def test_an_interrupted_set_up_or_renewal_starts_anew(machine, installed):
     machine.add_python("bin/python3.10", "3.10")
-    machine.sync_fails.touch()
-    assert machine.set_up().returncode != 0
-    machine.sync_fails.unlink()
-    result = machine.set_up()
-    assert result.returncode == 0
-    assert "replacing .venv" in result.stderr
-    assert len(machine.called("venv")) == 2
-
-
-def test_an_interrupted_renewal_is_redone(machine):
-    machine.add_python("bin/python3.10", "3.10")
-    machine.set_up()
-    (machine.repository / "setup.py").write_text("# changed\n")
+    if installed:
+        machine.set_up()
+        (machine.repository / "setup.py").write_text("# changed\n")
     machine.sync_fails.touch()
     assert machine.set_up().returncode != 0
     machine.sync_fails.unlink()
@@ -424,27 +399,17 @@ def test_a_moved_repository_is_set_up_again(machine):
     assert len(machine.called("pip sync")) == 2
 
 
-def test_a_foreign_environment_is_replaced_and_its_python_kept(machine):
+@pytest.mark.parametrize("version", ["3.10", "3.9"])
+def test_a_foreign_environment_is_replaced_and_only_a_fitting_python_kept(machine, version):
     """It may contain anything: only the Python behind it is used."""
-    behind = machine.add_python("opt/python3.10", "3.10")
-    machine.add_python("bin/python3.10", "3.10")
-    theirs = machine.add_python("repository/.venv/bin/python", "3.10", behind=behind)
+    behind = machine.add_python("opt/python", version)
+    good = machine.add_python("bin/python3.10", "3.10")
+    theirs = machine.add_python("repository/.venv/bin/python", version, behind=behind)
     left = theirs.with_name("left-over")
     left.touch()
-    result = machine.set_up()
-    assert result.returncode == 0
-    assert machine.python_used() == str(behind)
+    assert machine.set_up().returncode == 0
+    assert machine.python_used() == str(behind if version == "3.10" else good)
     assert not left.exists()
-    assert "replacing .venv" in result.stderr
-
-
-def test_a_foreign_environment_with_another_python_is_replaced(machine):
-    good = machine.add_python("bin/python3.10", "3.10")
-    machine.add_python("repository/.venv/bin/python", "3.9")
-    result = machine.set_up()
-    assert result.returncode == 0
-    assert machine.python_used() == str(good)
-    assert "replacing .venv" in result.stderr
 
 
 # --- what is committed
@@ -466,21 +431,13 @@ def test_locks_pin_everything_and_name_no_place(lock):
 
 
 def test_what_is_installed_has_the_hashes_of_a_lock(machine):
-    """This includes parts for extras, packages that compile a source, and uv itself."""
+    """This includes parts for extras and packages that compile a source."""
     machine.add_python("bin/python3.10", "3.10")
     for extras in ("", "kfp"):
         assert machine.set_up(EXTRAS=extras).returncode == 0
     for sync in machine.called("pip sync"):
         assert "--require-hashes" in sync
         assert "--constraint locks/tfx-1.16.txt --build-constraints locks/tfx-1.16.txt" in sync
-    installed = [
-        line
-        for name in ("Dockerfile", "scripts/setup")
-        for line in re.sub(r" *\\\n *", " ", (ROOT / name).read_text()).splitlines()
-        if re.search(r"\bpip (install|sync) ", line) and "--editable ." not in line
-    ]
-    assert len(installed) == 5
-    assert [line for line in installed if "--require-hashes" not in line] == []
 
 
 @pytest.mark.parametrize("leg", LEGS)
@@ -530,7 +487,6 @@ def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
 
 
 def test_extras_install_a_part_of_the_lock(machine):
-    """The image has neither the tests' packages nor other versions."""
     machine.add_python("bin/python3.10", "3.10")
     assert machine.set_up(EXTRAS="kfp,gcs").returncode == 0
     (compiled,) = machine.called("pip compile")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -45,7 +43,6 @@ def gray(pixels):
 
 
 def test_mirroring_says_nothing_of_the_colour():
-    """Mirroring and the turn of the hue are independent."""
     before = np.zeros((400, 2, 2, 3), np.float32)
     before[..., 0] = 0.5  # red, so that a turn shows as green or as blue
     before[:, :, 0] += 0.1  # the left is brighter
@@ -56,8 +53,7 @@ def test_mirroring_says_nothing_of_the_colour():
     np.testing.assert_allclose(shares, 0.5, atol=0.12)
 
 
-def test_nothing_changes_nothing():
-    """Without options, images are unchanged."""
+def test_images_are_unchanged_without_options():
     np.testing.assert_allclose(augmented(images()), images(), atol=HALF)
 
 
@@ -74,8 +70,7 @@ def test_nothing_changes_nothing():
     ],
     ids=str,
 )
-def test_same_seed_same_changes(how):
-    """The result depends only on the seed; pixels stay in [0, 1]; shapes are known."""
+def test_changes_depend_on_the_seed_alone_and_stay_in_range(how):
     first = augmented(images(), **how)
     np.testing.assert_array_equal(first, augmented(images(), **how))
     assert not np.array_equal(first, augmented(images(), (3, 5), **how))
@@ -85,15 +80,13 @@ def test_same_seed_same_changes(how):
     assert first.shape == (64, 8, 6, 3)
 
 
-def test_each_image_in_its_own_way():
-    """Two equal images differ afterwards."""
+def test_equal_images_are_changed_differently():
     alike = tf.repeat(images(1), 8, axis=0)
     after = augmented(alike, brightness=0.5)
     assert len({image.tobytes() for image in after}) == 8
 
 
-def test_flip():
-    """About half of the images are mirrored left to right; the others are unchanged."""
+def test_about_half_of_the_images_are_mirrored():
     before = images(200).numpy()
     after = augmented(before, flip=True)
     is_same = np.isclose(after, before, atol=HALF).all((1, 2, 3))
@@ -102,8 +95,7 @@ def test_flip():
     assert 60 < is_mirrored.sum() < 140
 
 
-def test_brightness():
-    """One number is added to all channels, positive or negative and at most the share."""
+def test_brightness_adds_one_number_to_all_channels():
     before = images(500, low=0.3, high=0.7)
     added = augmented(before, brightness=0.2) - before
     shifts = added.numpy().mean((1, 2, 3))
@@ -112,8 +104,7 @@ def test_brightness():
     assert 0.18 < shifts.max() <= 0.2 + 1e-3
 
 
-def test_contrast():
-    """Distances from the image's mean grow or shrink by up to the share; the mean stays."""
+def test_contrast_keeps_the_mean():
     before = images(500, low=0.3, high=0.7).numpy()
     after = augmented(before, contrast=0.4)
     means = before.mean((1, 2, 3), keepdims=True)
@@ -124,8 +115,7 @@ def test_contrast():
     assert 1.36 < middle.max() <= 1.41
 
 
-def test_saturation():
-    """Distances from gray grow or shrink by up to the share; gray stays."""
+def test_saturation_keeps_gray():
     before = images(500, low=0.4, high=0.6).numpy()
     after = augmented(before, saturation=0.5)
     np.testing.assert_allclose(gray(after), gray(before), atol=HALF)
@@ -135,8 +125,7 @@ def test_saturation():
     assert 1.45 < middle.max() <= 1.52
 
 
-def test_hue():
-    """Colours turn and their gray value stays; gray images do not change."""
+def test_hue_turns_colours_and_keeps_gray():
     before = images(100, low=0.4, high=0.6).numpy()
     after = augmented(before, hue=0.5)
     np.testing.assert_allclose(gray(after), gray(before), atol=1e-2)
@@ -145,8 +134,7 @@ def test_hue():
     np.testing.assert_allclose(augmented(plain, hue=0.5), plain, atol=HALF + 1e-3)
 
 
-def test_crop():
-    """The result is a window of at least 1 - share per side, resized to the whole image."""
+def test_a_crop_is_a_window_resized_to_the_whole_image():
     x = np.broadcast_to(np.linspace(0, 1, 50)[None, :, None], (50, 50, 3))
     before = np.stack([x] * 300).astype(np.float32)
     after = augmented(before, crop=0.4)
@@ -158,7 +146,6 @@ def test_crop():
 
 @pytest.mark.parametrize("how", [dict(crop=0.6), dict(flip=True, crop=0.3)], ids=str)
 def test_views_say_where_pixels_come_from(how):
-    """Each pixel shows the place of its image that the view gives, to half a level."""
     count, height, width = 50, 12, 20
     y = np.broadcast_to(((np.arange(height) + 0.5) / height)[:, None], (height, width))
     x = np.broadcast_to((np.arange(width) + 0.5) / width, (height, width))
@@ -207,7 +194,6 @@ def test_light_is_linear_and_clipped(contrast, brightness):
 
 
 def test_nothing_is_changed_unless_asked(pets):
-    """Training and evaluation see the same images, also with no change in ``augment``."""
     options = dict(batch_size=40, image_size=(8, 8), seed=1, columns=["image/source_id"])
 
     def by_id(dataset):
@@ -221,8 +207,7 @@ def test_nothing_is_changed_unless_asked(pets):
             np.testing.assert_array_equal(found[name], image)
 
 
-def test_photo_is_a_word_for_what_is_usual(pets):
-    """``photo`` means a random window, mirrored or not, with slightly different light."""
+def test_photo_means_a_random_window_mirroring_and_light(pets):
     options = dict(batch_size=40, image_size=(8, 8), seed=1)
     by_hand = dict(flip=True, brightness=0.1, contrast=0.1)
     expected = list(train_dataset(pets, resize="random_crop", augment=by_hand, **options))
@@ -234,7 +219,6 @@ def test_photo_is_a_word_for_what_is_usual(pets):
 
 
 def test_every_epoch_is_changed_anew(pets):
-    """The same image looks different in the next epoch."""
     dataset = train_dataset(
         pets,
         batch_size=40,
@@ -253,8 +237,7 @@ def test_every_epoch_is_changed_anew(pets):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
-def test_augmented_pixels_stay_in_range(pets, dtype):
-    """Extreme changes are clipped, also in uint8, where they could wrap around."""
+def test_extreme_changes_are_clipped(pets, dtype):
     strong = dict(flip=True, brightness=1, contrast=1, saturation=1, hue=0.5, crop=0.5)
     dataset = train_dataset(
         pets, batch_size=40, image_size=(8, 8), seed=1, augment=strong, scale=dtype
@@ -279,7 +262,6 @@ def test_augmented_pixels_stay_in_range(pets, dtype):
         (dict(flip="yes"), r"flip must be True or False \(got 'yes'\)"),
     ],
 )
-def test_wrong_values(how, message):
-    """A share is a number between its bounds."""
+def test_a_share_outside_its_bounds_is_refused(how, message):
     with pytest.raises(UsageError, match=message):
         Augmentation(**how)

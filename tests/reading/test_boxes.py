@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import keras
 import numpy as np
 import pytest
@@ -41,15 +39,13 @@ def in_tf_data(function, *arguments):
         ((0.75, 0.5, 0.25, 0.5), (-1, -0.5, 0, 0)),
     ],
 )
-def test_moved(view, expected):
-    """A box stays at its place among the pixels."""
+def test_a_moved_box_keeps_its_place_among_the_pixels(view, expected):
     box = tf.constant([(0.5, 0.25, 0.75, 0.5)])
     np.testing.assert_allclose(boxes.moved(box, tf.constant([view], tf.float32)), [expected])
 
 
 @given(found=corners(), view=corners(1, 1))
-def test_moving_back(found, view):
-    """Boxes in a view return to their place with the inverse view."""
+def test_the_inverse_view_moves_boxes_back(found, view):
     top, left, bottom, right = view[0]
     height, width = bottom - top, right - left
     there = np.float32([top, left, height, width])
@@ -61,8 +57,7 @@ def test_moving_back(found, view):
 
 
 @given(found=corners(), data=st.data())
-def test_mirrored(found, data):
-    """Only the chosen boxes are mirrored; mirroring twice restores them."""
+def test_mirroring_twice_restores_the_chosen_boxes(found, data):
     chosen = data.draw(arrays.arrays(bool, len(found)))
     once = boxes.mirrored(tf.constant(found), tf.constant(chosen)).numpy()
     np.testing.assert_array_equal(once[~chosen], found[~chosen])
@@ -83,8 +78,7 @@ def test_mirrored(found, data):
         ((0.5, 0.9, 0.75, 1.9), 0.1),
     ],
 )
-def test_are_visible(box, share):
-    """A box is visible if at least the requested share of its area is inside."""
+def test_a_box_is_visible_with_the_requested_share_inside(box, share):
     box = tf.constant([box], tf.float32)
     assert boxes.are_visible(box, share).numpy().all()
     assert not boxes.are_visible(box, min(1, share + 0.01)).numpy().all() or share == 1
@@ -101,14 +95,12 @@ def test_are_visible(box, share):
         (0.75, 0.75, 0.25, 0.25),
     ],
 )
-def test_nothing_is_not_visible(box):
-    """A box without area inside the image is never visible, even with a share of 0."""
+def test_a_box_without_area_inside_is_never_visible(box):
     assert not boxes.are_visible(tf.constant([box], tf.float32), 0.0).numpy().any()
 
 
 @given(found=corners(), least=shares)
 def test_what_is_visible_lies_inside(found, least):
-    """Clipped visible boxes lie in the image and keep the requested share of their area."""
     kept = found[boxes.are_visible(tf.constant(found), least).numpy()]
     inside = boxes.clipped(tf.constant(kept)).numpy()
     assert ((inside >= 0) & (inside <= 1)).all()
@@ -121,8 +113,7 @@ def test_what_is_visible_lies_inside(found, least):
 
 
 @given(found=corners(0, 12), most=st.integers(1, 4), data=st.data())
-def test_are_largest(found, most, data):
-    """The largest boxes of each image are chosen; among equal ones the first."""
+def test_the_largest_boxes_are_chosen_and_of_equal_ones_the_first(found, most, data):
     images = sorted(
         data.draw(st.lists(st.integers(0, 3), min_size=len(found), max_size=len(found)))
     )
@@ -136,8 +127,7 @@ def test_are_largest(found, most, data):
     np.testing.assert_array_equal(chosen, expected)
 
 
-def test_eager_and_inside_tf_data():
-    """A graph computes the same as eager mode, also without boxes."""
+def test_a_graph_computes_the_same_as_eager_mode():
     random = np.random.default_rng(0)
     for count in (0, 9):
         found = np.sort(random.uniform(-0.5, 1.5, (count, 2, 2)), 1).astype(np.float32)
@@ -158,7 +148,6 @@ def test_eager_and_inside_tf_data():
 @pytest.mark.parametrize("box_format", BOX_FORMATS)
 @given(found=corners())
 def test_formats_are_those_of_keras(box_format, found):
-    """Keras converts the formatted boxes to the same corners."""
     height, width = 30, 50
     given = boxes.formatted(tf.constant(found), box_format, (height, width)).numpy()
     if box_format == "rel_center_xywh":  # Keras swaps height and width here

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -65,8 +63,7 @@ def by_id(batches):
 
 @STAGES
 @pytest.mark.parametrize("where", ["memory", "file"])
-def test_the_second_epoch_comes_from_the_cache(copy, tmp_path, size, stages, where):
-    """Without shards, the second epoch is complete and has new changes."""
+def test_the_second_epoch_needs_no_shards_and_has_new_changes(copy, tmp_path, size, stages, where):
     cache = "memory" if where == "memory" else tmp_path / "kept" / "train"
     assert stages_of(reading_plan(str(copy), cache=cache, **size)) == stages
     dataset = iter(
@@ -88,7 +85,6 @@ def test_the_second_epoch_comes_from_the_cache(copy, tmp_path, size, stages, whe
 
 
 def test_without_a_cache_the_shards_are_read_again(copy):
-    """Without a cache, the second epoch needs the shards."""
     dataset = eval_dataset(copy, **LARGE)
     assert len(list(dataset)) == 4
     remove_shards(copy)
@@ -97,8 +93,7 @@ def test_without_a_cache_the_shards_are_read_again(copy):
 
 
 @STAGES
-def test_cached_is_what_is_read(pets, tmp_path, size, stages):
-    """The cache changes no bit of an image, and no order, in the first and the second epoch."""
+def test_a_cache_changes_no_bit_and_no_order(pets, tmp_path, size, stages):
     plain = [images.numpy() for images, _ in eval_dataset(pets, split="train", **LARGE)]
     for cache in ("memory", str(tmp_path / "kept")):
         dataset = eval_dataset(pets, split="train", cache=cache, **size)
@@ -108,8 +103,7 @@ def test_cached_is_what_is_read(pets, tmp_path, size, stages):
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_each_example_comes_once_an_epoch(pets, shuffle):
-    """An epoch has each example once, also if only some images or records are cached."""
+def test_each_example_comes_once_an_epoch_though_only_some_are_cached(pets, shuffle):
     # Without a fixed order, a batch of the second epoch may overtake the last of the first.
     options = dict(columns=["image/source_id"], cache="memory", **LARGE)
     for room in (60_000, 150_000, 10_000):
@@ -140,8 +134,7 @@ def test_seeded_parts_are_the_same_each_time(pets):
     assert first[:40] != first[40:]
 
 
-def test_what_does_not_fit_is_not_kept(copy, caplog):
-    """If nothing fits, the log says so, and each epoch reads the files."""
+def test_what_does_not_fit_is_logged_and_read_again(copy, caplog):
     dataset = eval_dataset(copy, cache="memory", tuning=Tuning(cache_bytes=5_000), **LARGE)
     assert "cache: nothing: the records need" in caplog.text
     assert len(list(dataset)) == 4
@@ -168,8 +161,7 @@ def test_a_disk_with_less_room_than_the_cache_needs(pets, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("how", [dict(cache="memory"), dict(cache="file")], ids=str)
-def test_crops_of_kept_pictures(pets, tmp_path, how):
-    """Crops of cached pictures that are not reduced equal the crops without a cache."""
+def test_crops_of_cached_pictures_equal_crops_without_a_cache(pets, tmp_path, how):
     crops = dict(resize="random_crop", seed=1, **LARGE)
     exact, large = (Tuning(decoder="exact", cache_bytes=n) for n in (None, 1_000_000))
     plain = [images.numpy() for images, _ in eval_dataset(pets, epochs=2, tuning=exact, **crops)]
@@ -202,15 +194,13 @@ def test_kept_pictures_are_reduced(tmp_path):
         assert smaller.cache.stage != "pictures"
 
 
-def test_without_cache_bytes_a_seed_decides_what_is_cropped(pets):
-    """With a seed, the free memory does not affect the result."""
+def test_with_a_seed_free_memory_does_not_affect_the_result(pets):
     options = dict(cache="memory", resize="random_crop", **LARGE)
     assert reading_plan(pets, **options).cache.stage == "pictures"
     assert reading_plan(pets, seed=1, **options).cache.stage == "records"
 
 
-def test_free_memory(tmp_path):
-    """The free memory is the machine's, or the control group's if that is less."""
+def test_free_memory_is_that_of_the_machine_or_less_of_its_control_group(tmp_path):
     (tmp_path / "meminfo").write_text("MemTotal: 99 kB\nMemAvailable:      20 kB\n")
     machine = str(tmp_path / "meminfo")
     assert free_memory(machine, str(tmp_path)) == 20_480
@@ -223,8 +213,7 @@ def test_free_memory(tmp_path):
     assert free_memory(str(tmp_path / "none"), str(tmp_path / "none")) > 100_000_000
 
 
-def test_random_crops_are_drawn_after_the_cache(pets):
-    """Random crops are new in each epoch."""
+def test_random_crops_of_cached_images_differ_in_each_epoch(pets):
     dataset = train_dataset(
         pets,
         cache="memory",
@@ -241,8 +230,7 @@ def test_random_crops_are_drawn_after_the_cache(pets):
     assert sum(first[name] != second[name] for name in first) > 30  # small images, few windows
 
 
-def test_a_file_is_used_by_the_same_reading(copy, tmp_path):
-    """A second dataset reads the file of the first, and needs no shards."""
+def test_a_second_dataset_reads_the_file_of_the_first(copy, tmp_path):
     cache = str(tmp_path / "kept")
     options = dict(cache=cache, columns=["image/source_id"], **SMALL)
     first = ids(eval_dataset(copy, **options))
@@ -264,7 +252,6 @@ OTHERS = [
 
 
 def test_a_file_is_not_used_by_another_reading(pets, tmp_path):
-    """Each reading has the same results with and without a cache, whatever was cached before."""
     cache = str(tmp_path / "kept")
     for other in [{}, *OTHERS]:
         options = {**SMALL, "scale": "uint8", **other}
@@ -286,8 +273,7 @@ def test_a_file_cannot_tell_predicates_apart(pets):
     assert [[labels.numpy().tolist() for _, labels in dataset] for _ in range(2)] == [plain] * 2
 
 
-def test_a_file_that_is_being_filled(pets, tmp_path):
-    """If another reader fills the file or has died, the error says what to remove."""
+def test_a_file_that_is_being_filled_is_an_error_that_names_it(pets, tmp_path):
     options = dict(cache=str(tmp_path / "kept"), **SMALL)
     filling = iter(eval_dataset(pets, **options))
     next(filling)
@@ -296,7 +282,6 @@ def test_a_file_that_is_being_filled(pets, tmp_path):
 
 
 def test_a_replaced_shard_is_read_again(tmp_path):
-    """A cache of files that have changed since is not used."""
     source, cache = tmp_path / "a.rec", str(tmp_path / "kept")
     spec = {"image/source_id": tf.TensorSpec((), tf.string)}
 
@@ -342,7 +327,6 @@ def test_a_file_is_found_by_another_process(pets, tmp_path, monkeypatch):
 
 
 def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
-    """An incomplete file is removed with its reader, and the next reader makes a new one."""
     options = dict(cache=str(tmp_path / "kept"), columns=["image/source_id"], **SMALL)
     dataset = eval_dataset(pets, **options)
     assert len(ids(dataset, 1)) == 5
@@ -351,8 +335,7 @@ def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
     )
 
 
-def test_what_was_skipped_is_not_forgotten(tmp_path):
-    """A cache that was filled without the bad images is not used by ``on_error="fail"``."""
+def test_a_cache_without_bad_images_does_not_serve_on_error_fail(tmp_path):
     source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/encoded": [b"junk"]})])
     options = dict(**SMALL, cache=str(tmp_path / "cache"))
     assert len(by_label_counts(eval_dataset(source, on_error="skip", **options))) == 1
@@ -361,8 +344,7 @@ def test_what_was_skipped_is_not_forgotten(tmp_path):
         list(data)
 
 
-def test_order_of_a_file_cache(pets, tmp_path):
-    """Evaluation keeps the order of the shards, even if a shuffled reading filled a cache."""
+def test_evaluation_keeps_its_order_from_a_cache_that_a_shuffled_reading_filled(pets, tmp_path):
     options = dict(**SMALL, split="train", cache=str(tmp_path / "cache"))
     extras = dict(columns=["image/source_id"])
     in_order = ids(eval_dataset(pets, **SMALL, split="train", **extras))

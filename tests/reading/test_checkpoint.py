@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 import json
 import textwrap
@@ -37,7 +35,6 @@ def values(iterator, batches):
     ids=case_name,
 )
 def test_a_restored_iterator_goes_on(pets, tmp_path, read, options):
-    """After a checkpoint in the middle of an epoch, the same batches follow, for two epochs."""
     iterator = iter(read(pets, **SIZE, **options))
     values(iterator, 2)
     path = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved"))
@@ -52,8 +49,7 @@ def test_a_restored_iterator_goes_on(pets, tmp_path, read, options):
 
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
-def test_foreign_records(tmp_path, on_error):
-    """Other tools' records continue, too, also if each image is tried."""
+def test_foreign_records_continue_though_each_image_is_tried(tmp_path, on_error):
     source = write_records(tmp_path / "a.rec", map(pet, range(40)))
     options = dict(**SIZE, seed=1, epochs="endless", on_error=on_error, columns=["image/source_id"])
     iterator = iter(train_dataset(source, **options))
@@ -93,7 +89,6 @@ GO_ON = textwrap.dedent("""
 
 @pytest.mark.slow
 def test_a_new_process_goes_on(pets, tmp_path):
-    """Order and changes are equal in every process with the same seed or checkpoint."""
     options = dict(**SIZE, **SEEDED, columns=["image/source_id"])
     tf.random.set_seed(5)  # has no effect: the other process does not set it
     iterator = iter(train_dataset(pets, **options))

@@ -1,10 +1,5 @@
 """Declared columns as batches: no image, several images, and one next to other columns."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import keras
 import numpy as np
 import pandas as pd
@@ -32,7 +27,7 @@ SCHEMA = {
 
 
 @pytest.fixture(scope="module")
-def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+def frame(tmp_path_factory):
     """Eight rows of two gray images each, whose light is the row's number."""
     folder = tmp_path_factory.mktemp("images")
     rows = []
@@ -51,27 +46,26 @@ def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def several(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
+def several(frame, tmp_path_factory):
     output = str(tmp_path_factory.mktemp("several") / "out")
     recordgen.convert(frame, output, schema=SCHEMA)
     return output
 
 
-def in_order(output: str, **options: Any) -> Any:
+def in_order(output, **options):
     """Return one pass over train as one batch, sorted by age."""
     options = {"split": "train", "batch_size": 8, **options}
     [batch] = recordgen.eval_dataset(output, **options)
     columns = batch[0] if isinstance(batch, tuple) else batch
     order = np.argsort(columns["age"])
 
-    def row(part: Any) -> Any:
+    def row(part):
         return tf.gather(part, order)
 
     return tf.nest.map_structure(row, batch, expand_composites=False)
 
 
-def test_columns_and_label(several: str) -> None:
-    """Images are decoded and labels numbered; rows without a label are skipped."""
+def test_images_are_decoded_and_rows_without_label_skipped(several):
     columns, label = in_order(several, image_size=(4, 5))
     assert list(columns) == ["front", "back", "age", "price", "place", "marks", "note"]
     ages = [0, 1, 2, 4, 5]
@@ -87,8 +81,7 @@ def test_columns_and_label(several: str) -> None:
     assert recordgen.steps_per_epoch(several, 4, split="train") == 2
 
 
-def test_options(several: str) -> None:
-    """Options select columns and their form."""
+def test_options_select_columns_and_their_form(several):
     columns, label, weights = in_order(
         several,
         columns=["age", "marks", "back"],
@@ -110,8 +103,7 @@ def test_options(several: str) -> None:
     assert sorted(only["age"].numpy().tolist()) == [2, 4, 5]
 
 
-def test_keras_learns_from_the_batches(several: str) -> None:
-    """Columns are named like the model's inputs, and shapes are known in advance."""
+def test_keras_learns_from_the_batches(several):
     data = recordgen.train_dataset(
         several, batch_size=4, image_size=(4, 5), columns=["front", "place"], cache="memory", seed=1
     )
@@ -128,8 +120,7 @@ def test_keras_learns_from_the_batches(several: str) -> None:
     assert np.isfinite(fitted.history["loss"]).all()
 
 
-def test_one_image_and_others(frame: pd.DataFrame, tmp_path: Path) -> None:
-    """With ``columns``, one image is a column; a number is the target as it is."""
+def test_one_image_is_a_column_and_a_number_the_target(frame, tmp_path):
     schema = {**SCHEMA, "back": "ignored", "price": "float_label", "breed": "text"}
     recordgen.convert(frame, tmp_path / "out", schema=schema)
     columns, price = in_order(
@@ -142,8 +133,7 @@ def test_one_image_and_others(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert (list(every)[:2], price.dtype) == (["front", "age"], tf.float32)
 
 
-def test_predicates_beside_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
-    """A predicate sees every column but the image, as with several images."""
+def test_a_predicate_sees_every_column_but_the_image(frame, tmp_path):
     recordgen.convert(frame, tmp_path / "out", schema={**SCHEMA, "back": "ignored"})
     data = recordgen.eval_dataset(
         tmp_path / "out",
@@ -156,8 +146,7 @@ def test_predicates_beside_one_image(frame: pd.DataFrame, tmp_path: Path) -> Non
     assert (images.shape, sorted(labels.numpy())) == ((2, 4, 4, 3), [0, 1])
 
 
-def test_no_image_and_no_label(tmp_path: Path) -> None:
-    """Without labels, batches have only columns, and label options are errors."""
+def test_without_labels_batches_have_only_columns(tmp_path):
     rows = pd.DataFrame({"use": ["TRAIN"] * 3, "x": [1, 2, 3], "text": ["a", "b", "c"]})
     recordgen.convert(rows, tmp_path / "out", schema={"use": "split", "x": "int", "text": "text"})
     batch = next(iter(recordgen.input_fn(tmp_path / "out", batch_size=3)))
@@ -178,8 +167,7 @@ def test_no_image_and_no_label(tmp_path: Path) -> None:
             recordgen.input_fn(tmp_path / "out", **options)
 
 
-def test_files_without_a_description(tmp_path: Path) -> None:
-    """Without columns in dataset.json, reading declared columns is an error."""
+def test_declared_columns_need_a_dataset_json(tmp_path):
     recordgen.write(iter([{"x": 1.0}]), str(tmp_path / "out"))
     with pytest.raises(UsageError, match=r"no dataset.json lists the columns.*feature_spec"):
         recordgen.input_fn(tmp_path / "out", task="declared", columns=["x"])
@@ -201,14 +189,12 @@ def test_files_without_a_description(tmp_path: Path) -> None:
         ({"augment": None}, r"augment does not apply to these examples \(declared\); remove"),
     ],
 )
-def test_wrong_options(several: str, options: dict[str, Any], message: str) -> None:
-    """A wrong option is an error before anything is read."""
+def test_a_wrong_option_is_an_error_before_reading(several, options, message):
     with pytest.raises(UsageError, match=message):
         recordgen.input_fn(several, batch_size=1, **options)
 
 
-def test_a_damaged_image_that_was_not_checked(tmp_path: Path) -> None:
-    """A damaged image that the conversion did not check fails when it is read."""
+def test_an_unchecked_damaged_image_fails_when_it_is_read(tmp_path):
     (tmp_path / "good.png").write_bytes(encoded(noise(), "PNG"))
     (tmp_path / "bad.png").write_bytes(encoded(noise(), "PNG")[:60])
     sides = [str(tmp_path / name) for name in ("good.png", "bad.png")]
@@ -232,12 +218,11 @@ MASKS = [
 
 
 @pytest.mark.parametrize(("name", "is_mask"), MASKS)
-def test_the_names_of_masks(name: str, is_mask: bool) -> None:
+def test_the_names_of_masks(name, is_mask):
     assert columns.is_mask(name) == is_mask
 
 
-def test_masks_are_not_resized(frame: pd.DataFrame, tmp_path: Path) -> None:
-    """Their bytes are read; the other columns, too; the same column under another name, too."""
+def test_masks_are_not_read_as_images_but_as_bytes(frame, tmp_path):
     rows = frame.rename(columns={"back": "road_mask"})
     schema = {"use": "split", "front": "image", "road_mask": "image", "age": "int"}
     output = tmp_path / "out"

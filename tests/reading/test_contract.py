@@ -1,10 +1,5 @@
 """One contract for all tasks: the results of ``load`` for the sample of each task."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 import tensorflow as tf
 
@@ -16,7 +11,7 @@ from tests.golden import ROOT, SAMPLES
 METERS = {"split": "split", "day": "image", "night": "image", "note": "text", "verdict": "label"}
 
 # task: options of converting its sample, and of load; tasks that need none are not listed
-OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+OPTIONS = {
     "image_classification": ({}, {"image_size": 8}),
     "image_multi_label": ({}, {"image_size": 8}),
     "object_detection": ({}, {"image_size": 8}),
@@ -27,8 +22,7 @@ FILES = {**SAMPLES, "declared": "declared/meters.csv"}
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_load_is_alike_for_all_tasks(task: str, tmp_path: Path) -> None:
-    """All tasks have finite batches of inputs and targets, class names, and splits by any name."""
+def test_load_gives_every_task_finite_batches_class_names_and_splits(task, tmp_path):
     options, how = OPTIONS.get(task, ({}, {}))
     out = tmp_path / "out"
     converted = convert(ROOT / "examples" / FILES[task], out, **options).dataset
@@ -47,8 +41,7 @@ def test_load_is_alike_for_all_tasks(task: str, tmp_path: Path) -> None:
         assert batches == data.cardinality() == -(-converted.splits[name].examples // 4)
 
 
-def test_the_task_of_declared_images_may_be_named(tmp_path: Path) -> None:
-    """A column of images and a column of labels are read as labelled images, also with ``task``."""
+def test_declared_images_and_labels_are_read_as_labelled_images(tmp_path):
     rows = []
     for number, kind in enumerate(("cat", "dog")):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 import json
 import shutil
@@ -42,7 +40,6 @@ def test_the_fixture_has_several_shards(any_output):
 
 
 def test_eval_gives_every_record_once_in_order(any_output):
-    """Each pass is complete and has the same order, with a short last batch."""
     dataset = eval_dataset(any_output, batch_size=7, image_size=SIZE)
     first = labels_of(dataset)
     assert sorted(first) == EVAL
@@ -51,8 +48,7 @@ def test_eval_gives_every_record_once_in_order(any_output):
     assert dataset.cardinality().numpy() == 6
 
 
-def test_elements(output):
-    """Images are float32 in [0, 1], have the requested size, and match their labels."""
+def test_images_are_floats_of_the_requested_size_with_their_labels(output):
     dataset = train_dataset(output, batch_size=8, image_size=SIZE, augment=None)
     assert dataset.element_spec == (
         tf.TensorSpec((None, 4, 6, 3), tf.float32),
@@ -65,7 +61,6 @@ def test_elements(output):
 
 
 def test_train_sees_every_record_once_per_epoch(any_output):
-    """By default a dataset is finite: an epoch is a permutation, different each time."""
     dataset = train_dataset(any_output, batch_size=40, image_size=SIZE)
     first, second = labels_of(dataset), labels_of(dataset)
     assert sorted(first) == sorted(second) == TRAIN
@@ -74,7 +69,6 @@ def test_train_sees_every_record_once_per_epoch(any_output):
 
 
 def test_endless_epochs_have_full_batches(output):
-    """Batches continue in the next epoch: 160 records in batches of 64 leave no short batch."""
     # Otherwise threads may return a batch of the second epoch before one of the first.
     in_order = Tuning(deterministic=True)
     dataset = train_dataset(
@@ -90,7 +84,6 @@ def test_endless_epochs_have_full_batches(output):
 
 @pytest.mark.parametrize("read", [train_dataset, eval_dataset, input_fn, recordgen.read])
 def test_epochs_are_finite_by_default(output, read):
-    """All functions read one pass, unless ``epochs`` is ``"endless"``."""
     options = {"split": "train", "batch_size": 40}
     options |= {} if read is recordgen.read else {"image_size": SIZE}
     assert read(output, **options).cardinality() == 4 == len(list(read(output, **options)))
@@ -101,8 +94,7 @@ def test_epochs_are_finite_by_default(output, read):
         read(output, epochs=None, **options)
 
 
-def test_sources_are_equivalent(any_output):
-    """A folder, its dataset.json and the pattern of the shards are the same data."""
+def test_a_folder_its_dataset_json_and_the_pattern_are_the_same_source(any_output):
     by_folder = labels_of(eval_dataset(any_output, batch_size=16, image_size=SIZE))
     by_file = labels_of(eval_dataset(f"{any_output}/dataset.json", batch_size=16, image_size=SIZE))
     by_pattern = labels_of(
@@ -112,8 +104,7 @@ def test_sources_are_equivalent(any_output):
 
 
 @pytest.mark.parametrize("as_pattern", [False, True], ids=["dataset.json", "pattern"])
-def test_unlabelled_records_are_left_out(partly_labelled, as_pattern):
-    """Records without a label are skipped; the other batches stay full."""
+def test_unlabelled_records_are_skipped_and_batches_full(partly_labelled, as_pattern):
     source = [f"{partly_labelled}/Split-train/*"] if as_pattern else partly_labelled
     assert sorted(
         labels_of(eval_dataset(source, batch_size=5, image_size=SIZE, split="train"))
@@ -122,8 +113,7 @@ def test_unlabelled_records_are_left_out(partly_labelled, as_pattern):
     assert sorted(labels[:7]) == sorted(labels[7:]) == list(range(7))
 
 
-def test_steps_per_epoch(output, partly_labelled):
-    """Steps are the number of batches of labelled examples."""
+def test_steps_are_the_batches_of_labelled_examples(output, partly_labelled):
     assert steps_per_epoch(output, 32) == 5
     assert steps_per_epoch(output, 33) == 5
     assert steps_per_epoch(output, 33, tuning=Tuning(drop_remainder=True)) == 4
@@ -131,8 +121,7 @@ def test_steps_per_epoch(output, partly_labelled):
     assert steps_per_epoch(partly_labelled, 7) == 1
 
 
-def test_parsing_spec_reads_all_that_is_written(any_output):
-    """Every feature of the task can be read from a record."""
+def test_the_parsing_spec_has_every_feature_of_the_task(any_output):
     shards = find_shards(any_output, "eval")
     compression = "GZIP" if shards.files[0].path.endswith(".gz") else ""
     record = next(iter(tf.data.TFRecordDataset(shards.files[0].path, compression)))
@@ -149,8 +138,7 @@ def test_parsing_spec_reads_all_that_is_written(any_output):
 
 
 @pytest.mark.parametrize("encode", [tf.io.encode_png, tf.io.encode_jpeg])
-def test_decode_eager_and_in_graph(encode):
-    """Eager mode and tf.data return the same pixels, for images of several sizes and depths."""
+def test_eager_mode_and_tf_data_decode_the_same_pixels(encode):
     encoded = [
         encode(tf.fill((9, 5, channels), tf.constant(200, tf.uint8))).numpy() for channels in (1, 3)
     ]
@@ -172,15 +160,13 @@ def test_decode_eager_and_in_graph(encode):
         (dict(source="/nowhere"), SourceError, r"/nowhere: no dataset.json here"),
     ],
 )
-def test_errors(output, read, arguments, error, message):
-    """Errors are raised when the dataset is made, not when it is read."""
+def test_errors_are_raised_when_the_dataset_is_made(output, read, arguments, error, message):
     given = {"source": output, "batch_size": 4, "image_size": SIZE, **arguments}
     with pytest.raises(error, match=message):
         read(given.pop("source"), **given)
 
 
-def test_batch_larger_than_the_data(output):
-    """If an epoch cannot fill one batch, the error has the largest possible size."""
+def test_a_batch_larger_than_the_data_names_the_largest_size(output):
     with pytest.raises(UsageError, match=r"not be above .* 160 \(got 161\)"):
         train_dataset(output, batch_size=161, image_size=SIZE, tuning=Tuning(drop_remainder=True))
     with pytest.raises(UsageError, match=r"not be above .* 160 \(got 161\)"):
@@ -188,8 +174,7 @@ def test_batch_larger_than_the_data(output):
     assert steps_per_epoch(output, 161) == 1
 
 
-def test_input_fn_reads_as_the_split_is_for(output):
-    """Training is one shuffled pass; evaluation has the order of the shards."""
+def test_input_fn_shuffles_training_and_keeps_the_order_of_evaluation(output):
     training = input_fn(output, batch_size=32, image_size=SIZE)
     assert training.options().deterministic is False
     assert input_fn(output, split="Training", image_size=SIZE).options().deterministic is False
@@ -199,8 +184,7 @@ def test_input_fn_reads_as_the_split_is_for(output):
     assert labels_of(evaluation) == labels_of(eval_dataset(output, image_size=SIZE))
 
 
-def test_paths_are_sources_too(pets):
-    """A source may be a pathlib.Path, of a folder or in a list."""
+def test_a_pathlib_path_is_a_source(pets):
     expected = labels_of(eval_dataset(pets, image_size=SIZE))
     assert labels_of(eval_dataset(Path(pets), image_size=SIZE)) == expected
     shards = sorted(Path(pets, "Split-eval").iterdir())
@@ -208,16 +192,14 @@ def test_paths_are_sources_too(pets):
     assert sorted(load(Path(pets), image_size=SIZE)) == ["eval", "train"]
 
 
-def test_patterns_find_the_counts_beside_them(output):
-    """Patterns such as TFX's train_files use the counts and classes of dataset.json."""
+def test_patterns_use_counts_and_classes_of_dataset_json(output):
     files = [f"{output}/Split-train/*"]
     assert steps_per_epoch(files, 32) == 5
     one_hot = train_dataset(files, batch_size=8, image_size=SIZE, label_mode="categorical")
     assert one_hot.element_spec[1] == tf.TensorSpec((None, 200), tf.float32)
 
 
-def test_load(pets):
-    """load returns all splits: training shuffled in each pass and finite, the others in order."""
+def test_load_returns_all_splits_with_training_shuffled(pets):
     found = load(pets, batch_size=16, image_size=SIZE)
     assert sorted(found) == ["eval", "train"]
     # Without a seed one batch may overtake another.
@@ -231,8 +213,7 @@ def test_load(pets):
 
 
 @pytest.mark.parametrize("name", ["eval", "val", "validation", "VALIDATION", "dev"])
-def test_every_word_for_a_split(pets, name):
-    """All functions know the same names of splits as import files; so do ``in`` and ``get``."""
+def test_every_function_knows_every_name_of_a_split(pets, name):
     found = load(pets, image_size=SIZE)
     assert name in found
     assert found[name] is found.get(name) is found["eval"]
@@ -242,8 +223,7 @@ def test_every_word_for_a_split(pets, name):
 
 
 @pytest.mark.parametrize("name", ["test", "TEST", "holdout"])
-def test_missing_split(pets, name):
-    """The error lists the existing splits, and is also a KeyError."""
+def test_a_missing_split_is_a_key_error_that_lists_the_others(pets, name):
     found = load(pets, image_size=SIZE)
     assert name not in found
     assert found.get(name) is None
@@ -254,8 +234,7 @@ def test_missing_split(pets, name):
         assert isinstance(error.value, KeyError)
 
 
-def test_class_names(pets, topics_of_two, partly_labelled):
-    """The result of load and each dataset have class names, like Keras's datasets."""
+def test_load_and_its_datasets_have_class_names(pets, topics_of_two, partly_labelled):
     names = ["ant", "cat", "dog", "owl"]
     found = load(pets, image_size=SIZE)
     assert found.class_names == found["train"].class_names == found["val"].class_names == names
@@ -287,8 +266,7 @@ def topics_of_two(tmp_path_factory):
         (None, None),
     ],
 )
-def test_label_modes_of_keras(topics_of_two, mode, spec):
-    """Label modes mean the same as in image_dataset_from_directory."""
+def test_label_modes_mean_what_they_mean_in_keras(topics_of_two, mode, spec):
     data = eval_dataset(topics_of_two, split="train", label_mode=mode)
     if mode is None:
         assert data.element_spec == tf.TensorSpec((None,), tf.string)
@@ -300,13 +278,11 @@ def test_label_modes_of_keras(topics_of_two, mode, spec):
 
 
 def test_binary_needs_two_classes(pets):
-    """Binary labels need exactly two classes."""
     with pytest.raises(UsageError, match=r"'binary' needs two classes \(got 4: \['ant', 'cat'"):
         eval_dataset(pets, image_size=SIZE, label_mode="binary")
 
 
-def test_load_of_declared_columns(tmp_path):
-    """Declared columns have batches of inputs and targets, with the same options as other tasks."""
+def test_load_of_declared_columns_takes_the_same_options(tmp_path):
     for number, name in enumerate("abcd"):
         (tmp_path / f"{name}.png").write_bytes(encoded(noise(4, 4, number), "PNG"))
     schema = {"use": "split", "photo": "image", "age": "int", "kind": "label"}
@@ -345,21 +321,18 @@ def test_load_of_declared_columns(tmp_path):
         (lambda out: decode_images(PIXEL, (0, 8)), "image_size must be"),
     ],
 )
-def test_wrong_calls(pets, call, message):
-    """Wrong arguments are errors of Recordgen."""
+def test_wrong_arguments_are_our_errors(pets, call, message):
     with pytest.raises(UsageError, match=message):
         call(pets)
 
 
-def test_source_with_odd_names(pets, tmp_path):
-    """A folder may be named like a pattern, and a pattern may have one slash too many."""
+def test_a_folder_named_like_a_pattern_is_read(pets, tmp_path):
     folder = shutil.copytree(pets, tmp_path / "o[1]")
     assert len(labels_of(eval_dataset(str(folder), image_size=SIZE))) == 20
     assert reading_plan(f"{pets}//Split-eval/*", split="eval").examples == 20
 
 
-def test_steps_are_those_of_the_dataset(pets):
-    """Steps equal the dataset's length, with a short last batch and without."""
+def test_steps_equal_the_length_of_the_dataset(pets):
     assert steps_per_epoch(pets, 16, split="eval") == 2
     assert eval_dataset(pets, batch_size=16, image_size=SIZE).cardinality() == 2
     assert steps_per_epoch(pets, 64, split="eval") == 1
@@ -370,22 +343,19 @@ def test_steps_are_those_of_the_dataset(pets):
 
 
 def test_load_weighs_and_augments_only_training(pets):
-    """``weights`` and ``augment`` do not affect the evaluation."""
     found = load(pets, batch_size=40, image_size=SIZE, weights="balanced", augment="photo")
     assert len(found["train"].element_spec) == 3
     assert len(found["eval"].element_spec) == 2
 
 
-def test_load_leaves_out_a_split_without_labels(partly_labelled, caplog):
-    """load skips a split without labels, with a warning, and returns the others."""
+def test_load_skips_a_split_without_labels_and_warns(partly_labelled, caplog):
     assert list(load(partly_labelled, batch_size=4, image_size=SIZE)) == ["train"]
     assert "split 'eval' has no labelled example" in caplog.text
     found = load(partly_labelled, batch_size=4, image_size=SIZE, label_mode=None)
     assert [len(images) for images in found["eval"]] == [4]
 
 
-def test_load_of_written_examples(tmp_path):
-    """An output of recordgen.write is loaded as dicts of its features."""
+def test_load_gives_written_examples_as_dicts(tmp_path):
     out = str(tmp_path / "out")
     for split in ("train", "eval"):
         write([{"x": number} for number in range(3)], out, split=split, shards=1)
@@ -398,8 +368,7 @@ def test_load_of_written_examples(tmp_path):
 
 
 @pytest.mark.parametrize("augment", [None, "photo"])
-def test_half_precision(pets, augment):
-    """float16 pixels are float32 pixels, rounded."""
+def test_float16_pixels_are_rounded_float32_pixels(pets, augment):
     options = dict(batch_size=40, image_size=7, seed=1, augment=augment)
     full, half = (
         next(iter(train_dataset(pets, scale=scale, **options)))[0] for scale in ("auto", "float16")
@@ -412,8 +381,7 @@ def test_half_precision(pets, augment):
     ("resize", "augment"),
     [("stretch", None), ("fit", None), ("center_crop", None), ("stretch", "photo")],
 )
-def test_uint8_agrees_with_float32(pets, resize, augment):
-    """uint8 pixels are float32 pixels, rounded."""
+def test_uint8_pixels_are_rounded_float32_pixels(pets, resize, augment):
     options = dict(batch_size=40, image_size=(7, 9), resize=resize, augment=augment, seed=1)
     floats, whole = (
         next(iter(train_dataset(pets, scale=scale, **options)))[0] for scale in ("auto", "uint8")
@@ -438,15 +406,13 @@ def test_uint8_agrees_with_float32(pets, resize, augment):
     ],
     ids=case_name,
 )
-def test_knobs_change_speed_only(pets, read, knobs):
-    """Whatever the tuning, an epoch has every example once."""
+def test_tuning_changes_no_example_of_an_epoch(pets, read, knobs):
     options = dict(batch_size=8, image_size=SIZE, split="train", columns=["image/source_id"])
     dataset = read(pets, **knobs, **options)
     assert sorted(ids(dataset)) == sorted(ids(eval_dataset(pets, **options)))
 
 
-def test_knobs_reach_tf_data(pets):
-    """Tuning sets the options of tf.data."""
+def test_tuning_sets_the_options_of_tf_data(pets):
     found = train_dataset(
         pets,
         batch_size=8,
@@ -458,8 +424,7 @@ def test_knobs_reach_tf_data(pets):
     assert found.deterministic is True
 
 
-def test_seed_decides_order_and_augmentation(pets):
-    """A seed gives the same pixels in the same order, whatever TensorFlow's global seed is."""
+def test_a_seed_decides_order_and_augmentation_whatever_tensorflows_seed(pets):
     found = []
     for seed, of_tensorflow in ((1, None), (1, 5), (1, 6), (2, 5)):
         tf.random.set_seed(of_tensorflow)
@@ -476,8 +441,6 @@ def test_seed_decides_order_and_augmentation(pets):
 
 
 def test_a_function_of_the_user_may_branch_on_tensors(pets):
-    """AutoGraph rewrites the user's function, though not Recordgen's."""
-
     def is_cat(record):
         wanted = False
         if record["image/class/text"] == b"cat":
@@ -487,8 +450,7 @@ def test_a_function_of_the_user_may_branch_on_tensors(pets):
     assert set(labels_of(train_dataset(pets, image_size=SIZE, only=is_cat))) == {1}
 
 
-def test_a_condition_that_nothing_meets(pets):
-    """A predicate that rejects everything gives an empty dataset, even with endless epochs."""
+def test_a_predicate_that_rejects_all_gives_an_empty_dataset(pets):
     none = dict(only=lambda _: tf.constant(False), image_size=SIZE)
     assert list(train_dataset(pets, epochs="endless", seed=1, **none)) == []
 
@@ -502,8 +464,7 @@ def model():
 
 
 @pytest.mark.parametrize("weights", [None, "balanced"])
-def test_fit_on_endless_data(pets, weights):
-    """With steps_per_epoch the data suffice, and Keras does not warn."""
+def test_fit_on_endless_data_with_steps_does_not_warn(pets, weights):
     training = train_dataset(
         pets, batch_size=16, image_size=SIZE, weights=weights, epochs="endless"
     )
@@ -520,8 +481,7 @@ def test_fit_on_endless_data(pets, weights):
     assert len(history.history["val_loss"]) == 3
 
 
-def test_fit_on_finite_data(pets):
-    """The datasets of load have the declared length in every epoch."""
+def test_every_epoch_of_fit_has_the_declared_length(pets):
     data = load(pets, batch_size=16, image_size=SIZE)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -535,8 +495,7 @@ def test_fit_on_finite_data(pets):
     assert len(history.history["loss"]) == 3
 
 
-def test_truncated_shard(pets, tmp_path):
-    """If a shard's size differs from dataset.json, an error names it before training starts."""
+def test_a_truncated_shard_is_named_before_training(pets, tmp_path):
     copy = shutil.copytree(pets, tmp_path / "copy")
     shard = next((copy / "Split-train").iterdir())
     size = shard.stat().st_size
@@ -583,7 +542,6 @@ def test_memory_stays_flat(tmp_path):
 
 
 def test_load_says_that_a_split_has_no_label(tmp_path):
-    """A split is there, though ``load`` skips it: the error says why, and how to read it."""
     lines = [f"TRAIN,Good and cheap {n}.\n" for n in range(3)]
     lines += [f"TEST,Bad {n}.,no\n" for n in range(2)]
     (tmp_path / "a.csv").write_text("".join(lines))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 
 import numpy as np
@@ -67,7 +65,6 @@ def test_scale(resize, size, place):
 @pytest.mark.parametrize("times", [1, 1.5, 2, 3, 4, 6, 8, 12, 20])
 @pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
 def test_large_images_look_as_if_decoded_whole(times, sized):
-    """The decoder's scaling changes a large JPEG by less than 2 levels in the mean."""
     height, width = int(48 * times), int(64 * times)
     data = jpeg(height, width)
     sizes = tf.constant([[height, width]], tf.int64) if sized else None
@@ -90,7 +87,6 @@ def shares(old, new):
     ids=str,
 )
 def test_a_smaller_pixel_is_the_mean_of_what_it_covers(size):
-    """Sides that shrink are averaged, as by NumPy, sides that grow interpolated; then rounded."""
     pixels = np.asarray(noise(size[1], size[0]))
     rows, columns = (shares(old, min(old, new)) for old, new in zip(size, (24, 32), strict=True))
     means = np.einsum("ih,hwc,jw->ijc", rows, pixels, columns)
@@ -115,8 +111,7 @@ def test_fine_patterns_turn_gray(kind, side):
 
 @pytest.mark.parametrize("size", [(48, 64), (200, 170), (33, 47), (7, 300)])
 @pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
-def test_exact_is_tensorflows_own(size, sized):
-    """``exact`` equals decode_jpeg with its defaults and resize with antialias, to the last bit."""
+def test_exact_equals_tensorflows_own_functions_to_the_last_bit(size, sized):
     data = jpeg(*size, quality=80)
     sizes = tf.constant([size], tf.int64) if sized else None
     found = ImageDecoder((48, 64), decoder="exact").decode(tf.constant([data]), sizes)
@@ -126,7 +121,6 @@ def test_exact_is_tensorflows_own(size, sized):
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 @pytest.mark.parametrize("times", [1, 2, 5, 9])
 def test_center_crop_is_cut_from_the_middle(times, decoder):
-    """Decoding only a window gives the same pixels as cutting it out of the whole image."""
     height, width = 40 * times, 90 * times
     data = jpeg(height, width)
     found = ImageDecoder((40, 40), "center_crop", decoder).decode(tf.constant([data]))
@@ -162,7 +156,6 @@ def test_random_crop_is_a_window(decoder):
 
 
 def test_random_crop_depends_on_the_seed():
-    """Windows depend only on the seed, and differ between images."""
     data = tf.constant([jpeg(60, 60)] * 2)
     crop = ImageDecoder((20, 20), "random_crop")
     first, again, other = (
@@ -184,8 +177,7 @@ def test_random_crop_depends_on_the_seed():
     ],
 )
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
-def test_fit_keeps_the_shape(size, rows, columns, kind):
-    """The whole image is shown undistorted, in the middle of black bars."""
+def test_fit_shows_the_undistorted_image_in_the_middle_of_black(size, rows, columns, kind):
     white = encoded(Image.new("RGB", size[::-1], "white"), kind)
     found = ImageDecoder((20, 30), "fit").decode(tf.constant([white]))[0].numpy()
     expected = np.zeros((20, 30, 3))
@@ -262,8 +254,7 @@ def animated(first):
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 @pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
 @pytest.mark.parametrize("image_size", [(48, 64), (24, 32)])
-def test_all_kinds_in_one_batch(decoder, sized, image_size):
-    """Formats and depths may be mixed in a batch; each image is decoded to RGB."""
+def test_formats_and_depths_may_be_mixed_in_a_batch(decoder, sized, image_size):
     names, data, pixels = zip(*kinds(), strict=True)
     sizes = tf.constant([(48, 64)] * len(data), tf.int64) if sized else None
     found = ImageDecoder(image_size, decoder=decoder).decode(tf.constant(data), sizes)
@@ -274,8 +265,7 @@ def test_all_kinds_in_one_batch(decoder, sized, image_size):
 
 @pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
-def test_odd_sizes(resize, decoder):
-    """Images of one pixel, one row or one column are resized to the requested size."""
+def test_images_of_one_pixel_row_or_column_are_resized(resize, decoder):
     sizes = [(1, 1), (1, 1000), (1000, 1), (2, 3), (3, 2), (17, 13), (640, 5)]
     color = (200, 100, 50)
     images = [
@@ -296,7 +286,6 @@ def test_odd_sizes(resize, decoder):
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 def test_a_batch_decodes_as_its_images_do(resize, decoder):
-    """An image decodes in the same way alone, in a batch, and with a known size."""
     sizes = [(48, 64), (24, 32), (96, 128), (100, 30), (24, 32)]
     data = [jpeg(*size) for size in sizes]
     decode = ImageDecoder((24, 32), resize, decoder).decode
@@ -322,8 +311,7 @@ def test_a_batch_decodes_as_its_images_do(resize, decoder):
     ],
     ids=str,
 )
-def test_what_images_have_in_common_changes_nothing(resize, decoder, sizes):
-    """Statistics of the images do not change the result."""
+def test_statistics_of_the_images_do_not_change_pixels(resize, decoder, sizes):
     heights, widths = zip(*sizes, strict=True)
     stats = ImageStats(
         {"jpeg": len(sizes)}, (min(heights), max(heights)), (min(widths), max(widths))
@@ -338,8 +326,7 @@ def test_what_images_have_in_common_changes_nothing(resize, decoder, sizes):
 
 @pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
-def test_eager_and_inside_tf_data(resize, decoder):
-    """A graph computes the same as eager mode, and its shape is known."""
+def test_a_graph_computes_the_same_as_eager_mode(resize, decoder):
     data = [jpeg(50, 70), encoded(noise(40, 30), "PNG"), jpeg(9, 12)]
     decoding = ImageDecoder((9, 12), resize, decoder)
     seed = tf.constant([5, 6], tf.int64)
@@ -352,22 +339,19 @@ def test_eager_and_inside_tf_data(resize, decoder):
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"nothing", jpeg(20, 20)[:100], b"\x89PNG\r\n"])
-def test_bytes_that_are_no_image(data):
-    """Bytes that are no image raise an error."""
+def test_bytes_that_are_no_image_are_an_error(data):
     good = jpeg(20, 20)
     decoder = ImageDecoder((4, 5))
     with pytest.raises(tf.errors.InvalidArgumentError):
         decoder.decode(tf.constant([good, data]))
 
 
-def test_image_sizes():
-    """Sizes are read from images of every kind."""
+def test_sizes_are_read_from_images_of_every_kind():
     _, data, _ = zip(*kinds(), strict=True)
     assert image_sizes(tf.constant(data)).numpy().tolist() == [[48, 64]] * len(data)
 
 
-def test_decode_images_scales_to_one():
-    """The public function returns what models train on: RGB in [0, 1]."""
+def test_decode_images_returns_rgb_from_0_to_1():
     white = encoded(Image.new("RGB", (9, 7), "white"), "PNG")
     np.testing.assert_allclose(decode_images(tf.constant([white]), (3, 4)), np.ones((1, 3, 4, 3)))
     bars = decode_images(tf.constant([white]), (7, 18), resize="fit").numpy()

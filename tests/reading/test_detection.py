@@ -1,7 +1,5 @@
 """The boxes of a detection dataset in batches, with their images."""
 
-from __future__ import annotations
-
 import os
 import shutil
 
@@ -91,12 +89,10 @@ OPTIONS = dict(
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop", "random_crop"])
 def test_boxes_lie_where_the_colours_are(mixed, resize, decoder):
-    """Whatever the resizing, each box encloses its colour in the returned image."""
     check(eval_dataset(mixed, resize=resize, tuning=Tuning(decoder=decoder), seed=3, **OPTIONS))
 
 
-def test_boxes_of_kept_pictures(mixed):
-    """Boxes move with crops of pictures from a cache."""
+def test_boxes_move_with_crops_of_cached_pictures(mixed):
     check(
         eval_dataset(
             mixed,
@@ -110,8 +106,7 @@ def test_boxes_of_kept_pictures(mixed):
 
 
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop", "random_crop"])
-def test_boxes_of_unchecked_images(unchecked, resize):
-    """Boxes match if image sizes are read from the images, not from their records."""
+def test_boxes_match_if_sizes_are_read_from_the_images(unchecked, resize):
     check(eval_dataset(unchecked, resize=resize, seed=3, **OPTIONS))
 
 
@@ -124,8 +119,7 @@ def test_boxes_of_unchecked_images(unchecked, resize):
     ],
     ids=str,
 )
-def test_augmentation_moves_boxes(mixed, how, resize):
-    """Boxes are mirrored and cropped like their images."""
+def test_boxes_are_mirrored_and_cropped_with_their_images(mixed, how, resize):
     augment = dict(**how)
     check(eval_dataset(mixed, resize=resize, augment=augment, seed=3, **OPTIONS))
 
@@ -140,8 +134,7 @@ def test_augmentation_moves_boxes(mixed, how, resize):
         ("center_crop", (96, 144)),
     ],
 )
-def test_images_that_are_alike(tmp_path, resize, size):
-    """Statistics of the images do not affect the boxes."""
+def test_statistics_of_the_images_do_not_move_boxes(tmp_path, resize, size):
     scenes = [Scene.drawn(number, size, "JPEG") for number in range(16)]
     root = write_scenes(tmp_path, scenes, knows_images=True)
     check(eval_dataset(root, resize=resize, **OPTIONS))
@@ -198,8 +191,7 @@ def same(found, wanted):
             np.testing.assert_allclose(found[n][channel], box, atol=2e-4)
 
 
-def test_padded(plain):
-    """Boxes are padded with -1 to the largest number in a batch; count is the number of boxes."""
+def test_boxes_are_padded_to_the_largest_number_in_a_batch(plain):
     dataset = eval_dataset(plain, **IDS)
     assert dataset.element_spec[1] == {
         "boxes": tf.TensorSpec((None, None, 4), tf.float32),
@@ -217,8 +209,7 @@ def test_padded(plain):
         assert (boxes["labels"][is_box] >= 0).numpy().all()
 
 
-def test_a_batch_without_objects(tmp_path):
-    """Images without objects are examples, too; a batch of them has room for one box."""
+def test_a_batch_without_objects_has_room_for_one_box(tmp_path):
     root = write_scenes(tmp_path, [Scene(n, SIZE, {}) for n in range(4)])
     [(images, boxes)] = eval_dataset(root, **READ)
     assert images.shape == (4, *SIZE, 3)
@@ -230,8 +221,7 @@ def test_a_batch_without_objects(tmp_path):
     assert boxes["labels"].to_list() == [[]] * 4
 
 
-def test_ragged(plain):
-    """Ragged boxes are the same without padding."""
+def test_ragged_boxes_have_no_padding(plain):
     dataset = eval_dataset(plain, padding="ragged", **IDS)
     spec = dataset.element_spec[1]
     assert spec["boxes"] == tf.RaggedTensorSpec((None, None, 4), tf.float32, 1)
@@ -239,8 +229,7 @@ def test_ragged(plain):
     same(read(dataset), expected())
 
 
-def test_padding_to_a_number(plain):
-    """The largest boxes are kept, in their order, and the shape is known."""
+def test_the_largest_boxes_are_kept_in_their_order(plain):
     dataset = eval_dataset(plain, padding=2, tuning=Tuning(drop_remainder=True), **IDS)
     assert dataset.element_spec[1]["boxes"] == tf.TensorSpec((4, 2, 4), tf.float32)
     assert dataset.element_spec[1]["labels"] == tf.TensorSpec((4, 2), tf.int64)
@@ -258,8 +247,7 @@ def test_padding_to_a_number(plain):
     assert {boxes["labels"].shape[1] for _, boxes in padded} == {7}
 
 
-def test_formats(plain):
-    """Keras converts the returned boxes back to the default format."""
+def test_keras_converts_the_boxes_back(plain):
     height, width = SIZE
     box_format = "center_xywh"
     for (_, given), (_, default) in zip(
@@ -273,8 +261,7 @@ def test_formats(plain):
         np.testing.assert_allclose(converted, default["boxes"].numpy()[is_box], atol=1e-5)
 
 
-def test_min_visible(tmp_path):
-    """A cut box is returned with the part inside, or dropped."""
+def test_a_cut_box_is_clipped_or_dropped(tmp_path):
     # The middle square of a wide image shows half of the red box and a fifth of the green box.
     size = (20, 60)
     rectangles = {0: (5, 15, 15, 25), 1: (5, 36, 15, 86 - 40), 2: (0, 0, 20, 10)}
@@ -307,8 +294,9 @@ def test_min_visible(tmp_path):
     ids=str,
 )
 @pytest.mark.parametrize("is_ours", [True, False])
-def test_classes(plain, options, classes, numbers, is_ours, tmp_path):
-    """Only boxes of the requested classes are read, with the requested numbers; images stay."""
+def test_only_boxes_of_the_requested_classes_are_read(
+    plain, options, classes, numbers, is_ours, tmp_path
+):
     source = plain
     if not is_ours:
         source = f"{shutil.copytree(plain, tmp_path / 'x')}/Split-train/*"
@@ -334,8 +322,7 @@ def test_classes(plain, options, classes, numbers, is_ours, tmp_path):
         ("records", "file", "ragged"),
     ],
 )
-def test_cached(plain, tmp_path, stage, place, padding):
-    """Cached boxes are unchanged, and are augmented anew in each epoch."""
+def test_cached_boxes_are_augmented_anew_in_each_epoch(plain, tmp_path, stage, place, padding):
     size = (8, 12) if stage == "images" else (80, 120)
     cache = "memory" if place == "memory" else str(tmp_path / "cache")
     options = dict(batch_size=4, image_size=size, cache=cache, padding=padding, split="train")
@@ -352,8 +339,7 @@ def test_cached(plain, tmp_path, stage, place, padding):
     assert first != second
 
 
-def test_unchecked_images_that_do_not_decode_are_skipped(tmp_path, caplog):
-    """If images are skipped, the others keep their own boxes."""
+def test_the_images_around_a_skipped_one_keep_their_boxes(tmp_path, caplog):
     examples = [Scene.drawn(n, SIZE, colours=range(n % 4)).features for n in range(12)]
     for n in (0, 5, 7):
         examples[n]["image/encoded"] = b"no image"
@@ -362,15 +348,13 @@ def test_unchecked_images_that_do_not_decode_are_skipped(tmp_path, caplog):
     same(found, expected([n for n in range(12) if n not in (0, 5, 7)]))
 
 
-def test_workers_share_the_examples(plain):
-    """The workers together read every example."""
+def test_workers_together_read_every_example(plain):
     found = [read(eval_dataset(plain, shard=(n, 3), **IDS)) for n in range(3)]
     same({**found[0], **found[1], **found[2]}, expected())
     assert sum(map(len, found)) == 12
 
 
-def test_a_seed_decides_all(plain):
-    """Batches, crops and flips depend only on the seed."""
+def test_a_seed_decides_batches_crops_and_flips(plain):
     how = dict(flip=True, crop=0.3)
 
     def batches(seed):
@@ -385,8 +369,7 @@ def test_a_seed_decides_all(plain):
     assert not all(np.array_equal(a[0], b[0]) for a, b in zip(first, other, strict=True))
 
 
-def test_going_on_where_it_stopped(plain, tmp_path):
-    """A restored iterator continues with the same images and boxes."""
+def test_a_restored_iterator_goes_on_with_the_same_boxes(plain, tmp_path):
     options = dict(augment=dict(flip=True, crop=0.3), seed=7, **READ)
     batches = iter(train_dataset(plain, **options))
     next(batches)
@@ -399,16 +382,14 @@ def test_going_on_where_it_stopped(plain, tmp_path):
     np.testing.assert_array_equal(found_boxes["boxes"], boxes["boxes"])
 
 
-def test_predicate(plain):
-    """A predicate sees all boxes of a record."""
+def test_a_predicate_sees_all_boxes_of_a_record(plain):
     dataset = eval_dataset(
         plain, only=lambda record: tf.size(record["image/object/class/label"]) == 2, **IDS
     )
     same(read(dataset), expected([2, 6, 10]))
 
 
-def test_layers_of_keras_take_the_boxes(plain):
-    """Mirroring by a layer of Keras moves the boxes with the colours."""
+def test_a_layer_of_keras_mirrors_boxes_with_the_colours(plain):
     flip = keras.layers.RandomFlip("horizontal", bounding_box_format="xyxy", seed=1)
     dataset = eval_dataset(plain, boxes="xyxy", padding=3, **READ).map(
         lambda images, boxes: flip({"images": images, "bounding_boxes": boxes})
@@ -425,8 +406,7 @@ def test_layers_of_keras_take_the_boxes(plain):
     assert max(edges) <= 1.1
 
 
-def test_load_and_steps(plain):
-    """load returns all splits, also one without any box; steps count every image."""
+def test_load_returns_a_split_without_boxes_and_steps_count_every_image(plain):
     assert steps_per_epoch(plain, 5) == 3
     assert steps_per_epoch(plain, 5, only=["blue"]) == 3
     assert steps_per_epoch(plain, 5, shard=(1, 2)) == 2
@@ -441,15 +421,13 @@ def test_load_takes_splits_without_objects(tmp_path):
     assert [len(images) for images, _ in load(root, batch_size=4)["test"]] == [3]
 
 
-def test_uint8(plain):
-    """Pixels as whole numbers do not change the boxes."""
+def test_uint8_pixels_do_not_change_the_boxes(plain):
     dataset = eval_dataset(plain, scale="uint8", **IDS)
     assert dataset.element_spec[0].dtype == tf.uint8
     same(read(dataset), expected())
 
 
-def test_read_gives_the_features(plain):
-    """recordgen.read returns the features of boxes as lists."""
+def test_read_returns_features_of_boxes_as_lists(plain):
     [batch] = read_examples(plain, batch_size=12)
     assert sorted(batch["image/object/class/label"].row_lengths().numpy()) == sorted(
         n % 4 for n in range(12)
@@ -465,8 +443,7 @@ def scene_features(count=8):
     return [Scene.drawn(n, SIZE, colours=range(n % 4)).features for n in range(count)]
 
 
-def test_files_of_others(tmp_path):
-    """With ``task``, boxes of other tools' files are read, even if the first record has none."""
+def test_boxes_of_other_tools_are_read_with_task(tmp_path):
     source = as_others(tmp_path, scene_features())
     found = read(eval_dataset(source, task="object_detection", **IDS))
     same(found, expected(range(8)))
@@ -480,8 +457,7 @@ def test_files_of_others(tmp_path):
     same(read(by_predicate), expected([2, 3, 6, 7]))
 
 
-def test_what_recordgen_write_wrote(tmp_path):
-    """With ``task``, boxes of an output of recordgen.write are read."""
+def test_boxes_of_written_examples_are_read_with_task(tmp_path):
     features = [Scene.drawn(n, SIZE).features for n in range(4)]
     write(iter(features), str(tmp_path / "any"))
     found = read(eval_dataset(str(tmp_path / "any"), task="object_detection", **IDS))
@@ -513,8 +489,7 @@ def reread(tmp_path_factory):
     ],
     ids=str,
 )
-def test_wrong_boxes_end_the_reading(reread, change, message):
-    """Invalid boxes are an error while reading."""
+def test_invalid_boxes_are_an_error_while_reading(reread, change, message):
     examples = scene_features(4)
     examples[2].update(change)
     with pytest.raises(RecordError, match=f": record 2.*{message}"):
@@ -530,8 +505,7 @@ def test_wrong_boxes_end_the_reading(reread, change, message):
         ("class/text", dict(only=["red"]), "record 0 has no feature 'image/object/class/text'"),
     ],
 )
-def test_missing_features(tmp_path, missing, options, message):
-    """A feature that the first record with objects lacks is an error before anything is read."""
+def test_a_missing_feature_is_an_error_before_reading(tmp_path, missing, options, message):
     examples = scene_features()[1:]
     for item in examples:
         item.pop(f"image/object/{missing}", None)
@@ -540,8 +514,7 @@ def test_missing_features(tmp_path, missing, options, message):
         eval_dataset(source, task="object_detection", **options, **READ)
 
 
-def test_boxes_that_nobody_asked_for(tmp_path):
-    """For other tools' files with boxes and no labels, the error says how to read boxes."""
+def test_foreign_boxes_without_labels_name_the_option_that_reads_them(tmp_path):
     source = as_others(tmp_path, scene_features()[1:])
     with pytest.raises(DataError, match=r"no feature 'image/class/label'.*task='object_detection'"):
         eval_dataset(source, **READ)
@@ -560,7 +533,6 @@ def test_boxes_that_nobody_asked_for(tmp_path):
     ],
     ids=str,
 )
-def test_options_that_do_not_go_with_boxes(plain, options, message):
-    """Options that do not apply to boxes are refused, with the remedy."""
+def test_options_that_do_not_apply_to_boxes_are_refused(plain, options, message):
     with pytest.raises(UsageError, match=message):
         eval_dataset(plain, **READ, **options)

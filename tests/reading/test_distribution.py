@@ -1,7 +1,5 @@
 """The shares of several workers, in real processes and on two devices."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import textwrap
@@ -56,7 +54,6 @@ def in_processes(sources, count):
 
 @pytest.mark.slow
 def test_two_processes_read_every_record_once(pets, tmp_path):
-    """Workers share nothing but their arguments, and no record is read twice or missed."""
     one_file = [write_records(tmp_path / "a.rec", map(pet, range(50)))]
     expected = [
         sorted(ids(eval_dataset(pets, split="train", **WITH_IDS))),
@@ -106,8 +103,7 @@ def shares_of(source, count, **options):
     ],
     ids=["shuffled", "cached", "filtered"],
 )
-def test_no_example_is_missing_or_repeated(many_pets, options):
-    """For any number of shards and workers, shares are disjoint, complete and equal."""
+def test_shares_are_disjoint_complete_and_equal(many_pets, options):
     assert set(many_pets) == {1, 3, 7}
     for (files, source), count in itertools.product(many_pets.items(), (2, 5)):
         [expected] = shares_of(source, 1, **options)
@@ -119,8 +115,7 @@ def test_no_example_is_missing_or_repeated(many_pets, options):
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize(("files", "count"), [(1, 2), (5, 2), (5, 7)])
-def test_files_without_a_dataset(tmp_path, files, count, suffix):
-    """Shares of other tools' files are exact, whether their records are counted or not."""
+def test_shares_of_foreign_files_are_exact_counted_or_not(tmp_path, files, count, suffix):
     sizes = [range(3 * n * n, 3 * (n + 1) ** 2) for n in range(files)]
     paths = [
         write_records(tmp_path / f"{n}.rec{suffix}", map(pet, of)) for n, of in enumerate(sizes)
@@ -142,9 +137,7 @@ def test_files_without_a_dataset(tmp_path, files, count, suffix):
     ],
     ids=str,
 )
-def test_what_tf_distribute_divides_by_itself(many_pets, files, options, message):
-    """If a strategy divides a dataset by itself, the result is complete, or an error."""
-
+def test_what_a_strategy_divides_is_complete_or_an_error(many_pets, files, options, message):
     def share(index):
         dataset = train_dataset(many_pets[files], **options, **WITH_IDS)
         specs = tf.nest.flatten(dataset.element_spec)
@@ -166,16 +159,14 @@ def test_what_tf_distribute_divides_by_itself(many_pets, files, options, message
     assert sorted(share(0) + share(1)) == expected
 
 
-def test_what_a_worker_reads_is_not_shared_again(pets):
-    """A strategy for several hosts divides a dataset unless it is already a share."""
+def test_a_share_is_not_divided_again(pets):
     for shard, policy in (((0, 1), "FILE"), ((1, 2), "OFF")):
         options = train_dataset(pets, shard=shard, **SIZE).options()
         assert options.experimental_distribute.auto_shard_policy.name == policy
 
 
 @pytest.mark.parametrize("count", [2, 3])
-def test_subset_of_classes_for_several_workers(pets_by_label, count):
-    """Workers share the files of the requested classes, and each gets a part of each class."""
+def test_workers_share_the_files_of_the_requested_classes(pets_by_label, count):
     options = dict(only=["cat", "dog"], **WITH_IDS)
     whole = ids(eval_dataset(pets_by_label, split="train", only=["cat", "dog"], **WITH_IDS))
     found = [
@@ -210,8 +201,7 @@ def test_workers_mix_classes(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{}, dict(only=["cat", "owl"])], ids=str)
-def test_counts_of_workers(pets, options):
-    """Counts and steps of a worker match the examples that it reads."""
+def test_counts_of_a_worker_match_what_it_reads(pets, options):
     for index in range(3):
         options = dict(shard=(index, 3), **options)
         examples = len(ids(train_dataset(pets, **options, **WITH_IDS)))
@@ -292,8 +282,7 @@ MIRRORED = textwrap.dedent("""
 
 
 @pytest.mark.slow
-def test_mirrored_strategy(pets):
-    """Two replicas share the examples, half of each batch each, and a model trains on them."""
+def test_two_replicas_train_on_half_of_each_batch(pets):
     done = WITH_TENSORFLOW.run("-c", MIRRORED, json.dumps([pets]))
     assert done.returncode == 0, done.stderr
     expected = [sorted(ids(eval_dataset(pets, **WITH_IDS))), 4]

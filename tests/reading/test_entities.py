@@ -1,10 +1,7 @@
 """Batches of tokens and tags: padded, masked, complete, and sorted by length when shuffled."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +15,12 @@ LENGTHS = {"train": 103, "eval": 11}
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> str:
+def out(tmp_path_factory):
     """Texts of 1 to 40 tokens; every third token is a city."""
     folder = tmp_path_factory.mktemp("entities")
     draw = np.random.default_rng(0)
     for split, count in LENGTHS.items():
-        lines: list[list[str]] = [[], []]
+        lines = [[], []]
         for number in range(count):
             length = int(draw.integers(1, 41))
             lines[0].append(" ".join(f"{split}{number}.{place}" for place in range(length)))
@@ -36,7 +33,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> str:
     return output
 
 
-def texts(batch: Any) -> list[tuple[bytes, ...]]:
+def texts(batch):
     """Check that mask and tags agree with the tokens of a batch; return the tokens of each text."""
     inputs, tags = batch[:2]
     tokens, mask = inputs["tokens"].numpy(), inputs["mask"].numpy()
@@ -46,12 +43,11 @@ def texts(batch: Any) -> list[tuple[bytes, ...]]:
     return [tuple(row[kept]) for row, kept in zip(tokens, mask, strict=True)]
 
 
-def all_texts(data: tf.data.Dataset) -> list[tuple[bytes, ...]]:
+def all_texts(data):
     return [text for batch in data for text in texts(batch)]
 
 
-def test_evaluation_keeps_the_order(out: str) -> None:
-    """One pass in the order of the shards; each batch is as long as its longest text."""
+def test_evaluation_keeps_the_order(out):
     data = recordgen.eval_dataset(out, batch_size=4, columns=["text", "entity/start"])
     batches = list(data)
     assert [len(batch[1]) for batch in batches] == [4, 4, 3]
@@ -73,10 +69,7 @@ PASSES = [
 
 
 @pytest.mark.parametrize(("padding", "drop_remainder", "examples"), PASSES)
-def test_a_pass_has_as_many_batches_as_is_said(
-    out: str, padding: Any, drop_remainder: bool, examples: int
-) -> None:
-    """A pass has every text once; all batches but the last are full, as steps_per_epoch says."""
+def test_a_pass_has_every_text_once_in_the_promised_batches(out, padding, drop_remainder, examples):
     options = {"padding": padding, "tuning": Tuning(drop_remainder=drop_remainder), "seed": 1}
     data = recordgen.train_dataset(out, batch_size=4, **options)
     batches = list(data)
@@ -91,10 +84,10 @@ def test_a_pass_has_as_many_batches_as_is_said(
             assert batch[1].shape[1] == next((b for b in padding if b >= longest), longest)
 
 
-def test_texts_of_like_length_come_together(out: str) -> None:
+def test_texts_of_like_length_come_together(out):
     """Without regard to lengths there is more padding; order and batches differ between passes."""
 
-    def padding(**options: Any) -> int:
+    def padding(**options):
         data = recordgen.train_dataset(out, batch_size=8, seed=2, **options)
         return sum(int(tf.reduce_sum(tf.cast(~inputs["mask"], tf.int32))) for inputs, _ in data)
 
@@ -108,8 +101,7 @@ def test_texts_of_like_length_come_together(out: str) -> None:
     assert sorted(lengths) != lengths  # batches of short texts do not all come first
 
 
-def test_training_does_not_leave_out_the_longest(out: str) -> None:
-    """The texts of a dropped last batch are chosen before sorting, so long texts are not lost."""
+def test_training_does_not_leave_out_the_longest(out):
     longest = max(map(len, all_texts(recordgen.train_dataset(out, batch_size=1))))
     missing = 0
     for seed in range(6):
@@ -120,7 +112,7 @@ def test_training_does_not_leave_out_the_longest(out: str) -> None:
     assert missing < 3
 
 
-def test_numbers_of_tokens(out: str) -> None:
+def test_numbers_of_tokens(out):
     """A lookup adapted to train numbers tokens; 0 is padding, 1 an unknown token."""
     lookup = recordgen.token_lookup(out)
     names = np.array(lookup.get_vocabulary(), object)
@@ -135,8 +127,7 @@ def test_numbers_of_tokens(out: str) -> None:
     assert len(recordgen.token_lookup(out, max_tokens=50).get_vocabulary()) == 50
 
 
-def test_fixed_shapes(out: str) -> None:
-    """With a sequence length, every shape is known."""
+def test_a_sequence_length_fixes_every_shape(out):
     data = recordgen.train_dataset(
         out,
         batch_size=4,
@@ -155,8 +146,7 @@ def test_fixed_shapes(out: str) -> None:
     )
 
 
-def test_workers_share_the_texts(out: str) -> None:
-    """Workers share the texts without overlap."""
+def test_workers_share_the_texts(out):
     parts = [
         all_texts(recordgen.eval_dataset(out, split="train", batch_size=4, shard=(index, 3)))
         for index in range(3)
@@ -165,8 +155,7 @@ def test_workers_share_the_texts(out: str) -> None:
     assert len(set().union(*parts)) == sum(map(len, parts)) == 103
 
 
-def test_records_of_others(out: str, tmp_path: Path) -> None:
-    """With ``task``, other tools' files are read as entities, after a check of the first record."""
+def test_foreign_records_are_read_as_entities_with_task(out, tmp_path):
     [file, *_] = sorted(Path(out).glob("Split-eval/*"))
     (tmp_path / "a.tfrecord").write_bytes(file.read_bytes())
     data = recordgen.eval_dataset(str(tmp_path / "*.tfrecord"), task="text_entities", batch_size=4)
@@ -178,7 +167,7 @@ def test_records_of_others(out: str, tmp_path: Path) -> None:
 
 
 # options, message
-WRONG: list[tuple[dict[str, Any], str]] = [
+WRONG = [
     ({"padding": "many"}, "padding must be one of auto, longest"),
     ({"padding": (8, 4)}, r"padding must be increasing lengths \(got \(8, 4\)\)"),
     ({"padding": ()}, "padding must be increasing lengths"),
@@ -193,7 +182,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("options", "message"), WRONG)
-def test_wrong_options(out: str, options: dict[str, Any], message: str) -> None:
-    """A wrong option is an error before anything is read."""
+def test_a_wrong_option_is_an_error_before_reading(out, options, message):
     with pytest.raises(UsageError, match=message):
         recordgen.train_dataset(out, **options)

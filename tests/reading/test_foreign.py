@@ -1,7 +1,5 @@
 """Other tools' files: counting, checks of the first record, and errors of bad files."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -32,13 +30,11 @@ def bad_pet(number):
 
 
 @pytest.mark.parametrize("as_list", [False, True])
-def test_eval_reads_them_in_order(path, as_list):
-    """The source may be a path or a list such as TFX's train_files, plain or compressed."""
+def test_foreign_files_are_read_in_order_from_a_path_or_list(path, as_list):
     assert ids(eval_dataset([path] if as_list else path, **WITH_IDS)) == NAMES
 
 
-def test_patterns_and_paths(tmp_path):
-    """Matches are sorted by name; a file that matches several patterns is read once."""
+def test_a_file_that_matches_several_patterns_is_read_once(tmp_path):
     for number in (1, 0, 2):
         write_records(tmp_path / f"{number}.rec", [pet(number)])
     (tmp_path / "folder.rec").mkdir()
@@ -48,8 +44,7 @@ def test_patterns_and_paths(tmp_path):
     assert ids(eval_dataset(tmp_path / "1.rec", **WITH_IDS)) == ["pet 1"]
 
 
-def test_empty_files_beside_others(tmp_path):
-    """Empty shards, which programs that write in parallel leave, are skipped."""
+def test_empty_shards_are_skipped(tmp_path):
     for suffix in ("", ".gz"):
         files = [
             write_records(tmp_path / f"0.rec{suffix}", []),
@@ -60,8 +55,7 @@ def test_empty_files_beside_others(tmp_path):
             eval_dataset(files[:1], **WITH_IDS)
 
 
-def test_they_are_counted_once(path, counts_cache, monkeypatch):
-    """Files are counted once, and counted again when they change."""
+def test_files_are_counted_again_only_if_they_change(path, counts_cache, monkeypatch):
     assert steps_per_epoch(path, 3) == 7
     assert steps_per_epoch(path, 3, tuning=Tuning(drop_remainder=True)) == 6
     kept = sorted((counts_cache / "recordgen" / "counts").iterdir())
@@ -82,7 +76,6 @@ def test_they_are_counted_once(path, counts_cache, monkeypatch):
 
 
 def test_counting_works_without_a_cache_folder(path, tmp_path, monkeypatch):
-    """Without a writable cache folder, files are counted each time."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert steps_per_epoch(path, 3) == steps_per_epoch(path, 3) == 7
@@ -102,7 +95,6 @@ def test_counting_works_without_a_cache_folder(path, tmp_path, monkeypatch):
     ids=str,
 )
 def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected):
-    """Unlabelled records, other classes and other workers' records do not count."""
     unlabelled = {"image/class/label": [], "image/class/text": []}
     records = [pet(n, **({} if n < 15 else unlabelled)) for n in range(20)]
     source = write_records(tmp_path / "a.rec", records)
@@ -113,8 +105,7 @@ def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected)
 
 
 @pytest.mark.parametrize(("label_mode", "cache"), [("int", None), (None, "memory")])
-def test_images_that_do_not_decode_are_skipped(tmp_path, label_mode, cache):
-    """All other images are read; only drop_remainder drops a short batch."""
+def test_images_that_do_not_decode_are_skipped_and_all_others_read(tmp_path, label_mode, cache):
     source = write_records(tmp_path / "a.rec", map(bad_pet, range(21)))
     options = dict(on_error="skip", label_mode=label_mode, cache=cache, **WITH_IDS)
     dataset = eval_dataset(source, **options)
@@ -124,8 +115,7 @@ def test_images_that_do_not_decode_are_skipped(tmp_path, label_mode, cache):
 
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
-def test_our_own_unchecked_images(tmp_path, on_error):
-    """Images that were converted without decoding may be bad, too."""
+def test_unchecked_bad_images_of_ours_are_skipped(tmp_path, on_error):
     for name in "abcdef":
         (tmp_path / f"{name}.jpg").write_bytes(_image(b"no image" if name == "c" else None))
     rows = [f"TRAIN,{name}.jpg,x\n" for name in "abcdef"]
@@ -166,8 +156,7 @@ def flipped(data):
         ("a.rec.gz", lambda data: b"some text", "a.rec.gz: damaged gzip stream after offset 0"),
     ],
 )
-def test_damaged_files(tmp_path, name, damage, message):
-    """Counting finds a damaged file, and the error says where."""
+def test_counting_names_the_place_of_damage(tmp_path, name, damage, message):
     path = write_records(tmp_path / name, map(pet, range(20)))
     with open(path, "rb") as file:
         data = file.read()
@@ -227,15 +216,13 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
         ),
     ],
 )
-def test_records_without_what_is_needed(tmp_path, record, options, error, message):
-    """A missing feature is found in the first record, before training starts."""
+def test_a_missing_feature_is_found_before_training(tmp_path, record, options, error, message):
     path = write_records(tmp_path / "a.rec", [example(record)])
     with pytest.raises(error, match=message):
         eval_dataset(path, **SIZE, **options)
 
 
-def test_records_that_are_no_examples(tmp_path):
-    """A TFRecord file with other content is an error."""
+def test_a_tfrecord_of_other_content_is_an_error(tmp_path):
     path = write_records(tmp_path / "a.rec", [b"\xff\xff\xff"])
     with pytest.raises(RecordError, match=r"a\.rec: record 0: "):
         eval_dataset(path, **SIZE)
@@ -253,22 +240,19 @@ def test_records_that_are_no_examples(tmp_path):
         (["zz://bucket/*"], StorageError, "no storage is known for zz://"),
     ],
 )
-def test_no_files(source, error, message):
-    """The error names the pattern without a match."""
+def test_a_pattern_without_a_match_is_named(source, error, message):
     with pytest.raises(error, match=message):
         eval_dataset(source, **SIZE)
 
 
-def test_schemes_that_only_we_can_read(tmp_path):
-    """For storage that fsspec can read and TensorFlow cannot, the error has the remedy."""
+def test_storage_that_tensorflow_cannot_read_is_an_error(tmp_path):
     write_records(tmp_path / "a.rec", map(pet, range(3)))
     fsspec.filesystem("memory").put(str(tmp_path / "a.rec"), "/data/a.rec")
     with pytest.raises(UsageError, match=r"TensorFlow cannot read memory:// here; copy the files"):
         eval_dataset("memory://data/a.rec", **SIZE)
 
 
-def test_images_written_with_recordgen_write(tmp_path):
-    """Images in an output of recordgen.write are read."""
+def test_written_images_are_read(tmp_path):
     examples = [
         {"image/encoded": _image(None), "image/class/label": n, "image/source_id": f"pet {n}"}
         for n in range(6)
@@ -280,8 +264,7 @@ def test_images_written_with_recordgen_write(tmp_path):
         eval_dataset(tmp_path / "other", split="train", **SIZE)
 
 
-def test_read_without_a_specification(path):
-    """Without a specification, the error lists the features of the first record."""
+def test_read_without_a_specification_lists_the_features(path):
     with pytest.raises(UsageError, match=r"give feature_spec=.*image/class/label, image/class/te"):
         read(path)
 
@@ -294,7 +277,6 @@ def unnamed(path, records):
 
 
 def test_compressed_records_need_no_suffix(tmp_path, counts_cache):
-    """Files are compressed if their first bytes say so, beside others that are not."""
     mixed = [
         unnamed(tmp_path / "0.rec", map(pet, range(7))),
         write_records(tmp_path / "1.rec", map(pet, range(7, 12))),
@@ -326,8 +308,6 @@ def test_a_record_whose_length_reads_as_gzip_is_no_gzip(tmp_path):
 
 
 def test_the_reader_of_tfx_tutorials_needs_compressed_shards(tmp_path, make_csv):
-    """``_gzip_reader_fn`` reads ``compression="gzip"``; our readers read both."""
-
     def gzip_reader(files):
         return tf.data.TFRecordDataset(files, compression_type="GZIP")
 

@@ -1,13 +1,10 @@
 """Records whose length is more than there is memory: TensorFlow would end the process."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
 import re
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +18,7 @@ HUGE = 1 << 40
 SIGNALS = (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
 
 
-def forge(output: Path, length: int = HUGE) -> str:
+def forge(output, length=HUGE):
     """Make the second of three records huge; ``dataset.json`` agrees with the size of the shard.
 
     Return a pattern of the message: the shard, and the offset of the record.
@@ -40,7 +37,7 @@ def forge(output: Path, length: int = HUGE) -> str:
 
 
 @pytest.fixture
-def pets(tmp_path: Path) -> Path:
+def pets(tmp_path):
     """Three converted images in one shard."""
     for number in range(3):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
@@ -50,14 +47,14 @@ def pets(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def written(output: Path, compression: str = "none") -> Path:
+def written(output, compression="none"):
     """Three examples of recordgen.write in one shard."""
     examples = [{"n": number} for number in range(3)]
     write(examples, str(output), shards=1, compression=compression)
     return output
 
 
-def run(*calls: str) -> tuple[int, list[str]]:
+def run(*calls):
     """Return the exit code of a process that makes the calls, and their results or errors."""
     lines = [
         "from recordgen import *",
@@ -84,7 +81,6 @@ def test_tensorflow_dies_of_such_a_length(tmp_path):
 
 
 def test_every_door_refuses_it(tmp_path, pets):
-    """The error names the shard and the record's offset, before TensorFlow opens the file."""
     rows = written(tmp_path / "rows")
     of_rows, of_pets = forge(rows), forge(pets)
     expected = {
@@ -105,7 +101,6 @@ def test_every_door_refuses_it(tmp_path, pets):
 
 @pytest.mark.parametrize("is_foreign", [False, True], ids=["ours", "foreign"])
 def test_it_can_be_skipped(pets, is_foreign):
-    """With on_error, the records before and behind it are read, and it is reported."""
     message = forge(pets).removeprefix("RecordError.*")
     if is_foreign:
         (pets / "dataset.json").unlink()
@@ -127,13 +122,12 @@ def test_a_compressed_shard(tmp_path):
 
 
 def test_each_version_is_checked_once(tmp_path, counts_cache, monkeypatch):
-    """Lengths are checked again only if a file changed, whatever its time of modification says."""
     rows = written(tmp_path / "rows")
     checked = []
 
     check_lengths = RECORDS.check_lengths
 
-    def check(path: str) -> None:
+    def check(path):
         checked.append(path)
         check_lengths(path)
 

@@ -1,12 +1,8 @@
 """Several datasets that are read as one: every label has one number."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tensorflow as tf
@@ -24,7 +20,7 @@ SPLITS = {"TRAIN": 3, "VALIDATION": 1}
 TASKS = ("text_classification", "text_entities", "object_detection", "video_classification")
 
 
-def import_file(folder: Path, span: str, task: str) -> str:
+def import_file(folder, span, task):
     """Write the import file of a span: each example, when read, begins with its label."""
     lines = []
     for split, count in SPLITS.items():
@@ -49,11 +45,11 @@ def import_file(folder: Path, span: str, task: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, str]]:
+def outputs(tmp_path_factory):
     """Return the datasets of a task, by span."""
-    made: dict[str, dict[str, str]] = {}
+    made = {}
 
-    def converted(task: str) -> dict[str, str]:
+    def converted(task):
         if task not in made:
             folder = tmp_path_factory.mktemp(task)
             made[task] = {span: str(folder / span) for span in SPANS}
@@ -66,7 +62,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[st
     return converted
 
 
-def labels_read(data: tf.data.Dataset, task: str) -> Iterator[tuple[str, str]]:
+def labels_read(data, task):
     """Yield the beginning of each example and the name of its label."""
     names = tag_names(data.class_names) if task == "text_entities" else data.class_names
     for inputs, target, *extras in data:
@@ -93,12 +89,9 @@ def labels_read(data: tf.data.Dataset, task: str) -> Iterator[tuple[str, str]]:
     ],
     ids="-".join,
 )
-def test_labels_by_name(
-    outputs: Callable[[str], dict[str, str]], task: str, spans: tuple[str, ...], names: list[str]
-) -> None:
-    """Each example has the number of its label, whatever number its record holds."""
+def test_joined_examples_have_the_number_of_their_labels_name(outputs, task, spans, names):
     found = outputs(task)
-    more: dict[str, Any] = {}
+    more = {}
     if task == "object_detection":
         more = {"columns": ["image/source_id"], "image_size": 4}
     # Patterns as in TFX's Trainer, then folders.
@@ -115,8 +108,7 @@ def test_labels_by_name(
     assert find_shards(patterns, "train").renumbered == ("alone" in spans)
 
 
-def test_raw_records(outputs: Callable[[str], dict[str, str]]) -> None:
-    """``read`` returns stored numbers, so it refuses datasets that number labels differently."""
+def test_read_refuses_datasets_that_number_labels_differently(outputs):
     found = outputs("text_classification")
     stable = list(read([found["one"], found["two"]]))
     assert {(e["class/text"].numpy(), int(e["class/label"])) for e in stable} == {
@@ -131,8 +123,7 @@ def test_raw_records(outputs: Callable[[str], dict[str, str]]) -> None:
     assert len(list(read(mixed, feature_spec=spec))) == 12
 
 
-def test_what_cannot_be_one(outputs: Callable[[str], dict[str, str]]) -> None:
-    """Different tasks, and parts of splits with different numbers of labels, are refused."""
+def test_different_tasks_and_partly_numbered_splits_are_refused(outputs):
     texts, boxes = outputs("text_classification"), outputs("object_detection")
     with pytest.raises(DataError, match=r"differ in task, so they cannot be read as one"):
         train_dataset([texts["one"], boxes["one"]])
@@ -147,15 +138,13 @@ def test_what_cannot_be_one(outputs: Callable[[str], dict[str, str]]) -> None:
     shard.write_bytes(whole)
 
 
-def test_the_longest_vocabulary_comes_first() -> None:
-    """The order of the datasets matters only if none extends the vocabulary of another."""
+def test_the_order_of_datasets_matters_only_if_none_extends_the_other():
     assert join_names([("a",), ("c", "a", "b"), ("d", "b")]) == ("c", "a", "b", "d")
     assert join_names([("d", "b"), ("a",), ("c", "a", "b")]) == ("c", "a", "b", "d")
     assert join_names([("b",), ("a",)]) == ("b", "a")
 
 
-def test_tables(tmp_path: Path) -> None:
-    """Targets of classes are numbered together; other columns are refused."""
+def test_targets_of_tables_are_numbered_together(tmp_path):
     for name, header, labels in (
         ("one", "age,kind", "xy"),
         ("two", "age,kind", ["y", "z", ""]),

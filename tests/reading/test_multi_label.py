@@ -1,7 +1,5 @@
 """Examples with any number of labels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -58,8 +56,7 @@ def numbers(dataset):
     return [int(name.split()[1]) for name in ids(dataset)]
 
 
-def test_all_labels_by_default(output):
-    """All labels are read, because dataset.json has a task with several labels."""
+def test_all_labels_of_a_dataset_with_several_are_read(output):
     dataset = eval_dataset(output, **IDS)
     assert hot(dataset) == HOT
     assert numbers(dataset) == [0, 1, 2, 3, 4]
@@ -68,8 +65,7 @@ def test_all_labels_by_default(output):
     assert sorted(hot(data["train"])) == sorted(HOT)
 
 
-def test_files_of_others(others):
-    """With ``task``, other tools' records are read in the same way."""
+def test_foreign_records_are_read_with_task(others):
     options = dict(task="image_multi_label", vocabulary=COLOURS, **READ)
     assert hot(eval_dataset(others, **options)) == HOT
     with pytest.raises(UsageError, match=r"label_mode='multi_hot' needs the number of classes"):
@@ -93,8 +89,9 @@ def test_files_of_others(others):
     ],
     ids=case_name,
 )
-def test_which_are_read_and_counted(output, counts_cache, options, expected):
-    """An example with several requested labels is read, and counted, once."""
+def test_an_example_with_several_requested_labels_is_counted_once(
+    output, counts_cache, options, expected
+):
     dataset = eval_dataset(output, **options, **IDS)
     if options.get("label_mode", "auto") is None:
         found = [name for _, extras in dataset for name in extras["image/source_id"].numpy()]
@@ -105,9 +102,7 @@ def test_which_are_read_and_counted(output, counts_cache, options, expected):
     assert steps == len(expected)
 
 
-def test_what_the_plan_knows(output):
-    """Counts of labels do not add up to examples; unknown numbers are counted by reading."""
-
+def test_unknown_numbers_of_examples_are_counted_by_reading(output):
     def examples_of(**options):
         return reading_plan(output, image_size=(4, 6), **options).examples
 
@@ -117,23 +112,20 @@ def test_what_the_plan_knows(output):
     assert examples_of(only=["red", "blue"]) is None
 
 
-def test_all_labelled_need_no_look(tmp_path):
-    """If dataset.json has no unlabelled examples, records are not filtered."""
+def test_without_unlabelled_examples_records_are_not_filtered(tmp_path):
     root = write_split(tmp_path, examples()[:5], task="image_multi_label")
     plan = plan_reading(find_shards(root, "train"), ReadOptions())
     assert not plan.classes.filters
     assert plan.examples == 5
 
 
-def test_other_modes(output):
-    """With ``int``, the first label is read."""
+def test_int_reads_the_first_label(output):
     index = eval_dataset(output, label_mode="int", **READ)
     assert np.concatenate([labels for _, labels in index]).tolist() == [0, 0, 1, 0, 2]
 
 
 @pytest.mark.parametrize("label_mode", [None, "auto"])
-def test_labels_as_extras(output, label_mode):
-    """Extras that are lists are ragged tensors, also the features of labels."""
+def test_lists_as_extras_are_ragged(output, label_mode):
     names = ["image/class/text", "image/class/label"]
     dataset = eval_dataset(output, columns=names, label_mode=label_mode, **READ)
     texts, labels = (
@@ -144,7 +136,6 @@ def test_labels_as_extras(output, label_mode):
     assert texts == [[COLOURS[label].encode() for label in row] for row in expected]
 
 
-def test_read_gives_lists(output):
-    """recordgen.read returns labels as lists."""
+def test_read_returns_labels_as_lists(output):
     [batch] = read(output, batch_size=6)
     assert batch["image/class/label"].to_list() == LABELS

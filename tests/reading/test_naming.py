@@ -1,10 +1,7 @@
 """Records that cannot be read: the error has the file, the record, the source id and the remedy."""
 
-from __future__ import annotations
-
 import os
 import re
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -46,8 +43,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", list(WRONG))
-def test_a_record_that_cannot_be_read(tmp_path, name):
-    """The record is named in the second file and in the middle of a batch, without its bytes."""
+def test_a_bad_record_is_named_without_its_bytes(tmp_path, name):
     record, options, what = WRONG[name]
     write_records(tmp_path / "a.rec", map(pet, range(5)))
     write_records(tmp_path / "b.rec", [*map(pet, range(7)), record, *map(pet, range(8, 12))])
@@ -62,8 +58,7 @@ def test_a_record_that_cannot_be_read(tmp_path, name):
     assert [str(error) for error in bad_records(dataset)] == [said]
 
 
-def test_records_of_any_kind(tmp_path):
-    """read() names records, also where other code iterates over a derived dataset."""
+def test_read_names_records_of_a_derived_dataset(tmp_path):
     source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/class/label": b"a"})])
     spec = {"image/class/label": tf.io.FixedLenFeature((), tf.int64)}
     dataset = read(source, feature_spec=spec)
@@ -74,8 +69,7 @@ def test_records_of_any_kind(tmp_path):
         raise other
 
 
-def test_iterating_raises_the_error_of_tensorflow(tmp_path):
-    """A dataset is TensorFlow's own class, and so is its iterator."""
+def test_a_dataset_and_its_iterator_are_tensorflows_own_classes(tmp_path):
     source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/encoded": b"x"})])
     dataset = eval_dataset(source, **SIZE)
     assert type(dataset).__module__.startswith("tensorflow.")
@@ -84,7 +78,6 @@ def test_iterating_raises_the_error_of_tensorflow(tmp_path):
 
 
 def test_a_file_that_is_damaged(tmp_path, caplog):
-    """The error has the record's number and offset; on_error reads the sound records."""
     path = write_records(tmp_path / "a.rec", map(pet, range(4)))
     size = os.path.getsize(path) // 4
     with open(path, "r+b") as file:
@@ -102,7 +95,6 @@ def test_a_file_that_is_damaged(tmp_path, caplog):
 
 
 def test_records_that_cannot_be_read_are_skipped(tmp_path, caplog):
-    """Every kind of bad record is skipped, in one batch, and a truncated file ends early."""
     bad = [WRONG[name][0] for name in ("no Example", "no image", "an image", "a label")]
     bad.append(pet(11, **{"image/class/text": 3}))
     source = [
@@ -142,8 +134,6 @@ def test_records_of_any_kind_are_skipped(tmp_path, full):
 
 @pytest.mark.parametrize("has_image", [False, True])
 def test_an_endless_reading_without_a_sound_record_ends(tmp_path, has_image):
-    """An endless reading without a sound record ends; with one sound record, it continues."""
-
     def reading(records):
         source = write_records(tmp_path / "a.rec", records)
         options = {"batch_size": 2, "epochs": "endless", "on_error": "skip"}
@@ -158,8 +148,7 @@ def test_an_endless_reading_without_a_sound_record_ends(tmp_path, has_image):
     assert len(list(reading([*bad, pet(0)]).take(3))) == 3
 
 
-def test_a_dataset_that_is_replaced(tmp_path: Path) -> None:
-    """After --overwrite, an iteration says that class names would be wrong; --append is fine."""
+def test_a_dataset_that_is_replaced(tmp_path):
     for seed, name in enumerate("abc"):
         (tmp_path / f"{name}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
     source, output = tmp_path / "rows.csv", tmp_path / "out"

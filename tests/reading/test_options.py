@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import re
@@ -27,7 +25,7 @@ from recordgen.reading.tuning import Tuning
 from recordgen.registry import OWN
 
 # option, wrong values
-WRONG: dict[str, tuple[object, ...]] = {
+WRONG = {
     "batchsize": (3,),
     "batch_size": (0, 2.0, True),
     "shuffle": (0,),
@@ -57,8 +55,7 @@ WRONG: dict[str, tuple[object, ...]] = {
 @pytest.mark.parametrize(
     ("option", "value"), [(name, value) for name, values in WRONG.items() for value in values]
 )
-def test_wrong_values(option, value):
-    """An error names the option."""
+def test_an_error_names_the_option(option, value):
     is_inside = option in ("min_visible", "flip")
     with pytest.raises(UsageError, match=option):
         decode_options(ReadOptions, value if is_inside else {option: value})
@@ -102,8 +99,7 @@ def test_old_keywords_show_the_new_spelling(tmp_path):
         ("decoder", "quick"),
     ],
 )
-def test_wrong_tuning(option, value):
-    """A Tuning checks itself."""
+def test_a_wrong_tuning_is_an_error(option, value):
     with pytest.raises(UsageError, match=option):
         Tuning(**{option: value})
 
@@ -131,14 +127,12 @@ def test_wrong_tuning(option, value):
     ],
     ids=str,
 )
-def test_decoded_values(values, decoded):
-    """NumPy's numbers, and lists instead of tuples are accepted; short forms are read."""
+def test_numpy_numbers_lists_and_short_forms_are_read(values, decoded):
     found = decode_options(ReadOptions, values)
     assert {name: getattr(found, name) for name in decoded} == decoded
 
 
-def test_records_have_no_images():
-    """Options of images are unknown for records of any kind."""
+def test_options_of_images_are_unknown_for_records_of_any_kind():
     with pytest.raises(UsageError, match="unknown option 'image_size'"):
         decode_options(RecordOptions, dict(image_size=(4, 4)))
 
@@ -154,13 +148,11 @@ def test_records_have_no_images():
         (dict(shuffle=True, tuning=Tuning(deterministic=True)), True),
     ],
 )
-def test_is_ordered(values, expected):
-    """The order is fixed with a seed, without shuffling, or on request."""
+def test_the_order_is_fixed_with_a_seed_without_shuffling_or_on_request(values, expected):
     assert RecordOptions(**values).is_ordered is expected
 
 
 def test_keywords_are_the_fields_of_the_options():
-    """Type checkers know exactly the options of all tasks."""
     signature = {"batch_size", "image_size"}
     kinds = {TableOptions, *(kind_for(task).options for task in OWN)}
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
@@ -177,8 +169,7 @@ READERS = [
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", READERS)
-def test_signatures_list_every_option(name):
-    """Notebooks complete the options of all tasks, each with the default of its class."""
+def test_signatures_list_every_option_with_its_default(name):
     function = getattr(recordgen, name)
     found = inspect.signature(function).parameters
     assert not [p for p in found.values() if p.kind is p.VAR_KEYWORD]
@@ -197,9 +188,7 @@ def test_signatures_list_every_option(name):
             ]
 
 
-def test_defaults_that_depend_on_the_split():
-    """Training has defaults of its own."""
-
+def test_training_has_defaults_of_its_own():
     def default(name, option):
         return inspect.signature(getattr(recordgen, name)).parameters[option].default
 
@@ -221,8 +210,7 @@ CALLS = {
 }
 
 
-def test_type_checkers_know_the_keywords(tmp_path):
-    """A wrong keyword is an error of the type checker, and a right one is not."""
+def test_a_wrong_keyword_is_an_error_of_the_type_checker(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("\n".join(["import recordgen", *CALLS]))
     root = Path(__file__).parents[2]

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -63,8 +61,7 @@ def by_label(*labels, examples=10):
         (dict(shuffle=True), 400),
     ],
 )
-def test_shuffle_buffer(options, expected):
-    """A given size is used; the automatic size is at most the number of examples."""
+def test_the_shuffle_buffer_is_given_or_at_most_the_examples(options, expected):
     assert plan_reading(ours(), ReadOptions(**options)).shuffle_buffer == expected
 
 
@@ -80,7 +77,6 @@ def test_shuffle_buffer(options, expected):
     ],
 )
 def test_shuffle_buffer_fits_in_memory(examples, record_bytes, cache, expected):
-    """The buffer has 64 MB of mixed records, two batches, or all records of a memory cache."""
     shards = ours([ShardFile("a", examples, examples * record_bytes)], [("cat", examples)])
     options = ReadOptions(batch_size=32, shuffle=True, cache=cache)
     assert plan_reading(shards, options).shuffle_buffer == expected
@@ -109,8 +105,7 @@ def test_shuffle_buffer_of_sorted_records():
         (by_label(*map(str, range(100))), {}, 32),
     ],
 )
-def test_cycle_length(shards, options, expected):
-    """Many files are open to mix well; if the order is kept, they are read one after the other."""
+def test_many_files_are_open_unless_the_order_is_kept(shards, options, expected):
     options = ReadOptions(**{"shuffle": True, **options})
     assert plan_reading(shards, options).cycle_length == expected
 
@@ -124,8 +119,7 @@ def test_cycle_length(shards, options, expected):
         (1000, 5_000_000_000, 1),
     ],
 )
-def test_block_length(examples, size, expected):
-    """Blocks of large records are short: tf.data holds two blocks of every open file."""
+def test_blocks_of_large_records_are_short(examples, size, expected):
     plan = plan_records(ShardSet((ShardFile("a", examples, size),)), RecordOptions())
     assert plan.block_length == expected
 
@@ -146,8 +140,7 @@ def test_read_buffer(file, size, expected):
     assert plan.read_buffer == expected
 
 
-def test_workers_share_classes():
-    """With one class per file, every worker reads a part of each, so that none misses a class."""
+def test_every_worker_reads_a_part_of_each_class():
     plans = [
         plan_reading(by_label("a", "b", "c", "d"), ReadOptions(shard=(index, 2)))
         for index in range(2)
@@ -157,8 +150,7 @@ def test_workers_share_classes():
     assert [plan.examples for plan in plans] == [20, 20]
 
 
-def test_numpy_numbers():
-    """NumPy's integers are accepted."""
+def test_numpy_integers_are_accepted():
     options = decode_options(ReadOptions, {"image_size": np.int64(8), "batch_size": np.int32(3)})
     assert plan_reading(ours(), options).shuffle_buffer == 0
     assert options.is_ordered is True
@@ -186,8 +178,9 @@ CACHES = [
 
 @pytest.mark.parametrize(("room", "options", "expected"), CACHES)
 @pytest.mark.parametrize("path", ["", "a/file"])
-def test_what_is_kept(path, room, options, expected):
-    """As many images as fit are cached, and the records of the others."""
+def test_as_many_images_as_fit_are_cached_and_the_records_of_the_others(
+    path, room, options, expected
+):
     options = dict(
         image_size=(100, 100), cache=path or "memory", tuning=Tuning(cache_bytes=room), **options
     )
@@ -222,8 +215,7 @@ def test_the_size_of_pictures():
     assert image_bytes(options, None) == 3 * 21_600
 
 
-def test_plan_says_what_it_is():
-    """A printed plan has files, examples, buffer, and cache with its size."""
+def test_a_printed_plan_has_files_examples_buffer_and_cache():
     options = ReadOptions(image_size=(10, 10), cache="a/file", shard=(1, 5), shuffle=True)
     text = str(plan_reading(ours(), options))
     assert text.splitlines() == [
@@ -238,7 +230,6 @@ def test_plan_says_what_it_is():
 
 
 def test_a_subset_of_classes_is_a_subset_of_files():
-    """With shards by label, only files of the requested classes are opened, without a filter."""
     shards = by_label("ant", "cat", "dog", "")
     plan = plan_reading(shards, ReadOptions(only={"dog", "ant"}))
     assert plan.files == ("ant.rec", "dog.rec")
@@ -251,7 +242,6 @@ def test_a_subset_of_classes_is_a_subset_of_files():
 
 
 def test_mixed_files_are_filtered():
-    """With mixed labels, all files are opened; counts come from dataset.json."""
     plan = plan_reading(ours(), ReadOptions(only=["dog"]))
     assert (len(plan.files), plan.examples, plan.classes.filters) == (4, 100, True)
 
@@ -274,8 +264,7 @@ def test_the_order_of_labels_does_not_matter():
         (dict(vocabulary=["owl", "dog", "cat"], only=["cat"]), (-1, 2, -1)),
     ],
 )
-def test_numbers(options, numbers):
-    """Classes have the numbers of labels.txt, or those of the vocabulary."""
+def test_classes_are_numbered_by_labels_txt_or_the_vocabulary(options, numbers):
     shards = ours(labels=[("cat", 5), ("dog", 5)], vocabulary=["ant", "cat", "dog"])
     assert plan_classes(shards, ReadOptions(**options), "image_classification").numbers == numbers
 
@@ -308,8 +297,7 @@ def test_balanced_weights():
         (dict(shard=(0, 401)), UsageError, r"shard=\(0, 401\): nothing is left for this worker; u"),
     ],
 )
-def test_errors(options, error, message):
-    """Options that do not fit the data are errors before a file is opened."""
+def test_options_that_do_not_fit_are_errors_before_a_file_is_opened(options, error, message):
     shards = ours(vocabulary=["cat", "dog", "owl"])
     with pytest.raises(error, match=message):
         plan_reading(shards, ReadOptions(**options))
@@ -323,14 +311,12 @@ def test_errors(options, error, message):
         ({"cat": 1, "dgo": 1}, "weights: no class 'dgo'; did you mean 'dog'?"),
     ],
 )
-def test_weights_errors(weights, message):
-    """Every class that is read needs a weight, and every weight a class."""
+def test_every_class_needs_a_weight_and_every_weight_a_class(weights, message):
     with pytest.raises(UsageError, match=message):
         class_weights(weights, plan_classes(ours(), ReadOptions(), "image_classification"))
 
 
-def test_weights_need_counts():
-    """Other tools' files have no counts, so their weights cannot be balanced."""
+def test_weights_of_foreign_files_cannot_be_balanced():
     classes = plan_classes(ShardSet(MIXED), ReadOptions(vocabulary=["cat"]), "image_classification")
     with pytest.raises(UsageError, match=r"weights need a dataset\.json that counts the classes"):
         class_weights("balanced", classes)
@@ -345,14 +331,12 @@ def test_weights_need_counts():
         ([], (ShardFile("a", 0, 0),), "split 'train' has no examples"),
     ],
 )
-def test_nothing_to_read(labels, files, message):
-    """A split with nothing to read is an error, not an endless wait."""
+def test_a_split_with_nothing_to_read_is_an_error(labels, files, message):
     with pytest.raises(DataError, match=message):
         plan_reading(ours(files, labels), ReadOptions())
 
 
 def test_empty_files_are_not_opened():
-    """Empty shards, which programs that write in parallel leave, are not opened."""
     files = (ShardFile("a", 0, 0), ShardFile("b", 5, 50))
     assert plan_records(ShardSet(files), RecordOptions()).files == ("b",)
     with pytest.raises(DataError, match="a: no record in 1 files"):
@@ -377,15 +361,13 @@ SOMETHING = {"x": FeatureSpec("int64")}
         (ShardSet(MIXED), dict(task="object_detection"), "object_detection", "boxes"),
     ],
 )
-def test_task(shards, options, task, mode):
-    """dataset.json has the task; for other tools' files, the option ``task`` has it."""
+def test_the_task_is_that_of_dataset_json_or_the_option(shards, options, task, mode):
     plan = plan_reading(shards, ReadOptions(**options))
     assert (plan.task, plan.classes.mode) == (task, mode)
 
 
 @pytest.mark.parametrize("options", [{}, dict(only=["dog"]), dict(vocabulary=["dog", "cat"])])
 def test_all_images_are_read_for_their_boxes(options):
-    """For boxes, all images are read without a filter, also those without requested boxes."""
     plan = plan_reading(ours(task="object_detection"), ReadOptions(**options))
     assert (plan.examples, plan.classes.filters) == (400, False)
     foreign = plan_reading(ShardSet(MIXED), ReadOptions(task="object_detection", **options))
@@ -410,13 +392,11 @@ def test_all_images_are_read_for_their_boxes(options):
         ),
     ],
 )
-def test_options_of_other_tasks(shards, options, message):
-    """Options that do not apply to the data are refused, with the remedy."""
+def test_options_that_do_not_apply_are_refused(shards, options, message):
     with pytest.raises(UsageError, match=message):
         plan_reading(shards, ReadOptions(**options))
 
 
 @pytest.mark.parametrize(("check", "expected"), [("decode", True), ("header", False)])
-def test_is_checked(check, expected):
-    """Only payloads that the conversion decoded are known to decode."""
+def test_only_decoded_payloads_are_known_to_decode(check, expected):
     assert plan_reading(ours(check=check), ReadOptions()).is_checked is expected

@@ -3,13 +3,9 @@
 A TensorFlow that cannot decode WEBPs is an error before anything is read.
 """
 
-from __future__ import annotations
-
 import io
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,19 +36,19 @@ needs_webp = pytest.mark.skipif(
 
 
 @pytest.fixture
-def without_webp(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_webp(monkeypatch):
     """Make TensorFlow look as if it could not decode WEBPs, like version 2.16."""
     monkeypatch.delattr(tf.io, "decode_webp", raising=False)
 
 
-def picture(number: int) -> Image.Image:
+def picture(number):
     """Return a smooth picture; the third is gray."""
     small = noise(6, 5, number).resize(PICTURES[number], Image.Resampling.BICUBIC)
     return small.convert("L") if number == 2 else small
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory):
     folder = tmp_path_factory.mktemp("source")
     for number in range(len(PICTURES)):
         data = encoded(picture(number), "PNG", **({"exif": exif_of(6)} if number == 1 else {}))
@@ -66,13 +62,13 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outputs(source: Path) -> dict[str, str]:
+def outputs(source):
     """Return outputs by name: the same pictures as PNGs and raw, resized to one size or not.
 
     Most have a label: reading boxes takes four times as long. Others come from WEBPs.
     """
     one_size = {"image_size": SIZE, "resize": "fit"}
-    options: dict[str, Any] = {
+    options = {
         "png": {"encode": "png"},
         "raw": {"encode": "raw"},
         "raw unchecked": {"encode": "raw", "check": "header"},
@@ -101,7 +97,7 @@ def outputs(source: Path) -> dict[str, str]:
     return {name: str(source / name) for name in options}
 
 
-def batch(output: str | list[str], **options: Any) -> Any:
+def batch(output, **options):
     """Return all images, and their boxes or labels, of one output or several, in order."""
     given = {"batch_size": len(PICTURES), "image_size": SIZE, "shuffle": False, **options}
     [(images, targets)] = recordgen.train_dataset(output, **given)
@@ -121,10 +117,7 @@ def batch(output: str | list[str], **options: Any) -> Any:
         pytest.param("webp mixed", "webp as png", "stretch", "fast", marks=needs_webp),
     ],
 )
-def test_same_pixels_as_png(
-    outputs: dict[str, str], name: str, png: str, resize: str, decoder: str
-) -> None:
-    """Pixels and boxes are equal, whatever the options."""
+def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, decoder):
     options = {"resize": resize, "tuning": Tuning(decoder=decoder), "seed": 3}
     for found, expected in zip(
         batch(outputs[name], **options), batch(outputs[png], **options), strict=True
@@ -133,8 +126,7 @@ def test_same_pixels_as_png(
 
 
 @needs_webp
-def test_webps_that_were_encoded(outputs: dict[str, str]) -> None:
-    """Stored WEBPs are decoded to the pixels of Pillow."""
+def test_webps_decode_to_the_pixels_of_pillow(outputs):
     images, _ = batch(outputs["one size webp"], scale="uint8")
     stored = [opened(record) for record in records(outputs["one size webp"])]
     assert {image.format for image in stored} == {"WEBP"}
@@ -143,16 +135,16 @@ def test_webps_that_were_encoded(outputs: dict[str, str]) -> None:
     assert all(np.array_equal(pixels, np.asarray(image)) for pixels, image in pairs)
 
 
-def opened(record: dict[str, Any]) -> Image.Image:
+def opened(record):
     return Image.open(io.BytesIO(record["image/encoded"][0]))
 
 
-def evaluated(output: str) -> object:
+def evaluated(output):
     return evaluate("no model", output, recordgen.read_dataset(output), "train")
 
 
 # functions that read images, and fail before they read one
-DOORS: list[Callable[[str], object]] = [
+DOORS = [
     recordgen.train_dataset,
     recordgen.load,
     recordgen.reading_plan,
@@ -165,10 +157,7 @@ DOORS: list[Callable[[str], object]] = [
 
 @pytest.mark.parametrize("name", ["webp", "boxes webp", "webp mixed"])
 @pytest.mark.parametrize("read", DOORS, ids=range(len(DOORS)))
-def test_a_tensorflow_without_webps(
-    outputs: dict[str, str], without_webp: None, name: str, read: Callable[[str], object]
-) -> None:
-    """The error has the reason and the remedy, and comes at once."""
+def test_a_tensorflow_without_webps(outputs, without_webp, name, read):
     with pytest.raises(UsageError) as caught:
         read(outputs[name])
     assert str(caught.value) == (
@@ -177,8 +166,7 @@ def test_a_tensorflow_without_webps(
     )
 
 
-def test_what_needs_no_webps(outputs: dict[str, str], without_webp: None) -> None:
-    """read returns WEBPs as stored; an output with ``encode="webp"`` may hold no WEBP."""
+def test_readings_without_webps_do_not_need_them(outputs, without_webp):
     [found] = recordgen.read(outputs["webp"], batch_size=len(PICTURES))
     assert list(found["image/format"].numpy()) == [b"webp"] * len(PICTURES)
     assert batch(outputs["webp small mixed"])[0].shape == (len(PICTURES), *SIZE, 3)
@@ -186,8 +174,7 @@ def test_what_needs_no_webps(outputs: dict[str, str], without_webp: None) -> Non
         evaluated(outputs["webp small mixed"])
 
 
-def test_same_augmentation(outputs: dict[str, str]) -> None:
-    """With the same seed, pixels change alike as a batch and one by one."""
+def test_raw_pixels_change_alike_as_a_batch_and_one_by_one(outputs):
     how = dict(flip=True, crop=0.3, contrast=0.2, saturation=0.3)
     options = {"augment": how, "seed": 3, "image_size": 8}
     expected, _ = batch(f"{outputs['tiny png']}/Split-train/*", **options)
@@ -198,16 +185,14 @@ def test_same_augmentation(outputs: dict[str, str]) -> None:
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_outputs_that_are_read_as_one(outputs: dict[str, str]) -> None:
-    """One output may hold raw pixels and the other PNGs."""
+def test_raw_and_png_outputs_are_read_as_one(outputs):
     both = [outputs["png"], outputs["raw"]]
     images, _ = batch(both, batch_size=2 * len(PICTURES))
     expected, _ = batch(outputs["png"])
     assert np.array_equal(images, [*expected, *expected])
 
 
-def test_a_batch_of_one_size(outputs: dict[str, str]) -> None:
-    """Images of the requested size are returned as stored."""
+def test_images_of_the_requested_size_are_returned_as_stored(outputs):
     assert np.array_equal(batch(outputs["one size raw"])[0], batch(outputs["one size png"])[0])
     images, _ = batch(outputs["tiny raw"], image_size=8, scale="uint8")
     stored = [record["image/encoded"][0] for record in records(outputs["tiny raw"])]
@@ -215,9 +200,7 @@ def test_a_batch_of_one_size(outputs: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("resize", ["fit", "center_crop"])
-def test_what_is_stored_is_what_a_fresh_reading_shows(
-    outputs: dict[str, str], source: Path, resize: str
-) -> None:
+def test_what_is_stored_is_what_a_fresh_reading_shows(outputs, source, resize):
     """An image that was resized by the conversion looks as if the reader had resized it.
 
     The two filters differ by a few levels on smooth pictures; boxes have the same place.
@@ -237,8 +220,7 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(
 
 
 @pytest.mark.parametrize(("what", "cache"), [("", None), ("boxes ", "memory")])
-def test_random_crops(outputs: dict[str, str], what: str, cache: str | None) -> None:
-    """Windows of raw pixels and of decoded images are equal, also from a cache."""
+def test_windows_of_raw_and_decoded_images_are_equal(outputs, what, cache):
     options = {"resize": "random_crop", "seed": 3}
     if cache is not None:
         options |= {"cache": cache, "tuning": Tuning(cache_bytes=10_000_000)}
@@ -246,12 +228,11 @@ def test_random_crops(outputs: dict[str, str], what: str, cache: str | None) -> 
     assert all(np.array_equal(*pair) for pair in zip(found, expected, strict=True))
 
 
-def records(output: str) -> list[dict[str, Any]]:
+def records(output):
     return [parse_example(item) for path in find_shards(output) for item in RECORDS.read(path)]
 
 
-def test_features(outputs: dict[str, str]) -> None:
-    """A record has all that is needed to read its pixels; schema.pbtxt has the feature."""
+def test_a_record_has_what_its_pixels_need(outputs):
     for record in records(outputs["raw"]):
         [data] = record["image/encoded"]
         shape = [record[f"image/{name}"][0] for name in ("height", "width", "channels")]
@@ -271,13 +252,12 @@ def test_features(outputs: dict[str, str]) -> None:
     assert "SUFFIX" not in dataset.lint
 
 
-def size_of(path: str) -> tuple[int, int]:
+def size_of(path):
     with Image.open(path) as image:
         return image.size
 
 
-def test_people_see_a_picture(outputs: dict[str, str], tmp_path: Path) -> None:
-    """inspect with and without boxes, extracted examples and the report show raw pixels."""
+def test_every_door_shows_raw_pixels_as_a_picture(outputs, tmp_path):
     [shown, *_] = inspect(outputs["boxes one size raw"], num=1, to=str(tmp_path / "one"))
     assert shown.image_file is not None
     sizes = {(30, 24), (20, 16)}  # the second is the small picture, which is not enlarged
@@ -290,8 +270,7 @@ def test_people_see_a_picture(outputs: dict[str, str], tmp_path: Path) -> None:
     assert page.count("data:image/png;base64") >= len(PICTURES)
 
 
-def test_people_see_webps(outputs: dict[str, str], tmp_path: Path) -> None:
-    """Files keep suffix and bytes; boxes are drawn on a PNG; the report shows pictures."""
+def test_webps_keep_their_bytes_and_are_shown(outputs, tmp_path):
     shown = inspect(outputs["webp"], to=str(tmp_path / "seen"))
     files = find_examples(outputs["webp"], split="train").extract(None, str(tmp_path / "all"))
     stored = sorted(record["image/encoded"][0] for record in records(outputs["webp"]))
@@ -306,8 +285,7 @@ def test_people_see_webps(outputs: dict[str, str], tmp_path: Path) -> None:
     assert recordgen.render_report(outputs["webp"]).count("data:image/") >= len(PICTURES)
 
 
-def test_a_comparison_knows_the_pictures(outputs: dict[str, str]) -> None:
-    """Rows of both outputs are matched by name, and only the payloads differ."""
+def test_a_diff_matches_rows_by_name_though_payloads_differ(outputs):
     found = recordgen.diff(outputs["boxes png"], outputs["boxes raw"])
     assert (found.kinds["bytes"], found.kinds["features"]) == (len(PICTURES), 0)
 
@@ -316,25 +294,25 @@ def test_a_comparison_knows_the_pictures(outputs: dict[str, str]) -> None:
     ("name", "png"),
     [("boxes mixed", "png"), pytest.param("webp mixed", "webp as png", marks=needs_webp)],
 )
-def test_models_see_what_they_were_trained_on(outputs: dict[str, str], name: str, png: str) -> None:
+def test_models_see_what_they_were_trained_on(outputs, name, png):
     """Evaluation reads records through the model's signature."""
     examples = [item for path in find_shards(outputs[name]) for item in RECORDS.read(path)]
     images = stored_images(tf.constant(examples), SIZE)
     assert np.array_equal(images, batch(outputs[png])[0])
 
 
-def table(source: Path, suffix: str, **options: Any) -> str:
+def table(source, suffix, **options):
     """Return an output of rows with two images each."""
     rows = source / f"table {suffix}.csv"
     rows.write_text(f"day,night,age,kind\n0.{suffix},1.{suffix},3,a\n3.{suffix},2.{suffix},5,b\n")
     out = source / f"table {suffix} {options}"
     schema = {"day": "image", "night": "image", "age": "int", "kind": "label"}
-    given: dict[str, Any] = {"schema": schema, "split": "1,0,0", "overwrite": True}
+    given = {"schema": schema, "split": "1,0,0", "overwrite": True}
     recordgen.convert(str(rows), out, **given, **options)
     return str(out)
 
 
-def columns_of(output: str) -> dict[str, Any]:
+def columns_of(output):
     [(columns, _)] = recordgen.train_dataset(output, image_size=SIZE, shuffle=False)
     return columns
 
@@ -347,16 +325,14 @@ def columns_of(output: str) -> dict[str, Any]:
         pytest.param("webp", {"encode": "webp"}, marks=needs_webp),
     ],
 )
-def test_images_in_columns(source: Path, suffix: str, options: dict[str, Any]) -> None:
-    """Several raw images or WEBPs in a row are read like PNGs, checked or not."""
+def test_raw_images_and_webps_in_columns_are_read_like_pngs(source, suffix, options):
     expected = columns_of(table(source, suffix, encode="png"))
     found = columns_of(table(source, suffix, **options))
     for name in ("day", "night"):
         assert np.array_equal(found[name], expected[name])
 
 
-def test_webps_in_columns(source: Path, without_webp: None) -> None:
-    """A TensorFlow without WEBPs reads columns without images, also of joined outputs."""
+def test_columns_without_images_need_no_webps(source, without_webp):
     outputs = [table(source, "webp", encode="png"), table(source, "webp", encode="webp")]
     [(columns, _)] = recordgen.train_dataset(outputs, columns=["age"], shuffle=False)
     assert sorted(columns["age"].numpy()) == [3, 3, 5, 5]
@@ -367,8 +343,7 @@ def test_webps_in_columns(source: Path, without_webp: None) -> None:
         evaluated(outputs[1])
 
 
-def test_damaged_pixels_are_skipped(outputs: dict[str, str], tmp_path: Path) -> None:
-    """Pixels that do not match the size in the record are an image that does not decode."""
+def test_damaged_pixels_are_skipped(outputs, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(outputs["raw unchecked"], out)
     [shard] = find_shards(str(out))

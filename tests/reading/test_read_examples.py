@@ -1,7 +1,5 @@
 """``read``: records of any kind, written by recordgen.write or by other tools."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 
@@ -55,8 +53,7 @@ SPEC = {
 }
 
 
-def test_single_examples(path):
-    """Each feature has its type and shape; records are in their order."""
+def test_each_feature_has_its_type_and_shape_in_order(path):
     found = rows(read(path, feature_spec=SPEC))
     assert [int(row["number"]) for row in found] == list(range(10))
     seventh = found[7]
@@ -67,8 +64,7 @@ def test_single_examples(path):
     assert [row["words"].tolist() for row in found[:3]] == [[], [b"w"], [b"w", b"w"]]
 
 
-def test_batches(path):
-    """Batches of dense and of ragged tensors; the last one is short or dropped."""
+def test_batches_are_dense_or_ragged_and_the_last_short_or_dropped(path):
     dataset = read(path, feature_spec=SPEC, batch_size=4)
     assert dataset.element_spec["pixels"] == tf.TensorSpec((None, 2, 3), tf.uint8)
     assert dataset.element_spec["words"] == tf.RaggedTensorSpec(
@@ -82,8 +78,7 @@ def test_batches(path):
     assert len(list(whole)) == 2
 
 
-def test_only(path):
-    """The function gets one record."""
+def test_only_gets_one_record(path):
     dataset = read(
         path,
         feature_spec={**SPEC, "words": tf.io.VarLenFeature(tf.string)},
@@ -93,8 +88,7 @@ def test_only(path):
     assert [batch["number"].numpy().tolist() for batch in dataset] == [[2, 4], [5, 7], [8]]
 
 
-def test_shuffled_and_repeated(path):
-    """The default is one ordered pass; the options of training can be used."""
+def test_reading_is_one_ordered_pass_unless_asked(path):
     spec = {"number": SPEC["number"]}
     shuffled = read(path, feature_spec=spec, shuffle=True, seed=1, epochs=2)
     numbers = [int(row["number"]) for row in shuffled]
@@ -105,7 +99,6 @@ def test_shuffled_and_repeated(path):
 
 
 def test_length_is_known(path):
-    """The length of uncompressed local files is known."""
     known = 10 if path.endswith("a.rec") else -2
     assert read(path, feature_spec=SPEC).cardinality().numpy() == known
 
@@ -128,8 +121,7 @@ def test_length_is_known(path):
         ),
     ],
 )
-def test_wrong_specifications(path, spec, error, message):
-    """A wrong specification is an error before anything is read."""
+def test_a_wrong_specification_is_an_error_before_reading(path, spec, error, message):
     with pytest.raises(error, match=message):
         read(path, feature_spec=spec)
 
@@ -143,21 +135,18 @@ def test_wrong_specifications(path, spec, error, message):
         (dict(batch_size=0), "batch_size must be at least 1"),
     ],
 )
-def test_wrong_options(path, options, message):
-    """Only options of records are accepted."""
+def test_only_options_of_records_are_accepted(path, options, message):
     with pytest.raises(UsageError, match=message):
         read(path, feature_spec=SPEC, **options)
 
 
 def test_a_missing_feature_has_its_default(tmp_path):
-    """A default_value makes a feature optional, as in TensorFlow."""
     path = write_records(tmp_path / "a.rec", [example({"x": 1}), example({"x": 2, "y": 3})])
     spec = {"y": tf.io.FixedLenFeature((), tf.int64, 9)}
     assert [int(row["y"]) for row in read(path, feature_spec=spec)] == [9, 3]
 
 
-def test_empty_files_beside_others(tmp_path):
-    """Empty shards, which programs that write in parallel leave, are skipped."""
+def test_empty_shards_are_skipped(tmp_path):
     for suffix in ("", ".gz"):
         files = [
             write_records(tmp_path / f"0.rec{suffix}", []),
@@ -169,8 +158,7 @@ def test_empty_files_beside_others(tmp_path):
             read(files[:1], feature_spec=spec)
 
 
-def test_images_are_examples_too(pets):
-    """Without a specification, dataset.json describes the features."""
+def test_dataset_json_describes_the_features_of_images(pets):
     (row,) = read(pets, split="eval").take(1)
     assert set(row) >= {"image/encoded", "image/class/label", "image/class/text"}
     assert tf.io.decode_jpeg(row["image/encoded"]).shape[:2] == (
@@ -185,8 +173,7 @@ RAW += ["uint8", "uint16", "uint32", "uint64", "int64", "float32"]
 
 @pytest.mark.parametrize("dtype", RAW)
 @pytest.mark.parametrize("batch_size", [None, 2])
-def test_arrays_of_every_type(tmp_path, dtype, batch_size):
-    """Arrays are read as written: type, shape and every value."""
+def test_arrays_of_every_type_are_read_as_written(tmp_path, dtype, batch_size):
     if dtype == "bool" or dtype.startswith("float"):
         limits = [0, 1]
     else:
@@ -220,8 +207,7 @@ SCALARS = {
     compression=st.sampled_from(["none", "gzip"]),
 )
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_written_is_read(tmp_path, examples, shards, compression):
-    """Scalars, lists of varying length and raw arrays are read as written, for any values."""
+def test_scalars_lists_and_arrays_are_read_as_written(tmp_path, examples, shards, compression):
     out = str(tmp_path / "out")
     write(examples, out, shards=shards, compression=compression, overwrite=True)
     count = min(shards, len(examples))
@@ -247,8 +233,7 @@ def _kept(value):
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.bool_])
-def test_arrays_without_elements(tmp_path, shape, dtype):
-    """They are read as they are, one by one and in batches; they ended the process."""
+def test_arrays_without_elements_are_read_one_by_one_and_in_batches(tmp_path, shape, dtype):
     output = tmp_path / "out"
     write(({"x": np.zeros(shape, dtype), "y": n} for n in range(3)), output)
     for row in rows(read(output)):

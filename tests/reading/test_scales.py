@@ -1,7 +1,5 @@
 """The range of pixels that models expect."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 
@@ -34,8 +32,7 @@ def test_every_model_of_keras_has_a_scale():
 
 
 @pytest.mark.parametrize("white", [1, 255])
-def test_backbones_agree_with_keras(white):
-    """A model's pixels equal those of its own preprocess_input for 0 to 255."""
+def test_pixels_equal_those_of_the_backbones_preprocess_input(white):
     levels = np.random.default_rng(0).uniform(0, 255, (2, 3, 4, 3)).astype(np.float32)
     for name, scale in BACKBONES.items():
         preprocess = sys.modules[BUILDERS[name].__module__].preprocess_input
@@ -44,15 +41,13 @@ def test_backbones_agree_with_keras(white):
 
 
 @pytest.mark.parametrize(("name", "black", "white"), ENDS)
-def test_ranges(name, black, white):
-    """Black and white become the ends of the named range."""
+def test_black_and_white_become_the_ends_of_the_range(name, black, white):
     found = scale_of(name).apply(tf.constant([[0.0] * 3, [255.0] * 3]), white=255)
     np.testing.assert_allclose(found, [[black] * 3, [white] * 3], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", [*RANGES, "ResNet50", "DenseNet121"])
 def test_levels_are_scaled_as_floats_are(name):
-    """The faster way from uint8 gives the same bits."""
     levels = tf.constant(np.arange(256).repeat(3).reshape(256, 3), tf.uint8)
     expected = scale_of(name.partition(":")[0]).apply(tf.cast(levels, tf.float32), white=255)
     np.testing.assert_array_equal(scaled(levels, scale_of(name)), expected)
@@ -73,8 +68,7 @@ def images():
         ("DenseNet121", {"augment": "photo"}),
     ],
 )
-def test_reading_scales(output, name, how):
-    """Batches have the range, also cached and augmented ones; serving has the same."""
+def test_cached_augmented_and_served_batches_have_the_range(output, name, how):
     options = dict(batch_size=8, image_size=(4, 6), seed=1, **how)
     [(levels, _)] = train_dataset(output, scale="0..255", **options).take(1)
     [(found, _)] = train_dataset(output, scale=name, **options).take(1)
@@ -103,8 +97,7 @@ def test_wrong_scales(output, options, message):
         eval_dataset(output, **options)
 
 
-def test_bytes_are_levels(output):
-    """``uint8`` already has the range of some models."""
+def test_uint8_is_the_range_of_some_models(output):
     for name in ("uint8", "0..255:uint8", "EfficientNetB0:uint8"):
         [(found, _)] = eval_dataset(output, scale=name, image_size=4).take(1)
         assert found.dtype == tf.uint8
@@ -134,8 +127,6 @@ def test_another_scale_than_the_models_is_an_error():
 
 
 def test_the_model_scales_by_itself(monkeypatch):
-    """The saved model takes pixels in 0..1; its backbone gets those of ``preprocess_input``."""
-
     def backbone(*, input_shape, **settings):
         inputs = keras.Input(input_shape)
         return keras.Model(inputs, keras.layers.Flatten()(inputs))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,8 +20,7 @@ WORKERS = st.integers(1, 12)
         (even_share, (1, 1, 1), 2, [[(0, 0, 1), (2, 0, 1)], [(1, 0, 1)]]),
     ],
 )
-def test_shares(share, counts, workers, expected):
-    """A share has whole files and parts of others; or a part of each file."""
+def test_a_share_is_whole_files_and_parts_or_a_part_of_each_file(share, counts, workers, expected):
     found = [share(counts, index, workers) for index in range(workers)]
     assert found == [[Piece(*piece) for piece in pieces] for pieces in expected]
 
@@ -31,7 +28,6 @@ def test_shares(share, counts, workers, expected):
 @pytest.mark.parametrize("share", [consecutive_share, even_share])
 @given(counts=COUNTS, workers=WORKERS)
 def test_shares_are_disjoint_complete_and_equal(share, counts, workers):
-    """Each record belongs to one worker, and shares differ by one record at most."""
     shares = [
         [
             (piece.file, piece.start + n)
@@ -47,8 +43,7 @@ def test_shares_are_disjoint_complete_and_equal(share, counts, workers):
 
 
 @given(counts=COUNTS, workers=WORKERS)
-def test_few_files_are_opened(counts, workers):
-    """A file is opened twice only if two shares meet in it."""
+def test_a_file_is_opened_twice_only_if_two_shares_meet_in_it(counts, workers):
     pieces = [
         piece for index in range(workers) for piece in consecutive_share(counts, index, workers)
     ]
@@ -57,7 +52,6 @@ def test_few_files_are_opened(counts, workers):
 
 @given(counts=COUNTS, workers=WORKERS)
 def test_every_worker_has_a_part_of_every_file(counts, workers):
-    """Shares of one class also differ by one record at most."""
     for file in range(len(counts)):
         sizes = []
         for index in range(workers):

@@ -1,10 +1,7 @@
 """Rows of tables as batches: columns by name, the target, and weights."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,24 +20,24 @@ TEST,4,2.5,cook,1,maybe
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("table")
     (root / "a.csv").write_text(LINES)
     return root
 
 
-def converted(folder: Path, name: str, **options: Any) -> str:
+def converted(folder, name, **options):
     output = folder / name
     if not output.exists():
         recordgen.convert(str(folder / "a.csv"), output, task="tabular", **options)
     return str(output)
 
 
-def batches(dataset: tf.data.Dataset) -> list[Any]:
+def batches(dataset):
     return list(dataset.as_numpy_iterator())
 
 
-def in_order(output: str, **options: Any) -> Any:
+def in_order(output, **options):
     """Return one pass over train as one batch, sorted by age; NaN comes last."""
     [batch] = batches(recordgen.eval_dataset(output, split="train", batch_size=8, **options))
     parts = batch if isinstance(batch, tuple) else (batch,)
@@ -48,8 +45,7 @@ def in_order(output: str, **options: Any) -> Any:
     return tf.nest.map_structure(lambda part: part[order].tolist(), batch)
 
 
-def test_features_target_and_weights(folder: Path) -> None:
-    """Missing values are NaN, also of whole numbers, and empty text; a missing weight is 1."""
+def test_missing_values_are_nan_and_a_missing_weight_is_1(folder):
     output = converted(folder, "classes", columns="target=y,weight=w")
     features, target, weights = in_order(output)
     assert np.isnan([features["age"].pop(), features["balance"].pop()]).all()
@@ -60,7 +56,7 @@ def test_features_target_and_weights(folder: Path) -> None:
     assert target.dtype == np.int64
 
 
-def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
+def test_what_stands_for_missing_values_can_be_said(folder):
     output = converted(folder, "classes", columns="target=y,weight=w")
     features, _, weights = in_order(output, columns={"age": 2, "balance": 0, "job": None, "w": 5.0})
     assert features == {
@@ -83,10 +79,9 @@ def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
             recordgen.input_fn(output, batch_size=1, **options)
 
 
-def test_label_modes(folder: Path) -> None:
-    """A target of classes has Keras's label modes, like the labels of other examples."""
+def test_a_target_of_classes_has_keras_label_modes(folder):
     output = converted(folder, "classes", columns="target=y,weight=w")
-    modes: dict[str, Any] = {
+    modes = {
         "int": [2, 1, 1],  # maybe, no, yes
         "categorical": [[0, 0, 1], [0, 1, 0], [0, 1, 0]],
     }
@@ -103,8 +98,7 @@ def test_label_modes(folder: Path) -> None:
             recordgen.eval_dataset(source, split="train", label_mode=mode)
 
 
-def test_numbers_as_target_and_none(folder: Path) -> None:
-    """Whole numbers as classes are numbered like texts; for a regression they are floats."""
+def test_whole_numbers_are_classes_or_floats_of_a_regression(folder):
     numbers = converted(folder, "numbers", columns="target=age")
     assert (Path(numbers) / "labels.txt").read_text().split() == ["0", "1", "2", "3", "4"]
     found = batches(recordgen.eval_dataset(numbers, split="train", batch_size=8))[0][1]
@@ -121,8 +115,7 @@ def test_numbers_as_target_and_none(folder: Path) -> None:
     assert list(features) == ["age", "balance", "job", "y", "w"]
 
 
-def test_the_doors(folder: Path) -> None:
-    """Steps, plans, predicates, caches and the user's functions work as for other examples."""
+def test_steps_plans_predicates_and_caches_work_for_tables(folder):
     output = converted(folder, "classes", columns="target=y,weight=w")
     assert recordgen.steps_per_epoch(output, 2, tuning=Tuning(drop_remainder=True)) == 1
     assert recordgen.steps_per_epoch(output, 2) == 2
@@ -138,8 +131,7 @@ def test_the_doors(folder: Path) -> None:
     assert len(batches(shards)[0][1]) == 3
 
 
-def test_shards_without_their_dataset(folder: Path, tmp_path: Path) -> None:
-    """Records do not hold the roles of columns."""
+def test_records_do_not_hold_the_roles_of_columns(folder, tmp_path):
     output = converted(folder, "classes", columns="target=y,weight=w")
     [shard] = Path(output).glob("Split-test/*")
     (tmp_path / shard.name).write_bytes(shard.read_bytes())
@@ -157,16 +149,14 @@ TRAIN,30,2,3,
 DECLARED = {"schema": {"split": "split", "age": "int", "key": "int", "id": "int", "part": "int"}}
 
 
-def gaps(tmp_path: Path, **options: Any) -> str:
+def gaps(tmp_path, **options):
     (tmp_path / "gaps.csv").write_text(GAPS)
     recordgen.convert(tmp_path / "gaps.csv", tmp_path / "out", **options)
     return str(tmp_path / "out")
 
 
 @pytest.mark.parametrize("options", [{"task": "tabular"}, DECLARED], ids=["inferred", "declared"])
-def test_a_missing_whole_number_differs_from_all_others(
-    options: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_missing_whole_number_differs_from_all_others(options, tmp_path):
     """A column with gaps is float32 with NaN; -1 stays -1; columns without gaps stay int64."""
     output = gaps(tmp_path, **options)
     dataset = recordgen.read_dataset(output)
@@ -196,7 +186,7 @@ def test_a_missing_whole_number_differs_from_all_others(
     assert found["id"].numpy().tolist() == [16777219]
 
 
-def test_keys_that_float32_cannot_hold_need_a_default(tmp_path: Path) -> None:
+def test_keys_that_float32_cannot_hold_need_a_default(tmp_path):
     output = gaps(tmp_path, task="tabular")
     for read in (recordgen.load, recordgen.input_fn):
         with pytest.raises(UsageError, match=r"columns=.*'key'"):
@@ -205,7 +195,7 @@ def test_keys_that_float32_cannot_hold_need_a_default(tmp_path: Path) -> None:
         recordgen.read(output)
 
 
-def test_read_gives_nan_too(folder: Path) -> None:
+def test_read_gives_nan_too(folder):
     output = converted(folder, "classes", columns="target=y,weight=w")
     found = batches(recordgen.read(output, batch_size=3))[0]
     assert sorted(np.nan_to_num(found["age"], nan=-9.0).tolist()) == [-9.0, 1.0, 3.0]
@@ -215,7 +205,7 @@ def test_read_gives_nan_too(folder: Path) -> None:
     assert found["y"].tolist() == [b"no"]
 
 
-def test_earlier_datasets_do_not_say_whether_there_are_gaps(tmp_path: Path) -> None:
+def test_earlier_datasets_do_not_say_whether_there_are_gaps(tmp_path):
     """Their -1 is no longer made up: a missing number is an error that names its column."""
     output = gaps(tmp_path, task="tabular")
     path = Path(output) / "dataset.json"
@@ -229,7 +219,7 @@ def test_earlier_datasets_do_not_say_whether_there_are_gaps(tmp_path: Path) -> N
     assert len(found[0]["id"]) == 3
 
 
-def test_spans_with_and_without_gaps_are_read_as_one(tmp_path: Path) -> None:
+def test_spans_with_and_without_gaps_are_read_as_one(tmp_path):
     for name, line in (("1", "TRAIN,1,2"), ("2", "TRAIN,,3")):
         (tmp_path / f"{name}.csv").write_text(f"split,age,id\n{line}\nTRAIN,5,6\n")
         recordgen.convert(tmp_path / f"{name}.csv", tmp_path / name, task="tabular")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -51,8 +49,7 @@ def source(request, pets, tmp_path):
         ("multi_hot", [[1, 0, 0, 0], [0, 0, 0, 1]]),
     ],
 )
-def test_label_modes(source, mode, expected):
-    """Classes are numbers, or rows with a one."""
+def test_classes_are_numbers_or_one_hot_rows(source, mode, expected):
     dataset = eval_dataset(source, split="eval", label_mode=mode, vocabulary=CLASSES, **WITH_IDS)
     found = dict(zip(numbers(dataset), joined(dataset).tolist(), strict=True))
     assert sorted(found) == EVAL
@@ -60,8 +57,7 @@ def test_label_modes(source, mode, expected):
     assert dataset.element_spec[1].dtype == (tf.int64 if mode == "int" else tf.float32)
 
 
-def test_labels_as_extras(source):
-    """The features of labels can also be extras."""
+def test_features_of_labels_can_be_extras(source):
     names = ["image/class/label", "image/class/text"]
     for _, labels, extras in eval_dataset(source, split="eval", columns=names, **SIZE):
         assert extras["image/class/label"].numpy().tolist() == labels.numpy().tolist()
@@ -69,8 +65,7 @@ def test_labels_as_extras(source):
         assert extras["image/class/text"].numpy().tolist() == texts
 
 
-def test_without_labels(source):
-    """Without labels, a batch is only images."""
+def test_without_labels_a_batch_is_only_images(source):
     dataset = eval_dataset(source, split="eval", label_mode=None, **SIZE)
     assert dataset.element_spec == tf.TensorSpec((None, 4, 6, 3), tf.float32)
     assert sum(len(images) for images in dataset) == len(EVAL)
@@ -79,8 +74,7 @@ def test_without_labels(source):
 @pytest.mark.parametrize("drop", [True, False])
 @pytest.mark.parametrize("cache", [None, "memory"])
 @pytest.mark.parametrize("mode", ["int", "categorical", "multi_hot"])
-def test_shapes_are_known(pets, mode, cache, drop):
-    """All dimensions of full batches are known; of a last batch, all but the first."""
+def test_all_dimensions_of_full_batches_are_known(pets, mode, cache, drop):
     weights = None if mode == "multi_hot" else "balanced"
     dataset = train_dataset(
         pets,
@@ -104,8 +98,7 @@ def test_shapes_are_known(pets, mode, cache, drop):
 
 
 @pytest.mark.parametrize("by_label", [False, True], ids=["mixed", "by label"])
-def test_a_subset_of_classes(pets, pets_by_label, by_label):
-    """Only examples of the requested classes are read and counted, with their own numbers."""
+def test_only_requested_classes_are_read_and_counted(pets, pets_by_label, by_label):
     source = pets_by_label if by_label else pets
     options = dict(only={"cat", "dog"}, **WITH_IDS)
     dataset = eval_dataset(source, split="train", **options)
@@ -117,7 +110,6 @@ def test_a_subset_of_classes(pets, pets_by_label, by_label):
 
 
 def test_a_subset_opens_only_its_files(pets_by_label, tmp_path):
-    """With shards by label, files of other classes are not opened."""
     source = str(tmp_path / "copy")
     shutil.copytree(pets_by_label, source)
     shards = read_dataset(source).splits["train"].shards
@@ -133,29 +125,24 @@ def test_a_subset_opens_only_its_files(pets_by_label, tmp_path):
 
 
 def test_classes_mix_though_files_do_not(pets_by_label):
-    """Shuffled batches mix classes, even if each file has one class."""
     dataset = train_dataset(pets_by_label, batch_size=20, image_size=(4, 6), seed=1)
     assert set(next(iter(dataset))[1].numpy()) == {0, 1, 2, 3}
 
 
-def test_vocabulary_renumbers(source):
-    """A class has the number of its position in the vocabulary, whatever is stored."""
+def test_the_vocabulary_renumbers_classes(source):
     order = ["owl", "cat", "dog", "ant"]
     dataset = eval_dataset(source, split="eval", vocabulary=order, **WITH_IDS)
     found = dict(zip(numbers(dataset), joined(dataset), strict=True))
     assert {n: order[label] for n, label in found.items()} == {n: CLASSES[n % 4] for n in EVAL}
 
 
-def test_vocabulary_with_labels(source):
-    """Classes that are not read need no place in the vocabulary."""
+def test_classes_that_are_not_read_need_no_place_in_the_vocabulary(source):
     dataset = eval_dataset(source, split="eval", vocabulary=["x", "dog"], only=["dog"], **WITH_IDS)
     assert sorted(numbers(dataset)) == [n for n in EVAL if n % 4 == 2]
     assert set(joined(dataset)) == {1}
 
 
-def test_predicate(source):
-    """A predicate selects records by their features."""
-
+def test_a_predicate_selects_records_by_their_features(source):
     def is_large(record):
         assert "image/encoded" not in record
         return tf.strings.regex_full_match(record["image/source_id"], ".*5[0-9].*")
@@ -166,8 +153,7 @@ def test_predicate(source):
 
 
 @pytest.mark.parametrize("mode", ["int", "categorical"])
-def test_balanced_weights(tmp_path, pets_csv, mode):
-    """All classes have the same total weight, and the mean weight is 1."""
+def test_balanced_classes_have_equal_weights_with_mean_1(tmp_path, pets_csv, mode):
     folder = Path(pets_csv).parent
     rows = [f"TRAIN,{folder}/{n:02d}.jpg,{label}\n" for n, label in enumerate("aaaaaaaaaabbbbbc")]
     (tmp_path / "unbalanced.csv").write_text("".join(rows))
@@ -184,16 +170,14 @@ def test_balanced_weights(tmp_path, pets_csv, mode):
     assert weights.mean() == pytest.approx(1)
 
 
-def test_given_weights(pets):
-    """Weights are given by class name."""
+def test_weights_are_given_by_class_name(pets):
     given = {"ant": 1, "cat": 2, "dog": 3.5, "owl": 0}
     dataset = eval_dataset(pets, weights=given, **SIZE)
     labels, weights = joined(dataset, 1), joined(dataset, 2)
     np.testing.assert_array_equal(weights, np.array([1, 2, 3.5, 0])[labels])
 
 
-def test_several_labels(tmp_path):
-    """If records have several labels, multi_hot returns all and int the first, but no default."""
+def test_records_with_several_labels_need_a_label_mode(tmp_path):
     records = [
         pet(n, **{"image/class/label": labels, "image/class/text": [b"x"] * len(labels)})
         for n, labels in enumerate([[2, 0], [1], [3, 3]])
@@ -215,8 +199,7 @@ def test_several_labels(tmp_path):
         list(data)
 
 
-def test_several_texts(tmp_path):
-    """With a vocabulary, labels are looked up by their texts."""
+def test_with_a_vocabulary_labels_are_looked_up_by_text(tmp_path):
     texts = [[b"dog", b"ant"], [b"cat"], []]
     source = write_records(
         tmp_path / "a.rec", [pet(n, **{"image/class/text": t}) for n, t in enumerate(texts)]
@@ -225,8 +208,7 @@ def test_several_texts(tmp_path):
     assert joined(dataset).tolist() == [[1, 0, 1, 0], [0, 1, 0, 0]]
 
 
-def test_extras_of_foreign_records(tmp_path):
-    """Any feature can be an extra, in the shape of the first record."""
+def test_any_feature_can_be_an_extra_in_the_shape_of_the_first_record(tmp_path):
     records = [pet(n, box=[0.5, 0.25 * n], year=2000 + n) for n in range(6)]
     source = write_records(tmp_path / "a.rec", records)
     dataset = eval_dataset(source, columns=["box", "year"], **SIZE)
@@ -254,21 +236,18 @@ def test_extras_of_foreign_records(tmp_path):
         ),
     ],
 )
-def test_errors(pets, options, error, message):
-    """A wrong option is an error when the dataset is made."""
+def test_a_wrong_option_is_an_error_when_the_dataset_is_made(pets, options, error, message):
     with pytest.raises(error, match=message):
         train_dataset(pets, **{**SIZE, **options})
 
 
 def test_classes_of_foreign_records_are_not_known(tmp_path):
-    """Classes of other tools' files are known only from the user."""
     source = write_records(tmp_path / "a.rec", map(pet, range(8)))
     with pytest.raises(UsageError, match=r"needs the number of classes.*give vocabulary=\[…\]"):
         train_dataset(source, label_mode="categorical", **SIZE)
 
 
-def test_label_outside_the_vocabulary_of_foreign_records(tmp_path):
-    """A label outside the vocabulary is found while reading; the error has the remedy."""
+def test_a_label_outside_the_vocabulary_is_an_error_while_reading(tmp_path):
     source = write_records(tmp_path / "a.rec", map(pet, range(8)))
     dataset = eval_dataset(source, vocabulary=["ant", "cat", "dog"], **SIZE)
     with pytest.raises(RecordError, match=r"record 3.*owl"), named_errors(dataset):
@@ -286,16 +265,14 @@ def test_label_outside_the_vocabulary_of_foreign_records(tmp_path):
         (dict(only=["dog"], vocabulary=["dog"], label_mode="categorical"), [[1]]),
     ],
 )
-def test_only_wanted_labels_of_several(tmp_path, options, expected):
-    """Requested labels are read, whatever other labels the example has."""
+def test_requested_labels_are_read_whatever_others_an_example_has(tmp_path, options, expected):
     both = {"image/class/label": [5, 7], "image/class/text": [b"dog", b"cat"]}
     other = {"image/class/label": [3], "image/class/text": [b"ant"]}
     source = write_records(tmp_path / "a.rec", [pet(0, **both), pet(1, **other)])
     assert joined(eval_dataset(source, **SIZE, **options)).tolist() == expected
 
 
-def test_wanted_text_without_number(tmp_path):
-    """A record whose label has a text but no number is refused, not read as class 0."""
+def test_a_label_with_text_and_no_number_is_refused(tmp_path):
     record = pet(0, **{"image/class/label": [], "image/class/text": [b"cat"]})
     source = write_records(tmp_path / "a.rec", [pet(1), record])
     data = eval_dataset(source, only=["cat", "ant", "bee", "dog"], **SIZE)
@@ -303,16 +280,14 @@ def test_wanted_text_without_number(tmp_path):
         list(data)
 
 
-def test_texts_filter_images_without_labels(tmp_path):
-    """Classes can be selected by text even if no labels are read."""
+def test_classes_are_selected_by_text_even_without_labels(tmp_path):
     records = [pet(n, **{"image/class/text": [text]}) for n, text in enumerate([b"ant", b"cat"])]
     source = write_records(tmp_path / "a.rec", records)
     dataset = eval_dataset(source, label_mode=None, only=["cat"], **WITH_IDS)
     assert [part["image/source_id"].shape for _, part in dataset] == [(1,)]
 
 
-def test_predicate_on_foreign_features(tmp_path):
-    """A predicate gets the features of the records, also several labels."""
+def test_a_predicate_gets_the_features_of_foreign_records(tmp_path):
     source = write_records(
         tmp_path / "a.rec", [pet(n, **{"area": [n], "image/class/label": [n, 0]}) for n in range(4)]
     )

@@ -1,7 +1,5 @@
 """Records of texts → batches of texts, or of ids, and labels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import keras
@@ -61,8 +59,7 @@ def pairs(dataset):
     }
 
 
-def test_texts_and_labels(topics):
-    """Each labelled text is read once, with the number of its label."""
+def test_each_labelled_text_is_read_once_with_its_number(topics):
     labels = read_labels(topics)
     assert labels == ("bad", "good")
     expected = {n: labels.index(NAMES[n % 2]) for n in range(1, 8)}
@@ -95,13 +92,11 @@ def read_labels(output):
         ),
     ],
 )
-def test_options_of_labels(topics, options, expected):
-    """Options of labels mean the same as for images."""
+def test_options_of_labels_mean_the_same_as_for_images(topics, options, expected):
     assert pairs(eval_dataset(topics, split="train", **options)) == expected
 
 
-def test_several_labels(several):
-    """All labels of a text are a row with a one for each."""
+def test_all_labels_of_a_text_are_a_multi_hot_row(several):
     assert read_labels(several) == ("bad", "good", "late")
     found = pairs(eval_dataset(several, split="train"))
     assert found == {n: [n >> 1 & 1, n & 1, n >> 2 & 1] for n in range(1, 8)}
@@ -110,15 +105,13 @@ def test_several_labels(several):
         input_fn(several, batch_size=2, weights="balanced")
 
 
-def test_sentiments(tmp_path):
-    """Labels are the sentiments."""
+def test_labels_of_sentiments_are_the_sentiments(tmp_path):
     output = write(tmp_path, "text_sentiment", lambda n: n % 5)
     assert pairs(eval_dataset(output, split="train")) == {n: n % 5 for n in range(8)}
     assert pairs(eval_dataset(output)) == {1: 1, 2: 2, 3: 3}
 
 
-def test_ids_of_words(topics):
-    """A layer that knows only the words of train returns the ids; batches have its width."""
+def test_a_layer_of_the_words_of_train_returns_ids(topics):
     layer = recordgen.text_vectorization(topics, max_tokens=50, sequence_length=3)
     words = layer.get_vocabulary()
     assert words[2:4] == ["x", "text"]
@@ -134,8 +127,7 @@ def test_ids_of_words(topics):
     assert layer(texts).numpy()[:, 0].tolist() == [1, 1, 1]
 
 
-def test_words_of_scripts_without_blanks(tmp_path):
-    """In scripts without blanks, characters are words, also in saved models."""
+def test_characters_are_words_in_scripts_without_blanks(tmp_path):
     texts = {"good": ("服务很好。", "ดีมาก ok"), "bad": ("服务不好!", "とても悪い")}
     rows = [f"TRAIN,{text},{label}\n" for label, both in texts.items() for text in both]
     (tmp_path / "a.csv").write_text("".join(rows))
@@ -161,8 +153,7 @@ def test_words_of_scripts_without_blanks(tmp_path):
     np.testing.assert_array_equal(loaded(texts), ids)
 
 
-def test_words_between_blanks_are_keras_own(topics, tmp_path):
-    """For texts with blanks, a .keras file can be loaded without Recordgen."""
+def test_a_keras_file_loads_without_recordgen_for_texts_with_blanks(topics, tmp_path):
     layer = recordgen.text_vectorization(topics)
     keras.Sequential([keras.Input((), dtype="string"), layer]).save(tmp_path / "a.keras")
     again = keras.models.load_model(tmp_path / "a.keras")
@@ -170,8 +161,7 @@ def test_words_between_blanks_are_keras_own(topics, tmp_path):
     np.testing.assert_array_equal(again(requests), layer(requests))
 
 
-def test_a_model_learns_from_ids(topics):
-    """fit takes the mapped batches of input_fn."""
+def test_a_model_learns_from_mapped_batches(topics):
     layer = recordgen.text_vectorization(topics, max_tokens=50, sequence_length=4)
     model = keras.Sequential(
         [
@@ -194,8 +184,7 @@ def test_a_model_learns_from_ids(topics):
     assert {"loss", "val_loss"} <= set(history)
 
 
-def test_records_of_others(tmp_path):
-    """With ``task``, other tools' records are read in the same way."""
+def test_foreign_texts_are_read_with_task(tmp_path):
     path = write_records(
         tmp_path / "a.rec",
         [example({"text": b"text %d" % n, "class/text": NAMES[n].encode()}) for n in range(2)],
@@ -228,15 +217,13 @@ def test_wrong_options(topics, options, message):
         input_fn(topics, **options)
 
 
-def test_plan_and_words_that_are_asked_for(topics):
-    """The plan counts labelled texts; the size of a vocabulary is checked."""
+def test_the_plan_counts_labelled_texts(topics):
     assert reading_plan(topics, cache="memory").examples == 7
     with pytest.raises(UsageError, match="max_tokens must be at least 3"):
         recordgen.text_vectorization(topics, max_tokens=2)
 
 
-def test_words_and_tokens_are_for_their_tasks(topics, pets):
-    """Images have no words, and texts without entities no tokens: the error names the task."""
+def test_words_and_tokens_are_refused_for_other_tasks(topics, pets):
     for source in (pets, str(Path(pets) / "Split-train" / "*")):
         with pytest.raises(UsageError, match="text_vectorization is for labelled texts"):
             text_vectorization(source)

@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,10 +10,10 @@ LABELS = ("blue", "green", "red")
 
 
 @pytest.fixture(scope="session")
-def colour_image() -> Callable[..., Image.Image]:
+def colour_image():
     """An image of one noisy colour, with a size that depends on the seed."""
 
-    def make(label: str, seed: int) -> Image.Image:
+    def make(label, seed):
         random = np.random.default_rng(seed)
         pixels = random.integers(0, 60, (10 + seed % 7, 12, 3), np.uint8)
         pixels[..., {"red": 0, "green": 1, "blue": 2}[label]] += 180
@@ -26,7 +23,7 @@ def colour_image() -> Callable[..., Image.Image]:
 
 
 @pytest.fixture(scope="session")
-def examples(tmp_path_factory, colour_image) -> str:
+def examples(tmp_path_factory, colour_image):
     """60 images of three colours for training, 15 for evaluation."""
     folder = tmp_path_factory.mktemp("colours")
     rows = []
@@ -41,10 +38,10 @@ def examples(tmp_path_factory, colour_image) -> str:
 
 
 @pytest.fixture
-def fn_args(examples, tmp_path) -> Callable[..., SimpleNamespace]:
+def fn_args(examples, tmp_path):
     """The FnArgs of TFX's Trainer, with outputs in a subfolder of the test's folder."""
 
-    def make(name: str = "run", **changes: object) -> SimpleNamespace:
+    def make(name="run", **changes):
         values = {
             "train_files": [f"{examples}/Split-train/*"],
             "eval_files": [f"{examples}/Split-eval/*"],

@@ -1,7 +1,5 @@
 """The AUC of each label, compared with Keras and scikit-learn, and as TFMA's metric."""
 
-from __future__ import annotations
-
 import keras
 import numpy as np
 import pytest
@@ -34,15 +32,13 @@ def counted(truth, scores, weights=1.0):
 @settings(max_examples=50)
 @given(answers())
 def test_the_mean_is_that_of_keras(answers):
-    """With the same thresholds, Keras's metric is equal."""
     metric = keras.metrics.AUC(multi_label=True, thresholds=list(THRESHOLDS))
     metric.update_state(*answers)
     assert counted(*answers).score() == pytest.approx(float(metric.result()), abs=1e-5)
 
 
 @given(answers(), st.integers(0, 42))
-def test_batches_and_parts_add_up(answers, cut):
-    """The result does not depend on batches, or on which accumulators count them."""
+def test_the_area_does_not_depend_on_batches_or_accumulators(answers, cut):
     truth, scores = answers
     whole, first = counted(truth, scores), counted(truth[:cut], scores[:cut])
     first.merge(counted(truth[cut:], scores[cut:]))
@@ -70,8 +66,7 @@ def test_it_is_that_of_scikit_learn(base_rate, seed):
     assert list(counts.by_label().values()) == pytest.approx(exact, abs=2e-3)
 
 
-def test_labels_that_tell_nothing():
-    """A label that all or no examples have has no area, and is not part of the mean."""
+def test_a_label_of_all_or_no_examples_has_no_area():
     truth = np.array([[1, 1, 0], [0, 1, 0]], np.float32)
     scores = np.array([[0.9, 0.5, 0.5], [0.1, 0.5, 0.5]], np.float32)
     counts = counted(truth, scores)

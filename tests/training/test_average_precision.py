@@ -1,7 +1,5 @@
 """Average precision, computed by hand, and compared with COCO's own evaluation."""
 
-from __future__ import annotations
-
 import io
 from contextlib import redirect_stdout
 
@@ -60,13 +58,11 @@ def precisions(*images):
         ([(HERE, 0), (THERE, 1)], [(HERE, 0, 0.9), (HERE, 1, 0.1)], {0: 1, 1: 0}),
     ],
 )
-def test_one_image(is_there, is_found, expected):
-    """COCO's rules at an overlap of half."""
+def test_boxes_of_one_image_are_matched_by_the_rules_of_coco(is_there, is_found, expected):
     assert precisions((true(*is_there), found(*is_found))) == pytest.approx(expected)
 
 
-def test_images_are_ranked_together():
-    """Boxes of all images are ranked by score: here right, false, right, so 1, then 2 of 3."""
+def test_boxes_of_all_images_are_ranked_together():
     images = (
         (true((HERE, 0)), found((HERE, 0, 0.9), (THERE, 0, 0.5))),
         (true((HERE, 0)), found((HERE, 0, 0.4))),
@@ -75,14 +71,12 @@ def test_images_are_ranked_together():
 
 
 def test_padding_is_no_box():
-    """Rows of -1 are skipped."""
     padded = np.vstack([true((HERE, 0)), np.full((2, 5), -1, np.float32)])
     answers = np.vstack([np.full((2, 6), -1, np.float32), found((HERE, 0, 0.1))])
     assert precisions((padded, answers)) == {0: 1}
 
 
-def test_overlaps_of_boxes_without_area():
-    """Boxes without area overlap nothing, not even themselves."""
+def test_boxes_without_area_overlap_nothing():
     boxes = np.array([(0.2, 0.2, 0.2, 0.5), HERE], np.float32)
     np.testing.assert_allclose(intersections_over_unions(boxes, boxes), [[0, 0], [0, 1]])
 
@@ -155,8 +149,7 @@ def has_boxes(images):
 
 @settings(max_examples=50)
 @given(IMAGES.filter(has_boxes), st.integers(0, 9))
-def test_it_is_that_of_coco(images, seed):
-    """pycocotools gives the same for any boxes, and so do merged counts."""
+def test_any_boxes_and_merged_counts_agree_with_pycocotools(images, seed):
     images = list(arrays(images, np.random.default_rng(seed)))
     expected = of_coco(images)
     assert precisions(*images) == pytest.approx(expected)
@@ -165,8 +158,7 @@ def test_it_is_that_of_coco(images, seed):
     assert first.by_label() == pytest.approx(expected)
 
 
-def test_what_is_found_again_is_false():
-    """One of two boxes is matched twice before the other is matched: right, false, right."""
+def test_a_box_that_is_found_again_is_false():
     image = true((HERE, 0), (THERE, 0)), found((HERE, 0, 0.9), (HERE, 0, 0.8), (THERE, 0, 0.7))
     assert of_coco([image]) == pytest.approx({0: (51 + 50 * 2 / 3) / 101})
     assert precisions(image) == pytest.approx({0: (51 + 50 * 2 / 3) / 101})
@@ -174,8 +166,7 @@ def test_what_is_found_again_is_false():
     assert precisions(twice) == pytest.approx({0: 51 / 101})
 
 
-def test_overlap_is_of_what_found_each_box():
-    """The overlaps of matched boxes add up, also of merged counts."""
+def test_overlaps_of_matched_boxes_add_up():
     matches = counted((true((HERE, 0), (THERE, 0)), found((NEARLY_HERE, 0, 0.9), (THERE, 0, 0.8))))
     other = counted((true((THERE, 1)), found((THERE, 1, 0.1))))
     assert matches.overlap == pytest.approx(1.75)
@@ -184,8 +175,7 @@ def test_overlap_is_of_what_found_each_box():
     assert matches.true == {0: 2, 1: 1}
 
 
-def test_scores_that_are_equal():
-    """With equal scores, the first box comes first, in an image and over all; 0 is padding."""
+def test_of_equal_scores_the_first_box_comes_first():
     boxes = [(THERE, 0, 0.5)] * 39
     assert precisions((true((HERE, 0)), found((HERE, 0, 0.5), *boxes))) == {0: 1}
     assert precisions((true((HERE, 0)), found(*boxes, (HERE, 0, 0.5)))) == pytest.approx(

@@ -1,7 +1,5 @@
 """Boxes encoded on the grid and decoded."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -43,8 +41,7 @@ def laid(boxes):
 
 @settings(max_examples=50)
 @given(st.lists(BOXES, min_size=1, max_size=3))
-def test_boxes_come_back(images):
-    """decode(encode(boxes)) gives the boxes, for any number of boxes in an image."""
+def test_decoding_encoded_boxes_gives_the_boxes(images):
     rows = [sorted(laid(boxes)) for boxes in images]
     most = max(1, *map(len, rows))
     padded = np.full((len(rows), most, 5), -1, np.float32)
@@ -70,12 +67,10 @@ def test_boxes_come_back(images):
     ],
 )
 def test_the_grid_covers_the_image(image_size, grid):
-    """The numbers of rows and columns are rounded up."""
     assert grid_size(image_size) == grid
 
 
-def test_a_small_box_within_a_large_one():
-    """Each cell belongs to the box with the nearest centre, relative to the boxes' sizes."""
+def test_a_cell_belongs_to_the_box_with_the_nearest_centre():
     boxes = tf.constant([[[0.0, 0.0, 1.0, 1.0], [0.6, 0.6, 0.7, 0.7]]])
     cells = encode(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
     labels = cells[0, ..., 1].numpy()
@@ -86,7 +81,6 @@ def test_a_small_box_within_a_large_one():
 
 
 def test_of_two_boxes_in_one_cell_one_is_left():
-    """A cell has only one box."""
     boxes = tf.constant([[[0.1, 0.1, 0.3, 0.3], [0.11, 0.11, 0.3, 0.3]]])
     cells = encode(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
     _, _, scores = decoded(cells, 2, (64, 64), 2)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,7 +35,7 @@ SCHEMA = {
 
 
 @pytest.fixture(scope="module")
-def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+def frame(tmp_path_factory):
     """Each column has a part of ``sum``; ``verdict`` is its sign. Some targets are missing."""
     random = np.random.default_rng(0)
     folder = tmp_path_factory.mktemp("images")
@@ -70,13 +69,13 @@ def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def converted(frame: pd.DataFrame, root: Path, schema: dict[str, str]) -> str:
+def converted(frame, root, schema):
     output = str(root / "out")
     recordgen.convert(frame, output, schema=schema)
     return output
 
 
-FAST: dict[str, Any] = {
+FAST = {
     "image_size": [8, 8],
     "batch_size": 12,
     "learning_rate": 0.01,
@@ -84,11 +83,11 @@ FAST: dict[str, Any] = {
 }
 
 
-def trained(output: str, root: Path, **settings: Any) -> str:
+def trained(output, root, **settings):
     return trainer.train(output, root, **{**FAST, **settings})
 
 
-def stored(output: str, split: str) -> list[bytes]:
+def stored(output, split):
     return [
         record
         for shard in read_dataset(output).splits[split].shards
@@ -105,7 +104,7 @@ class Classifier(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def classifier(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Classifier:
+def classifier(frame, tmp_path_factory):
     root = tmp_path_factory.mktemp("classes")
     output = converted(frame, root, SCHEMA)
     model, log = trainer.train_and_listen(output, root, **FAST, epochs=12)
@@ -113,8 +112,7 @@ def classifier(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.mark.slow
-def test_classes(classifier: Classifier) -> None:
-    """All columns together are better than any; the logged score is that of Kubeflow's step."""
+def test_all_columns_together_classify_better_than_any(classifier):
     output, model, logged = classifier
     found = evaluate(model, output, read_dataset(output), "eval")
     assert found.measure == "accuracy"
@@ -133,8 +131,7 @@ def test_classes(classifier: Classifier) -> None:
 
 
 @pytest.mark.slow
-def test_the_evaluator_of_tfx_measures_the_same(classifier: Classifier, tmp_path: Path) -> None:
-    """TFMA, with the pipelines' own configuration, also skips unlabelled examples."""
+def test_the_evaluator_of_tfx_measures_the_same(classifier, tmp_path):
     tfma = pytest.importorskip("tensorflow_model_analysis", exc_type=ImportError)
     from pipelines.pipeline import eval_config
 
@@ -152,8 +149,7 @@ def test_the_evaluator_of_tfx_measures_the_same(classifier: Classifier, tmp_path
 
 
 @pytest.mark.slow
-def test_a_number_and_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
-    """A number is predicted in its own scale, also for examples without a target."""
+def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
     changes = {"right": "ignored", "verdict": "ignored", "sum": "float_label", "blank": "text"}
     output = converted(frame.assign(blank=""), tmp_path, {**SCHEMA, **changes})
     model = trained(output, tmp_path, epochs=12)
@@ -175,8 +171,7 @@ def test_a_number_and_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert alone["predictions"] == pytest.approx(answers[:1], rel=1e-5)
 
 
-def test_a_list_of_any_length_is_summarised() -> None:
-    """A list becomes count, mean, standard deviation, minimum and maximum; all 0 if empty."""
+def test_a_list_of_any_length_is_summarised():
     from recordgen.training.tables import to_numbers
 
     values = tf.ragged.constant([[3.0, 1.0], [], [-2.0]], row_splits_dtype=tf.int64)
@@ -197,30 +192,22 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("changes", "settings", "error", "message"), WRONG)
-def test_nothing_to_learn(
-    frame: pd.DataFrame,
-    tmp_path: Path,
-    changes: dict[str, str],
-    settings: dict[str, Any],
-    error: type[Exception],
-    message: str,
-) -> None:
-    """The error is reported before training."""
+def test_columns_without_a_target_are_an_error_before_training(
+    frame, tmp_path, changes, settings, error, message
+):
     some = frame[frame["use"] == "TRAIN"][:20]
     output = converted(some, tmp_path, {**SCHEMA, **changes})
     with pytest.raises(error, match=message):
         trained(output, tmp_path, **settings)
 
 
-def test_no_rows_to_train_on(frame: pd.DataFrame, tmp_path: Path) -> None:
-    """The error names a missing split."""
+def test_a_missing_split_is_named(frame, tmp_path):
     output = converted(frame[frame["use"] == "VALIDATION"], tmp_path, SCHEMA)
     with pytest.raises(DataError, match=r"no class in split 'train' \(splits: eval\)"):
         trained(output, tmp_path)
 
 
-def test_a_label_and_nothing_else(tmp_path: Path) -> None:
-    """There must be another column to predict the target from."""
+def test_a_target_needs_another_column(tmp_path):
     rows = pd.DataFrame({"use": ["TRAIN"] * 4, "kind": ["a", "b"] * 2})
     output = converted(rows, tmp_path, {"use": "split", "kind": "label"})
     trainer = TableTrainer(output, "train", read_dataset(output), TrainingConfig())

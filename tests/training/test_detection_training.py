@@ -1,7 +1,5 @@
 """Boxes: from rows to a model, evaluated by its signatures, Kubeflow's step and TFMA."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -86,8 +84,7 @@ def precisions(answers):
 
 
 @pytest.mark.slow
-def test_it_learns(trained, answers):
-    """The losses of training and of validation fall, and boxes are found."""
+def test_the_losses_fall_and_boxes_are_found(trained, answers):
     _, losses = trained
     assert len(losses) == FAST["epochs"]
     for first, last in zip(losses[0], losses[-1], strict=True):
@@ -96,8 +93,7 @@ def test_it_learns(trained, answers):
 
 
 @pytest.mark.slow
-def test_scores_are_boxes(answers):
-    """Best first, within the image, each with one class; padded with rows of -1."""
+def test_scores_are_labelled_boxes_best_first_with_padding(answers):
     found, _ = answers
     assert found.shape == (30, SIDE // 4 * SIDE // 4, 6)  # there are fewer cells than 100
     are_boxes = found[..., 5] > 0
@@ -110,8 +106,7 @@ def test_scores_are_boxes(answers):
 
 
 @pytest.mark.slow
-def test_truth_is_what_was_written(answers, dataset):
-    """Truth has all boxes of the import file, by label number; images may have none."""
+def test_truth_has_all_boxes_of_the_import_file(answers, dataset):
     _, truth = answers
     there = sorted(row for image in truth.tolist() for row in image if row[4] >= 0)
     assert (truth[truth[..., 4] < 0] == -1).all()
@@ -125,8 +120,7 @@ def test_truth_is_what_was_written(answers, dataset):
 
 
 @pytest.mark.slow
-def test_serving_answers_raw_images(trained):
-    """serving_default accepts image files of any size, and returns labelled boxes."""
+def test_serving_answers_image_files_of_any_size(trained):
     images, expected = [], []
     for number in (1001, 1002, 1004, 1005):
         image, boxes = picture(number)
@@ -152,8 +146,7 @@ def test_serving_answers_raw_images(trained):
 
 
 @pytest.mark.slow
-def test_kubeflow_evaluates(trained, dataset, answers):
-    """The step's score and the labels' scores agree with the model's answers."""
+def test_scores_of_the_step_agree_with_the_models_answers(trained, dataset, answers):
     found = evaluate(trained[0], dataset, read_dataset(dataset), "eval")
     expected = precisions(answers)
     assert (found.measure, found.examples) == ("map", 30)
@@ -166,7 +159,6 @@ def test_kubeflow_evaluates(trained, dataset, answers):
 
 @pytest.mark.slow
 def test_labels_are_compared_by_name(trained, dataset, answers, tmp_path):
-    """Other numbers of labels change nothing; no box of an unknown label is found."""
     rows = Path(dataset).with_name("a.csv").read_text().replace("red", "amber")
     Path(dataset).with_name("b.csv").write_text(rows)
     convert(Path(dataset).with_name("b.csv"), tmp_path / "out")
@@ -179,8 +171,7 @@ def test_labels_are_compared_by_name(trained, dataset, answers, tmp_path):
 
 
 @pytest.mark.slow
-def test_kubeflow_needs_objects(trained, tmp_path):
-    """Images without boxes have no score."""
+def test_images_without_boxes_have_no_score(trained, tmp_path):
     picture(0)[0].save(tmp_path / "a.png")
     (tmp_path / "a.csv").write_text("VALIDATION,a.png,,,,,,,,,\n")
     out = str(tmp_path / "out")
@@ -190,8 +181,7 @@ def test_kubeflow_needs_objects(trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_tfma_says_the_same(trained, dataset, answers, tmp_path):
-    """Our metric in the pipeline's Evaluator agrees with TFMA's own COCO metric."""
+def test_our_metric_agrees_with_tfmas_own(trained, dataset, answers, tmp_path):
     tfma = pytest.importorskip("tensorflow_model_analysis")
     from pipelines.pipeline import eval_config
 
@@ -223,8 +213,7 @@ def test_tfma_says_the_same(trained, dataset, answers, tmp_path):
         assert of_class == pytest.approx(precision)
 
 
-def test_the_loss_of_a_right_answer():
-    """The loss is almost 0, and each part of a wrong answer adds to it."""
+def test_a_right_answer_has_almost_no_loss_and_each_wrong_part_adds():
     wanted = np.zeros((1, 3, 3, 6), np.float32)
     wanted[..., 1] = -1
     wanted[0, 1, 1] = (1, 2, 0.1, 0.2, 0.3, 0.4)
@@ -248,7 +237,6 @@ def test_the_loss_of_a_right_answer():
 
 @pytest.mark.parametrize("augmentation", [0, 0.5])
 def test_targets_follow_the_image(dataset, augmentation):
-    """At the cell of a box's centre, the image has the box's colour, cropped or not."""
     config = TrainingConfig.from_custom_config({**FAST, "augmentation": augmentation})
     trainer = ObjectDetector(dataset, "train", read_dataset(dataset), config)
     assert trainer.steps_per_epoch() == 15

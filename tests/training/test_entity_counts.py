@@ -1,7 +1,5 @@
 """F1 of entities, compared with sets of spans and seqeval; edge cases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -39,7 +37,6 @@ def f1_of(truth, predicted):
 @given(st.data())
 @settings(max_examples=50)
 def test_f1_is_that_of_sets_of_spans(data):
-    """NumPy counts entities like sets of spans: same tokens and label; I- may begin an entity."""
     shape = (data.draw(st.integers(1, 4)), data.draw(st.integers(1, 8)))
     tags = st.lists(
         st.lists(st.integers(0, 6), min_size=shape[1], max_size=shape[1]),
@@ -63,7 +60,6 @@ def test_f1_is_that_of_sets_of_spans(data):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_f1_is_that_of_seqeval(seed):
-    """seqeval counts the same, over all entities and by label, for any tags in any order."""
     seqeval = pytest.importorskip("seqeval.metrics")
     random = np.random.default_rng(seed)
     truth = random.choice(7, (6, 12), p=[0.3, *[0.7 / 6] * 6])
@@ -91,14 +87,12 @@ TAGS = [
 ]
 
 
-def test_entities_of_tags():
-    """First and last tokens are right; an entity never reaches into the next text."""
+def test_an_entity_never_reaches_into_the_next_text():
     expected = [(row, *entity) for row, (_, found) in enumerate(TAGS) for entity in found]
     assert list(map(tuple, entities(np.array([tags for tags, _ in TAGS])).tolist())) == expected
 
 
 def test_an_entity_is_right_where_it_stands():
-    """The same label in another text, or at another place, is another entity."""
     truth = np.array([[1, 2, 0, 0], [0, 0, 0, 5]])
     same_places_of_others = np.array([[0, 0, 0, 5], [1, 2, 0, 0]])
     longer, other_label = truth.copy(), truth.copy()
@@ -119,8 +113,7 @@ def test_an_entity_is_right_where_it_stands():
     assert (counts.found.sum(), counts.right.sum()) == (1, 0)
 
 
-def test_f1_by_label():
-    """Each label with entities has its own F1. Merged counts add up."""
+def test_merged_counts_give_the_f1_of_each_label():
     counts = counted([[1, 2, 0, 5, 5]], [[1, 2, 3, 5, 6]])
     assert counts.by_label() == {0: 1.0, 2: 0.0}
     assert counts.score() == 2 * 1 / (3 + 3)

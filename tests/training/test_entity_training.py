@@ -1,7 +1,5 @@
 """Entities in texts: from spans to a tagger and its score. For TFMA, see test_demo."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -33,7 +31,6 @@ NAMES = np.array(tag_names(["city", "date", "person"]))
 )
 @settings(max_examples=50)
 def test_a_request_is_cut_into_tokens_as_records_are(text):
-    """TensorFlow's regular expressions match the same as Python's."""
     expected = [text[start:end] for start, end in tokenize(text)]
     assert [token.decode() for token in split_tokens(tf.constant([text]))[0].numpy()] == expected
 
@@ -55,14 +52,12 @@ def trained(dataset, tmp_path_factory):
     return trainer.train_and_listen(dataset, tmp_path_factory.mktemp("trained"), **FAST)
 
 
-def test_16_bits(dataset, tmp_path):
-    """The tagger's masks have the dtype of its layers."""
+def test_masks_of_the_tagger_have_the_dtype_of_its_layers(dataset, tmp_path):
     trainer.train(dataset, tmp_path, **FAST | {"epochs": 1, "precision": "mixed_bfloat16"})
 
 
 @pytest.mark.slow
-def test_the_model_and_its_measure(dataset, trained):
-    """The model learns; the step's F1 is that of sets of spans; truth is the same as in reading."""
+def test_the_model_learns_and_its_f1_is_that_of_sets_of_spans(dataset, trained):
     model, log = trained
     assert re.search(r"epoch 4/4: loss .*, token_accuracy .*, val_loss .*, val_token_acc", log)
     found = evaluate(model, dataset, read_dataset(dataset), "eval")
@@ -86,7 +81,6 @@ def test_the_model_and_its_measure(dataset, trained):
 
 @pytest.mark.slow
 def test_labels_are_compared_by_name(dataset, trained, tmp_path):
-    """Other numbers of labels change nothing; no entity of an unknown label is found."""
     known = read_dataset(dataset)
     source = tmp_path / f"b{Path(known.source[0]).suffix}"
     source.write_text(Path(known.source[0]).read_text().replace('"person"', '"a person"'))
@@ -106,8 +100,7 @@ def test_labels_are_compared_by_name(dataset, trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_serving_takes_texts(trained):
-    """Texts of any length, including empty ones, are answered token by token."""
+def test_serving_answers_texts_of_any_length_token_by_token(trained):
     model = CppModel(trained[0])
     known = [text for text, _ in sentences(20)]
     answer = model.run("serving_default", text=[*known, ""])

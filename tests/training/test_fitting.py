@@ -1,7 +1,5 @@
 """Fitting a model: phases, rates, early stopping, precision, and resuming after a kill."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import signal
@@ -80,7 +78,6 @@ def saved_weights(root):
 
 @pytest.mark.slow
 def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
-    """A training killed by -9 in the second epoch and started again gives the same weights."""
     done = train_in_process(examples, tmp_path / "whole", RESUMED)
     assert done.returncode == 0, done.stderr
     expected = saved_weights(tmp_path / "whole")
@@ -110,8 +107,7 @@ def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
         ({"frozen_epochs": 2}, 1, [Phase(0, 1, 1e-3, True)]),
     ],
 )
-def test_plan_phases(settings, epochs, expected):
-    """First only the last layer is trained, then all layers with their own rate."""
+def test_the_last_layer_is_trained_before_all(settings, epochs, expected):
     weights = {"model": "VGG16", "weights": "w.h5"} if settings else {}
     assert plan_phases(TrainingConfig(**settings, **weights), epochs) == expected
 
@@ -128,8 +124,7 @@ def test_plan_phases(settings, epochs, expected):
         ({"warmup_epochs": 9}, [0, 0.25, 0.5, 0.75, 1]),
     ],
 )
-def test_learning_rates(settings, expected):
-    """The rate rises while training warms up, then falls or stays."""
+def test_rates_rise_while_training_warms_up(settings, expected):
     rates = learning_rates(TrainingConfig(**settings), 1.0, epochs=2, steps=10)
     assert [float(rates(at)) for at in range(0, 21, 5)] == pytest.approx(expected, abs=1e-4)
 
@@ -174,21 +169,18 @@ def fit(examples, tmp_path):
 
 
 def test_pretrained_layers_are_frozen_first(fit):
-    """In the first phase only the last layer learns, then all layers except normalisation."""
     before, frozen, free, _ = fit(epochs=2, frozen_epochs=1)
     assert are_equal(before, frozen) == [True] * 6 + [False] * 2
     assert are_equal(frozen, free) == [False] * 2 + [True] * 4 + [False] * 2
 
 
 def test_gradients_add_up_to_the_last_step(fit):
-    """Averaged gradients change the weights in every second step."""
     epochs = fit(epochs=4, accumulate=2)
     are_same = [all(are_equal(one[-2:], other[-2:])) for one, other in itertools.pairwise(epochs)]
     assert are_same == [True, False, True, False, True]  # the last: after the last epoch
 
 
 def test_the_best_weights_are_kept(fit, examples):
-    """Training stops if the loss on eval does not fall; the weights of the best epoch are kept."""
     data = eval_dataset(examples, batch_size=15, image_size=(8, 8))
     # The more the model learns, the higher its loss on wrong labels.
     wrong = data.map(lambda images, labels: (images, (labels + 1) % 3))
@@ -225,8 +217,7 @@ PLAIN = {"resize": "stretch", "augment": None}
         ({"class_weights": "balanced"}, {**PLAIN, "weights": "balanced"}),
     ],
 )
-def test_how_images_change(examples, settings, expected):
-    """Photos are cropped and mirrored by default, drawings never; colours stay by default."""
+def test_photos_are_cropped_and_mirrored_and_drawings_never(examples, settings, expected):
     config = TrainingConfig(**settings)
     assert OneImageLabel(examples, "train", read_dataset(examples), config).training == expected
 
@@ -242,15 +233,13 @@ def test_how_images_change(examples, settings, expected):
         ({"scale": "0..255"}, OneTextLabel, r"scale='0\.\.255' does not suit"),
     ],
 )
-def test_settings_of_other_tasks(examples, settings, trainer, message):
-    """A setting that does not apply to the task is refused."""
+def test_a_setting_of_another_task_is_refused(examples, settings, trainer, message):
     dataset = read_dataset(examples)
     with pytest.raises(UsageError, match=message):
         trainer(examples, "train", dataset, TrainingConfig(**settings)).check_settings()
 
 
-def test_weights_from_a_file(tmp_path):
-    """A backbone loads the weights of a file; weights of another model are refused."""
+def test_a_backbone_loads_its_own_weights_from_a_file(tmp_path):
     size = dict(image_size=(32, 32))
     random = build_model(TrainingConfig(model="VGG16", **size), 3, "softmax")
     expected = backbone_of(random).get_weights()
@@ -274,7 +263,6 @@ def test_weights_from_a_file(tmp_path):
         ),
     ],
 )
-def test_settings_that_do_not_go_with_the_data(fn_args, settings, changes, message):
-    """The error is reported before the first step."""
+def test_settings_that_do_not_fit_the_data_are_refused(fn_args, settings, changes, message):
     with pytest.raises((UsageError, SourceError), match=message):
         run_fn(fn_args(custom_config={**SMALL, "image_size": [32, 32], **settings}, **changes))

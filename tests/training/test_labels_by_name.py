@@ -1,7 +1,5 @@
 """A model is evaluated by the names of labels, whatever their numbers in the data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ from tests import trainer
 COUNT = 16
 
 
-def converted(folder: Path, *labels: str) -> str:
+def converted(folder, *labels):
     """Convert texts that contain the name of their label; return the dataset's folder."""
     source = folder / f"{'-'.join(labels)}.csv"
     trainer.write_texts(source, *labels, count=COUNT)
@@ -28,20 +26,19 @@ def converted(folder: Path, *labels: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
+def dataset(tmp_path_factory):
     """Examples of ape, bee and cat."""
     return converted(tmp_path_factory.mktemp("data"), "ape", "bee", "cat")
 
 
 @pytest.fixture(scope="module")
-def model(dataset: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(dataset, tmp_path_factory):
     """A model that is always right about these labels."""
     root = tmp_path_factory.mktemp("model")
     return trainer.train(dataset, root, batch_size=8, epochs=5, learning_rate=0.05)
 
 
-def test_the_model_names_its_labels(dataset: str, model: str) -> None:
-    """The dataset's file of labels is saved with the model, and dataset.json has its digest."""
+def test_the_model_names_its_labels(dataset, model):
     text = Path(dataset, LABELS_FILE).read_text()
     assert Path(model, MODEL_LABELS_FILE).read_text() == text == "ape\nbee\ncat\n"
     found = read_dataset(dataset)
@@ -49,8 +46,7 @@ def test_the_model_names_its_labels(dataset: str, model: str) -> None:
     assert evaluate(model, dataset, found, "eval").score == 1
 
 
-def test_several_datasets(dataset: str, tmp_path: Path) -> None:
-    """A model of a rolling window knows the labels of all spans, whatever their numbers."""
+def test_a_model_of_several_spans_knows_all_labels(dataset, tmp_path):
     other = converted(tmp_path, "cat", "dog")
     spans = [other, dataset]
     model = trainer.train(spans, tmp_path, batch_size=8, epochs=5, learning_rate=0.05)
@@ -65,7 +61,7 @@ def test_several_datasets(dataset: str, tmp_path: Path) -> None:
     assert find_lineage(model).state == "changed"
 
 
-def test_other_numbers(model: str, tmp_path: Path) -> None:
+def test_other_numbers(model, tmp_path):
     """Bee and cat with other numbers are known; the dog, which the model does not know, is wrong.
 
     Compared by number, the score would be 1/3 at most.
@@ -83,8 +79,7 @@ def test_other_numbers(model: str, tmp_path: Path) -> None:
     assert sum(rows[3]) == COUNT
 
 
-def test_more_labels_than_the_model_has(model: str, tmp_path: Path) -> None:
-    """Numbers beyond the model's are accepted, and Kubeflow's step reports unknown labels."""
+def test_numbers_beyond_the_models_are_reported_as_unknown(model, tmp_path):
     out = converted(tmp_path, "ape", "bee", "cat", "dog", "eel")
     artifacts = {"dataset": Artifact("1", out), "model": Artifact("2", model)}
     found = run(StepInput({}, artifacts, {}, frozenset(), ""))
@@ -97,8 +92,7 @@ def test_more_labels_than_the_model_has(model: str, tmp_path: Path) -> None:
     }
 
 
-def test_no_label_in_common(model: str, tmp_path: Path) -> None:
-    """The error shows both lists of labels."""
+def test_datasets_without_a_common_label_are_refused(model, tmp_path):
     out = converted(tmp_path, "dog", "eel")
     message = (
         r"split 'eval': the model knows none of the labels that the examples have: the model "
@@ -108,13 +102,12 @@ def test_no_label_in_common(model: str, tmp_path: Path) -> None:
         evaluate(model, out, read_dataset(out), "eval")
 
 
-def test_a_model_that_does_not_say_what_it_knows(dataset: str, tmp_path: Path) -> None:
+def test_a_model_that_does_not_say_what_it_knows(dataset, tmp_path):
     with pytest.raises(SourceError, match=r"labels.txt: cannot be read .* give a model that"):
         evaluate(str(tmp_path), dataset, read_dataset(dataset), "eval")
 
 
-def test_labels_that_were_changed(dataset: str) -> None:
-    """A dataset.json whose digest does not match its labels is refused."""
+def test_labels_that_do_not_match_their_digest_are_refused(dataset):
     values = read_dataset(dataset).to_json()
     with pytest.raises(ValueError, match="labels_digest does not match labels"):
         type(read_dataset(dataset)).from_json({**values, "labels": ["bee", "ape", "cat"]})

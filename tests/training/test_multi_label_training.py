@@ -1,7 +1,5 @@
 """Several labels per image: from rows to a model, evaluated by Keras and TFMA."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path
@@ -84,8 +82,7 @@ def keras_auc(answers):
 
 
 @pytest.mark.slow
-def test_it_learns(answers):
-    """Each label has its own probability, and most pairs are ordered correctly."""
+def test_most_pairs_of_labels_are_ordered_correctly(answers):
     scores, truth, _ = answers
     assert scores.shape == truth.shape == (40, 3)
     assert ((scores >= 0) & (scores <= 1)).all()
@@ -97,7 +94,6 @@ def test_it_learns(answers):
 
 @pytest.mark.slow
 def test_truth_is_what_reading_gives(answers, dataset):
-    """Truth has the same labels in the same order; examples that reading skips have weight 0."""
     _, truth, weights = answers
     batches = eval_dataset(dataset, batch_size=8, image_size=(8, 8), label_mode="multi_hot")
     labels = np.concatenate([labels.numpy() for _, labels in batches])
@@ -107,8 +103,7 @@ def test_truth_is_what_reading_gives(answers, dataset):
 
 
 @pytest.mark.slow
-def test_serving_answers_raw_images(model):
-    """serving_default accepts image files of any size, and returns all labels, best first."""
+def test_serving_answers_images_with_all_labels_best_first(model):
     images, expected = [], []
     for number in (1001, 1002, 1004, 1003):  # modulo 8: one label, one, one, two
         image, shown = picture(number, spread=0)
@@ -125,7 +120,6 @@ def test_serving_answers_raw_images(model):
 
 @pytest.mark.slow
 def test_labels_are_compared_by_name(model, dataset, tmp_path):
-    """Other numbers of labels change nothing; an unknown label counts as guessed."""
     rows = Path(dataset).with_name("a.csv").read_text().replace("red", "amber")
     Path(dataset).with_name("b.csv").write_text(rows)
     recordgen.convert(Path(dataset).with_name("b.csv"), tmp_path / "out", task="image_multi_label")
@@ -140,7 +134,6 @@ def test_labels_are_compared_by_name(model, dataset, tmp_path):
 
 @pytest.mark.slow
 def test_tfma_says_what_keras_says(model, dataset, answers, tmp_path):
-    """The pipeline's Evaluator takes labels from the data; unlabelled examples do not count."""
     tfma = pytest.importorskip("tensorflow_model_analysis")
     from pipelines.pipeline import eval_config
 
@@ -165,15 +158,13 @@ def test_tfma_says_what_keras_says(model, dataset, answers, tmp_path):
 
 @pytest.mark.slow
 def test_the_log_has_the_auc(trained):
-    """The log has the AUC of training and validation for each epoch."""
     _, log = trained
     for epoch in range(1, 11):
         line = rf"epoch {epoch}/10: auc \d\.\d+, loss .*, val_auc \d\.\d+, val_loss"
         assert re.search(line, log)
 
 
-def test_examples_without_a_model(tmp_path):
-    """Examples of any kind can be written, but have no model; the error comes before training."""
+def test_written_examples_have_no_model(tmp_path):
     write(iter([{"x": 1.0}]), str(tmp_path / "out"))
     expected = "out: there is no model for the task 'examples'; train your own model with recordgen"
     with pytest.raises(DataError, match=expected):

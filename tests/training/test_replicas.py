@@ -1,7 +1,5 @@
 """Training on several devices and machines: every example once, equal weights, one writer."""
 
-from __future__ import annotations
-
 import json
 import socket
 import textwrap
@@ -116,8 +114,7 @@ def images(batches):
 
 
 @pytest.mark.slow
-def test_two_workers(examples, tmp_path):
-    """Each of 60 examples once per epoch; equal weights; the chief writes; -9 changes nothing."""
+def test_two_workers_train_as_one_also_after_a_kill(examples, tmp_path):
     _, workers = train(examples, tmp_path / "whole", 2)
     for first in (0, 5):  # two epochs of five steps
         epoch = [images(worker["seen"][first : first + 5]) for worker in workers]
@@ -142,8 +139,7 @@ def test_two_workers(examples, tmp_path):
         assert whole["copies"] == resumed["copies"]
 
 
-def test_two_devices(examples, tmp_path):
-    """Each device gets half of a batch; their weights stay equal; one copy is saved."""
+def test_each_device_gets_half_of_a_batch(examples, tmp_path):
     _, [worker] = train(examples, tmp_path, 0)
     assert [len(batch) for batch in worker["seen"]] == [12] * 10
     assert len(set(images(worker["seen"][:5]))) == 60
@@ -163,8 +159,7 @@ def test_two_devices(examples, tmp_path):
         ),
     ],
 )
-def test_a_process_without_a_part(monkeypatch, tf_config, message):
-    """A cluster that cannot be read, and a process that does not train, are refused."""
+def test_a_process_without_a_part_in_its_cluster_is_refused(monkeypatch, tf_config, message):
     text = tf_config if isinstance(tf_config, str) else json.dumps(tf_config)
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(UsageError, match=message):
@@ -185,8 +180,7 @@ class ThreeDevices:
         ({"batch_size": 33, "accumulate": 2}, r"accumulate must be 1 on several devices"),
     ],
 )
-def test_settings_for_several_devices(settings, message):
-    """A batch must be divisible, and Keras cannot accumulate gradients."""
+def test_a_batch_must_be_divisible_by_the_devices(settings, message):
     replicas = Replicas(strategy=ThreeDevices(), worker=0, workers=1)
     with pytest.raises(UsageError, match=message):
         replicas.check(TrainingConfig(**settings))

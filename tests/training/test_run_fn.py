@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import shutil
 from pathlib import Path
@@ -39,8 +37,7 @@ def encoded(image, format_):
 
 
 @pytest.mark.slow
-def test_serving_answers_raw_images(trained, colour_image):
-    """serving_default accepts image files of any size and format, and returns the best labels."""
+def test_serving_answers_images_of_any_size_and_format(trained, colour_image):
     model = CppModel(trained / "model")
     images = [
         encoded(colour_image("red", 1001), "PNG"),
@@ -60,7 +57,6 @@ def test_serving_answers_raw_images(trained, colour_image):
 
 @pytest.mark.slow
 def test_evaluate_scores_records(trained, examples):
-    """evaluate takes serialised records and returns a probability for each label, by number."""
     records = trainer.records_of(examples)
     scores = CppModel(trained / "model").run("evaluate", examples=records)["scores"]
     assert scores.shape == (15, 3)
@@ -71,8 +67,7 @@ def test_evaluate_scores_records(trained, examples):
 
 
 @pytest.mark.slow
-def test_truth_of_unlabelled_records(trained):
-    """TFMA gets a label and a weight for every record; weight 0 without a label."""
+def test_an_unlabelled_record_has_weight_0(trained):
     truth = tf.saved_model.load(str(trained / "model")).signatures["truth"]
     records = [
         b"".join(serialize_example({features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_TEXT: text}))
@@ -88,8 +83,7 @@ def test_truth_of_unlabelled_records(trained):
 
 
 @pytest.mark.slow
-def test_the_model_knows_its_dataset(trained, examples):
-    """The saved model has its lineage, which names the digest and the import file."""
+def test_the_model_names_digest_and_import_file_of_its_dataset(trained, examples):
     found = find_lineage(trained / "model")
     dataset = read_dataset(examples)
     assert (found.dataset.digest, found.dataset.rows) == (dataset.digest, 75)
@@ -99,16 +93,13 @@ def test_the_model_knows_its_dataset(trained, examples):
 
 
 @pytest.mark.slow
-def test_tensorboard_logs(trained):
-    """Training and validation leave logs for TensorBoard."""
+def test_training_and_validation_leave_logs(trained):
     found = {path.parent.name for path in trained.glob("logs/*/events.out.tfevents.*")}
     assert {"train", "validation"} <= found
 
 
 @pytest.mark.slow
-def test_seed_makes_training_reproducible(fn_args):
-    """The same data and seed give the same weights; another seed gives others."""
-
+def test_a_seed_decides_the_weights(fn_args):
     def train(name, seed):
         args = fn_args(name, eval_files=[], custom_config={**FAST, "epochs": 1, "seed": seed})
         run_fn(args)
@@ -132,13 +123,11 @@ def test_seed_makes_training_reproducible(fn_args):
         (100, 5, 7, (7, 1)),
     ],
 )
-def test_plan_epochs(per_pass, epochs, train_steps, expected):
-    """train_steps overrides epochs, and no epoch is longer than a pass."""
+def test_train_steps_override_epochs(per_pass, epochs, train_steps, expected):
     assert plan_epochs(per_pass, epochs, train_steps) == expected
 
 
-def test_examples_root():
-    """TFX's pattern, a path or URL, gives the artifact's uri and the split."""
+def test_an_artifacts_uri_and_split_follow_from_any_path():
     assert examples_root(["gs://b/p/examples/7/Split-train/*"]) == ("gs://b/p/examples/7", "train")
     spans = ["a/Split-train/*", "b/Split-train/*"]
     assert examples_root(spans) == (("a", "b"), "train")
@@ -160,14 +149,12 @@ def test_examples_root():
         (dict(train_files=["/nowhere/Split-train/*"]), SourceError, r"no dataset.json here"),
     ],
 )
-def test_errors(fn_args, changes, error, message):
-    """A mistake is reported before training, with the remedy."""
+def test_a_mistake_is_reported_before_training(fn_args, changes, error, message):
     with pytest.raises(error, match=message):
         run_fn(fn_args(**changes))
 
 
-def test_no_labels_at_all(fn_args, examples, tmp_path):
-    """Unlabelled images are refused: a model cannot learn from them."""
+def test_unlabelled_images_are_refused(fn_args, examples, tmp_path):
     source = next(Path(examples).parent.parent.glob("colours*"), None)
     assert source is not None
     (tmp_path / "b.csv").write_text(f"TRAIN,{source}/1.png\nTRAIN,{source}/2.png\n")
@@ -177,7 +164,6 @@ def test_no_labels_at_all(fn_args, examples, tmp_path):
 
 
 def test_a_damaged_record_is_named(fn_args, examples, tmp_path):
-    """The error names file and record, unlike TensorFlow's own error."""
     shutil.copytree(examples, tmp_path / "out")
     [shard] = (tmp_path / "out" / "Split-train").iterdir()
     data = bytearray(shard.read_bytes())
@@ -190,8 +176,7 @@ def test_a_damaged_record_is_named(fn_args, examples, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["MobileNetV2", "ResNet50"])
-def test_backbones(name):
-    """Any keras.applications model by name accepts [0, 1] and returns probabilities."""
+def test_any_backbone_takes_0_to_1_and_returns_probabilities(name):
     config = TrainingConfig(model=name, image_size=(32, 40), dropout=0)
     model = build_model(config, classes=3, activation="softmax")
     images = np.random.default_rng(0).random((2, 32, 40, 3), np.float32)
@@ -202,8 +187,7 @@ def test_backbones(name):
     assert not np.allclose(scores[0], scores[1])
 
 
-def test_backbone_that_is_too_large_for_the_image():
-    """A size that Keras refuses is a UsageError."""
+def test_a_size_that_keras_refuses_is_a_usage_error():
     config = TrainingConfig(model="InceptionV3", image_size=(32, 32))
     with pytest.raises(UsageError, match=r"model=InceptionV3: .*at least 75"):
         build_model(config, classes=3, activation="softmax")
@@ -213,7 +197,6 @@ def test_backbone_that_is_too_large_for_the_image():
     "task", ["object_detection", "text_multi_label", "text_entities", "video_classification"]
 )
 def test_models_of_images_are_for_whole_images(task):
-    """A network of keras.applications is refused for boxes, texts and videos."""
     config, dataset = TrainingConfig(model="MobileNetV2"), SimpleNamespace(task=task)
     made = TASKS[task].declared("trainer")("out", "train", dataset, config)
     with pytest.raises(UsageError, match=rf"model='MobileNetV2' does not suit .* \({task}\)"):
@@ -221,8 +204,9 @@ def test_models_of_images_are_for_whole_images(task):
 
 
 @pytest.mark.slow
-def test_a_warm_start(trained, fn_args, examples, tmp_path):
-    """Before the first step, the model answers like the model whose weights it began with."""
+def test_a_warm_start_answers_like_the_first_model_before_its_first_step(
+    trained, fn_args, examples, tmp_path
+):
     rows = Path(read_dataset(examples).source[0]).read_text().replace(",blue", ",zinc")
     folder = Path(read_dataset(examples).source[0]).parent
     (folder / "renamed.csv").write_text(rows)

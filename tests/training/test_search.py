@@ -1,7 +1,5 @@
 """The settings of a hyperparameter search, before any training."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -20,28 +18,24 @@ from recordgen.training.search import tuned_settings
         ({"algorithm": "grid"}, r"algorithm must be one of random, bayesian \(got 'grid'\)"),
     ],
 )
-def test_wrong_searches(custom_config, message):
-    """A wrong search is refused before training; the error names key, value and remedy."""
+def test_a_wrong_search_is_refused_before_training(custom_config, message):
     with pytest.raises(UsageError, match=message):
         SearchConfig.from_custom_config(custom_config)
 
 
-def test_settings_that_a_tuner_found():
-    """The Trainer uses only values of settings, not the values that Hyperband adds."""
+def test_only_settings_of_a_tuners_result_are_used():
     values = {"batch_size": 16, "image_size": "[32, 48]", "tuner/epochs": 3}
     found = tuned_settings({"space": [], "values": values})
     assert found == {"batch_size": 16, "image_size": [32, 48]}
     assert tuned_settings(None) == {}
 
 
-def test_settings_of_another_tuner():
-    """Values that are not settings of the training are an error, not ignored."""
+def test_values_that_are_no_settings_are_an_error():
     with pytest.raises(UsageError, match=r"hyperparameters must only have model, .*\(got units"):
         tuned_settings({"values": {"units": 3}})
 
 
 def test_without_keras_tuner(monkeypatch):
-    """The error is one line, with the package to install."""
     monkeypatch.delitem(sys.modules, "recordgen.training.tuner", raising=False)
     monkeypatch.setitem(sys.modules, "keras_tuner", None)
     with pytest.raises(MissingPackageError) as found:

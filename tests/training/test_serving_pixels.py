@@ -1,7 +1,5 @@
 """A saved model gets the same pixels as in training."""
 
-from __future__ import annotations
-
 import keras
 import numpy as np
 import pytest
@@ -48,7 +46,6 @@ def dataset(images, tmp_path_factory):
 
 
 def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):
-    """Training batches, requests and evaluated records agree to the last bit."""
     config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=COUNT, top_k=COUNT)
     trainer = OneImageLabel(dataset, "train", read_dataset(dataset), config)
     inputs = keras.Input((SIDE, SIDE, 3))

@@ -1,7 +1,5 @@
 """The score of predictions from a table, compared with scikit-learn, for any batches."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -26,8 +24,7 @@ def in_parts(truth, scores, parts):
     return merged
 
 
-def test_classes():
-    """Accuracy and cross-entropy equal scikit-learn's."""
+def test_accuracy_and_cross_entropy_equal_scikit_learns():
     random = np.random.default_rng(0)
     scores = random.dirichlet(np.ones(4), 50).astype(np.float32)
     truth = random.integers(0, 4, 50)
@@ -44,8 +41,7 @@ def test_classes():
         assert counts.loss() == pytest.approx(log_loss(truth, scores, labels=range(4)))
 
 
-def test_numbers():
-    """R² and squared error equal scikit-learn's, even with targets far from 0."""
+def test_r2_and_squared_error_equal_scikit_learns():
     random = np.random.default_rng(1)
     truth = random.normal(1e6, 1, 100).astype(np.float32)
     scores = (truth + random.normal(0, 0.5, 100)).astype(np.float32)[:, None]
@@ -61,8 +57,7 @@ def test_numbers():
         assert counts.loss() == pytest.approx(mean_squared_error(wide, scores[:, 0]))
 
 
-def test_two_classes():
-    """Two scores are classes, one is a number; the smallest probability is the same as in Keras."""
+def test_two_scores_are_classes_and_one_is_a_number():
     counts = counted(np.array([1, 0]), np.array([[0.25, 0.75], [0.0, 1.0]], np.float32))
     assert (counts.right, counts.examples, counts.score()) == (1, 2, 0.5)
     assert counts.loss() == pytest.approx(-(math.log(0.75) + math.log(1e-7)) / 2)
@@ -71,8 +66,7 @@ def test_two_classes():
     assert [TableAccumulator.of_scores(np.zeros(n)).classes for n in (1, 2)] == [0, 2]
 
 
-def test_where_there_is_little_to_count():
-    """Without rows, or with equal targets, there is no score; worse than the mean is 0."""
+def test_without_rows_or_with_equal_targets_there_is_no_score():
     for classes in (0, 2):
         empty = TableAccumulator(classes)
         empty.merge(TableAccumulator(classes))

@@ -1,10 +1,7 @@
 """Tables: from rows to a model, evaluated by Keras, Kubeflow's step and TFMA."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +18,7 @@ ROWS = 400
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+def source(tmp_path_factory):
     """``y`` depends on a number and a text; both, a whole number and the class have gaps."""
     random = np.random.default_rng(0)
     lines = ["fold,a/b,n,word,w,y,cls\n"]
@@ -37,7 +34,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def trained(source: str, root: Path, **options: Any) -> tuple[str, str]:
+def trained(source, root, **options):
     """Convert and train; return the folders of dataset and model."""
     output = str(root / "out")
     recordgen.convert(source, output, task="tabular", **options)
@@ -46,8 +43,7 @@ def trained(source: str, root: Path, **options: Any) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The model learns, answers examples without a target, and is scored by its accuracy."""
+def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path, caplog):
     caplog.set_level("INFO")
     output, model = trained(source, tmp_path, columns="target=cls,weight=w")
     last = [item.message for item in caplog.records if "epoch 10/10" in item.message][-1]
@@ -77,8 +73,7 @@ def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.mark.slow
-def test_numbers(source: str, tmp_path: Path) -> None:
-    """Large targets are learnt, too; R² and the loss agree with the predictions."""
+def test_the_model_learns_large_numbers(source, tmp_path):
     lines = Path(source).read_text().splitlines()
     (tmp_path / "b.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in lines) + "\n")
     output, model = trained(str(tmp_path / "b.csv"), tmp_path, columns="target=y")
@@ -107,15 +102,12 @@ NOTHING = [
 
 
 @pytest.mark.parametrize(("options", "error", "message"), NOTHING)
-def test_nothing_to_learn(
-    source: str, tmp_path: Path, options: dict[str, Any], error: type[Exception], message: str
-) -> None:
+def test_nothing_to_learn(source, tmp_path, options, error, message):
     with pytest.raises(error, match=message):
         trained(source, tmp_path, **options)
 
 
-def test_columns_with_gaps_are_known() -> None:
-    """The network only has inputs for missing numbers of columns with gaps in training."""
+def test_only_columns_with_gaps_have_inputs_for_missing_numbers():
     from recordgen.training.moments import Moments
 
     moments = Moments(3)
@@ -124,8 +116,7 @@ def test_columns_with_gaps_are_known() -> None:
     assert moments.with_gaps == [1, 2]
 
 
-def test_tfma_says_the_same(source: str, tmp_path: Path) -> None:
-    """The metric of pipelines gives the same for single examples, for classes and numbers."""
+def test_tfma_says_the_same(source, tmp_path):
     tfma_metrics = pytest.importorskip("recordgen.training.tfma_metrics", exc_type=ImportError)
     from tensorflow_model_analysis import metrics
 

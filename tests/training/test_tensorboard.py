@@ -1,7 +1,5 @@
 """The confusion matrix of a model's answers in TensorBoard."""
 
-from __future__ import annotations
-
 import io
 from functools import partial
 
@@ -30,8 +28,7 @@ def written(folder):
     return found
 
 
-def test_confusion(examples, tmp_path):
-    """Each labelled example counts."""
+def test_each_labelled_example_counts(examples, tmp_path):
     config = TrainingConfig(batch_size=5, image_size=(8, 8))
     dataset = read_dataset(examples)
     trainer = OneImageLabel(examples, "train", dataset, config)
@@ -55,8 +52,7 @@ def test_confusion(examples, tmp_path):
         (300, 900),
     ],
 )
-def test_draw_confusion(labels, size):
-    """Right answers are dark; there are names if there is room."""
+def test_right_answers_are_dark(labels, size):
     names = ["dog", "Füchsin", *map(str, range(labels - 2))]
     picture = draw_confusion(np.diag(np.arange(labels)), names)
     high, wide, _ = picture.shape

@@ -1,7 +1,5 @@
 """Labelled texts and sentiments: from rows to a model and its evaluation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import keras
@@ -36,8 +34,7 @@ def converted(task, folder):
         ("text_sentiment", "The view was awful and ruined the evening.", "0", 0.6),
     ],
 )
-def test_it_learns(task, text, label, least, tmp_path):
-    """The saved model accepts texts with any words or none, and is scored by its task's measure."""
+def test_the_saved_model_takes_texts_with_any_words(task, text, label, least, tmp_path):
     dataset = converted(task, tmp_path)
     labels = read_dataset(dataset).labels
     model = trainer.train(dataset, tmp_path, **FAST)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -8,16 +6,14 @@ from recordgen.errors import UsageError
 from recordgen.training import TrainingConfig
 
 
-def test_custom_config_round_trip():
-    """run_fn reads the settings of a pipeline's definition, through JSON."""
+def test_a_config_survives_json():
     config = TrainingConfig(image_size=(32, 48), model="MobileNetV2", weights="imagenet", seed=4)
     carried = json.loads(json.dumps(config.to_custom_config()))
     assert TrainingConfig.from_custom_config(carried) == config
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
-def test_defaults(nothing):
-    """Without a custom_config every field has its default."""
+def test_without_a_custom_config_every_field_has_its_default(nothing):
     assert TrainingConfig.from_custom_config(nothing) == TrainingConfig()
 
 
@@ -61,7 +57,6 @@ def test_defaults(nothing):
         ({"weights": "imagenet"}, r"small_cnn has no pretrained weights"),
     ],
 )
-def test_wrong_values(values, message):
-    """A wrong setting is refused before training."""
+def test_a_wrong_setting_is_refused_before_training(values, message):
     with pytest.raises(UsageError, match=message):
         TrainingConfig.from_custom_config(values)

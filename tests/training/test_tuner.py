@@ -1,11 +1,7 @@
 """Hyperparameter search: training, score and report of trials."""
 
-from __future__ import annotations
-
 import logging
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -35,7 +31,7 @@ def tuner_args(fn_args, tmp_path):
     return make
 
 
-def numbers(folder: Path) -> str:
+def numbers(folder):
     """Convert rows of a number and its double; return the folder of the examples."""
     rows = [("TRAIN", n) for n in range(96)] + [("VALIDATION", n) for n in range(0, 96, 7)]
     lines = "".join(f"{split},{n / 96},{n / 48}\n" for split, n in rows)
@@ -44,15 +40,15 @@ def numbers(folder: Path) -> str:
     return str(folder / "out")
 
 
-def of(root: str) -> dict[str, list[str]]:
+def of(root):
     return {f"{split}_files": [f"{root}/Split-{split}/*"] for split in ("train", "eval")}
 
 
-def dying_in_the_second() -> Callable[[object], None]:
+def dying_in_the_second():
     """Return a hook of KerasTuner that runs when a trial begins and is already recorded."""
-    begun: list[object] = []
+    begun = []
 
-    def begin(trial: object) -> None:
+    def begin(trial):
         begun.append(trial)
         if len(begun) == 2:
             raise KeyboardInterrupt
@@ -61,8 +57,9 @@ def dying_in_the_second() -> Callable[[object], None]:
 
 
 @pytest.mark.slow
-def test_a_search(fn_args, tuner_args, tmp_path, caplog, monkeypatch):
-    """A search resumes after a kill; the Trainer trains the best trial's model again."""
+def test_a_killed_search_resumes_and_its_best_model_is_trained_again(
+    fn_args, tuner_args, tmp_path, caplog, monkeypatch
+):
     root = numbers(tmp_path)
     rates = [1e-9, 0.05]
     kept = tmp_path / "kept"
@@ -92,16 +89,14 @@ def test_a_search(fn_args, tuner_args, tmp_path, caplog, monkeypatch):
     assert (measured.measure, measured.score) == ("r2", pytest.approx(best.score, rel=1e-4))
 
 
-def test_no_trial_has_a_model(tuner_args):
-    """Values without a model only fail their own trials; if all fail, the error says why."""
+def test_trials_without_a_model_fail_alone(tuner_args):
     found, kwargs = tuner_fn(tuner_args({"search": {"model": ["InceptionV3", "VGG16"]}}))
     with pytest.raises(DataError, match=r"no trial .* score: .*(?s:.*)model=\w+: .* at least"):
         found.search(**kwargs)
     assert [trial.status for trial in found.oracle.trials.values()] == 2 * ["FAILED"]
 
 
-def test_no_trial_has_a_score(tuner_args, tmp_path):
-    """``eval_steps`` batches count, as in training; a single example never has an R²."""
+def test_a_search_without_a_score_is_an_error(tuner_args, tmp_path):
     root = numbers(tmp_path)
     args = tuner_args({"trials": 1, "batch_size": 1}, eval_steps=1, **of(root))
     found, kwargs = tuner_fn(args)
@@ -110,7 +105,6 @@ def test_no_trial_has_a_score(tuner_args, tmp_path):
 
 
 def test_a_damaged_record_ends_the_search(tuner_args, examples, tmp_path):
-    """KerasTuner gives up after three failures in a row, with the error of the last one."""
     shutil.copytree(examples, tmp_path / "out")
     [shard] = (tmp_path / "out" / "Split-train").iterdir()
     data = bytearray(shard.read_bytes())
@@ -137,8 +131,7 @@ def test_a_damaged_record_ends_the_search(tuner_args, examples, tmp_path):
         ({"search": {"weights": [None, "a.h5"]}}, {}, r"weights cannot be"),
     ],
 )
-def test_errors(tuner_args, custom_config, changes, message):
-    """A mistake is reported before the first trial; values are KerasTuner's to judge."""
+def test_a_mistake_is_reported_before_the_first_trial(tuner_args, custom_config, changes, message):
     with pytest.raises(UsageError, match=message):
         tuner_fn(tuner_args(custom_config, **changes))
 
@@ -185,8 +178,7 @@ def test_errors(tuner_args, custom_config, changes, message):
         ),
     ],
 )
-def test_spaces(custom_config, space):
-    """A list is a choice; a list that ends with a scale is a range; there is a default."""
+def test_a_list_is_a_choice_or_a_range(custom_config, space):
     found = tuner.to_hyperparameters(SearchConfig.from_custom_config(custom_config)).get_config()
     dimensions = {}
     for each in found["space"]:
@@ -199,7 +191,6 @@ def test_spaces(custom_config, space):
 
 
 def test_another_search_has_another_folder(tuner_args):
-    """A search never resumes trials of other values."""
     space = {"learning_rate": [0.1, 0.2, "log"]}
     configs = (
         {"search": space},
@@ -210,8 +201,7 @@ def test_another_search_has_another_folder(tuner_args):
     assert len({*names, tuner_fn(tuner_args(configs[0])).tuner.project_name}) == len(configs)
 
 
-def test_several_machines(tuner_args, monkeypatch):
-    """A search on several machines is refused: each would search on its own."""
+def test_a_search_on_several_machines_is_refused(tuner_args, monkeypatch):
     two = Replicas(strategy=tf.distribute.get_strategy(), worker=0, workers=2)
     monkeypatch.setattr(tuner, "find_replicas", lambda: two)
     with pytest.raises(UsageError, match="runs on one machine, without TF_CONFIG"):
@@ -220,10 +210,9 @@ def test_several_machines(tuner_args, monkeypatch):
 
 @pytest.mark.parametrize("algorithm", ["random", "bayesian"])
 def test_a_seed_decides_what_is_tried(tuner_args, tmp_path, algorithm):
-    """This includes seed 0; neighbouring seeds try other values. Whole numbers stay whole."""
     space = {"learning_rate": [1e-4, 1e-2, "log"], "batch_size": [2, 64, "log"]}
 
-    def tried(seed: int) -> list[dict[str, float]]:
+    def tried(seed):
         config = {"search": space, "algorithm": algorithm, "seed": seed}
         oracle = tuner_fn(tuner_args(config)).tuner.oracle
         return [oracle.populate_space(str(n))["values"] for n in range(9)]

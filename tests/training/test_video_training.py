@@ -1,7 +1,5 @@
 """Segments of videos: from frames and their times to a model. For TFMA, see test_demo."""
 
-from __future__ import annotations
-
 import io
 import math
 import re
@@ -41,7 +39,6 @@ def gif(grays, hundredths):
 @given(st.lists(st.integers(2, 65_000), min_size=1, max_size=12))
 @settings(max_examples=25)
 def test_frames_are_shown_as_long_as_the_file_says(hundredths):
-    """Each frame has its own delay."""
     grays = [20 * number for number in range(len(hundredths))]
     ends = shown_until(tf.constant(gif(grays, hundredths)), tf.constant(len(grays)))
     np.testing.assert_allclose(ends, np.cumsum(hundredths) / 100, rtol=1e-5)
@@ -56,8 +53,7 @@ def test_frames_are_shown_as_long_as_the_file_says(hundredths):
         (3, [0.1, 0.2, 0.3]),
     ],
 )
-def test_frames_without_a_time(unsaid, expected):
-    """Frames without a delay last 0.1 s, as in browsers."""
+def test_frames_without_a_delay_last_a_tenth_of_a_second(unsaid, expected):
     video = gif([0, 100, 200], [1, 50, 40])
     for _ in range(unsaid):
         video = re.sub(rb"\x21\xf9\x04.{4}\x00", b"", video, count=1, flags=re.DOTALL)
@@ -81,14 +77,12 @@ def test_frames_without_a_time(unsaid, expected):
     ],
 )
 def test_frames_lie_evenly_over_the_segment(start, end, expected):
-    """Frames in the middle of each quarter are chosen; segments are clipped to the video."""
     ends = tf.constant([1.0, 1.5, 4.0])
     start, end = tf.constant(start, tf.float32), tf.constant(end, tf.float32)
     assert frames_between(ends, start, end, 4).numpy().tolist() == expected
 
 
-def test_what_is_seen():
-    """Only frames of the segment, resized, in [0, 1]."""
+def test_only_frames_of_the_segment_are_seen():
     video = tf.constant(gif([0, 102, 204], [100, 50, 250]))
     seen = segment_frames(
         video, tf.constant(0.5), tf.constant(2.5), name="a", frames=4, image_size=(6, 3)
@@ -99,7 +93,6 @@ def test_what_is_seen():
 
 
 def test_frames_shrink_as_images_do():
-    """All pixels count: at half its size, a fine checkerboard is gray."""
     file = io.BytesIO()
     board = Image.fromarray(np.uint8(np.indices((16, 16)).sum(0) % 2 * 255))
     board.save(file, "GIF")
@@ -110,7 +103,6 @@ def test_frames_shrink_as_images_do():
 
 
 def test_the_demo_is_always_the_same(tmp_path):
-    """Lists, segments and bytes are equal; existing files are not touched; GIFs are exact."""
     write_clips(str(tmp_path / "a"), 32)
     write_clips(str(tmp_path / "b"), 32)
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*.*")}
@@ -168,8 +160,7 @@ def trained(dataset, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_it_learns(dataset, trained):
-    """The loss falls; new segments are classified; Kubeflow's step gives the same score."""
+def test_new_segments_are_classified(dataset, trained):
     model, log = trained
     losses = [float(found) for found in re.findall(r"accuracy [\d.]+, loss ([\d.]+),", log)]
     assert len(losses) == 8
@@ -183,8 +174,7 @@ def test_it_learns(dataset, trained):
 
 
 @pytest.mark.slow
-def test_the_saved_model_answers(dataset, trained):
-    """Records and requests give the same scores; truth has the labels of the lists."""
+def test_records_and_requests_give_the_same_scores(dataset, trained):
     model = CppModel(trained[0])
     records = trainer.records_of(dataset)
     spec = {
@@ -224,7 +214,6 @@ def test_the_saved_model_answers(dataset, trained):
 
 @pytest.mark.slow
 def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
-    """The error names the video, if it has a name, but does not show its content."""
     signatures = tf.saved_model.load(trained[0]).signatures
     serve = signatures["serving_default"]
     with pytest.raises(tf.errors.InvalidArgumentError, match="decodes only animated GIFs"):
@@ -252,8 +241,7 @@ def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
         ("https://h/1.gif", None, r"^https://h/1.gif: TensorFlow cannot read this video \(.*https"),
     ],
 )
-def test_videos_that_are_none_for_tensorflow(tmp_path, name, content, message):
-    """The error names such videos before training."""
+def test_undecodable_videos_are_named_before_training(tmp_path, name, content, message):
     (tmp_path / "a.csv").write_text(f"TRAIN,0.gif,a\nTRAIN,{name},b,0,1\n")
     (tmp_path / "0.gif").write_bytes(gif([0, 9], [5, 5]))
     if content is not None:
@@ -269,7 +257,6 @@ def test_videos_that_are_none_for_tensorflow(tmp_path, name, content, message):
 
 
 def test_videos_to_evaluate_are_looked_at_too(tmp_path):
-    """This includes unlabelled videos, because the Evaluator runs the model on all."""
     lines = "TRAIN,0.gif,a\nTRAIN,0.gif,b,0,1\nVALIDATION,1.gif,a\nVALIDATION,2.mov\nTEST,3.avi,a\n"
     (tmp_path / "a.csv").write_text(lines)
     for number in range(2):

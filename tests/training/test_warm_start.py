@@ -1,10 +1,6 @@
 """Warm starts of texts and tables whose later data have other words, labels and numbers."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping
-from pathlib import Path
 from types import SimpleNamespace
 
 import keras
@@ -19,7 +15,6 @@ from recordgen.errors import UsageError
 from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.earlier import EarlierModel, write_inputs
-from recordgen.training.learner import TaskTrainer
 from recordgen.training.model_labels import write_model_labels
 from recordgen.training.moments import Scale, rescale
 from recordgen.training.saving import save_for_serving
@@ -27,7 +22,7 @@ from recordgen.training.warm_start import warm_start
 from recordgen.training.words import WordVectors, word_vectors
 
 
-def converted(folder: Path, task: str, files: Mapping[str, str]) -> str:
+def converted(folder, task, files):
     """Write files, and convert the first; return the output's folder."""
     folder.mkdir()
     for name, content in files.items():
@@ -37,15 +32,15 @@ def converted(folder: Path, task: str, files: Mapping[str, str]) -> str:
     return str(folder / "out")
 
 
-def trainer_of(output: str, earlier: EarlierModel | None = None) -> TaskTrainer:
+def trainer_of(output, earlier=None):
     dataset = read_dataset(output)
     trainer = TASKS[dataset.task].declared("trainer")
-    found: TaskTrainer = trainer(output, "train", dataset, TrainingConfig(), earlier)
+    found = trainer(output, "train", dataset, TrainingConfig(), earlier)
     found.check()
     return found
 
 
-def saved(output: str, path: Path) -> tuple[TaskTrainer, keras.Model]:
+def saved(output, path):
     """Save a model with random weights, in place of trained ones."""
     trainer, random = trainer_of(output), np.random.default_rng(0)
     model = trainer.models().saved
@@ -54,7 +49,7 @@ def saved(output: str, path: Path) -> tuple[TaskTrainer, keras.Model]:
     return trainer, model
 
 
-def begun(output: str, base: Path) -> tuple[TaskTrainer, keras.Model]:
+def begun(output, base):
     """Return a model that begins with another model, before training."""
     earlier = EarlierModel.read(str(base))
     trainer = trainer_of(output, earlier)
@@ -63,7 +58,7 @@ def begun(output: str, base: Path) -> tuple[TaskTrainer, keras.Model]:
     return trainer, model
 
 
-def records_of(output: str) -> tf.Tensor:
+def records_of(output):
     shards = [shard for split in read_dataset(output).splits.values() for shard in split.shards]
     return tf.constant([r for shard in shards for r in RECORDS.read(f"{output}/{shard.file}")])
 
@@ -95,10 +90,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("task", "files", "added"), TEXTS, ids=[case[0] for case in TEXTS])
-def test_words(
-    task: str, files: Mapping[str, str], added: Mapping[str, str], tmp_path: Path
-) -> None:
-    """All texts, including texts with new words, get the same scores as before, by label."""
+def test_texts_get_the_scores_of_the_first_model_by_label(task, files, added, tmp_path):
     first = converted(tmp_path / "old", task, files)
     old_trainer, old = saved(first, tmp_path / "model")
     grown = {name: added[name] + content for name, content in files.items()}
@@ -119,7 +111,7 @@ def test_words(
         np.testing.assert_allclose(now, before, atol=1e-5)
 
 
-def rows(y: str, *, mean: float, whole: str, same: str, word: str, empty: int) -> str:
+def rows(y, *, mean, whole, same, word, empty):
     """Return ten rows of a table without its header; column ``empty``, a or b, has gaps."""
     random, lines = np.random.default_rng(0), []
     for number in range(10):
@@ -137,8 +129,7 @@ LATER = {"mean": 900, "whole": "{}00", "same": "{}", "word": "zinc red", "empty"
 
 
 @pytest.mark.parametrize(("y", "added"), [("{1}", "aha"), ("{0}.5", "900.5")])
-def test_numbers(y: str, added: str, tmp_path: Path) -> None:
-    """Rows get the same scores as before, although means, deviations and gaps differ."""
+def test_rows_get_the_scores_of_the_first_model(y, added, tmp_path):
     output = converted(tmp_path / "old", "tabular", {"a.csv": HEADER + rows(y, **FIRST)})
     old_trainer, old = saved(output, tmp_path / "model")
     more = f"{HEADER}{rows(y, **LATER)}TRAIN,950,1,1,zinc,{added}\n"
@@ -153,8 +144,7 @@ def test_numbers(y: str, added: str, tmp_path: Path) -> None:
     assert np.ptp(before) > 0.01
 
 
-def test_equal_numbers_have_taught_nothing() -> None:
-    """The first different number meets no random weights; weights of other columns stay."""
+def test_equal_numbers_have_taught_nothing():
     before, now = (
         Scale.of({"mean": [7, 1], "deviation": [0, 4]}),
         Scale.of({"mean": [5, 3], "deviation": [2, 0]}),
@@ -186,16 +176,13 @@ COLUMNS = [
 
 
 @pytest.fixture(scope="module")
-def a_table(tmp_path_factory: pytest.TempPathFactory) -> str:
+def a_table(tmp_path_factory):
     content = HEADER + rows("{1}", **FIRST)
     return converted(tmp_path_factory.mktemp("table") / "1", "tabular", {"a.csv": content})
 
 
 @pytest.mark.parametrize(("columns", "message"), COLUMNS)
-def test_other_columns(
-    a_table: str, columns: Mapping[str, str], message: str, tmp_path: Path
-) -> None:
-    """The error names each column that does not fit, before any row is read."""
+def test_a_warm_start_names_each_column_that_does_not_fit(a_table, columns, message, tmp_path):
     write_model_labels(str(tmp_path), ["hi", "lo"])
     write_inputs(str(tmp_path), {"columns": columns} if columns else {})
     files = [f"{a_table}/Split-train/*"]
@@ -203,8 +190,7 @@ def test_other_columns(
         run_fn(SimpleNamespace(train_files=files, custom_config={}, base_model=str(tmp_path)))
 
 
-def test_words_without_names(a_table: str) -> None:
-    """A warm start is refused if the words of vectors are unknown."""
+def test_a_warm_start_without_words_is_refused(a_table):
     trainer, lookup = trainer_of(a_table), keras.layers.TextVectorization(vocabulary=["a"])
     text = keras.Input((), dtype="string")
     for vectors, message in (
