@@ -9,7 +9,6 @@ import yaml
 import recordgen
 from pipelines.component import STEPS
 from recordgen import cli
-from recordgen.core.rows.row import Row
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader

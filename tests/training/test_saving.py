@@ -1,7 +1,5 @@
 """What a saved model holds besides signatures for requests, and models of other programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import keras
@@ -23,7 +21,7 @@ VERTEX = {
 
 
 @pytest.fixture(scope="module")
-def own_model() -> keras.Model:
+def own_model():
     """A model of another program, for images of 8×6 pixels."""
     keras.utils.set_random_seed(0)
     layers = [keras.Input((8, 6, 3)), keras.layers.Flatten()]
@@ -31,9 +29,7 @@ def own_model() -> keras.Model:
 
 
 @pytest.mark.slow
-def test_own_model_gets_signatures_labels_and_lineage(
-    own_model: keras.Model, examples: str, tmp_path: Path
-) -> None:
+def test_own_model_gets_signatures_labels_and_lineage(own_model, examples, tmp_path):
     """Its answers to requests, records and pixels are those of the model itself."""
     path = str(tmp_path / "model")
     save(own_model, path, [f"{examples}/Split-train/*"], top_k=2)
@@ -49,9 +45,7 @@ def test_own_model_gets_signatures_labels_and_lineage(
 
 
 @pytest.mark.slow
-def test_keras_file_and_litert_give_the_same_scores(
-    own_model: keras.Model, examples: str, tmp_path: Path
-) -> None:
+def test_keras_file_and_litert_give_the_same_scores(own_model, examples, tmp_path):
     """The two ways out of TensorFlow: the Keras file, and the signature on pixels."""
     path = str(tmp_path / "model")
     save(own_model, path, examples)
@@ -64,13 +58,13 @@ def test_keras_file_and_litert_give_the_same_scores(
     np.testing.assert_allclose(runner(pixels=pixels)["scores"], expected, atol=1e-5)
 
 
-def test_save_refuses_what_is_no_dataset(own_model: keras.Model, tmp_path: Path) -> None:
+def test_save_refuses_what_is_no_dataset(own_model, tmp_path):
     with pytest.raises(SourceError):
         save(own_model, str(tmp_path / "model"), str(tmp_path))
     assert not (tmp_path / "model").exists()
 
 
-def test_keys_of_tfx_for_vertex_are_no_settings() -> None:
+def test_keys_of_tfx_for_vertex_are_no_settings():
     """TFX's Trainer and Tuner for Vertex AI pass on their own keys with the settings."""
     assert TrainingConfig.from_custom_config({**VERTEX, "epochs": 3}).epochs == 3
     tuner = {"ai_platform_tuning_args": {}, "remote_trials_working_dir": "gs://b/t", "trials": 2}
@@ -81,7 +75,7 @@ def test_keys_of_tfx_for_vertex_are_no_settings() -> None:
 
 
 @pytest.mark.slow
-def test_absl_logs_the_device_and_each_epoch(examples: str, tmp_path: Path) -> None:
+def test_absl_logs_the_device_and_each_epoch(examples, tmp_path):
     """At the level INFO, which TFX's containers set, and not at Python's default level."""
     log = trainer.train_and_listen(examples, tmp_path, image_size=[8, 8], epochs=2)[1]
     has_gpu = bool(tf.config.list_logical_devices("GPU"))
