@@ -141,7 +141,7 @@ def test_an_example_says_what_its_row_said(values: dict[str, Any]) -> None:
     row = PlannedRow(0, "a.csv", 1, said.uri, said.annotation, 0, "v", False)
     image = encoded(noise(), "PNG")
     made = task.make(row, [image], build_vocabulary(["cat", "dog"]), ConvertOptions())
-    assert task.said(parse_example(b"".join(made.record))) == said
+    assert task.row_of(parse_example(b"".join(made.record))) == said
 
 
 @pytest.fixture

@@ -243,7 +243,7 @@ def test_a_record_says_its_row(case: tuple[str, list[Span]], is_given: bool) -> 
     vocabulary = Vocabulary("text", ("city", "person"))
     row = PlannedRow(0, "a", 1, said.uri, said.annotation, 1, "row", True)
     made = task.make(row, [], vocabulary, ConvertOptions())
-    assert task.said(parse_example(b"".join(made.record))) == said
+    assert task.row_of(parse_example(b"".join(made.record))) == said
     assert task.digested(b"".join(made.record)) == made.digested
 
 

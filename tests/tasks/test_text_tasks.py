@@ -122,7 +122,7 @@ def test_an_example_says_what_its_row_said(is_inline: bool, text: str, labels: l
         made = task.make(row, payloads, vocabulary, ConvertOptions())
         record = b"".join(made.record)
         values = parse_example(record)
-        assert task.said(values) == (uri, annotation)
+        assert task.row_of(values) == (uri, annotation)
         assert task.digested(record) == made.digested
         assert values["text"] == [text.encode()]
         numbers = values.get("class/label", [])

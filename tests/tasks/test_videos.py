@@ -23,6 +23,7 @@ from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Row
+from recordgen.core.task.placing import placing_name
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
@@ -49,7 +50,7 @@ def segments(output: Path) -> list[tuple[str, ...]]:
     """Return (split, source_id, label, start, end) of all records, sorted."""
     found = []
     for name, values in stored_examples(output):
-        said = VideoClassification().said(values)
+        said = VideoClassification().row_of(values)
         label, start, end = Segment.decode(said.annotation)
         assert values["video/uri"] == values["video/source_id"]
         found.append((name, said.uri, label or "", f"{start:g}", f"{end:g}"))
@@ -105,7 +106,7 @@ def test_a_record_says_what_its_row_said(label: str | None, start: float, length
     row = PlannedRow(0, "/f/a.csv", 1, "1.mp4", annotation, 0, "row", False)
     made = task.make(row, [], build_vocabulary([label] if label else []), CSV)
     values = parse_example(b"".join(made.record))
-    assert task.said(values) == ("1.mp4", annotation)
+    assert task.row_of(values) == ("1.mp4", annotation)
     assert values["video/uri"] == [b"1.mp4"]
 
 
@@ -266,9 +267,9 @@ SHARED = [
 
 
 @pytest.mark.parametrize(("address", "folder", "below"), SHARED)
-def test_placed_by(address: str, folder: str, below: str) -> None:
+def test_common_parent_does_not_place(address: str, folder: str, below: str) -> None:
     """The common parent folder does not count."""
-    assert VideoClassification().placed_by(Row("a", 1, None, address, None), folder) == below
+    assert placing_name(Row("a", 1, None, address, None), VideoClassification(), folder) == below
 
 
 def test_appending(make_csv: MakeCsv, tmp_path: Path) -> None:

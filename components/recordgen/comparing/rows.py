@@ -19,6 +19,7 @@ import pyarrow as pa
 from recordgen.checks.minhash import mixed
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.splits import TRAIN, split_named
+from recordgen.core.task.task import ADDING
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, Task, task_for
 
@@ -121,7 +122,7 @@ class Rows:
 
     def refs(self, places: Places) -> Iterator[RowRef]:
         """Yield rows for display."""
-        has_objects = self.task is not None and self.task.adds_up
+        has_objects = self.task is not None and self.task.labelling in ADDING
         for block in _blocks(places):
             texts = (self._texts(name, self.columns[name][block]) for name in _TEXTS)
             numbers = (self.columns[name][block].tolist() for name in ("record", "line"))

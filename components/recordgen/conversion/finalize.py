@@ -181,7 +181,7 @@ def to_dataset(
         labels: Counter[str] = Counter()
         for result in mine:
             labels.update(result.labels)
-        unlabelled = sum(result.unlabelled for result in mine) if task.has_labels else 0
+        unlabelled = sum(result.unlabelled for result in mine) if task.labelling is not None else 0
         shards = tuple(result.shard for result in mine)
         examples = sum(shard.examples for shard in shards)
         if examples:

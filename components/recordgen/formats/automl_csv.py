@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from recordgen.core.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError, are_clean_uris, named_split
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import SEVERAL, Task
 from recordgen.formats.csv_records import Plain
 from recordgen.formats.field_kinds import names_media
 from recordgen.formats.header import NOWHERE, PATH_COLUMNS, find_columns
@@ -37,7 +37,7 @@ class LineParser(RowParser):
     def __init__(self, task: Task, adjusted: Adjustments) -> None:
         super().__init__(task, adjusted)
         self._are_addresses = type(task).check_uri is Task.check_uri
-        self._has_one_field = len(task.columns) == 1 and task.repeats is None
+        self._has_one_field = len(task.columns) == 1 and task.labelling != SEVERAL
 
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a line of a file without a header; see the module's examples."""

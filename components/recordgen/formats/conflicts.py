@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from recordgen.core.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS, is_ml_use
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import SEVERAL, Task
 from recordgen.formats.field_kinds import BRACKETED, NUMBER, ends_sentence, kind_of
 from recordgen.formats.geometry import geometry_columns
 from recordgen.formats.header import (
@@ -73,7 +73,7 @@ def conflicts(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool)
     yield _unquoted_commas(bare) if task.kind == "text" else ""
     labels = [label for line in bare for label in line.labels]
     yield _joined_labels(labels, task) or _fractions(labels, task)
-    if odd := _odd_labels(bare, several=task.repeats is not None):
+    if odd := _odd_labels(bare, several=task.labelling == SEVERAL):
         yield (
             f"{odd}; use --task {task.name} if they are labels, or name the column of labels: "
             f"--columns {subject}=1,label=2"

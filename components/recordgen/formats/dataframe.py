@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Adjustments, Row, with_findings
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import SEVERAL, Task
 from recordgen.errors import UsageError
 from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given
 from recordgen.formats.row_parser import row_parser
@@ -106,7 +106,7 @@ def dataframe_rows(
     columns = parser.columns_of(header)
     used = sorted({at for found in columns.values() for at in found})
     titles = [(header[at], names[at]) for at in used]
-    labels = set(columns["label"]) if task.repeats is not None else set()
+    labels = set(columns["label"]) if task.labelling == SEVERAL else set()
     group_at, group = given.find_group(names, SOURCE), NOWHERE
     if group_at != NOWHERE:  # a first column of its own, since it may also be one of the others
         used, titles, group = [group_at, *used], [("", names[group_at]), *titles], 0

@@ -20,7 +20,7 @@ from recordgen.tasks import TASKS, TextEntities
 from recordgen.tasks.offsets import BYTES, NAMES, UTF16, places
 from recordgen.tasks.tags import Span, inner_places, tokenize
 from recordgen.tasks.text_entities import spans_in
-from recordgen.tasks.text_task import TextContent, row_of
+from recordgen.tasks.text_task import TextContent, row_of_line
 
 # The share of spans that may cut words in the right unit: annotators sometimes mark part of a word.
 _MAY_CUT = 0.05
@@ -111,7 +111,7 @@ def _evidence_in(head: Head) -> dict[str, _Evidence]:
     found = {unit: _Evidence() for unit in (UTF16, BYTES)}
     for number, record in head.objects:
         with suppress(AnnotationError):  # the reader of the rows reports it
-            text = TextContent.decode(row_of(record, None).annotation).text
+            text = TextContent.decode(row_of_line(record, None).annotation).text
             if text is None or text.isascii():
                 continue
             spans, inner = list(spans_in(record)), inner_places(tokenize(text))

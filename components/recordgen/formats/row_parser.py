@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import ADDING, Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import foreign_formats
 from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
@@ -76,7 +76,8 @@ class RowParser(CsvParser):
             UsageError: as :meth:`begin`.
         """
         parser = cls(task, adjusted)
-        items = read_blocks(lines, source, adjusted, parser.uri_in if task.adds_up else None)
+        uri_in = parser.uri_in if task.labelling in ADDING else None
+        items = read_blocks(lines, source, adjusted, uri_in)
         return parser.parse_records(items, source, given)
 
     def parse_records(

@@ -35,8 +35,9 @@ def without_url_secrets(items: Iterable[_Item], task: Task) -> Iterator[_Item]:
 
 
 def _public_row(row: Row, task: Task) -> Row:
-    is_plain = not may_hold_secrets(row.uri) and not may_hold_secrets(row.source)
-    if is_plain and not (task.uris_in_annotation and may_hold_secrets(row.annotation or "")):
+    is_elsewhere = task.names_payloads and not row.uri  # then the annotation has the addresses
+    texts = row.uri, row.source, (row.annotation or "") if is_elsewhere else ""
+    if not any(map(may_hold_secrets, texts)):
         return row
     source = without_secrets(row.source)
     [uris] = task.stored_uris([row.uri], [row.annotation])
@@ -60,7 +61,7 @@ def _public_row(row: Row, task: Task) -> Row:
 
 def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
     texts = [*batch.uris, batch.source]
-    if task.uris_in_annotation:
+    if task.names_payloads and not any(batch.uris):
         texts += [text or "" for text in batch.annotations]
     if not may_hold_secrets("\n".join(texts)):
         return batch

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.core.rows.row import Row, content_uri
 from recordgen.core.task.annotation import AnnotationError, check_uri, named_split
+from recordgen.core.task.task import ADDING, SEVERAL
 from recordgen.formats.field_kinds import is_file, is_known_url, is_media
 from recordgen.formats.header import TEXT_COLUMNS, TEXT_FILE_COLUMNS, find_columns
 from recordgen.formats.row_parser import RowParser, without_padding
@@ -68,7 +69,7 @@ class TextParser(RowParser):
         if has_ml_use:
             text, labels = used[1] if len(used) > 1 else "", used[2:]
             return self._of_text(first, text, labels, source, line)
-        is_full = self._task.repeats is None and len(used) == 3
+        is_full = self._task.labelling != SEVERAL and len(used) == 3
         if len(used) > 1 and (is_full or _is_misspelt(first) or is_file(used[1])):
             try:
                 parse_ml_use(first)
@@ -99,7 +100,7 @@ class TextParser(RowParser):
             annotation = TextContent.decode(self._task.from_fields(labels, self._adjusted)).said
             row = stored(check_uri(uri), annotation) if uri else inline(text, annotation)
         except AnnotationError as exc:
-            if stripped and not uri and self._task.adds_up:
+            if stripped and not uri and self._task.labelling in ADDING:
                 uri = content_uri(text)  # which its other rows have
             return exc.reject(source, line, uri)
         return Row(source, line, split, *row)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from recordgen.access.shards import ShardSet
+from recordgen.core.task.task import SEVERAL
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.reading.options import BALANCED, LabelOptions, ReadOptions
 from recordgen.reading.tuning import AUTO
@@ -46,7 +47,7 @@ class ClassPlan:
 
 def has_several_labels(task: str) -> bool:
     """Return whether an example of a task may have more than one label."""
-    return TASKS[task].labelling == "several"
+    return TASKS[task].labelling == SEVERAL
 
 
 def plan_task(shards: ShardSet, options: LabelOptions, default: str) -> str:

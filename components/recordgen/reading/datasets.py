@@ -14,6 +14,7 @@ from recordgen.access.counting import count_records, remembered
 from recordgen.access.shards import ShardSet, find_shards, find_split
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
+from recordgen.core.task.task import ONE, SEVERAL
 from recordgen.errors import RecordError, SplitNotFoundError, UsageError
 from recordgen.reading.caching import NOTHING
 from recordgen.reading.examples import read_features
@@ -378,7 +379,7 @@ def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> boo
         return True
     # Rows have labels only if their target is a class.
     is_class = kind_for(dataset.task).has_target and dataset.labels
-    return bool(split.labels) or not (TASKS[dataset.task].labelling or is_class)
+    return bool(split.labels) or not (TASKS[dataset.task].labelling in (ONE, SEVERAL) or is_class)
 
 
 def _check_batch_size(examples: int | None, options: RecordOptions) -> None:

@@ -91,21 +91,20 @@ def _parsed(lines: Texts, table: Table, errors: dict[int, str]) -> Mapping[str, 
     }
 
 
-def count_labels(lines: Texts, table: Table) -> Counter[str]:
-    """Return the number of lines with each label, or nothing if the target is a number.
+def label_lists(lines: Texts, table: Table) -> Any:
+    """Return a list with the label of each line; empty if the target is missing or a number.
 
-    Lines that :func:`make_examples` refuses are not counted.
+    Lines that :func:`make_examples` refuses have no label.
     """
-    return _count(find_labels(lines, table)) if table.has_labels else Counter()
-
-
-def find_labels(lines: Texts, table: Table) -> Texts:
-    """Return the label of each line as text, or null."""
-    if not len(lines):
-        return pa.array([], pa.string())
+    if not len(lines) or not table.has_labels:
+        return pa.array([[]] * len(lines), pa.list_(pa.string()))
     column = table.column(str(table.target))
     [texts] = parse(lines, len(table.columns), [table.names.index(column.name)])
-    return _values(texts, column, table, {}).cast(pa.string())
+    labels = _values(texts, column, table, {}).cast(pa.string()).dictionary_encode()
+    is_label = pa.array([_is_label(text) for text in labels.dictionary.to_pylist()], pa.bool_())
+    is_there = pc.fill_null(is_label.take(labels.indices), False)
+    ends = np.concatenate(([0], np.cumsum(is_there))).astype(np.int32)
+    return pa.ListArray.from_arrays(ends, labels.cast(pa.string()).filter(is_there))
 
 
 def _values(texts: Texts, column: Column, table: Table, errors: dict[int, str]) -> Any:

@@ -36,7 +36,7 @@ from recordgen.core.task.annotation import (
     printable,
 )
 from recordgen.core.task.built import GAP, INEXACT, BuiltExample, psnr_changes
-from recordgen.core.task.task import Task, Texts
+from recordgen.core.task.task import ONE, Task, Texts
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
@@ -75,6 +75,7 @@ class Declared(TableTask):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", self.schema.table)
+        object.__setattr__(self, "labelling", ONE if self.table.has_labels else None)
 
     @classmethod
     def wrong_role(cls, roles: Iterable[str]) -> str:
@@ -143,9 +144,6 @@ class Declared(TableTask):
     def part(self, annotation: str | None) -> str:
         return annotation or ""
 
-    def is_stored(self, uri: str) -> bool:
-        return bool(uri)
-
     def stored_uris(
         self, uris: Sequence[str], annotations: Sequence[str | None]
     ) -> Sequence[Sequence[str]]:
@@ -155,12 +153,8 @@ class Declared(TableTask):
         values = map(self._values, annotations)
         return [[mine[name] for name in images] for mine in values] if images else [()] * len(uris)
 
-    @property
-    def uris_in_annotation(self) -> bool:
-        return self.table.only_image is None and bool(self.table.images)
-
     def with_uris(self, annotation: str | None, uris: Mapping[str, str]) -> str | None:
-        if not self.uris_in_annotation:
+        if self.table.only_image is not None:
             return annotation
         values = self._values(annotation)
         values |= {name: uris[values[name]] for name in self.table.images}
@@ -231,7 +225,7 @@ class Declared(TableTask):
             changes=changes,
         )
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
+    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]
         found = [self._stored_value(column, values) for column in self._annotation_columns]
         return RowContent(stored_uri(uri), json.dumps(found, ensure_ascii=False))

@@ -24,6 +24,7 @@ from recordgen.core.task.annotation import (
     check_label,
     check_uri,
 )
+from recordgen.core.task.task import ONE
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tasks.image_task import ImageTask
@@ -43,7 +44,7 @@ class ImageClassification(ImageTask):
     columns: ClassVar = {"label": LABEL_COLUMNS}
     json_keys = ("classificationAnnotation",)
     features: ClassVar = features.IMAGE_CLASSIFICATION
-    labelling = "one"
+    labelling = ONE
     trainer = "recordgen.training.image_labels:OneImageLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.digits:DIGITS"

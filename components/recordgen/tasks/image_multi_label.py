@@ -21,6 +21,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import Merged, RowContent, check_label, check_uri
+from recordgen.core.task.task import SEVERAL
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.lines import add_up, display_names
@@ -35,11 +36,9 @@ class ImageMultiLabel(ImageTask):
     name = "image_multi_label"
     expected = "[ML_USE],PATH,[LABEL1,…,LABELn]"
     columns: ClassVar = {"label": LABEL_COLUMNS}
-    adds_up = True
-    repeats = "label"
     json_keys = ("classificationAnnotations", "classificationAnnotation")
     features: ClassVar = features.IMAGE_MULTI_LABEL
-    labelling = "several"
+    labelling = SEVERAL
     trainer = "recordgen.training.image_labels:ManyImageLabels"
     measure = "recordgen.training.auc:ManyLabelsAccumulator"
     sample = "pipelines.samples.digits:DIGIT_GROUPS"

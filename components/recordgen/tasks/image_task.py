@@ -128,6 +128,6 @@ class ImageTask(Task):
         [sha256], [uri] = (values.get(name, [b""]) for name in names)
         return record_line(sha256.decode(), self.from_features(values), stored_uri(uri))
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
+    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]
         return RowContent(stored_uri(uri), self.from_features(values))

@@ -30,7 +30,7 @@ from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.lines import add_up, display_name, stored_uri
-from recordgen.tasks.text_task import TextContent, TextTask, row_of, text_of
+from recordgen.tasks.text_task import TextContent, TextTask, row_of_line, text_of
 
 #: The key of the annotations in the older shape of a line.
 OLDER_KEY = "annotations"
@@ -61,7 +61,7 @@ class LabelledText(TextTask):
         return _content(self.check_labels(filter(None, fields))).encode()
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
-        return [row_of(record, _content(self.from_json(record)).said)]
+        return [row_of_line(record, _content(self.from_json(record)).said)]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, _labels)
@@ -111,7 +111,7 @@ class LabelledText(TextTask):
         )
         return _digested(text, _stored_labels(values), stored_uri(uri))
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
+    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.TEXT_SOURCE_ID]
         [text] = values[features.TEXT]
         name = stored_uri(uri)

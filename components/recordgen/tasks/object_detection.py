@@ -41,7 +41,7 @@ from recordgen.core.task.annotation import (
     check_label,
     check_uri,
 )
-from recordgen.core.task.task import Task, need_mixed_shards
+from recordgen.core.task.task import PARTS, Task, need_mixed_shards
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
@@ -120,7 +120,7 @@ class ObjectDetection(ImageTask):
         "width": frozenset({"width", "image_width", "img_width"}),
         "height": frozenset({"height", "image_height", "img_height"}),
     }
-    adds_up = True
+    labelling = PARTS
     details_noun = "boxes"
     json_keys = ("boundingBoxAnnotations",)
     facts = (*ImageTask.facts, BOXES)
@@ -297,9 +297,9 @@ class ObjectDetection(ImageTask):
             for axis in (0, 1)
         )
 
-    def said(self, record: Mapping[str, Sequence[Any]]) -> RowContent:
+    def row_of(self, record: Mapping[str, Sequence[Any]]) -> RowContent:
         """Return the row of a record; moved boxes come with the stored image's size."""
-        content = super().said(record)
+        content = super().row_of(record)
         if not self.moves_boxes or content.annotation is None:
             return content
         [width], [height] = record[features.IMAGE_WIDTH], record[features.IMAGE_HEIGHT]

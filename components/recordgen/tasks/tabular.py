@@ -21,7 +21,7 @@ from recordgen.core.facts import ROWS
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.task.annotation import RowContent
 from recordgen.core.task.built import GAP, INEXACT, BuiltBatch, BuiltExample
-from recordgen.core.task.task import Payloads, Sizes, Task, Texts
+from recordgen.core.task.task import ONE, Lists, Payloads, Sizes, Task, Texts
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
@@ -54,14 +54,6 @@ class TableTask(Task):
 
     table: Table
 
-    @property
-    def has_labels(self) -> bool:
-        return self.table.has_labels
-
-    @property
-    def needs_labels(self) -> bool:
-        return self.table.has_labels
-
 
 class Tabular(TableTask):
     """Classification and regression of tables.
@@ -86,6 +78,7 @@ class Tabular(TableTask):
 
     def __init__(self, table: Table) -> None:
         self.table = table
+        self.labelling = ONE if table.has_labels else None
 
     @classmethod
     def wrong_role(cls, roles: Iterable[str]) -> str:
@@ -111,8 +104,10 @@ class Tabular(TableTask):
             )
         return cls(table)
 
-    def is_stored(self, uri: str) -> bool:
-        return False
+    def stored_uris(
+        self, uris: Sequence[str], annotations: Sequence[str | None]
+    ) -> Sequence[Sequence[str]]:
+        return [()] * len(uris)
 
     def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
         import pyarrow.compute as pc
@@ -121,15 +116,10 @@ class Tabular(TableTask):
         names = sum(len(column.name) + _FEATURE_BYTES for column in self.table.stored)
         return pc.add(super().own_sizes(uris, annotations), names)
 
-    def one_labels(self, annotations: Texts) -> Texts:
-        from recordgen.tables.examples import find_labels
+    def label_lists(self, annotations: Texts) -> Lists:
+        from recordgen.tables.examples import label_lists
 
-        return find_labels(annotations, self.table)
-
-    def count_labels(self, annotations: Texts) -> Mapping[str, int]:
-        from recordgen.tables.examples import count_labels
-
-        return count_labels(annotations, self.table)
+        return label_lists(annotations, self.table)
 
     def nearly_agree(self, one: str, other: str) -> bool:
         return not self.table.has_labels  # equal inputs may have different amounts
@@ -190,7 +180,7 @@ class Tabular(TableTask):
     ) -> BuiltExample:
         raise NotImplementedError
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
+    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         raise NotImplementedError
 
     def stored_features(self) -> Mapping[str, FeatureSpec]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recordgen.core.task.annotation import bad_annotation
+from recordgen.core.task.task import ONE
 from recordgen.tasks.labelled_text import OneLabel, older_labels
 from recordgen.tasks.lines import display_name
 
@@ -24,7 +25,7 @@ class TextClassification(OneLabel):
     name = "text_classification"
     expected = "[ML_USE],TEXT,[LABEL]"
     json_keys = ("classificationAnnotation",)
-    labelling = "one"
+    labelling = ONE
     trainer = "recordgen.training.text_labels:OneTextLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.reviews:TOPICS"

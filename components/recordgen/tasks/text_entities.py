@@ -27,7 +27,7 @@ from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, is_content_uri
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
 from recordgen.core.task.built import BuiltExample
-from recordgen.core.task.task import Task, need_mixed_shards
+from recordgen.core.task.task import PARTS, Task, need_mixed_shards
 from recordgen.errors import PayloadError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import RejectCode
@@ -46,7 +46,7 @@ from recordgen.tasks.tags import (
     tags_of,
     tokenize,
 )
-from recordgen.tasks.text_task import TextContent, TextTask, inline, row_of, text_of
+from recordgen.tasks.text_task import TextContent, TextTask, inline, row_of_line, text_of
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 TAGS_BEGUN = "tags_begun"
@@ -75,7 +75,7 @@ class TextEntities(TextTask):
     kind = "entities"
     expected = '{"textContent": TEXT, "textSegmentAnnotations": [SPAN, …]}'
     columns: ClassVar = {}
-    adds_up = True
+    labelling = PARTS
     details_noun = "entities"
     json_keys = (_SPANS_KEY,)
     features: ClassVar = features.TEXT_ENTITIES
@@ -98,7 +98,7 @@ class TextEntities(TextTask):
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         spans = sorted(set(spans_in(record)))
-        row = row_of(record, _encode(spans, unit=self.offsets))
+        row = row_of_line(record, _encode(spans, unit=self.offsets))
         text = TextContent.decode(row.annotation).text
         if text is not None and spans:
             tokens = tokenize(text)
@@ -186,7 +186,7 @@ class TextEntities(TextTask):
             text=self.seen(text, data, None, options),
         )
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
+    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri], [stored] = values[features.TEXT_SOURCE_ID], values[features.TEXT]
         text = stored.decode()
         columns = (features.ENTITY_START, features.ENTITY_END, features.ENTITY_TEXT)

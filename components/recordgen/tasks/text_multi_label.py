@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.core.task.annotation import AnnotationError
+from recordgen.core.task.task import SEVERAL
 from recordgen.rejects import RejectCode
 from recordgen.tasks.labelled_text import LabelledText, older_labels
 from recordgen.tasks.lines import display_names
@@ -30,11 +31,9 @@ class TextMultiLabel(LabelledText):
 
     name = "text_multi_label"
     expected = "[ML_USE],TEXT,[LABEL1,…,LABELn]"
-    adds_up = True
-    repeats = "label"
     json_keys = ("classificationAnnotations", "classificationAnnotation")
     features: ClassVar = features.TEXT_MULTI_LABEL
-    labelling = "several"
+    labelling = SEVERAL
     trainer = "recordgen.training.text_labels:ManyTextLabels"
     measure = "recordgen.training.auc:ManyLabelsAccumulator"
     sample = "pipelines.samples.reviews:TOPIC_SETS"

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recordgen.core.task.annotation import bad_annotation
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import ONE, Task
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.tasks.labelled_text import OneLabel, older_annotations
@@ -36,7 +36,7 @@ class TextSentiment(OneLabel):
     name = "text_sentiment"
     expected = "[ML_USE],TEXT,[SENTIMENT]"
     json_keys = ("sentimentAnnotation",)
-    labelling = "one"
+    labelling = ONE
     trainer = "recordgen.training.text_labels:OneTextLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.reviews:SENTIMENTS"

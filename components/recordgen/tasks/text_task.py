@@ -19,7 +19,7 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.core.task.task import Task, Texts
+from recordgen.core.task.task import ADDING, Task, Texts
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
@@ -79,12 +79,10 @@ class TextTask(Task):
 
     def uri_of(self, record: Mapping[str, Any]) -> str:
         try:
-            return row_of(record, None).uri if self.adds_up else super().uri_of(record)
+            is_text = self.labelling in ADDING  # or else the text is not needed
+            return row_of_line(record, None).uri if is_text else super().uri_of(record)
         except AnnotationError:
             return ""
-
-    def is_stored(self, uri: str) -> bool:
-        return not is_content_uri(uri)
 
     def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None]:
         contents = map(TextContent.decode, annotations.to_pylist())
@@ -132,7 +130,7 @@ def stored(uri: str, said: Any) -> RowContent:
     return RowContent(uri, TextContent(None, said).encode())
 
 
-def row_of(record: Mapping[str, Any], said: Any) -> RowContent:
+def row_of_line(record: Mapping[str, Any], said: Any) -> RowContent:
     """Return the row of a line of JSONL, given its annotation ``said``.
 
     The text is ``textContent``, or the file ``textGcsUri``; in the older shape of AutoML Natural

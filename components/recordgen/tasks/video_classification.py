@@ -33,7 +33,7 @@ from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError, RowContent, bad_annotation, check_label
 from recordgen.core.task.built import BuiltExample
-from recordgen.core.task.task import Sizes, Task, Texts
+from recordgen.core.task.task import ONE, Sizes, Task, Texts
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
@@ -100,7 +100,7 @@ class VideoClassification(Task):
     uri_key = "videoGcsUri"
     json_keys = (_SEGMENTS_KEY, _LABEL_KEY)
     features: ClassVar = features.VIDEO_CLASSIFICATION
-    labelling = "one"
+    labelling = ONE
     csv_parser = "recordgen.formats.video_lists:VideoParser"
     reading = "recordgen.reading.kinds:VIDEOS"
     trainer = "recordgen.training.videos:VideoTrainer"
@@ -180,8 +180,10 @@ class VideoClassification(Task):
     def part(self, annotation: str | None) -> str:
         return annotation or ""
 
-    def is_stored(self, uri: str) -> bool:
-        return False
+    def stored_uris(
+        self, uris: Sequence[str], annotations: Sequence[str | None]
+    ) -> Sequence[Sequence[str]]:
+        return [()] * len(uris)
 
     def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
         import pyarrow.compute as pc
@@ -211,7 +213,7 @@ class VideoClassification(Task):
         content = hashlib.sha256(row.uri.encode()).digest()
         return BuiltExample(record, b"".join(record), labels, content=content)
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
+    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.VIDEO_SOURCE_ID]
         [start], [end] = values[features.VIDEO_SEGMENT_START], values[features.VIDEO_SEGMENT_END]
         text: Sequence[bytes] = values.get(features.VIDEO_CLASS_TEXT, ())

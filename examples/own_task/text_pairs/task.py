@@ -40,10 +40,8 @@ class TextSimilarity(Task):
     trainer = "text_pairs.model:SimilarityTrainer"
     measure = "recordgen.training.measures:TableAccumulator"  # R²
 
-    has_labels = False
-
-    def is_stored(self, uri):
-        return False  # both texts are in the row
+    def stored_uris(self, uris, annotations):
+        return [()] * len(uris)  # both texts are in the row
 
     def make(self, row, payloads, vocabulary, options):
         first, second, score = json.loads(row.annotation)
@@ -51,7 +49,7 @@ class TextSimilarity(Task):
         record = serialize_example(values)
         return BuiltExample(record, self.digested(b"".join(record)), ())
 
-    def said(self, values):
+    def row_of(self, values):
         first, second, score = (values[name][0] for name in self.features)
         return RowContent("", json.dumps([first.decode(), second.decode(), score]))
 

@@ -125,7 +125,7 @@ def _base(options: ConvertOptions, existing: Existing | None, classes: Sequence[
         is_free = classes and options.labels == AUTO
         return Base(vocabulary=declared_vocabulary(classes)) if is_free else Base()
     task = task_for(options)
-    if not task.has_labels:
+    if task.labelling is None:
         raise UsageError(
             f"vocabulary={options.vocabulary} numbers labels, but these {task.noun}s have none; "
             f"remove vocabulary"

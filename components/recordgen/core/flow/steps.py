@@ -43,6 +43,7 @@ from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult, ShardTask
 from recordgen.core.task.named import task_for
+from recordgen.core.task.placing import placing_names
 from recordgen.errors import PayloadError
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
@@ -156,7 +157,9 @@ class ReadRows(PlanningStep):
         for bucket, items in lost.items():
             yield bucket, LostRows(tuple(items))
         if any(batch.lines for batch in batches):
-            names = chain.from_iterable(task.placing_names(batch, self.folder) for batch in batches)
+            names = chain.from_iterable(
+                placing_names(batch, task, self.folder) for batch in batches
+            )
             rows = placed(batches, names, self.options.seed, groups)
             for bucket, columns in by_bucket(rows, self.buckets):
                 yield bucket, RowBlock(packed(columns))

@@ -36,6 +36,7 @@ from recordgen.core.records.example import parse_example
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import KnownRow
 from recordgen.core.task.named import TASKS, task_for
+from recordgen.core.task.placing import placing_name
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions, recorded_there
 from recordgen.rejects import Finding, Reject
@@ -174,7 +175,7 @@ _MAY_DIFFER = frozenset(
 def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> Iterator[KnownRow]:
     """Yield the row of each record of a shard.
 
-    ``folder`` is also used to place new rows, see :meth:`recordgen.core.task.task.Task.placed_by`.
+    ``folder`` is also used to place new rows, see :func:`recordgen.core.task.placing.placing_name`.
 
     Raises:
         RecordError: the shard is damaged or missing, or it has a record that Recordgen did not
@@ -183,7 +184,7 @@ def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> It
     place, task = placing(options.seed), task_for(options)
     for number, record in enumerate(_records(shard)):
         try:
-            said = task.said(parse_example(record))
+            said = task.row_of(parse_example(record))
         except (ValueError, KeyError) as exc:
             raise RecordError(
                 f"{shard.path}: record {number} does not name its {task.noun} ({exc}), so nothing "
@@ -191,7 +192,7 @@ def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> It
             ) from exc
         if task.by_address and not storage.is_relative(said.uri):
             said = said._replace(uri=storage.from_folder(said.uri, folder, outside=False))
-        sort_key = place(task.placed_by(said, folder)).sort_key
+        sort_key = place(placing_name(said, task, folder)).sort_key
         yield KnownRow(sort_key, shard.path, shard.split, said.uri, said.annotation)
 
 

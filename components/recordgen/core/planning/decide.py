@@ -26,6 +26,7 @@ from recordgen.core.planning.near import LOOKS, by_content, shared_hashes
 from recordgen.core.rows.columns import Columns, values_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.row import is_content_uri
+from recordgen.core.task.labels import first_labels
 from recordgen.core.task.task import Task
 from recordgen.errors import DataError
 from recordgen.options import ConvertOptions
@@ -41,8 +42,7 @@ def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
     """Return the facts about each settled row of a bucket that :func:`decide` needs."""
     facts = {name: rows[name] for name in ("split", "split_hash")}
     if options.stratify == "label":
-        labels = task.one_labels(rows["annotation"].combine_chunks())
-        facts["label"] = pc.fill_null(labels, "").dictionary_encode()
+        facts["label"] = first_labels(rows["annotation"], task).dictionary_encode()
     if options.finds_copies or options.finds_alike:
         # 16 bytes of a sha256 distinguish payloads as well as the 16 bytes of sort key and split
         # hash distinguish rows.

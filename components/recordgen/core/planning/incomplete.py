@@ -23,7 +23,7 @@ from recordgen.core.rows.placing import placing, row_name
 from recordgen.core.rows.planned import PlacedRow
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import ADDING, Task
 from recordgen.rejects import Reject, RejectCode, place_of, reject
 
 # Characters of the reason that a message quotes.
@@ -38,7 +38,7 @@ def lost_by_bucket(
     Their uris are as rows have them.
     """
     found: dict[int, list[Reject]] = defaultdict(list)
-    if not task.adds_up:
+    if task.labelling not in ADDING:
         return found
     place = placing(seed)
     for item in rejects:
@@ -55,7 +55,7 @@ def lost_by_bucket(
 
 def with_doubt(item: Reject, task: Task) -> Reject:
     """Return a reject that says so if nobody can tell which example lacks its row."""
-    if item.uri or not task.adds_up:
+    if item.uri or task.labelling not in ADDING:
         return item
     return item._replace(
         message=f"{item.message}; the {task.noun} of this row is unknown, and if other rows name "

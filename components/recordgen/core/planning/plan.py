@@ -24,6 +24,7 @@ from recordgen.core.dataset.vocabulary import (
 )
 from recordgen.core.rows.planned import Group
 from recordgen.core.task.named import task_for
+from recordgen.core.task.task import ONE, SEVERAL
 from recordgen.errors import DataError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
@@ -199,7 +200,7 @@ def _check_unlabelled(rows: int, options: ConvertOptions) -> None:
     if options.task == AUTO or options.labels == NO_LABELS:
         return
     task = task_for(options)
-    if task.needs_labels:
+    if task.labelling in (ONE, SEVERAL):
         remedy = "write them in the rows or name their column"
         if options.format == "folder":
             remedy = "put the images of each class into a folder of its name, or write a CSV"

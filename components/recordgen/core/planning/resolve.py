@@ -49,7 +49,8 @@ from recordgen.core.rows.planned import (
 )
 from recordgen.core.rows.row import content_digest, is_content_uri
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.core.task.task import Sizes, Task
+from recordgen.core.task.labels import count_labels, first_labels
+from recordgen.core.task.task import ADDING, Sizes, Task
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine, Reject, RejectCode, place_of, reject
@@ -166,7 +167,7 @@ def plan_bucket(
     summary = BucketSummary(
         {group: len(columns) for group, columns in groups.items()},
         {group: pc.sum(columns["bytes"]).as_py() for group, columns in groups.items()},
-        task.count_labels(planned["annotation"].combine_chunks()),
+        count_labels(planned["annotation"], task),
         RowCounts(**counts, rejected=rejected),
         tuple(settled.rejects),
         moved,
@@ -310,8 +311,7 @@ def _groups(
     numbers = names.indices.to_numpy()
     labels: list[str | None] = [None]
     if by_label is not None:
-        texts = pc.fill_null(by_label.one_labels(planned["annotation"].combine_chunks()), "")
-        codes = texts.dictionary_encode()
+        codes = first_labels(planned["annotation"], by_label).dictionary_encode()
         labels = codes.dictionary.to_pylist()
         numbers = numbers * len(labels) + codes.indices.to_numpy()
     for number, columns in grouped(planned, numbers):
@@ -391,7 +391,7 @@ class _Settling:
         if len(ordered) == 1:
             return ordered
         named, agreeing = _one_split(ordered)
-        are_several = self.task.adds_up and len(agreeing) < len(ordered)
+        are_several = self.task.labelling in ADDING and len(agreeing) < len(ordered)
         if are_several:
             agreeing = [*ordered]
         try:
@@ -583,19 +583,21 @@ def _with_content(
     """
     items = list(rows_of(PlacedRow, rows))
     is_asked = [undecided is None or row.split in undecided for row in items]
+    stored = task.stored_uris([row.uri for row in items], [row.annotation for row in items])
+    in_file = [bool(row.uri and uris) for row, uris in zip(items, stored, strict=True)]
     in_files = [
         with_uri(row, requested_uris([row.uri], row.addresses)[0])
-        for row, asked in zip(items, is_asked, strict=True)
-        if asked and task.is_stored(row.uri)
+        for row, asked, is_file in zip(items, is_asked, in_file, strict=True)
+        if asked and is_file
     ]
     answers = iter(contents(in_files))
     found: list[bytes | PayloadError | None] = []
-    for row, asked in zip(items, is_asked, strict=True):
+    for row, asked, is_file in zip(items, is_asked, in_file, strict=True):
         digest: bytes | None = None
         picture = None
         if asked and is_content_uri(row.uri):
             digest = content_digest(row.uri)
-        elif asked and task.is_stored(row.uri):
+        elif asked and is_file:
             answer = next(answers)
             if isinstance(answer, PayloadError):
                 found.append(answer)

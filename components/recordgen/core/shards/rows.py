@@ -15,6 +15,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.rows.columns import Columns, PlannedBatch, content_of, values_of
 from recordgen.core.rows.planned import PlannedRow, requested_uris, with_uri
 from recordgen.core.task.built import BuiltBatch
+from recordgen.core.task.labels import count_labels
 from recordgen.core.task.named import task_for
 from recordgen.core.task.task import Payloads, Task
 from recordgen.options import ConvertOptions
@@ -83,7 +84,7 @@ class PlannedRows:
             return vocabulary.names
         labels: set[str] = set()
         for batch in self._in_turn():
-            labels.update(task.count_labels(batch.columns["annotation"].combine_chunks()))
+            labels.update(count_labels(batch.columns["annotation"], task))
         return [(label, vocabulary.index(label)) for label in sorted(labels)]
 
     def _in_turn(self, count: int = _ROWS_AT_ONCE) -> Iterator[PlannedBatch]:

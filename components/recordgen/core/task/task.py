@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from recordgen import storage
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.rows.placing import row_name
 from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import Adjustments, Row, RowBatch
+from recordgen.core.rows.row import Adjustments, is_content_uri
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, check_uri
 from recordgen.core.task.built import BuiltBatch, BuiltExample
 from recordgen.errors import PayloadError, UsageError
@@ -27,10 +24,19 @@ if TYPE_CHECKING:
 
 # Arrow's stubs, where there are any, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
+Lists: TypeAlias = Any  # pa.ListArray of texts
 Sizes: TypeAlias = Any  # pa.Int64Array
 
 #: Returns a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
 Payloads = Callable[[], Sequence[bytes]]
+
+
+#: Values of :attr:`Task.labelling`: an example has at most one label, or any number; or its parts
+#: (boxes, spans) have labels.
+ONE, SEVERAL, PARTS = "one", "several", "parts"
+
+#: Those with which several rows add up to one example.
+ADDING = (SEVERAL, PARTS)
 
 
 class Task(ABC):
@@ -49,12 +55,13 @@ class Task(ABC):
         expected: a line of its CSV, for messages.
         columns: accepted header names of an annotation's columns, by role, in the order in which
             :meth:`from_fields` takes them.
-        repeats: the role whose column may occur several times, or None.
         uri_key: the key of a payload's uri in a line of JSONL.
         json_keys: the keys of annotations in a line of JSONL, the task's own key first.
         features: features of its examples.
-        labelling: ``one`` label per example, or ``several``; None if examples as a whole have no
-            labels. Unless it is None, training skips examples without a label.
+        labelling: how examples are labelled: :data:`ONE`, :data:`SEVERAL`, :data:`PARTS` or None.
+            With ``several`` and ``parts``, the rows of one payload add up to one example, which is
+            incomplete if one of them is rejected. Training skips examples without a label, unless
+            labels are of parts.
         csv_parser: parser of the lines of its CSV files, a
             :class:`recordgen.formats.row_parser.CsvParser`; None if no CSV holds its rows. JSON
             Lines hold them if there are :attr:`json_keys`.
@@ -65,8 +72,6 @@ class Task(ABC):
         page: the page of the documentation, or its URL.
         names_payloads: whether a row has a uri that identifies it; else the row holds the whole
             example.
-        adds_up: whether several rows of one payload add labels, boxes or spans to one example,
-            which is incomplete if one of these rows is rejected.
         details_noun: the word for what annotations hold besides labels, see :meth:`details`.
         layout: a function ``(files, options)`` that returns the
             :class:`recordgen.formats.table_layout.Layout` of import files, for a task that detects
@@ -87,11 +92,10 @@ class Task(ABC):
     noun: ClassVar[str]
     expected: ClassVar[str]
     columns: ClassVar[Mapping[str, frozenset[str]]]
-    repeats: ClassVar[str | None] = None
     uri_key: ClassVar[str]
     json_keys: ClassVar[tuple[str, ...]]
     features: ClassVar[Mapping[str, FeatureSpec]]
-    labelling: ClassVar[str | None] = None
+    labelling: str | None = None
     csv_parser: ClassVar[str | None] = None
     reading: ClassVar[str]
     trainer: ClassVar[str | None] = None
@@ -99,7 +103,6 @@ class Task(ABC):
     sample: ClassVar[str | None] = None
     page: ClassVar[str] = ""
     names_payloads: ClassVar[bool] = True
-    adds_up: ClassVar[bool] = False
     details_noun: ClassVar[str] = "annotation"
     layout: ClassVar[str | None] = None
     frames: ClassVar[str] = "recordgen.formats.dataframe:open_frame"
@@ -127,7 +130,7 @@ class Task(ABC):
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
         """Return the task with the options. Raises: UsageError: one does not suit the task."""
-        if cls.labelling != "one":
+        if cls.labelling != ONE:
             need_mixed_shards(cls.name, options)
         return cls()
 
@@ -205,37 +208,13 @@ class Task(ABC):
         """Return what an annotation holds besides labels: boxes, spans, times or values."""
         return ()
 
-    @property
-    def has_labels(self) -> bool:
-        """Whether examples of the task have labels."""
-        return True
-
-    @property
-    def needs_labels(self) -> bool:
-        """Whether a dataset without any label is an error, unless ``labels=none`` is given."""
-        return self.labelling is not None
-
-    def count_labels(self, annotations: Texts) -> Mapping[str, int]:
-        """Return the number of examples per label."""
-        counts: Counter[str] = Counter()
-        for item in annotations.drop_null().value_counts().to_pylist():
-            for label in self.labels(item["values"]):
-                counts[label] += item["counts"]
-        return dict(counts)
-
-    def one_labels(self, annotations: Texts) -> Texts:
-        """Return each example's label, null if it has none.
-
-        Only for tasks whose examples have one label.
-        """
+    def label_lists(self, annotations: Texts) -> Lists:
+        """Return the :meth:`labels` of each annotation; an empty list for a null."""
         import pyarrow as pa  # reading import files does not need Arrow
 
         said = annotations.dictionary_encode("encode")
-        label_of = [
-            next(iter(self.labels(text)), None) if text is not None else None
-            for text in said.dictionary.to_pylist()
-        ]
-        return pa.array(label_of, pa.string()).take(said.indices)
+        found = [() if text is None else self.labels(text) for text in said.dictionary.to_pylist()]
+        return pa.array(found, pa.list_(pa.string())).take(said.indices)
 
     def shown(self, annotation: str) -> str:
         """Return an annotation as messages show it."""
@@ -246,7 +225,7 @@ class Task(ABC):
 
         The annotation is empty if the row has no label, and None if the payload is the whole row.
         """
-        if annotation is None or (self.has_labels and not self.labels(annotation)):
+        if annotation is None or (self.labelling is not None and not self.labels(annotation)):
             return uri, ""
         return uri, self.shown(annotation)
 
@@ -277,10 +256,6 @@ class Task(ABC):
         """Return the address of a payload, as :func:`check_uri` does. Raises: AnnotationError."""
         return check_uri(uri)
 
-    def is_stored(self, uri: str) -> bool:
-        """Return whether a row's payload is in storage, not in its annotation."""
-        return True
-
     def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
         """Return the approximate bytes that each row itself adds to its record."""
         import pyarrow.compute as pc  # reading import files does not need Arrow
@@ -291,37 +266,11 @@ class Task(ABC):
         self, uris: Sequence[str], annotations: Sequence[str | None]
     ) -> Sequence[Sequence[str]]:
         """Return the addresses of the payloads in storage that each row needs."""
-        is_stored = self.is_stored
-        return [(uri,) if is_stored(uri) else () for uri in uris]
-
-    @property
-    def uris_in_annotation(self) -> bool:
-        """Whether the addresses of a row's payloads are in its annotation."""
-        return False
+        return [(uri,) if uri and not is_content_uri(uri) else () for uri in uris]
 
     def with_uris(self, annotation: str | None, uris: Mapping[str, str]) -> str | None:
         """Return an annotation with its addresses replaced; ``uris`` maps old ones to new ones."""
         return annotation
-
-    def placed_by(self, row: Row | RowContent, folder: str) -> str:
-        """Return the text whose hash places a row.
-
-        Args:
-            row: the row to place.
-            folder: folder of the first import file, see :func:`recordgen.storage.folder_of`; with
-                :attr:`by_address`, relative uris start there.
-        """
-        if self.by_address:
-            return storage.below_shared(storage.resolve(row.uri, storage.join(folder, "")), folder)
-        return row_name(row.uri, row.annotation)
-
-    def placing_names(self, rows: RowBatch, folder: str) -> Iterator[str]:
-        """Return the text whose hash places each row, as :meth:`placed_by`."""
-        if self.by_address:
-            return (self.placed_by(row, folder) for row in rows.rows)
-        if not any(rows.uris):  # each row is placed by its whole annotation
-            return (annotation or "" for annotation in rows.annotations)
-        return map(row_name, rows.uris, rows.annotations)
 
     @property
     def can_append(self) -> bool:
@@ -393,8 +342,8 @@ class Task(ABC):
         return record
 
     @abstractmethod
-    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
-        """Return the exact uri and annotation from which features were made.
+    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
+        """Return the row, as exact uri and annotation, from which features were made.
 
         Raises:
             KeyError: a feature that holds one of them is missing.

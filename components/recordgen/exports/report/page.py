@@ -29,6 +29,7 @@ from markupsafe import Markup
 from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import StoredBox
+from recordgen.core.task.task import SEVERAL
 from recordgen.exports.report.balance import class_balance
 from recordgen.exports.report.contents import Contents
 from recordgen.exports.report.distributions import HEAT_SIDE
@@ -138,7 +139,7 @@ def _counted(task: str) -> str | None:
     """Return how classes are counted if an example may have several, or None."""
     if task == ObjectDetection.name:
         return "Images are counted, not boxes: an image once for each label in it."
-    if task in TASKS and TASKS[task].labelling == "several":
+    if task in TASKS and TASKS[task].labelling == SEVERAL:
         return "An example counts for each of its labels."
     return None
 
