@@ -26,6 +26,7 @@ from pyarrow.parquet import read_table
 
 import recordgen
 from recordgen import registry, storage
+from recordgen.checks.selection import Selection
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from tests.containers import engine as engine  # a fixture
@@ -267,6 +268,20 @@ def label_counts(
     yield
     monkeypatch.undo()
     registry.EXPORTS.refresh()
+
+
+@pytest.fixture
+def shared_patients(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Install the check ``SHARED_PATIENT`` of examples/own_check until the test ends."""
+    monkeypatch.syspath_prepend(_installed(tmp_path_factory, "own_check"))
+    registry.CHECKS.refresh()
+    Selection.of.cache_clear()
+    yield
+    monkeypatch.undo()
+    registry.CHECKS.refresh()
+    Selection.of.cache_clear()
 
 
 def stored_examples(output: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:

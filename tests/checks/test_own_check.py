@@ -1,0 +1,114 @@
+"""A check that another package installs is a check like Recordgen's own."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordgen
+from recordgen.checks.check import Check, check_declaration
+from recordgen.cli import main
+from recordgen.core.dataset.lint import ERROR, WARNING, count_level
+from recordgen.errors import LintError, UsageError
+from recordgen.options import ConvertOptions
+from recordgen.registry import CHECKS, OWN_CHECKS
+from tests.conftest import encoded, noise
+
+CODE = "SHARED_PATIENT"
+
+
+@pytest.mark.parametrize("code", OWN_CHECKS)
+def test_own_checks_are_complete(code: str) -> None:
+    """Each path can be imported, and its class passes the check of installed ones."""
+    check_declaration(code, CHECKS[code])
+
+
+@pytest.fixture
+def scans(tmp_path: Path) -> Path:
+    """Five scans of two patients, one of whom is in two splits."""
+    lines = []
+    for number, (split, patient) in enumerate(
+        [("TEST", "p1"), ("TRAIN", "p1"), ("TRAIN", "p2"), ("TEST", "p1"), ("TRAIN", "p2")]
+    ):
+        path = tmp_path / patient / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(encoded(noise(40, 30, number), "PNG"))
+        lines.append(f"{split},{patient}/{number}.png,cat\n")
+    (tmp_path / "scans.csv").write_text("".join(lines))
+    return tmp_path / "scans.csv"
+
+
+def test_an_installed_check(
+    shared_patients: None, scans: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """convert, lint.jsonl, dataset.json, the report, check and inspect have its findings."""
+    assert list(CHECKS) == [*OWN_CHECKS, CODE]
+    out = tmp_path / "out"
+    result = recordgen.convert(scans, out)
+    assert result.dataset.lint[CODE] == 2
+    lines = [json.loads(line) for line in (out / "lint.jsonl").read_text().splitlines()]
+    found = [line for line in lines if line["code"] == CODE]
+    assert [(item["line"], item["level"], item["other_line"]) for item in found] == [
+        (1, "error", 2),
+        (4, "error", 2),
+    ]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    section = page.split(f'data-code="{CODE}"')[1].split("</details>")[0]
+    assert len(re.findall("the patient of", section)) == 2
+    assert CHECKS[CODE].remedies[0] in section
+    capsys.readouterr()
+    assert main(["check", str(scans)]) == 1  # an error
+    assert f"{CODE} 2" in capsys.readouterr().out
+    assert main(["inspect", str(out), "--code", CODE.lower()]) == 0
+    assert "p1/0.png" in capsys.readouterr().out
+
+
+def test_options_of_an_installed_check(shared_patients: None, scans: Path, tmp_path: Path) -> None:
+    """It is selected, ignored, given another threshold, and fails a run by its code."""
+
+    def counts(*lint: str) -> dict[str, int]:
+        return dict(recordgen.check(scans, lint=lint).dataset.lint)
+
+    assert counts(CODE) == {CODE: 2}
+    assert CODE not in counts(f"-{CODE}")
+    assert CODE not in counts(f"{CODE}=3")
+    assert counts(CODE, f"{CODE}=2") == {CODE: 2}
+    with pytest.raises(LintError):
+        recordgen.convert(scans, tmp_path / "out", fail_on=CODE)
+    assert not (tmp_path / "out/dataset.json").exists()
+
+
+def test_without_the_package() -> None:
+    """Its code is unknown, and findings of a dataset that it examined count as warnings."""
+    with pytest.raises(UsageError):
+        ConvertOptions(lint=(CODE,))
+    counts = {"LEAK": 1, CODE: 2}
+    assert (count_level(counts, ERROR), count_level(counts, WARNING)) == (1, 2)
+
+
+def test_only_tasks_with_its_facts(shared_patients: None, tmp_path: Path) -> None:
+    """A check of images does not run for texts."""
+    (tmp_path / "rows.csv").write_text("TRAIN,a text,x\nTEST,another text,x\n")
+    result = recordgen.check(tmp_path / "rows.csv", task="text_classification", lint=CODE)
+    assert result.dataset.lint == {}
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        # the object of an entry point, part of the message
+        (3, "a check is a subclass"),
+        (Path, "a check is a subclass"),
+        (Check, "the code is None"),
+        (type("Other", (Check,), {"code": "OTHER"}), "the entry point is named 'MINE'"),
+        (type("Mine", (Check,), {"code": "MINE", "level": "fatal"}), "level must be"),
+    ],
+)
+def test_what_is_no_check(found: Any, words: str) -> None:
+    """An entry point that points to something else is an error that says what is wrong."""
+    with pytest.raises(TypeError, match=words):
+        check_declaration("MINE", found)
