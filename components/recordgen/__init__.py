@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from recordgen import reading as reading
     from recordgen import training as training
     from recordgen import types as types
+    from recordgen.access.source import source as source
     from recordgen.comparing.api import diff as diff
     from recordgen.comparing.differences import Differences as Differences
     from recordgen.console import logs as logs
@@ -68,6 +69,7 @@ _EXPORTS = {
     "read_dataset": "core.dataset.manifest",
     "reading_plan": "reading",
     "render_report": "exports.report.render",
+    "source": "access.source",
     "steps_per_epoch": "reading",
     "text_vectorization": "reading",
     "token_lookup": "reading",

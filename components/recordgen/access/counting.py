@@ -39,16 +39,21 @@ def remembered(paths: Sequence[str], what: str, count: Callable[[], int]) -> int
 
     The key consists of the files' ``paths`` and states, and of ``what`` is counted.
     """
-    lines = [what, *map(_state, paths)]
-    key = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    kept = os.path.join(root, "recordgen", "counts", key)
+    kept = cache_file("counts", paths, what)
     with suppress(OSError, ValueError, StorageError):  # not counted yet, or not readable as a count
         return int(storage.read_text(kept))
     found = count()
     with suppress(StorageError):  # without a writable cache folder, count again next time
         storage.write_text(kept, str(found))
     return found
+
+
+def cache_file(folder: str, paths: Sequence[str], what: str = "") -> str:
+    """Return the path in the user's cache folder for ``what`` belongs to files in their state."""
+    lines = [what, *map(_state, paths)]
+    key = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(root, "recordgen", folder, key)
 
 
 def _state(path: str) -> str:

@@ -1,16 +1,40 @@
-"""Find the lengths of records: from ``records.npy``, or by one pass over the shards."""
+"""Find the lengths of records: from ``records.npy``, or by one pass over the files."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from contextlib import suppress
 
 import numpy as np
 
 from recordgen import storage
-from recordgen.core.dataset.index import DTYPE, Lengths, by_shard, decoded
+from recordgen.access.counting import cache_file
+from recordgen.access.shards import ShardSet
+from recordgen.core.dataset.index import DTYPE, Lengths, by_shard, decoded, encoded
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records import RECORDS
-from recordgen.errors import StorageError
+from recordgen.errors import SourceError, StorageError
+
+
+def lengths_of(shards: ShardSet) -> list[Lengths]:
+    """Return the lengths of the records of each file.
+
+    Files without an index are read once; the user's cache folder keeps the result.
+
+    Raises:
+        SourceError: an index does not belong to its dataset.
+        RecordError: a file is damaged.
+        StorageError: storage failed.
+    """
+    known: dict[str, Lengths] = {}
+    for root, dataset in shards.parts:
+        if dataset.index:
+            known |= _stored(root, dataset)
+    return [
+        known[file.path] if file.path in known else remembered_lengths(file.path)
+        for file in shards.files
+    ]
 
 
 def lengths_there(root: str, dataset: Dataset) -> dict[str, bytes]:
@@ -21,19 +45,56 @@ def lengths_there(root: str, dataset: Dataset) -> dict[str, bytes]:
         StorageError: storage failed.
     """
     if dataset.index:
-        with suppress(OSError, StorageError, ValueError):
-            found = decoded(storage.read_bytes(storage.join(root, dataset.index["file"])))
-            if len(found) == dataset.examples:
-                return {file: part.tobytes() for file, part in by_shard(dataset, found)}
-    paths = {shard.file: storage.join(root, shard.file) for shard in dataset.shards}
-    return {file: lengths_in(path).tobytes() for file, path in paths.items()}
+        with suppress(SourceError):
+            found = _stored(root, dataset)
+            return {s.file: found[storage.join(root, s.file)].tobytes() for s in dataset.shards}
+    return read_lengths(root, dataset)
 
 
-def lengths_in(path: str) -> Lengths:
-    """Return the length of each record of a file, by one pass over it.
+def read_lengths(root: str, dataset: Dataset) -> dict[str, bytes]:
+    """Return by shard the lengths of its records, by one pass over all shards.
+
+    Raises: as :func:`lengths_there`.
+    """
+    return {s.file: _lengths_in(storage.join(root, s.file)).tobytes() for s in dataset.shards}
+
+
+def remembered_lengths(path: str) -> Lengths:
+    """Return the length of each record of a file, and remember them in the user's cache folder.
 
     Raises:
         RecordError: the file is damaged.
         FileNotFoundError, StorageError: it cannot be read.
     """
+    kept = cache_file("lengths", [path])
+    with suppress(OSError, ValueError, StorageError):  # not there yet, or damaged
+        return decoded(storage.read_bytes(kept))
+    found = _lengths_in(path)
+    with suppress(StorageError):
+        storage.write_bytes(kept, encoded(found))
+    return found
+
+
+def _lengths_in(path: str) -> Lengths:
     return np.fromiter(RECORDS.lengths(path), DTYPE)
+
+
+def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:
+    """Return the lengths of each shard, by its path. Raises: SourceError: the index is stale."""
+    path = storage.join(root, dataset.index["file"])
+    try:
+        content = storage.read_bytes(path)
+        if hashlib.sha256(content).hexdigest() != dataset.index["sha256"]:
+            raise ValueError("it is not the index that dataset.json names")
+        found = decoded(content)
+        if len(found) != dataset.examples:
+            raise ValueError(f"it has {len(found)} lengths, for {dataset.examples} records")
+    except (OSError, ValueError, KeyError) as exc:
+        reason = "no such file" if isinstance(exc, FileNotFoundError) else exc
+        raise SourceError(f"{path}: {reason}; {remedy(root)}") from exc
+    return {storage.join(root, file): part for file, part in by_shard(dataset, found)}
+
+
+def remedy(root: str) -> str:
+    """Return what to do about an index that does not fit its shards, as text."""
+    return f"write the index again: recordgen export index {root or '.'}"

@@ -63,12 +63,14 @@ class ShardSet:
             tools' files.
         renumbered: whether several datasets store different numbers for a label, so that numbers
             follow from the labels' texts.
+        parts: the datasets that list the files, each with its folder.
     """
 
     files: tuple[ShardFile, ...]
     split: str | None = None
     dataset: Dataset | None = None
     renumbered: bool = False
+    parts: tuple[tuple[str, Dataset], ...] = ()
 
     def check_numbers(self) -> None:
         """Check that one number means one label in all files. Raises: DataError."""
@@ -333,7 +335,7 @@ def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:
         if shard.examples
     )
     renumbered = are_renumbered(dataset.labels, [each for _, each in found])
-    return ShardSet(tuple(map(_with_damage, files)), split, dataset, renumbered)
+    return ShardSet(tuple(map(_with_damage, files)), split, dataset, renumbered, tuple(found))
 
 
 def _counted(file: ShardFile) -> ShardFile:

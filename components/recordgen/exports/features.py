@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.features import IMAGE_CHANNELS, IMAGE_ENCODED, FeatureSpec
-from recordgen.tables.columns import Table
-from recordgen.tables.schema import Schema
-from recordgen.tasks import TASKS, Declared, Tabular
-
-# Suffix of image features, after ``image`` or the name of a column.
-_IMAGE_BYTES = "/encoded"
-
-
-def stored_features(dataset: Dataset) -> Mapping[str, FeatureSpec]:
-    """Return the specs of all features by name, from the dataset or else from its task."""
-    if dataset.features or dataset.task not in TASKS:
-        return dataset.features
-    known = TASKS[dataset.task].features
-    if IMAGE_ENCODED in known and dataset.encoding.pixels:
-        return {**known, IMAGE_CHANNELS: FeatureSpec("int64", 0)}
-    return known
+from recordgen.tasks import TASKS, Declared
+from recordgen.tasks.stored import stored_features, table_of
 
 
 def label_features(dataset: Dataset) -> tuple[str | None, str | None]:
@@ -41,20 +26,6 @@ def label_features(dataset: Dataset) -> tuple[str | None, str | None]:
     text = next((name for name in names if name.endswith("class/text")), None)
     number = next((name for name in names if name.endswith("class/label")), None)
     return text, number
-
-
-def table_of(dataset: Dataset) -> Table | None:
-    """Return the columns of a table; None for other tasks."""
-    if dataset.task == Tabular.name:
-        return Table.from_json(dataset.options["table"])
-    if dataset.task == Declared.name:
-        return Schema.from_json(dataset.options["schema"]).table
-    return None
-
-
-def is_image(feature: str) -> bool:
-    """Return whether a feature holds the bytes of an image: ``image/encoded``, ``day/encoded``."""
-    return feature.endswith(_IMAGE_BYTES)
 
 
 def dataset_name(dataset: Dataset) -> str:

@@ -14,9 +14,9 @@ from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.core.dataset.splits import EVAL
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.errors import DataError
-from recordgen.exports.features import is_image, stored_features
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
 from recordgen.tasks import TASKS
+from recordgen.tasks.stored import is_image, stored_features
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
 from recordgen.training.measures import (
     MOST_LABELS,

@@ -35,8 +35,8 @@ from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.targets import Targets
 from recordgen.reading.tuning import AUTO
 from recordgen.tables.columns import Column, Table, is_mask
-from recordgen.tables.schema import Schema
 from recordgen.tasks import ImageClassification
+from recordgen.tasks.stored import table_of
 
 _PADDINGS = (AUTO, RAGGED)
 
@@ -109,16 +109,9 @@ def are_labelled_images(shards: ShardSet) -> bool:
     return table.only_image is not None and table.label is not None
 
 
-def table_of(options: Mapping[str, Any]) -> Table | None:
-    """Return the columns in the options of ``dataset.json``; None if these have no columns."""
-    if options.get("table"):
-        return Table.from_json(options["table"])
-    return Schema.from_json(options["schema"]).table if options.get("schema") else None
-
-
 def stored_table(shards: ShardSet) -> Table:
     """Return the columns that shards hold. Raises: UsageError: no ``dataset.json`` lists them."""
-    table = None if shards.dataset is None else table_of(shards.dataset.options)
+    table = None if shards.dataset is None else table_of(shards.dataset)
     if table is None:
         raise UsageError(
             f"{shards.files[0].path}: no dataset.json lists the columns of the examples; read "

@@ -20,9 +20,10 @@ from recordgen.errors import DataError, UsageError
 from recordgen.reading import read
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
-from recordgen.reading.tables import TableReader, table_of
+from recordgen.reading.tables import TableReader
 from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
+from recordgen.tasks.stored import table_of
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.learner import EXAMPLES, Models, TaskTrainer, Weights, in_order
@@ -49,7 +50,7 @@ class TableTrainer(TaskTrainer):
     @cached_property
     def table(self) -> Table:
         """The columns. Raises: DataError: dataset.json does not name them."""
-        table = table_of(self.dataset.options)
+        table = table_of(self.dataset)
         if table is None:
             raise DataError(f"{self.root}: dataset.json does not name the table's columns")
         return table

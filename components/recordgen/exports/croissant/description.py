@@ -31,7 +31,8 @@ from recordgen.exports.croissant.fields import (
     file_object,
     named,
 )
-from recordgen.exports.features import dataset_name, is_image, stored_features
+from recordgen.exports.features import dataset_name
+from recordgen.tasks.stored import is_image, stored_features
 
 _ROWS_FILES = "examples-parquet"
 

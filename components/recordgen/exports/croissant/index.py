@@ -26,10 +26,10 @@ from recordgen.exports.croissant.description import (
     croissant_text,
 )
 from recordgen.exports.export import Exported, ExportOptions, FileExport
-from recordgen.exports.features import is_image, stored_features
 from recordgen.exports.output import Output
 from recordgen.features import LIST_DTYPES, FeatureSpec
 from recordgen.tasks.label_files import label_files
+from recordgen.tasks.stored import is_image, stored_features
 
 # Rows of a row group, which is in memory at once.
 _ROWS_AT_ONCE = 10_000

@@ -1,0 +1,223 @@
+"""An encoded image → pixels of one size, without TensorFlow.
+
+JPEGs are decoded with the same fast arithmetic as in ``tf.io.decode_jpeg``, so that images of their
+stored size have the same pixels as in ``recordgen.load``. Resized ones differ by at most one level:
+
+    area        from ``load``, which takes the mean of the pixels that a new pixel covers
+    bilinear    from ``load`` with ``Tuning(decoder="exact")``, which interpolates with antialiasing
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import simplejpeg
+from PIL import Image
+
+from recordgen.errors import UsageError
+from recordgen.features import RAW_CHANNELS
+from recordgen.image_settings import check_image_size
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Pixels: TypeAlias = "npt.NDArray[np.uint8]"  # [height, width, 3], RGB
+Floats: TypeAlias = "npt.NDArray[np.float32]"
+
+RESIZES = ("stretch", "fit", "center_crop")
+METHODS = ("bilinear", "area")
+DTYPES = ("uint8", "float32")
+
+_JPEG = b"\xff\xd8\xff"
+
+# The scales of libjpeg's decoder that TensorFlow uses: 1 / ratio. Others are slower, too.
+_RATIOS = (1, 2, 4, 8)
+
+
+class Decoded(NamedTuple):
+    """A decoded image.
+
+    Attributes:
+        pixels: uint8 or float32 [height, width, 3], RGB.
+        view: the part of the stored image that it shows: top, left, height and width in shares of
+            the stored ones (float32 [4]); with bars, it is larger than the image.
+    """
+
+    pixels: npt.NDArray[Any]
+    view: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """How images are decoded; see :meth:`recordgen.access.source.Source.images`."""
+
+    size: tuple[int, int] | None
+    resize: str = "stretch"
+    method: str = "bilinear"
+    dtype: str = "uint8"
+
+    def __post_init__(self) -> None:
+        """Check the values. Raises: UsageError."""
+        for name, known in (("resize", RESIZES), ("method", METHODS), ("dtype", DTYPES)):
+            if getattr(self, name) not in known:
+                raise UsageError(
+                    f"{name} must be one of {', '.join(known)} (got {getattr(self, name)!r})"
+                )
+        if self.size is not None:
+            check_image_size(self.size)
+
+    def decode(self, encoded: Pixels, raw_size: tuple[int, int] | None = None) -> Decoded:
+        """Decode an image.
+
+        Args:
+            encoded: the bytes of an image file, or raw pixels (uint8 [n]).
+            raw_size: height and width of raw pixels; None: it is an image file.
+
+        Raises:
+            ValueError: the bytes are not such an image.
+        """
+        if raw_size is not None:
+            pixels = encoded.reshape(*raw_size, RAW_CHANNELS)
+            found = self._shown(pixels, raw_size, 1)
+        elif encoded[:3].tobytes() == _JPEG:
+            found = self._shown(*self._jpeg(encoded))
+        else:
+            pixels = _by_pillow(encoded)
+            found = self._shown(pixels, (pixels.shape[0], pixels.shape[1]), 1)
+        pixels, view = found
+        if self.dtype == "float32":
+            return Decoded(np.multiply(pixels, np.float32(1 / 255)), view)
+        return Decoded(pixels, view)
+
+    def _jpeg(self, encoded: Pixels) -> tuple[Pixels, tuple[int, int], int]:
+        """Return the pixels of a JPEG, the size of the whole, and the ratio of their scale."""
+        if self.size is None or self.method != "area":
+            pixels = simplejpeg.decode_jpeg(encoded, "RGB", fastdct=True)
+            return pixels, pixels.shape[:2], 1
+        height, width, *_ = simplejpeg.decode_jpeg_header(encoded)
+        ratio = self._ratio(height, width)
+        least = (-(-height // ratio), -(-width // ratio)) if ratio > 1 else (0, 0)
+        pixels = simplejpeg.decode_jpeg(
+            encoded, "RGB", fastdct=True, min_height=least[0], min_width=least[1]
+        )
+        return pixels, (height, width), ratio
+
+    def _ratio(self, height: int, width: int) -> int:
+        """Return the largest ratio at which what is shown still covers the size."""
+        if self.size is None:
+            return 1
+        if self.resize == "center_crop":
+            _, _, height, width = _center(height, width, self.size)
+        times = (height // self.size[0], width // self.size[1])
+        tight = max(times) if self.resize == "fit" else min(times)
+        return max(ratio for ratio in _RATIOS if ratio <= max(tight, 1))
+
+    def _shown(self, pixels: Pixels, whole: tuple[int, int], ratio: int) -> tuple[Pixels, Floats]:
+        """Cut and resize pixels of an image of the size ``whole``, at the scale 1 / ratio."""
+        view = np.array([0, 0, 1, 1], np.float32)
+        if self.size is None:
+            return pixels, view
+        height, width = pixels.shape[:2]
+        if self.resize == "center_crop":
+            top, left, height, width = _center(*whole, self.size)
+            top, left = top // ratio, left // ratio
+            height, width = max(height // ratio, 1), max(width // ratio, 1)
+            pixels = pixels[top : top + height, left : left + width]
+            view = _view((top, left, height, width), ratio, whole)
+        elif ratio > 1:  # the last row and column may represent fewer pixels than the others
+            view = _view((0, 0, height, width), ratio, whole)
+        if self.resize != "fit":
+            return self._resized(pixels, self.size), view
+        top, left, inner_height, inner_width = _fitted(height, width, self.size)
+        padded = np.zeros((*self.size, RAW_CHANNELS), np.uint8)
+        inner = self._resized(pixels, (inner_height, inner_width))
+        padded[top : top + inner_height, left : left + inner_width] = inner
+        start, target = _float32((top, left)), _float32(self.size)
+        larger = view[2:] * target / _float32((inner_height, inner_width))
+        return padded, np.concatenate([view[:2] - larger * start / target, larger])
+
+    def _resized(self, pixels: Pixels, size: tuple[int, int]) -> Pixels:
+        if pixels.shape[:2] == size:
+            return pixels
+        return _means(pixels, size) if self.method == "area" else _interpolated(pixels, size)
+
+
+def _by_pillow(encoded: Pixels) -> Pixels:
+    """Decode the first frame of an image file of any format."""
+    try:
+        with Image.open(io.BytesIO(encoded.tobytes())) as image:
+            if image.mode.startswith("I;16"):
+                return np.asarray(np.asarray(image)[..., None] >> 8, np.uint8).repeat(3, -1)
+            return np.asarray(image.convert("RGB"))
+    except (OSError, SyntaxError, Image.DecompressionBombError) as exc:
+        raise ValueError(str(exc)) from exc
+
+
+def _center(height: int, width: int, target: tuple[int, int]) -> tuple[int, ...]:
+    """Return the largest centred window of the target's shape: top, left, height, width."""
+    sides = np.array([height, width])
+    scale = (_float32(sides) / _float32(target)).min()
+    inner = np.clip(np.rint(scale * _float32(target)).astype(int), 1, sides)
+    return tuple(map(int, (*(sides - inner) // 2, *inner)))
+
+
+def _fitted(height: int, width: int, target: tuple[int, int]) -> tuple[int, ...]:
+    """Return the window of the target that an image fills: top, left, height, width."""
+    sides = _float32((height, width))
+    scale = (_float32(target) / sides).min()
+    inner = np.clip(np.rint(sides * scale).astype(int), 1, target)
+    return tuple(map(int, (*(np.array(target) - inner) // 2, *inner)))
+
+
+def _view(window: tuple[int, ...], ratio: int, whole: tuple[int, int]) -> Floats:
+    return _float32(window) * np.float32(ratio) / _float32((*whole, *whole))
+
+
+def _float32(values: Any) -> Floats:
+    return np.asarray(values, np.float32)
+
+
+def _interpolated(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+    """Resize with antialiasing; by PyTorch if it is loaded, which takes a quarter of the time."""
+    if (torch := sys.modules.get("torch")) is not None:
+        channels_last = torch.from_numpy(np.array(pixels)).permute(2, 0, 1)[None]
+        resized = torch.nn.functional.interpolate(
+            channels_last, size, mode="bilinear", antialias=True
+        )
+        found: Pixels = resized[0].permute(1, 2, 0).numpy()
+        return found
+    height, width = size
+    resized = Image.fromarray(pixels).resize((width, height), Image.Resampling.BILINEAR)
+    return np.asarray(resized)
+
+
+def _means(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+    """Resize to the means of the areas that new pixels cover; interpolate along growing sides."""
+    height, width = pixels.shape[:2]
+    if (opencv := sys.modules.get("cv2")) is not None and height >= size[0] and width >= size[1]:
+        found: Pixels = opencv.resize(pixels, size[::-1], interpolation=opencv.INTER_AREA)
+        return found
+    rows = _weights(height, size[0]) @ pixels.reshape(height, -1).astype(np.float32)
+    means = _weights(width, size[1]) @ rows.reshape(size[0], width, -1)
+    return np.rint(means).astype(np.uint8)
+
+
+@lru_cache(64)
+def _weights(old: int, new: int) -> Floats:
+    """Return the share of each old pixel in each new one along a side (float32 [new, old])."""
+    if new > old:
+        centers = np.maximum((np.arange(new) + 0.5) * old / new - 0.5, 0)
+        lower = np.floor(centers).astype(int)
+        share = (centers - lower)[:, None]
+        one = np.eye(old)
+        return _float32(one[lower] * (1 - share) + one[np.minimum(lower + 1, old - 1)] * share)
+    edges = np.arange(new + 1) * old / new
+    starts, ends = edges[:-1, None], edges[1:, None]
+    pixels = np.arange(old)
+    covered = np.minimum(ends, pixels + 1) - np.maximum(starts, pixels)
+    return _float32(np.maximum(covered, 0) * new / old)

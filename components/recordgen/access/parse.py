@@ -1,0 +1,173 @@
+"""A serialised ``tf.train.Example`` → its values, as views of the record.
+
+    {"image/encoded": [view], "image/class/label": int64 [1], "weight": float32 [1], "empty": ()}
+
+It reads the layout that writers produce: fields in order, lists packed. Any other Example is left
+to protobuf, with the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from recordgen.core.records.example import parse_example
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: The values of one feature: views of bytes, int64 [n], float32 [n]; or () without a kind.
+Values: TypeAlias = "Sequence[memoryview] | npt.NDArray[np.int64] | npt.NDArray[np.float32]"
+
+# Tags of the wire format: the number of the field, and that a length follows.
+_FIRST, _SECOND, _THIRD = 0x0A, 0x12, 0x1A
+
+# A varint of 64 bits has at most this many bytes.
+_MAX_VARINT_BYTES = 10
+
+
+class _OtherLayoutError(ValueError):
+    """An Example that other writers may produce, or no Example."""
+
+
+def parse(record: memoryview, wanted: Collection[str] | None = None) -> dict[str, Values]:
+    """Return the values of a record's features by name; only the ``wanted`` ones if given.
+
+    Raises:
+        ValueError: the bytes are not an Example.
+    """
+    try:
+        return _parsed(record, wanted)
+    except (_OtherLayoutError, IndexError, UnicodeDecodeError):
+        return _by_protobuf(record, wanted)
+
+
+def _parsed(record: memoryview, wanted: Collection[str] | None) -> dict[str, Values]:
+    found: dict[str, Values] = {}
+    end = len(record)
+    if not end:
+        return found
+    at = _value_start(record, 0, end, _FIRST)
+    while at < end:
+        # A feature: its length, its name and its length, its kind and its length, its values.
+        if record[at] != _FIRST:
+            raise _OtherLayoutError
+        size = record[at + 1]
+        at += 2
+        if size > 127:
+            size, at = _long_varint(record, at - 1)
+        stop = at + size
+        if stop > end or record[at] != _FIRST:
+            raise _OtherLayoutError
+        size = record[at + 1]
+        at += 2
+        if size > 127:
+            size, at = _long_varint(record, at - 1)
+        name = str(record[at : at + size], "utf-8")
+        at += size
+        if wanted is None or name in wanted:
+            found[name] = _values(record, at, stop)
+        elif at > stop:
+            raise _OtherLayoutError
+        at = stop
+    return found
+
+
+def _values(record: memoryview, at: int, stop: int) -> Values:
+    """Return the values in the bytes from the value of a map's entry to the entry's end."""
+    if at == stop:
+        return ()
+    at = _value_start(record, at, stop, _SECOND)
+    if at == stop:
+        return ()
+    kind = record[at]
+    at = _value_start(record, at, stop, kind)
+    if kind == _FIRST:
+        return _views(record, at, stop)
+    if kind not in (_SECOND, _THIRD):
+        raise _OtherLayoutError
+    if at < stop:
+        at = _value_start(record, at, stop, _FIRST)
+    return _floats(record[at:stop]) if kind == _SECOND else _integers(record[at:stop])
+
+
+def _value_start(record: memoryview, at: int, stop: int, tag: int) -> int:
+    """Return where the value of a field begins, which must have ``tag`` and end at ``stop``."""
+    if record[at] != tag:
+        raise _OtherLayoutError
+    size = record[at + 1]
+    at += 2
+    if size > 127:
+        size, at = _long_varint(record, at - 1)
+    if at + size != stop:
+        raise _OtherLayoutError
+    return at
+
+
+def _views(record: memoryview, at: int, stop: int) -> list[memoryview]:
+    found = []
+    while at < stop:
+        if record[at] != _FIRST:
+            raise _OtherLayoutError
+        size = record[at + 1]
+        at += 2
+        if size > 127:
+            size, at = _long_varint(record, at - 1)
+        found.append(record[at : at + size])
+        at += size
+    if at != stop:
+        raise _OtherLayoutError
+    return found
+
+
+def _floats(packed: memoryview) -> npt.NDArray[np.float32]:
+    if len(packed) % 4:
+        raise _OtherLayoutError
+    return np.frombuffer(packed, "<f4")
+
+
+def _integers(packed: memoryview) -> npt.NDArray[np.int64]:
+    """Return varints: seven bits of a number in each byte, the lowest ones first."""
+    parts = np.frombuffer(packed, np.uint8)
+    if not len(parts):
+        return parts.astype(np.int64)
+    if len(parts) == 1 and parts[0] < 128:  # one small number, such as a label
+        return parts.astype(np.int64)
+    ends = np.flatnonzero(parts < 128)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    sizes = ends - starts + 1
+    if not len(ends) or ends[-1] != len(parts) - 1 or sizes.max() > _MAX_VARINT_BYTES:
+        raise _OtherLayoutError
+    places = np.arange(len(parts)) - np.repeat(starts, sizes)
+    bits = (parts & 127).astype(np.uint64) << (7 * places).astype(np.uint64)
+    return np.add.reduceat(bits, starts).view(np.int64)
+
+
+def _long_varint(record: memoryview, at: int) -> tuple[int, int]:
+    """Return a length of several bytes, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = record[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise _OtherLayoutError
+
+
+def _by_protobuf(record: memoryview, wanted: Collection[str] | None) -> dict[str, Values]:
+    def values(items: Sequence[Any]) -> Values:
+        if not items:
+            return ()
+        if isinstance(items[0], bytes):
+            return [memoryview(item) for item in items]
+        if isinstance(items[0], int):
+            return np.array(items, np.int64)
+        return np.array(items, np.float32)
+
+    parsed = parse_example(bytes(record))
+    return {n: values(items) for n, items in parsed.items() if wanted is None or n in wanted}

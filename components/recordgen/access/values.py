@@ -1,0 +1,123 @@
+"""The values of a feature → what a source returns: NumPy values, text, bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recordgen.access.parse import Values
+from recordgen.features import RAW_DTYPES, FeatureSpec
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: Returns the value of a feature. Raises ValueError: the record has something else.
+Reader = Callable[[Values], Any]
+
+_KINDS: Mapping[str, np.dtype[Any]] = {"int64": np.dtype(np.int64), "float32": np.dtype(np.float32)}
+
+
+def reader_of(
+    spec: FeatureSpec, *, as_bytes: Callable[[memoryview], Any], is_inexact: bool = False
+) -> Reader:
+    """Return the reader of a feature.
+
+    Scalars become NumPy scalars, text or bytes, arrays and lists NumPy arrays (of objects for text
+    and bytes). A whole number that records may lack becomes a float with NaN.
+
+    Args:
+        spec: the feature.
+        as_bytes: returns one value of a feature of bytes.
+        is_inexact: whether float32 cannot hold all of its whole numbers.
+    """
+    if spec.dtype in RAW_DTYPES:
+        return _raw(spec)
+    if spec.dtype == "bytes":
+        return _bytes(spec, as_bytes)
+    return _numbers(spec, np.dtype(np.float64 if is_inexact else np.float32))
+
+
+def as_array(view: memoryview) -> npt.NDArray[np.uint8]:
+    """Return bytes as an array that shares their memory."""
+    return np.frombuffer(view, np.uint8)
+
+
+def as_text(view: memoryview) -> str:
+    """Return bytes as text."""
+    return str(view, "utf-8", "replace")
+
+
+def by_kind(values: Values) -> Any:
+    """Return the values of a feature without a spec: an array of numbers, or of bytes objects."""
+    if isinstance(values, np.ndarray):
+        return np.array(values)
+    return _objects([bytes(value) for value in values])
+
+
+def _raw(spec: FeatureSpec) -> Reader:
+    stored = np.dtype(spec.dtype).newbyteorder("<")
+
+    def read(values: Values) -> Any:
+        found = np.frombuffer(_one(_views(values)), stored)
+        return found.astype(spec.dtype).reshape(spec.shape or ())
+
+    return read
+
+
+def _bytes(spec: FeatureSpec, as_bytes: Callable[[memoryview], Any]) -> Reader:
+    def scalar(values: Values) -> Any:
+        if not len(values) and isinstance(spec.default, bytes):
+            return as_bytes(memoryview(spec.default))
+        return as_bytes(_one(_views(values)))
+
+    def array(values: Values) -> Any:
+        found = _objects([as_bytes(value) for value in _views(values)])
+        return found if spec.shape is None else found.reshape(spec.shape)
+
+    return scalar if spec.shape == () else array
+
+
+def _numbers(spec: FeatureSpec, gap_dtype: np.dtype[Any]) -> Reader:
+    stored = _KINDS[spec.dtype]
+    dtype = gap_dtype if spec.has_gaps else stored
+
+    def scalar(values: Values) -> Any:
+        if not len(values) and spec.default is not None:
+            return dtype.type(spec.default)
+        return dtype.type(_one(_kind(values, stored)))
+
+    def array(values: Values) -> Any:
+        found = np.array(_kind(values, stored), dtype)
+        return found if spec.shape is None else found.reshape(spec.shape)
+
+    return scalar if spec.shape == () else array
+
+
+def _one(values: Any) -> Any:
+    if len(values) != 1:
+        raise ValueError(f"one value is expected (got {len(values) or 'none'})")
+    return values[0]
+
+
+def _kind(values: Values, dtype: np.dtype[Any]) -> Any:
+    if len(values) and not (isinstance(values, np.ndarray) and values.dtype == dtype):
+        raise ValueError(f"values of {dtype} are expected (got {_kind_of(values)})")
+    return values
+
+
+def _views(values: Values) -> Any:
+    if isinstance(values, np.ndarray) and len(values):
+        raise ValueError(f"bytes are expected (got {_kind_of(values)})")
+    return values
+
+
+def _kind_of(values: Values) -> str:
+    return str(values.dtype) if isinstance(values, np.ndarray) else "bytes"
+
+
+def _objects(items: list[Any]) -> npt.NDArray[np.object_]:
+    found = np.empty(len(items), object)
+    found[:] = items
+    return found

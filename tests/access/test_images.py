@@ -1,0 +1,257 @@
+"""Images of a source have the pixels, labels and boxes that ``recordgen.load`` gives."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+import recordgen
+from recordgen.access import Images
+from recordgen.errors import RecordError, UsageError
+from tests.conftest import noise
+from tests.golden import ROOT, SAMPLES
+
+KINDS = {"JPEG": "jpg", "PNG": "png", "GIF": "gif", "BMP": "bmp"}
+
+
+def photo(width: int, height: int, seed: int) -> Image.Image:
+    """Return a smooth picture with some noise: edges, gradients and colours."""
+    rng = np.random.default_rng(seed)
+    coarse = Image.fromarray(rng.integers(0, 256, (7, 9, 3), np.uint8))
+    smooth = np.asarray(coarse.resize((width, height), Image.Resampling.BICUBIC), np.int16)
+    grain = rng.integers(-9, 10, smooth.shape)
+    return Image.fromarray(np.clip(smooth + grain, 0, 255).astype(np.uint8))
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an output of 24 pictures of several sizes, formats and colours, with two labels."""
+    folder = tmp_path_factory.mktemp("photos")
+    lines = []
+    sizes = [(500, 375), (97, 141), (32, 32), (1000, 301), (225, 224), (31, 460)]
+    for n in range(24):
+        kind = list(KINDS)[(n // 6) % 4]
+        image = photo(*sizes[n % 6], n)
+        if n % 5 == 4:
+            image = image.convert("L")
+        name = f"{n}.{KINDS[kind]}"
+        image.save(folder / name, kind, **({"quality": 80} if kind == "JPEG" else {}))
+        lines.append(f"TRAIN,{folder / name},{'ab'[n % 2]}\n")
+    (folder / "labels.csv").write_text("".join(lines))
+    recordgen.convert(str(folder / "labels.csv"), folder / "out")
+    return folder / "out"
+
+
+def loaded(output: Path, **options: Any) -> list[Any]:
+    data = recordgen.eval_dataset(output, split="train", batch_size=1, **options)
+    return [(pixels[0], label[0]) for pixels, label in data.as_numpy_iterator()]
+
+
+def levels(found: Sequence[Any], expected: Sequence[Any]) -> int:
+    """Return the largest difference of a level; labels must be equal."""
+    assert len(found) == len(expected) > 1
+    most = 0
+    for (pixels, label), (wanted, wanted_label) in zip(found, expected, strict=True):
+        assert pixels.shape == wanted.shape
+        assert label == wanted_label
+        most = max(most, int(np.abs(pixels.astype(np.int16) - wanted.astype(np.int16)).max()))
+    return most
+
+
+def test_stored_sizes(photos: Path) -> None:
+    """Without resizing, the pixels are those of TensorFlow."""
+    source = recordgen.source(photos)
+    for example, (pixels, label) in zip(source, source.images(), strict=True):
+        data = example["image/encoded"].tobytes()
+        expected = tf.io.decode_image(data, channels=3, expand_animations=False).numpy()
+        np.testing.assert_array_equal(pixels, expected, strict=True)
+        assert label == example["image/class/label"]
+
+
+@pytest.mark.parametrize("resize", ["stretch", "fit"])
+@pytest.mark.parametrize("size", [(24, 24), (224, 224), (50, 120)])
+def test_area_is_as_loaded(photos: Path, resize: str, size: tuple[int, int]) -> None:
+    """By means of areas, no level differs by more than one from those of ``load``."""
+    images = recordgen.source(photos).images(size, resize=resize, method="area")
+    expected = loaded(photos, image_size=size, resize=resize, scale="0..255:uint8")
+    assert levels(images, expected) <= 1
+
+
+@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
+@pytest.mark.parametrize("size", [(24, 24), (224, 224), (50, 120)])
+def test_bilinear_is_as_loaded_exactly(photos: Path, resize: str, size: tuple[int, int]) -> None:
+    """Interpolated with antialiasing, no level differs by more than one from the exact ones."""
+    images = recordgen.source(photos).images(size, resize=resize)
+    exact = recordgen.Tuning(decoder="exact")
+    expected = loaded(photos, image_size=size, resize=resize, scale="0..255:uint8", tuning=exact)
+    assert levels(images, expected) <= 1
+
+
+def test_center_crops_by_area(photos: Path) -> None:
+    """Only the colours at the edges of a window depend on the decoder."""
+    images = recordgen.source(photos).images(48, resize="center_crop", method="area")
+    expected = loaded(photos, image_size=48, resize="center_crop", scale="0..255:uint8")
+    for (pixels, _), (wanted, _) in zip(images, expected, strict=True):
+        different = np.abs(pixels.astype(np.int16) - wanted.astype(np.int16))
+        assert different[2:-2, 2:-2].max() <= 1
+
+
+def test_floats(photos: Path) -> None:
+    """float32 is the range 0..1, as in ``load``."""
+    images = recordgen.source(photos).images(32, method="area", dtype="float32")
+    for (pixels, _), (expected, _) in zip(images, loaded(photos, image_size=32), strict=True):
+        assert pixels.dtype == np.float32
+        np.testing.assert_allclose(pixels, expected, atol=1.01 / 255)
+
+
+@pytest.mark.parametrize("encode", ["raw", "webp", "jpeg"])
+def test_stored_encodings(photos: Path, tmp_path: Path, encode: str) -> None:
+    """Raw pixels and other encodings are decoded, too."""
+    csv = str(photos.parent / "labels.csv")
+    recordgen.convert(csv, tmp_path / "out", encode=encode, image_size="64x64")
+    source = recordgen.source(tmp_path / "out")
+    for example, (pixels, _) in zip(source, source.images(), strict=True):
+        assert pixels.shape == (example["image/height"], example["image/width"], 3)
+        data = example["image/encoded"].tobytes()
+        if encode == "raw":
+            assert pixels.tobytes() == data
+        else:
+            with Image.open(io.BytesIO(data)) as image:
+                wanted = np.asarray(image.convert("RGB"), np.int16)
+            assert np.abs(pixels - wanted).mean() < 2
+    if encode == "webp":  # not every TensorFlow decodes it
+        return
+    resized = source.images(24, method="area")
+    assert levels(resized, loaded(tmp_path / "out", image_size=24, scale="0..255:uint8")) <= 1
+
+
+def test_several_labels(tmp_path: Path) -> None:
+    """Examples with any number of labels have one number for each class."""
+    recordgen.convert(str(ROOT / "examples" / SAMPLES["image_multi_label"]), tmp_path / "out")
+    found = recordgen.source(tmp_path / "out").images(8)
+    expected_labels = [label for _, label in loaded(tmp_path / "out", image_size=8)]
+    for (_, label), expected in zip(found, expected_labels, strict=True):
+        np.testing.assert_array_equal(label, expected, strict=True)
+    assert found.batch([0, 1])[1].shape == (2, len(found.class_names))
+
+
+@pytest.mark.parametrize("method", ["area", "bilinear"])
+@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
+def test_boxes(tmp_path: Path, resize: str, method: str) -> None:
+    """Boxes move with the pixels, and boxes that are cut off go, as in ``load``."""
+    lines = []
+    rng = np.random.default_rng(1)
+    for n in range(8):
+        photo(400 + 37 * n, 150 + 11 * n, n).save(tmp_path / f"{n}.jpg")
+        for corners in rng.uniform(0, 1, (5, 4)):
+            left, right = sorted(corners[:2])
+            top, bottom = sorted(corners[2:])
+            box = f"{left:.3f},{top:.3f},,,{right:.3f},{bottom:.3f},,"
+            lines.append(f"TRAIN,{tmp_path}/{n}.jpg,{'xy'[n % 2]},{box}\n")
+    (tmp_path / "boxes.csv").write_text("".join(lines))
+    recordgen.convert(str(tmp_path / "boxes.csv"), tmp_path / "out", task="object_detection")
+    images = recordgen.source(tmp_path / "out").images((40, 48), resize=resize, method=method)
+    data = recordgen.eval_dataset(
+        tmp_path / "out",
+        split="train",
+        batch_size=8,
+        image_size=(40, 48),
+        resize=resize,
+        scale="0..255:uint8",
+        tuning=recordgen.Tuning(decoder="fast" if method == "area" else "exact"),
+    )
+    [(pixels, expected)] = data.as_numpy_iterator()
+    found_pixels, found = images.batch(range(8))
+    assert expected["count"].min() < 5 or resize != "center_crop"
+    np.testing.assert_array_equal(found["count"], expected["count"])
+    np.testing.assert_array_equal(found["labels"], expected["labels"], strict=True)
+    np.testing.assert_allclose(found["boxes"], expected["boxes"], atol=1e-5)
+    assert found_pixels.shape == pixels.shape
+    [first, *_] = images[:1]
+    np.testing.assert_array_equal(first[1]["boxes"], found["boxes"][0, : found["count"][0]])
+
+
+def test_images_without_labels(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    noise().save(tmp_path / "images" / "1.png")
+    recordgen.convert(
+        str(tmp_path / "images"),
+        tmp_path / "out",
+        task="image_classification",
+        labels="none",
+        split="1,0,0",
+    )
+    images = recordgen.source(tmp_path / "out").images()
+    assert images[0].shape == (12, 16, 3)
+    assert images.batch([0, 0]).shape == (2, 12, 16, 3)
+
+
+def test_batches(photos: Path) -> None:
+    """Images and labels are stacked, in the order of the seed, also by several threads."""
+    images = recordgen.source(photos).images(16)
+    found = list(images.batches(7, seed=3, threads=4))
+    assert [pixels.shape for pixels, _ in found] == [(7, 16, 16, 3)] * 3 + [(3, 16, 16, 3)]
+    labels = np.concatenate([label for _, label in found])
+    assert sorted(labels) == sorted(label for _, label in images)
+    for (pixels, label), (again, same) in zip(
+        list(images.batches(7, seed=3, start=2)), found[2:], strict=True
+    ):
+        np.testing.assert_array_equal(pixels, again)
+        np.testing.assert_array_equal(label, same)
+
+
+def test_batches_need_one_size(photos: Path) -> None:
+    with pytest.raises(UsageError, match="size"):
+        list(recordgen.source(photos).images().batches(6))
+
+
+def test_pickles_and_texts(photos: Path) -> None:
+    """Images are pickled as their source and their options, which their text shows."""
+    images = recordgen.source(photos).images((16, 20), method="area")
+    again = pickle.loads(pickle.dumps(images))
+    assert repr(again) == repr(images) != repr(images.source.images(16))
+    np.testing.assert_array_equal(again[5][0], images[5][0])
+    assert isinstance(again, Images)
+    assert len(pickle.dumps(images)) < 700
+
+
+def test_other_tools_images(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TFRecords with the usual feature names need no dataset.json."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    [shard] = photos.glob("Split-train/*")
+    (tmp_path / "a.tfrecord").write_bytes(shard.read_bytes())
+    found = recordgen.source(str(tmp_path / "a.tfrecord")).images(20)
+    for (pixels, label), (expected, number) in zip(
+        found, recordgen.source(photos).images(20), strict=True
+    ):
+        np.testing.assert_array_equal(pixels, expected)
+        assert label == number
+
+
+def test_an_image_that_cannot_be_decoded(tmp_path: Path) -> None:
+    """The error names the file and the number of the record."""
+    data = {"image/encoded": b"\xff\xd8\xff nothing", "image/format": b"jpeg"}
+    recordgen.write([data], tmp_path / "out")
+    [shard] = (tmp_path / "out").glob("Split-train/*")
+    with pytest.raises(RecordError, match=rf"{shard}: record 0: its image"):
+        recordgen.source(tmp_path / "out").images(8)[0]
+
+
+def test_wrong_arguments(photos: Path, tmp_path: Path) -> None:
+    source = recordgen.source(photos)
+    for options in ({"resize": "random_crop"}, {"method": "cubic"}, {"dtype": "float64"}):
+        with pytest.raises(UsageError):
+            source.images(8, **options)
+    with pytest.raises(UsageError):
+        source.images(0)
+    recordgen.write([{"x": 1}], tmp_path / "out")
+    with pytest.raises(UsageError, match="image/encoded"):
+        recordgen.source(tmp_path / "out").images(8)

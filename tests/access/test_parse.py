@@ -1,0 +1,120 @@
+"""The parser gives what protobuf gives, for any bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen.access import parse as module
+from recordgen.access.parse import parse
+from recordgen.core.records.example import parse_example, serialize_example
+
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+LISTS = st.one_of(
+    st.lists(st.binary(max_size=300), min_size=1),
+    st.lists(NUMBERS, min_size=1),
+    st.lists(st.floats(width=32), min_size=1),
+    st.just(np.zeros(0, np.int64)),
+    st.just(np.zeros(0, np.float32)),
+)
+EXAMPLES = st.dictionaries(st.text(max_size=200), LISTS)
+
+
+def plain(values: Any) -> Any:
+    """Return values as protobuf gives them; NaN as text, because it differs from itself."""
+    if not len(values):
+        return []
+    if isinstance(values[0], memoryview):
+        return [bytes(value) for value in values]
+    return [repr(value) for value in np.asarray(values).tolist()]
+
+
+def expected(data: bytes) -> Any:
+    try:
+        found = parse_example(data)
+    except ValueError:
+        return "no Example"
+    return {
+        name: values if values and isinstance(values[0], bytes) else list(map(repr, values))
+        for name, values in found.items()
+    }
+
+
+def parsed(data: bytes) -> Any:
+    try:
+        found = parse(memoryview(data))
+    except ValueError:
+        return "no Example"
+    return {name: plain(values) for name, values in sorted(found.items())}
+
+
+@given(EXAMPLES)
+def test_examples_of_our_writer(values: Mapping[str, Any]) -> None:
+    """No Example of our own needs protobuf."""
+    data = b"".join(serialize_example(values))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(module, "_by_protobuf")
+        found = parsed(data)
+    assert found == expected(data)
+
+
+@given(EXAMPLES, st.data())
+def test_damaged_examples(values: Mapping[str, Any], data: st.DataObject) -> None:
+    """A changed, missing or added byte has the effect that it has on protobuf."""
+    record = bytearray(b"".join(serialize_example(values)))
+    at = data.draw(st.integers(0, len(record)))
+    record[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+    assert parsed(bytes(record)) == expected(bytes(record))
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes(data: bytes) -> None:
+    assert parsed(data) == expected(data)
+
+
+def field(tag: int, content: bytes) -> bytes:
+    return bytes([tag, len(content)]) + content
+
+
+def feature(name: bytes, value: bytes) -> bytes:
+    return field(0x0A, field(0x0A, name) + field(0x12, value))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        field(0x0A, feature(b"a", field(0x1A, b"\x08\x05\x08\x06"))),  # numbers that are not packed
+        field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\x05") + field(0x0A, b"\x06")))),
+        field(0x0A, feature(b"a", b"")),
+        field(0x0A, field(0x0A, field(0x0A, b"a"))),  # a name without a value
+        field(0x0A, feature(b"a", field(0x0A, b"")) + feature(b"a", field(0x1A, b"\x0a\x01\x07"))),
+        field(0x0A, feature(b"a", field(0x0A, b""))) + field(0x0A, feature(b"b", b"")),
+        field(0x0A, feature(b"\xff", b"")),  # no text
+        field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\x80" * 10 + b"\x01")))),
+        field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\xff" * 9 + b"\x7f")))),
+        field(0x0A, field(0x0A, field(0x12, field(0x0A, b"")) + field(0x0A, b"a"))),  # value first
+        field(0x12, b"unknown"),
+    ],
+)
+def test_layouts_of_other_writers(data: bytes) -> None:
+    assert parsed(data) == expected(data)
+
+
+def test_only_wanted_features() -> None:
+    record = memoryview(b"".join(serialize_example({"a": b"x", "b": 300, "c": [1.5, 2.0]})))
+    found = parse(record, {"b", "d"})
+    assert list(found) == ["b"]
+    assert found["b"].tolist() == [300]  # type: ignore[union-attr]
+
+
+def test_bytes_are_not_copied() -> None:
+    data = bytearray(b"".join(serialize_example({"a": b"before"})))
+    [view] = parse(memoryview(data))["a"]
+    data[data.index(b"before") :] = b"after!"
+    assert bytes(view) == b"after!"

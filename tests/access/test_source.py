@@ -1,0 +1,420 @@
+"""``recordgen.source``: each record once, at any place, by any number of readers."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordgen
+from recordgen.access import Source, files
+from recordgen.access.batches import order
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
+from recordgen.errors import RecordError, SourceError, UsageError
+from tests.conftest import run_python
+from tests.golden import NEEDED, ROOT, SAMPLES
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Keep the user's cache folder out of the tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "recordgen"
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Return an output of 100 examples in four shards; ``number`` has the place of each."""
+    rows = [{"number": n, "values": np.arange(n, dtype=np.float32)} for n in range(100)]
+    recordgen.write(rows, tmp_path / "out", shards=4)
+    return tmp_path / "out"
+
+
+def numbers(examples: Sequence[Mapping[str, Any]]) -> list[int]:
+    return [int(example["number"]) for example in examples]
+
+
+def stored(output: Path) -> list[int]:
+    """Return the numbers in the order of the shards."""
+    shards = read_dataset(output).splits["train"].shards
+    paths = (str(output / shard.file) for shard in shards)
+    return [parse_example(r)["number"][0] for path in paths for r in RECORDS.read(path)]  # type: ignore[misc]
+
+
+def test_a_sequence(out: Path) -> None:
+    """Indexes, slices and lists are those of the records in their order."""
+    source, expected = recordgen.source(out), stored(out)
+    assert len(source) == 100
+    assert numbers(source) == expected
+    assert numbers(source[10:90:7]) == expected[10:90:7]
+    assert numbers(source[[3, 1, -2, 3]]) == [expected[at] for at in (3, 1, -2, 3)]
+    assert numbers(source[np.array([5])]) == numbers(source.__getitems__([5])) == [expected[5]]
+    assert int(source[np.int64(-1)]["number"]) == expected[-1]
+    for wrong in (100, -101):
+        with pytest.raises(IndexError):
+            source[wrong]
+    assert source[7]["values"].tolist() == list(range(expected[7]))
+
+
+def test_values_of_all_tasks(tmp_path: Path) -> None:
+    """Every feature has the values that protobuf reads, with the type of its spec."""
+    for name, path in SAMPLES.items():
+        output = tmp_path / name
+        recordgen.convert(str(ROOT / "examples" / path), output, **NEEDED.get(name, {}))
+        source = recordgen.source(output)
+        dataset = read_dataset(output)
+        paths = [str(output / shard.file) for shard in dataset.splits["train"].shards]
+        records = [record for path in paths for record in RECORDS.read(path)]
+        assert len(records) == len(source) > 1
+        for record, example in zip(records, source, strict=True):
+            parsed = parse_example(record)
+            assert set(parsed) <= set(example) == set(source.features)
+            for feature, spec in source.features.items():
+                compare(feature, spec, parsed.get(feature, []), example[feature], dataset.folder)
+
+
+def compare(name: str, spec: Any, values: Sequence[Any], found: Any, folder: str) -> None:
+    if spec.shape is None:
+        assert isinstance(found, np.ndarray)
+        texts = [v.decode() if isinstance(v, bytes) else v for v in values]
+        assert found.tolist() == texts
+    elif name.endswith("/encoded"):
+        assert found.dtype == np.uint8
+        assert found.tobytes() == values[0]
+    elif spec.dtype == "bytes":
+        expected = (values[0] if values else spec.default).decode()
+        assert found == (f"{folder}/{expected}" if name == "video/uri" else expected)
+    else:
+        expected = values[0] if values else spec.default
+        assert found.dtype == np.float32 if spec.has_gaps else spec.dtype
+        np.testing.assert_equal(float(found), float(np.float32(expected)))
+
+
+def test_arrays_from_python(tmp_path: Path) -> None:
+    """Arrays of every type keep type, shape and values; bytes stay bytes."""
+    example = {
+        "bytes": b"\xff\x00",
+        "flags": np.array([[True], [False]]),
+        "small": np.array([-1, 2], np.int8),
+        "large": np.array([2**64 - 1], np.uint64),
+        "half": np.array([[1.5]], np.float16),
+        "double": np.array([0.1]),
+        "words": [b"a", b"\xfe"],
+        "matrix": np.array([[1, -2], [3, 2**62]]),
+        "none": np.zeros((0, 3), np.uint8),
+    }
+    recordgen.write([example, example], tmp_path / "out")
+    [found, _] = recordgen.source(tmp_path / "out")
+    for name, value in example.items():
+        if isinstance(value, np.ndarray):
+            assert found[name].dtype == value.dtype
+            np.testing.assert_array_equal(found[name], value, strict=True)
+    assert (found["bytes"], found["words"].tolist()) == (b"\xff\x00", [b"a", b"\xfe"])
+
+
+def test_whole_numbers_with_gaps(tmp_path: Path) -> None:
+    """A missing number is NaN; a number beyond float32's digits keeps them."""
+    source = tmp_path / "rows.csv"
+    source.write_text("key,small,large\na,1,16777217\nb,,\nc,3,4\n")
+    recordgen.convert(str(source), tmp_path / "out", task="tabular", split="1,0,0")
+    found = {row["key"]: row for row in recordgen.source(tmp_path / "out")}
+    small, large = ([found[key][name] for key in "abc"] for name in ("small", "large"))
+    np.testing.assert_equal(small, [1, np.nan, 3])
+    np.testing.assert_equal(large, [16777217, np.nan, 4])
+    assert {each.dtype.name for each in (*small, *large)} == {"float32", "float64"}
+
+
+def in_process(work: tuple[Source, Sequence[int]]) -> list[int]:
+    source, indexes = work
+    return numbers(source[indexes])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_read_each_example_once(out: Path, method: str) -> None:
+    """Sources that were used before a fork, or pickled, read the same records."""
+    source = recordgen.source(out)
+    assert numbers(source[:2]) == stored(out)[:2]
+    parts = [list(range(worker, 100, 2)) for worker in range(2)]
+    with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as pool:
+        found = list(pool.map(in_process, [(source, part) for part in parts]))
+    assert sorted(chain.from_iterable(found)) == list(range(100))
+
+
+def test_threads_read_each_example_once(out: Path) -> None:
+    source = recordgen.source(out)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda at: int(source[at]["number"]), range(100), chunksize=3))
+    assert found == stored(out)
+
+
+def test_pickles_are_small(out: Path) -> None:
+    source = recordgen.source(out)
+    data = pickle.dumps(source)
+    assert len(data) < 100 + len(str(out))
+    assert numbers(pickle.loads(data)) == numbers(source)
+    limited = recordgen.source(out, cache_bytes=7)
+    assert pickle.dumps(pickle.loads(pickle.dumps(limited))) == pickle.dumps(limited) != data
+
+
+def test_relative_places(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker with another working directory finds the same files."""
+    monkeypatch.chdir(out.parent)
+    source = recordgen.source("out")
+    monkeypatch.chdir("/")
+    assert numbers(pickle.loads(pickle.dumps(source))) == stored(out)
+
+
+def test_the_text_of_a_source(out: Path, tmp_path: Path) -> None:
+    """Equal records have equal texts wherever they are; others differ. Grain compares them."""
+    first = repr(recordgen.source(out))
+    shutil.copytree(out, tmp_path / "copy")
+    assert repr(recordgen.source(tmp_path / "copy")) == first
+    recordgen.write([{"number": 1, "values": [1.0]}] * 100, tmp_path / "copy", overwrite=True)
+    assert repr(recordgen.source(tmp_path / "copy")) != first
+
+
+def test_several_datasets(out: Path, tmp_path: Path) -> None:
+    """Spans are read one after the other."""
+    rows = [{"number": 7, "values": np.ones(n, np.float32)} for n in range(5)]
+    recordgen.write(rows, tmp_path / "more", compression="gzip")
+    source = recordgen.source([out, tmp_path / "more"])
+    assert numbers(source) == stored(out) + [7] * 5
+    patterns = recordgen.source([f"{out}/Split-train/*", f"{tmp_path}/more/Split-train/*"])
+    assert numbers(patterns) == numbers(source)
+
+
+def test_other_tools_files(out: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TFRecords without a dataset.json: one pass finds their lengths, which are remembered."""
+    for number, path in enumerate(sorted(out.glob("Split-train/*"))):
+        shutil.copy(path, out.parent / f"part-{number}.tfrecord")
+    source = recordgen.source(str(out.parent / "part-*.tfrecord"))
+    assert numbers([{"number": each["number"][0]} for each in source]) == stored(out)
+    assert source[5]["values"].dtype == np.float32
+    assert len(list((cache / "lengths").iterdir())) == 4
+    monkeypatch.setattr(RECORDS, "lengths", None)  # not read again
+    monkeypatch.setattr(RECORDS, "count", lambda path: 25)
+    assert len(recordgen.source(str(out.parent / "part-*.tfrecord"))) == 100
+
+
+def test_an_older_output(out: Path, cache: Path) -> None:
+    """An output without an index is read like other tools' files."""
+    change_manifest(out, lambda values: values.pop("index"))
+    (out / "records.npy").unlink()
+    assert numbers(recordgen.source(out)) == stored(out)
+    assert len(list((cache / "lengths").iterdir())) == 4
+
+
+def change_manifest(output: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    path = output / "dataset.json"
+    values = json.loads(path.read_text())
+    change(values)
+    path.write_text(json.dumps(values))
+
+
+def remove(index: Path) -> None:
+    index.unlink()
+
+
+def shorten(index: Path) -> None:
+    np.save(index, np.load(index)[:-1])
+
+
+def alter(index: Path) -> None:
+    lengths = np.load(index)
+    lengths[50] += 1
+    np.save(index, lengths)
+
+
+def spoil(index: Path) -> None:
+    index.write_bytes(b"something else")
+
+
+@pytest.mark.parametrize("damage", [remove, shorten, alter, spoil])
+def test_a_stale_index(out: Path, damage: Callable[[Path], None]) -> None:
+    """The error names the file and the command that writes it again."""
+    damage(out / "records.npy")
+    with pytest.raises(SourceError, match=rf"records\.npy.*recordgen export index {out}"):
+        recordgen.source(out)
+
+
+def test_shards_that_were_replaced(out: Path) -> None:
+    """A record of another length than the index says is an error, not another record."""
+    source = recordgen.source(out)
+    shards = sorted(out.glob("Split-train/*"))
+    data = shards[1].read_bytes()
+    first = int.from_bytes(data[:8], "little") + 16
+    second = int.from_bytes(data[first : first + 8], "little") + 16
+    assert first != second
+    shards[1].write_bytes(data[first : first + second] + data[:first] + data[first + second :])
+    with pytest.raises(SourceError, match="recordgen export index"):
+        list(source)
+
+
+def test_a_damaged_record(out: Path) -> None:
+    """Its error has the file and its number; the other records are read."""
+    shard = sorted(out.glob("Split-train/*"))[2]
+    data = bytearray(shard.read_bytes())
+    data[-6] ^= 1
+    shard.write_bytes(data)
+    source = recordgen.source(out)
+    expected = stored_around(out)
+    with pytest.raises(RecordError, match=rf"{shard}: record 24: its checksum is wrong"):
+        source[74]
+    assert numbers(source[:74]) + numbers(source[75:]) == expected
+
+
+def stored_around(output: Path) -> list[int]:
+    shards = read_dataset(output).splits["train"].shards
+    found = (r for s in shards for r in RECORDS.read_around(str(output / s.file)))
+    return [parse_example(r)["number"][0] for r in found if isinstance(r, bytes)]  # type: ignore[misc]
+
+
+def test_a_truncated_shard(out: Path) -> None:
+    shard = sorted(out.glob("Split-train/*"))[0]
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(RecordError, match=str(shard)):
+        recordgen.source(out)
+
+
+def test_a_record_that_is_no_example(tmp_path: Path) -> None:
+    with open(tmp_path / "a.tfrecord", "wb") as file:
+        file.writelines(RECORDS.frame([b"no example"]))
+    with pytest.raises(RecordError, match=r"a\.tfrecord: record 0: not a tf\.train\.Example"):
+        recordgen.source(str(tmp_path / "*.tfrecord"))[0]
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    """Return an output of 100 examples in four gzip shards."""
+    rows = [{"number": n, "text": b"x" * 500} for n in range(100)]
+    recordgen.write(rows, tmp_path / "packed", shards=4, compression="gzip")
+    return tmp_path / "packed"
+
+
+def test_gzip_shards_are_inflated_once(
+    packed: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = recordgen.source(packed)
+    assert not (cache / "copies").exists()  # nothing is inflated before it is needed
+    assert numbers(source) == stored(packed)
+    assert len(list((cache / "copies").iterdir())) == 4
+    monkeypatch.setattr(files.gzip, "GzipFile", None)
+    assert numbers(recordgen.source(packed)) == stored_numbers(source)
+
+
+def stored_numbers(source: Source) -> list[int]:
+    return numbers(source[:])
+
+
+def test_the_cache_of_gzip_shards_is_bounded(packed: Path, cache: Path) -> None:
+    """The copies that were not used for the longest time make room for others."""
+    size = sum(len(record) + 16 for record in RECORDS.read(str(next(packed.glob("Split-*/*")))))
+    source = recordgen.source(packed, cache_bytes=int(2.5 * size))
+    assert numbers(source) == stored(packed)
+    assert numbers(source) == stored(packed)
+    assert len(list((cache / "copies").iterdir())) == 2
+    with pytest.raises(UsageError, match="cache_bytes"):
+        recordgen.source(packed, cache_bytes=size // 2)[0]
+
+
+def test_a_damaged_gzip_shard(packed: Path, cache: Path) -> None:
+    """The error names the file, and no part of it stays in the cache."""
+    shard = sorted(packed.glob("Split-train/*"))[0]
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    shard.write_bytes(data)
+    with pytest.raises(RecordError, match=str(shard)):
+        list(recordgen.source(packed))
+    assert not list(cache.glob("copies/*"))
+
+
+def test_batches_of_examples(out: Path) -> None:
+    """Numbers are stacked; arrays of several lengths stay a list."""
+    [*found] = recordgen.source(out).batches(32)
+    assert [len(batch["number"]) for batch in found] == [32, 32, 32, 4]
+    assert np.concatenate([batch["number"] for batch in found]).tolist() == stored(out)
+    assert isinstance(found[0]["values"], list)
+
+
+def epoch(source: Source, **options: Any) -> list[int]:
+    return [int(n) for batch in source.batches(8, **options) for n in batch["number"]]
+
+
+def test_batches_are_shuffled_by_the_seed(out: Path) -> None:
+    source = recordgen.source(out)
+    first = epoch(source, seed=1)
+    assert sorted(first) == list(range(100))
+    assert first == epoch(source, seed=1, threads=5) != epoch(source, seed=2)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_a_pass_goes_on_where_it_stopped(out: Path, shards: int) -> None:
+    """The batches after ``start`` are the same, and those before it are not read."""
+    source = recordgen.source(out)
+    for index in range(shards):
+        options = {"seed": 5, "shard": (index, shards)}
+        whole = epoch(source, **options)
+        for start in (1, 4, 99):
+            assert epoch(source, start=start, **options) == whole[8 * start :]
+
+
+def test_workers_share_a_pass(out: Path) -> None:
+    """Together they read each example once; without the last batches, equally many."""
+    source = recordgen.source(out)
+    shares = [epoch(source, seed=3, shard=(index, 3)) for index in range(3)]
+    assert sorted(chain.from_iterable(shares)) == list(range(100))
+    equal = [epoch(source, seed=3, shard=(index, 3), drop_remainder=True) for index in range(3)]
+    assert [len(share) for share in equal] == [32, 32, 32]
+    assert [share[:32] for share in shares] == equal
+
+
+def test_order_of_a_large_pass() -> None:
+    found = [order(10**6, seed=1, shard=(index, 4)) for index in range(4)]
+    assert [len(part) for part in found] == [250_000] * 4
+    assert len(np.unique(np.concatenate(found))) == 10**6
+
+
+def test_wrong_arguments(out: Path) -> None:
+    source = recordgen.source(out)
+    for options in ({"shard": (2, 2)}, {"start": -1}, {"shard": (-1, 2)}):
+        with pytest.raises(UsageError):
+            source.batches(8, **options)
+    with pytest.raises(UsageError):
+        source.batches(0)
+
+
+def test_reading_needs_neither_tensorflow_nor_arrow(tmp_path: Path) -> None:
+    """Importing is quick, and reading images loads no library besides NumPy and decoders."""
+    sample = ROOT / "examples" / SAMPLES["image_classification"]
+    recordgen.convert(str(sample), tmp_path / "out")
+    code = (
+        "import sys, time; import numpy, PIL.Image, simplejpeg; start = time.process_time()\n"
+        "import recordgen.access; from recordgen import source\n"
+        "seconds = time.process_time() - start\n"
+        f"found = source({str(tmp_path / 'out')!r}); found[0]; found.images(8)[0]\n"
+        "print(seconds, *sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stderr
+    seconds, *loaded = done.stdout.split()
+    assert not {"tensorflow", "pyarrow", "apache_beam", "fsspec", "torch"} & set(loaded)
+    assert float(seconds) < 0.15
+
+
+def test_the_source_is_exported() -> None:
+    assert "source" in recordgen.__all__
+    assert "recordgen.access.source" in sys.modules
+    assert os.environ["XDG_CACHE_HOME"]
