@@ -57,6 +57,8 @@ OWN_EXPORTS: Mapping[str, str] = {
     "card": "recordgen.exports.card:Card",
     "lineage": "recordgen.exports.lineage:Lineage",
     "openlineage": "recordgen.exports.openlineage:OpenLineage",
+    "index": "recordgen.exports.index:Index",
+    "dali": "recordgen.exports.index:Dali",
 }
 
 #: The import paths of Recordgen's own checks, in the order in which they run and in which

@@ -33,7 +33,7 @@ def test_the_files_of_a_conversion(tmp_path: Path) -> None:
     assert set(files.values()) < there <= {*no_files(), "dataset.json"}
     recordgen.write([{"x": 1}], tmp_path / "written")
     there = {path.name for path in (tmp_path / "written").iterdir() if path.is_file()}
-    assert there == {"dataset.json", *(files[name] for name in WRITTEN)}
+    assert there == {"dataset.json", "records.npy", *(files[name] for name in WRITTEN)}
 
 
 def test_no_file_of_somebody_else_is_replaced(tmp_path: Path) -> None:

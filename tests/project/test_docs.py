@@ -87,7 +87,8 @@ NOT_RUN = {
 }
 
 # Optional imports: in environments without them, a block is only compiled.
-OPTIONAL = {"tfx": "the leg without TFX", "torch": "no package of the project asks for it"}
+_APART = "tests/trainers/ has an environment of its own"
+OPTIONAL = {"tfx": "the leg without TFX", **dict.fromkeys(("torch", "grain", "jax"), _APART)}
 
 Run = Callable[[str], Path]
 
@@ -232,6 +233,7 @@ DATA = {
     "docs/splits.md": _splits,
     "docs/diff.md": _diff,
     "docs/pipeline.md": _pipeline,
+    "docs/pytorch-and-jax.md": _reading,
     "docs/reading.md": _reading,
     "docs/runners.md": _labels,
     "docs/tasks/tables.md": _declared,

@@ -4,6 +4,7 @@
     croissant.json    Croissant, which dataset catalogues read :mod:`recordgen.exports.croissant`
     schema.pbtxt      TensorFlow Data Validation               :mod:`recordgen.exports.tfdv`
     README.md         Hugging Face's dataset card              :mod:`recordgen.exports.card`
+    records.npy       lengths of records, for random access    :mod:`recordgen.exports.index`
 
 An export is a subclass of :class:`Export` in a module of its own. Other packages install theirs
 with an entry point, whose name is the name in ``recordgen export NAME``::

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from PIL import Image
 
 from pipelines.samples.digits import write_digit_groups, write_digits
 from recordgen import convert, train_dataset
-from tests.conftest import run_python
 from tests.preloaded import WITH_TENSORFLOW
 
 pytestmark = pytest.mark.once
@@ -52,16 +50,6 @@ def test_train_from_folder_is_short():
     assert len(code_lines((EXAMPLES / "train_from_folder.py").read_text(encoding="utf-8"))) < 20
 
 
-@pytest.mark.slow
-def test_torch_loop(digits):
-    """The program learns, and PyTorch uses TensorFlow's memory without a copy."""
-    pytest.importorskip("torch")
-    done = run_python(str(EXAMPLES / "torch_loop.py"), digits)
-    assert done.returncode == 0, done.stderr
-    assert "zero-copy  yes" in done.stdout
-    assert accuracy(done.stdout) > 0.85, done.stdout
-
-
 def test_sample_of_several_labels(tmp_path):
     """The sample equals the output of its command, and converts with its task detected."""
     sample = EXAMPLES / "image_multi_label"
@@ -95,12 +83,3 @@ def test_batches_are_handed_on_without_a_copy(digits):
         handed_on = np.from_dlpack(DLPack(tensor))
         assert handed_on.ctypes.data == np.asarray(memoryview(tensor)).ctypes.data
         np.testing.assert_array_equal(handed_on, tensor.numpy())
-
-
-@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is here")
-def test_torch_loop_without_torch():
-    """Without PyTorch, the message says how to install it, and there is no traceback."""
-    done = WITH_TENSORFLOW.run(str(EXAMPLES / "torch_loop.py"))
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith("pip install torch")
-    assert "Traceback" not in done.stderr
