@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from recordgen.core.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError, are_clean_uris, named_split
-from recordgen.core.task.task import SEVERAL, Task
+from recordgen.core.task.annotations import SEVERAL
+from recordgen.core.task.task import Task
 from recordgen.formats.csv_records import Plain
 from recordgen.formats.field_kinds import names_media
 from recordgen.formats.header import NOWHERE, PATH_COLUMNS, find_columns

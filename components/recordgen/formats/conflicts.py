@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from recordgen.core.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS, is_ml_use
-from recordgen.core.task.task import SEVERAL, Task
+from recordgen.core.task.annotations import SEVERAL
+from recordgen.core.task.task import Task
 from recordgen.formats.field_kinds import BRACKETED, NUMBER, ends_sentence, kind_of
 from recordgen.formats.geometry import geometry_columns
 from recordgen.formats.header import (

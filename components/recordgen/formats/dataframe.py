@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Adjustments, Row, with_findings
-from recordgen.core.task.task import SEVERAL, Task
+from recordgen.core.task.annotations import SEVERAL
+from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given
 from recordgen.formats.row_parser import row_parser

@@ -22,7 +22,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import open_file
 from recordgen.formats.odd_lines import HEADER
 from recordgen.formats.secrets import without_url_secrets
-from recordgen.formats.table_layout import Layout, OpenFrame, columns_of_table
+from recordgen.formats.table_layout import Layout, OpenFrame, OwnColumns, columns_of_table
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks import Declared, task_for
@@ -120,6 +120,14 @@ def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
     task = declared(task_for(options))
     rows = without_url_secrets(frame_rows(frame, task, Given.of(options)), task)
     return OpenFrame(options, rows, columns_of_table(task.table))
+
+
+def wrong_role(roles: Iterable[str]) -> str:
+    """Return what is wrong with the roles of columns that options give, or ""."""
+    return "columns: the schema already names the columns; omit one of the two" if roles else ""
+
+
+OWN_COLUMNS = OwnColumns(declared_layout, open_frame, wrong_role)
 
 
 def declared(task: Task) -> Declared:

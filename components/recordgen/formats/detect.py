@@ -140,8 +140,9 @@ def detect(
         header = heads[0].has_header if heads else None
         path = files[0].path
         delimiter = heads[0].delimiter if heads else read_layout(first.of(path), path)[0]
-    if task.layout is not None:
-        options, columns, header = task.declared("layout")(list(map(first.whole, files)), options)
+    if task.own_columns is not None:
+        layout = task.declared("own_columns").layout
+        options, columns, header = layout(list(map(first.whole, files)), options)
     else:
         columns = _columns(heads, options, format_, files)
     found = _settled(files, heads, options)
@@ -224,8 +225,10 @@ def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
     reason = f"{given[0]} is given" if given and options.task == AUTO else ""
     if given:
         options = replace(options, task=TASK_OF_TABLES)
-    if options.task != AUTO and (wrong := TASKS[options.task].wrong_role(options.columns.roles)):
-        raise UsageError(wrong)
+    if options.task != AUTO and TASKS[options.task].own_columns is not None:
+        own = TASKS[options.task].declared("own_columns")
+        if wrong := own.wrong_role(options.columns.roles):
+            raise UsageError(wrong)
     return options, reason
 
 
@@ -385,7 +388,7 @@ def _check_columns(
 
     ``is_given``: the user has set the task.
     """
-    if not heads or TASKS[options.task].layout is not None:
+    if not heads or TASKS[options.task].own_columns is not None:
         return
     given, made = Given.of(options), task_for(options)
     labelled = next((head.path for head in heads if _label_columns(head, made)), "")
@@ -468,14 +471,14 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
         raise UsageError("header is for CSV files, not for a DataFrame; omit it")
     check_offsets((), options)
     options, reason = _with_given_task(options)
-    if options.task != AUTO and TASKS[options.task].layout is not None:
+    if options.task != AUTO and TASKS[options.task].own_columns is not None:
         return Detection(options, reason)
     given, is_given = Given.of(options), options.task != AUTO
     head = head_of_frame(frame, given)
     if not is_given:
         reading = read_header(head, head.where)
         options, reason = replace(options, task=reading.task), reading.reason
-    if TASKS[options.task].layout is not None:
+    if TASKS[options.task].own_columns is not None:
         return Detection(options, reason)
     _check_labels(head, given, task_for(options), is_given=is_given)
     for problem in filter(None, conflicts([head], options, is_given=is_given)):

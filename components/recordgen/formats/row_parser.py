@@ -9,7 +9,8 @@ from typing import ClassVar, NamedTuple
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
-from recordgen.core.task.task import ADDING, Task
+from recordgen.core.task.annotations import ADDING
+from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import foreign_formats
 from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of

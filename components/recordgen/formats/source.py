@@ -53,12 +53,14 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
 
 
 def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
-    from recordgen.formats.dataframe import as_dense
+    from recordgen.formats import dataframe
 
-    frame = as_dense(frame)
+    frame = dataframe.as_dense(frame)
     detection = detect_frame(frame, options)
     options = detection.options
-    opened = TASKS[options.task].declared("frames")(frame, options)
+    task = TASKS[options.task]
+    own = task.declared("own_columns") if task.own_columns is not None else dataframe
+    opened = own.open_frame(frame, options)
     options = opened.options
     columns = detection.columns if opened.columns is None else tuple(opened.columns)
     detection = replace(detection, options=options, columns=columns)

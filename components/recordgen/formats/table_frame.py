@@ -6,7 +6,7 @@ and a column of floats stays one, even if it held whole numbers before pandas me
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +22,16 @@ from recordgen.formats.table_columns import (
     column_stats,
     decide_table,
     schema_types,
+    table_layout,
 )
 from recordgen.formats.table_csv import lines_of
 from recordgen.formats.table_header import check_header
-from recordgen.formats.table_layout import OpenFrame, columns_of_table
+from recordgen.formats.table_layout import OpenFrame, OwnColumns, columns_of_table
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line
+from recordgen.tables.roles import TABLE_ROLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,6 +61,20 @@ def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
     table = frame_table(frame, options)
     decided = replace(options, table=table.to_json())
     return OpenFrame(decided, frame_lines(frame, table), columns_of_table(table))
+
+
+def wrong_role(roles: Iterable[str]) -> str:
+    """Return what is wrong with the roles of columns that options give, or ""."""
+    wrong = [role for role in roles if role not in ("split", *TABLE_ROLES)]
+    if not wrong:
+        return ""
+    return (
+        f"columns: a table has no role {wrong[0]!r}, only split, target and weight; name the "
+        f"column to predict with --columns target=NAME"
+    )
+
+
+OWN_COLUMNS = OwnColumns(table_layout, open_frame, wrong_role)
 
 
 def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:

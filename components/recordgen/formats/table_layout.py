@@ -1,13 +1,13 @@
 """What a task of tables finds out by itself: the columns of its source, and its header.
 
-:attr:`recordgen.tasks.Task.layout` and :attr:`recordgen.tasks.Task.frames` name the functions that
-return these.
+:attr:`recordgen.tasks.Task.own_columns` names an :class:`OwnColumns`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from recordgen.core.rows.row import Row, RowBatch
 from recordgen.options import ConvertOptions
@@ -41,6 +41,21 @@ class OpenFrame(NamedTuple):
     options: ConvertOptions
     rows: Iterable[Row | RowBatch | Reject | Finding]
     columns: Sequence[tuple[str, str]] | None = None
+
+
+@dataclass(frozen=True)
+class OwnColumns:
+    """How the columns of a task's files and DataFrames are found.
+
+    Attributes:
+        layout: ``(files, options)`` → :class:`Layout`.
+        open_frame: ``(frame, options)`` → :class:`OpenFrame`.
+        wrong_role: returns what is wrong with the roles of columns that options give, or "".
+    """
+
+    layout: Callable[[Any, ConvertOptions], Layout]
+    open_frame: Callable[[Any, ConvertOptions], OpenFrame]
+    wrong_role: Callable[[Iterable[str]], str]
 
 
 def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.core.rows.row import Row, content_uri
 from recordgen.core.task.annotation import AnnotationError, check_uri, named_split
-from recordgen.core.task.task import ADDING, SEVERAL
+from recordgen.core.task.annotations import ADDING, SEVERAL
 from recordgen.formats.field_kinds import is_file, is_known_url, is_media
 from recordgen.formats.header import TEXT_COLUMNS, TEXT_FILE_COLUMNS, find_columns
 from recordgen.formats.row_parser import RowParser, without_padding

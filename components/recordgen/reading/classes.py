@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from recordgen.access.shards import ShardSet
-from recordgen.core.task.task import SEVERAL
+from recordgen.core.task.annotations import SEVERAL
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.reading.options import BALANCED, LabelOptions, ReadOptions
 from recordgen.reading.tuning import AUTO

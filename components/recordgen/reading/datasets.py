@@ -14,7 +14,7 @@ from recordgen.access.counting import count_records, remembered
 from recordgen.access.shards import ShardSet, find_shards, find_split
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
-from recordgen.core.task.task import ONE, SEVERAL
+from recordgen.core.task.annotations import ONE, SEVERAL
 from recordgen.errors import RecordError, SplitNotFoundError, UsageError
 from recordgen.reading.caching import NOTHING
 from recordgen.reading.examples import read_features

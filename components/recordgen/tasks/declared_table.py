@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -35,8 +35,9 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
+from recordgen.core.task.annotations import ONE, Texts
 from recordgen.core.task.built import GAP, INEXACT, BuiltExample, psnr_changes
-from recordgen.core.task.task import ONE, Task, Texts
+from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
@@ -59,8 +60,7 @@ class Declared(TableTask):
     kind = "declared"
     expected = "the columns of its schema"
     csv_parser = "recordgen.formats.declared_rows:DeclaredParser"
-    layout = "recordgen.formats.declared_rows:declared_layout"
-    frames = "recordgen.formats.declared_rows:open_frame"
+    own_columns = "recordgen.formats.declared_rows:OWN_COLUMNS"
     reading = "recordgen.reading.kinds:DECLARED"
     sample = "pipelines.samples.meters:METERS"
     facts = (IMAGES, MEASURES, ROWS)
@@ -76,10 +76,6 @@ class Declared(TableTask):
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", self.schema.table)
         object.__setattr__(self, "labelling", ONE if self.table.has_labels else None)
-
-    @classmethod
-    def wrong_role(cls, roles: Iterable[str]) -> str:
-        return "columns: the schema already names the columns; omit one of the two" if roles else ""
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:

@@ -24,7 +24,7 @@ from recordgen.core.task.annotation import (
     check_label,
     check_uri,
 )
-from recordgen.core.task.task import ONE
+from recordgen.core.task.annotations import ONE
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tasks.image_task import ImageTask

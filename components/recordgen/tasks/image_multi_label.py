@@ -21,7 +21,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import Merged, RowContent, check_label, check_uri
-from recordgen.core.task.task import SEVERAL
+from recordgen.core.task.annotations import SEVERAL
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.lines import add_up, display_names

@@ -41,7 +41,8 @@ from recordgen.core.task.annotation import (
     check_label,
     check_uri,
 )
-from recordgen.core.task.task import PARTS, Task, need_mixed_shards
+from recordgen.core.task.annotations import PARTS
+from recordgen.core.task.task import Task, need_mixed_shards
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed

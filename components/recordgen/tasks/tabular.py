@@ -13,21 +13,23 @@ observation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.task.annotation import RowContent
+from recordgen.core.task.annotations import ONE, Lists, Texts
 from recordgen.core.task.built import GAP, INEXACT, BuiltBatch, BuiltExample
-from recordgen.core.task.task import ONE, Lists, Payloads, Sizes, Task, Texts
+from recordgen.core.task.examples import FetchPayloads
+from recordgen.core.task.payloads import Sizes
+from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
-from recordgen.tables.roles import TABLE_ROLES
 
 if TYPE_CHECKING:
     from recordgen.core.rows.columns import PlannedBatch
@@ -65,8 +67,7 @@ class Tabular(TableTask):
     kind = "table"
     expected = "a header, then a field for each of its columns"
     csv_parser = "recordgen.formats.table_csv:TableParser"
-    layout = "recordgen.formats.table_columns:table_layout"
-    frames = "recordgen.formats.table_frame:open_frame"
+    own_columns = "recordgen.formats.table_frame:OWN_COLUMNS"
     reading = "recordgen.reading.kinds:TABLES"
     sample = "pipelines.samples.wines:WINES"
     names_payloads = False
@@ -79,16 +80,6 @@ class Tabular(TableTask):
     def __init__(self, table: Table) -> None:
         self.table = table
         self.labelling = ONE if table.has_labels else None
-
-    @classmethod
-    def wrong_role(cls, roles: Iterable[str]) -> str:
-        wrong = [role for role in roles if role not in ("split", *TABLE_ROLES)]
-        if not wrong:
-            return ""
-        return (
-            f"columns: a table has no role {wrong[0]!r}, only split, target and weight; name the "
-            f"column to predict with --columns target=NAME"
-        )
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
@@ -133,7 +124,7 @@ class Tabular(TableTask):
     def make_batch(
         self,
         rows: PlannedBatch,
-        payloads: Sequence[Payloads],
+        payloads: Sequence[FetchPayloads],
         vocabulary: Vocabulary,
         options: ConvertOptions,
     ) -> BuiltBatch:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recordgen.core.task.annotation import bad_annotation
-from recordgen.core.task.task import ONE
+from recordgen.core.task.annotations import ONE
 from recordgen.tasks.labelled_text import OneLabel, older_labels
 from recordgen.tasks.lines import display_name
 

@@ -26,8 +26,9 @@ from recordgen.core.records.example import serialize_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, is_content_uri
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
+from recordgen.core.task.annotations import PARTS
 from recordgen.core.task.built import BuiltExample
-from recordgen.core.task.task import PARTS, Task, need_mixed_shards
+from recordgen.core.task.task import Task, need_mixed_shards
 from recordgen.errors import PayloadError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import RejectCode

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.core.task.task import SEVERAL
+from recordgen.core.task.annotations import SEVERAL
 from recordgen.rejects import RejectCode
 from recordgen.tasks.labelled_text import LabelledText, older_labels
 from recordgen.tasks.lines import display_names

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recordgen.core.task.annotation import bad_annotation
-from recordgen.core.task.task import ONE, Task
+from recordgen.core.task.annotations import ONE
+from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.tasks.labelled_text import OneLabel, older_annotations

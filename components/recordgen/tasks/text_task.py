@@ -19,7 +19,8 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.core.task.task import ADDING, Task, Texts
+from recordgen.core.task.annotations import ADDING, Texts
+from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode

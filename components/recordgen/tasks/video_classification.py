@@ -32,8 +32,10 @@ from recordgen.core.records.float32 import as_float32
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError, RowContent, bad_annotation, check_label
+from recordgen.core.task.annotations import ONE, Texts
 from recordgen.core.task.built import BuiltExample
-from recordgen.core.task.task import ONE, Sizes, Task, Texts
+from recordgen.core.task.payloads import Sizes
+from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode

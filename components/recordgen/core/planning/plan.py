@@ -23,8 +23,8 @@ from recordgen.core.dataset.vocabulary import (
     extend_vocabulary,
 )
 from recordgen.core.rows.planned import Group
+from recordgen.core.task.annotations import ONE, SEVERAL
 from recordgen.core.task.named import task_for
-from recordgen.core.task.task import ONE, SEVERAL
 from recordgen.errors import DataError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed

@@ -49,8 +49,10 @@ from recordgen.core.rows.planned import (
 )
 from recordgen.core.rows.row import content_digest, is_content_uri
 from recordgen.core.task.annotation import AnnotationError
+from recordgen.core.task.annotations import ADDING
 from recordgen.core.task.labels import count_labels, first_labels
-from recordgen.core.task.task import ADDING, Sizes, Task
+from recordgen.core.task.payloads import Sizes
+from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine, Reject, RejectCode, place_of, reject

@@ -15,9 +15,10 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.rows.columns import Columns, PlannedBatch, content_of, values_of
 from recordgen.core.rows.planned import PlannedRow, requested_uris, with_uri
 from recordgen.core.task.built import BuiltBatch
+from recordgen.core.task.examples import FetchPayloads
 from recordgen.core.task.labels import count_labels
 from recordgen.core.task.named import task_for
-from recordgen.core.task.task import Payloads, Task
+from recordgen.core.task.task import Task
 from recordgen.options import ConvertOptions
 from recordgen.ordered import map_in_order
 from recordgen.payloads.fetching import IN_FLIGHT_BYTES, Fetcher
@@ -136,10 +137,10 @@ class PlannedRows:
         task = task_for(options)
         paths = (path for part in self._paths(task) for mine in part for path in mine)
 
-        def start(batch: PlannedBatch) -> tuple[PlannedBatch, Sequence[Payloads]]:
+        def start(batch: PlannedBatch) -> tuple[PlannedBatch, Sequence[FetchPayloads]]:
             return batch, [fetcher.start_all(requested(mine)) for mine in payload_rows(batch, task)]
 
-        def make(started: tuple[PlannedBatch, Sequence[Payloads]]) -> _Result:
+        def make(started: tuple[PlannedBatch, Sequence[FetchPayloads]]) -> _Result:
             return then(task.make_batch(*started, vocabulary, options))
 
         with Fetcher(paths, options) as fetcher:

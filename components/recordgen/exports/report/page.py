@@ -29,7 +29,7 @@ from markupsafe import Markup
 from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import StoredBox
-from recordgen.core.task.task import SEVERAL
+from recordgen.core.task.annotations import SEVERAL
 from recordgen.exports.report.balance import class_balance
 from recordgen.exports.report.contents import Contents
 from recordgen.exports.report.distributions import HEAT_SIDE

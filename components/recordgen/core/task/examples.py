@@ -1,0 +1,124 @@
+"""How rows become examples, and examples rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.task.annotation import RowContent
+from recordgen.core.task.built import BuiltBatch, BuiltExample
+from recordgen.core.task.declaration import Declaration
+from recordgen.errors import PayloadError
+from recordgen.features import FeatureSpec
+from recordgen.options import ConvertOptions
+from recordgen.rejects import Reject
+
+if TYPE_CHECKING:
+    from recordgen.core.rows.columns import PlannedBatch
+
+#: Returns a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
+FetchPayloads = Callable[[], Sequence[bytes]]
+
+
+class Examples(Declaration):
+    """Makes examples of rows with their payloads, and reads them back.
+
+    Class attributes:
+        features: features of its examples.
+        facts: the facts that its examples have, see :mod:`recordgen.core.facts`: checks that need
+            them examine them.
+        batch_rows: number of rows that a thread makes into examples at a time, unless they are
+            large.
+    """
+
+    features: ClassVar[Mapping[str, FeatureSpec]]
+    facts: ClassVar[Collection[str]] = ()
+    batch_rows: ClassVar[int]
+
+    @abstractmethod
+    def make(
+        self,
+        row: PlannedRow,
+        payloads: Sequence[bytes],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
+    ) -> BuiltExample:
+        """Make an example of a row.
+
+        Args:
+            row: the planned row.
+            payloads: the bytes of each of its ``stored_uris``, in their order.
+            vocabulary: numbers the labels.
+            options: how to check and change the payload.
+
+        Raises:
+            PayloadError: the payload is refused.
+        """
+
+    def make_batch(
+        self,
+        rows: PlannedBatch,
+        payloads: Sequence[FetchPayloads],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
+    ) -> BuiltBatch:
+        """Make examples of several rows.
+
+        Args:
+            rows: the planned rows.
+            payloads: the payloads of each row; empty if rows of this task have none.
+            vocabulary: numbers the labels.
+            options: how to check and change payloads.
+
+        Raises:
+            StorageError: storage failed.
+        """
+        from recordgen.checks.facts import FactsBuilder
+
+        built = BuiltBatch(payload_bytes=rows.payload_bytes)
+        facts = FactsBuilder()
+        for number, row in enumerate(rows.rows):
+            try:
+                fetched = payloads[number]() if payloads else ()
+                made = self.make(row, fetched, vocabulary, options)
+            except PayloadError as exc:
+                built.rejects.append(Reject(row.source, row.line, row.uri, exc.code, exc.message))
+                facts.refuse()
+            else:
+                built.add(made, assigned=row.assigned)
+                seen = made.picture, made.text, made.is_gray, made.colours, made.frames
+                facts.add(row.sort_key, made.content, made.image, *seen)
+        built.facts = facts
+        return built
+
+    def digested(self, record: bytes) -> bytes:
+        """Return the bytes that a serialised example adds to its shard's digest.
+
+        Raises:
+            ValueError: Recordgen did not write the example.
+        """
+        return record
+
+    @abstractmethod
+    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
+        """Return the row, as exact uri and annotation, from which features were made.
+
+        Raises:
+            KeyError: a feature that holds one of them is missing.
+        """
+
+    def stored_features(self) -> Mapping[str, FeatureSpec]:
+        """Return the features for ``dataset.json``, if they differ between datasets."""
+        return {}
+
+    def advice(self) -> Sequence[str]:
+        """Return a sentence for each peculiarity of the dataset, except of its labels."""
+        return ()
+
+    @classmethod
+    def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
+        """Return additional output files that depend on the labels: text by name."""
+        return {}
