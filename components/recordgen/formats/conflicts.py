@@ -32,7 +32,7 @@ from recordgen.formats.row_parser import field_at
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
 from recordgen.tasks import TASKS, ObjectDetection, Tabular, VideoClassification
-from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.lines import LABEL_COLUMNS
 
 # Tasks with fields at fixed positions, which a split after the path would shift.
 _BY_PLACE = (ObjectDetection, VideoClassification)

@@ -49,7 +49,7 @@ from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.columns import Table
 from recordgen.tasks import TASK_OF_TABLES, TASKS, ImageClassification, task_for
-from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.lines import LABEL_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd

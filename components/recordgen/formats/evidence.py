@@ -26,9 +26,10 @@ from recordgen.formats.header import (
 from recordgen.formats.heads import LINES_AROUND_A_MISTAKE, Head, Line, is_table
 from recordgen.tables.roles import SEGMENT_ROLES
 from recordgen.tasks import TASKS
-from recordgen.tasks.image_classification import LABEL_COLUMNS, ImageClassification
+from recordgen.tasks.image_classification import ImageClassification
 from recordgen.tasks.image_multi_label import ImageMultiLabel
 from recordgen.tasks.labelled_text import OLDER_KEY
+from recordgen.tasks.lines import LABEL_COLUMNS
 from recordgen.tasks.object_detection import ObjectDetection
 from recordgen.tasks.tabular import Tabular
 from recordgen.tasks.text_classification import TextClassification

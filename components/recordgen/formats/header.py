@@ -20,7 +20,7 @@ from recordgen.errors import UsageError, did_you_mean
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
 from recordgen.tables.roles import TABLE_ROLES, Roles
-from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.lines import LABEL_COLUMNS
 
 # Weak names: they mean the split or the path only if the header has no stronger name for it.
 _PERHAPS_SPLIT = frozenset({"set", "subset", "partition"})

@@ -26,7 +26,7 @@ from recordgen.formats.pictures import Note, PictureFormat, Problem, size_in_fil
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
-from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.lines import LABEL_COLUMNS
 
 _NAMES = ("metadata.jsonl", "metadata.csv")
 _FILE, _OBJECTS = "file_name", "objects"

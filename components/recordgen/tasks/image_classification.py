@@ -28,12 +28,10 @@ from recordgen.core.task.annotations import ONE
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tasks.image_task import ImageTask
-from recordgen.tasks.lines import display_name
+from recordgen.tasks.lines import LABEL_COLUMNS, display_name
 
 if TYPE_CHECKING:
     from recordgen.core.rows.picture import Picture
-
-LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})
 
 
 class ImageClassification(ImageTask):

@@ -28,8 +28,7 @@ from recordgen.core.task.built import BuiltExample
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
-from recordgen.tasks.image_classification import LABEL_COLUMNS
-from recordgen.tasks.lines import add_up, display_name, stored_uri
+from recordgen.tasks.lines import LABEL_COLUMNS, add_up, display_name, stored_uri
 from recordgen.tasks.text_task import TextContent, TextTask, row_of_line, text_of
 
 #: The key of the annotations in the older shape of a line.

@@ -51,9 +51,8 @@ from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
 from recordgen.tasks.box_views import Extent, may_be_stored
-from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
-from recordgen.tasks.lines import add_up, display_name
+from recordgen.tasks.lines import LABEL_COLUMNS, add_up, display_name
 from recordgen.tasks.spelling import check_spelling
 
 if TYPE_CHECKING:

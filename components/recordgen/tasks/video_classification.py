@@ -39,8 +39,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
-from recordgen.tasks.image_classification import LABEL_COLUMNS
-from recordgen.tasks.lines import display_name, stored_uri, uri_in
+from recordgen.tasks.lines import LABEL_COLUMNS, display_name, stored_uri, uri_in
 from recordgen.tasks.spelling import check_spelling
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
