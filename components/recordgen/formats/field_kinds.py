@@ -47,11 +47,11 @@ _LETTERS_OF_A_TEXT = 5
 
 def kind_of(field: str) -> str:
     """Return ``image``, ``video`` or ``text`` if there is no doubt, else ""."""
-    is_short = len(field.split()) <= _WORDS_OF_A_PATH
     if _URL_INSIDE.search(field):
         return "text"
     if IMAGE_SUFFIX.search(field):
         return "image"  # also "Screen Shot 2021-01-01 at 10.00.00.png"
+    is_short = len(field.split()) <= _WORDS_OF_A_PATH
     if is_short and (VIDEO_SUFFIX.search(field) or is_list(field)):
         return "video"
     if is_short and field.lower().endswith(".txt"):

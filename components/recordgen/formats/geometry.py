@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import filterfalse, islice
 
 from recordgen.formats.field_kinds import NUMBER, is_media
 from recordgen.formats.words import words_of
@@ -112,7 +113,8 @@ def _is_flag(value: str) -> bool:
 
 def mostly(test: Callable[[str], object], values: Sequence[str]) -> bool:
     """Return whether at least half of some values pass a test."""
-    return bool(values) and sum(map(bool, map(test, values))) * 2 >= len(values)
+    misses = filterfalse(test, values)
+    return bool(values) and next(islice(misses, len(values) // 2, None), None) is None
 
 
 def is_list_of_numbers(value: str) -> bool:

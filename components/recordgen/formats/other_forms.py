@@ -85,9 +85,9 @@ _COLUMNS_OF_A_TABLE = 3
 
 def of_lines(head: Head) -> str:
     """Return the form of lines without a header whose fields are not separated as in a CSV."""
-    lines = [head.delimiter.join(row) for row in head.rows]
-    if head.header is not None or not lines:
+    if head.header is not None or not head.rows:
         return ""
+    lines = [head.delimiter.join(row) for row in head.rows]
     if mostly(_FASTTEXT.match, lines):
         return (
             f"{head.where}: the lines are fastText's (__label__LABEL TEXT); write a CSV with the "
@@ -129,7 +129,9 @@ def _is_path_and_values(field: str) -> bool:
     Caffe's lists have these, and keras-yolo3's, whose boxes follow: ``1.jpg 10,20,30,40,0``.
     CUB's lists have a number before the path: ``1 001.Albatross/1.jpg``.
     """
-    path, _, rest = field.partition(" ")
+    path, blank, rest = field.partition(" ")
+    if not blank:
+        return False
     values = rest.split()
     are_values = len(values) == 1 or (values and all(map(NUMBER.fullmatch, values)))
     is_numbered = path.isdecimal() and len(values) == 1 and names_media(rest)

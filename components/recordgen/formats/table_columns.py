@@ -355,7 +355,8 @@ def _add_column(item: _ColumnStats, texts: Any) -> None:
     if item.is_decimal:
         if _are_numbers(item, bare):
             return
-        if _are_numbers(item, without_markers(bare)):
+        without = without_markers(bare)
+        if without.null_count > bare.null_count and _are_numbers(item, without):
             found = pc.value_counts(bare)
             _add_markers(item, found.field("values"), found.field("counts").to_numpy())
             return

@@ -49,7 +49,7 @@ class TableParser(CsvParser):
 def fitted(items: Iterable[Item], width: int) -> Iterator[Item]:
     """Yield items without the empty fields that spreadsheets add behind the last column."""
     for item in items:
-        if isinstance(item, Plain) and any(text[-1:] == "," for text in item.texts):
+        if isinstance(item, Plain) and ",\n" in "\n".join([*item.texts, ""]):
             item = item._replace(texts=[_fitted(text, width - 1) for text in item.texts])
         elif isinstance(item, Record) and len(item.fields) > width:
             fields, padding = item.fields[:width], item.fields[width:]

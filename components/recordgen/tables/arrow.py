@@ -38,6 +38,8 @@ _MARKERS = pa.array(sorted(MARKERS), pa.string())
 _FIELD = '(?:"(?:[^", ][^",]*)?"|[^",]*)'
 _SIMPLE = f"^{_FIELD}(?:,{_FIELD})*$"
 
+_FIRST_TEXTS = 32
+
 # Smaller numbers round to a finite float32.
 _BEYOND_FLOAT32 = 2.0**128 - 2.0**103
 
@@ -107,14 +109,22 @@ def without_markers(texts: Texts) -> Texts:
     return pc.if_else(are_markers(texts), _NO_TEXT, texts)
 
 
+def _cast(texts: Texts, kind: Any) -> Values | None:
+    """Return texts as numbers, or None if one is none."""
+    try:
+        # A cast that fails makes an error of each text that is no number, so a few are tried first.
+        pc.cast(texts.slice(0, _FIRST_TEXTS), kind)
+        return pc.cast(texts, kind)
+    except pa.ArrowInvalid:
+        return None
+
+
 def whole_numbers(texts: Texts) -> Values | None:
     """Return trimmed texts as int64, or None if one is not a whole number as programs write it.
 
     ``7`` and ``-7`` are such numbers; ``007``, ``+7``, ``0x7`` and more than 64 bits are not.
     """
-    try:
-        numbers = pc.cast(texts, pa.int64())
-    except pa.ArrowInvalid:
+    if (numbers := _cast(texts, pa.int64())) is None:
         return None
     same = pc.all(pc.equal(pc.cast(numbers, pa.string()), texts)).as_py()
     return None if same is False else numbers
@@ -122,9 +132,7 @@ def whole_numbers(texts: Texts) -> Values | None:
 
 def decimals(texts: Texts) -> Values | None:
     """Return trimmed texts as float64, or None if one is not a finite float32 number."""
-    try:
-        numbers = pc.cast(texts, pa.float64())
-    except pa.ArrowInvalid:
+    if (numbers := _cast(texts, pa.float64())) is None:
         return None
     # NaN also fails the comparison.
     fits = pc.all(pc.less(pc.abs(numbers), _BEYOND_FLOAT32)).as_py()
