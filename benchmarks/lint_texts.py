@@ -25,7 +25,7 @@ from pathlib import Path
 
 from benchmarks.lint_precision import best_times, print_table, share_in_groups
 from recordgen.checks.near_pairs import LEAST_SIMILARITY, group_texts
-from recordgen.checks.text_samples import SeenText, TextFacts, measured
+from recordgen.core.facts.text_samples import SeenText, TextFacts, measured
 
 _ACCENTED = (
     "café",

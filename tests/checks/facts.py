@@ -10,11 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 import recordgen
-from recordgen.checks import facts, labels
+from recordgen.checks import labels
 from recordgen.checks.check import Check, Examined
+from recordgen.checks.facts import ExampleFacts
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts.builder import FactsBuilder, together
+from recordgen.core.facts.columns import of_shard
 from recordgen.options import ConvertOptions
 
 
@@ -41,25 +44,23 @@ class Noun:
         return False
 
 
-def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.ExampleFacts:
+def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> ExampleFacts:
     """Return facts about examples, given split, content and annotation of each."""
     parts = []
     for line, (split, content, annotation) in enumerate(rows, start=1):
         said = {"source": ["rows.csv"], "line": [line], "uri": [f"{line}.jpg"]}
         columns = pa.table(said)
         columns = columns.set_column(0, "source", columns["source"].dictionary_encode())
-        noted = facts.together(
-            columns, facts.FactsBuilder.of(np.array([content], np.uint64), []), [annotation]
-        )
-        parts.append(facts.of_shard(split, f"Split-{split}/x", noted))
-    return facts.ExampleFacts(parts)
+        noted = together(columns, FactsBuilder.of(np.array([content], np.uint64), []), [annotation])
+        parts.append(of_shard(split, f"Split-{split}/x", noted))
+    return ExampleFacts(parts)
 
 
 NO_LABELS = Vocabulary("text", ())
 
 
 def examined_of(
-    about: facts.ExampleFacts,
+    about: ExampleFacts,
     *,
     lint: Sequence[str] = (),
     vocabulary: Vocabulary = NO_LABELS,

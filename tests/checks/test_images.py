@@ -12,8 +12,10 @@ from PIL import Image, ImageEnhance
 from pyarrow import parquet
 
 import recordgen
-from recordgen.checks.facts import ExampleFacts, FactsBuilder, of_shard, together
+from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.images import Gray
+from recordgen.core.facts.builder import ExampleNote, FactsBuilder, ImageNote, together
+from recordgen.core.facts.columns import of_shard
 from recordgen.errors import LintError
 from recordgen.options import make_options
 from recordgen.payloads.image import check_image
@@ -131,7 +133,7 @@ def test_few_of_other_channels(is_gray: bool) -> None:
     values = [is_gray, *[not is_gray] * 19, None]
     notes = FactsBuilder()
     for value in values:
-        notes.add(1, None, ("png", 9, 9), is_gray=value)
+        notes.add(ExampleNote(1, ImageNote("png", 9, 9, gray=value)))
     lines = list(range(1, len(values) + 1))
     sources = pa.array(["a"] * len(lines)).dictionary_encode()
     columns = {"source": sources, "line": lines, "uri": ["b"] * len(lines)}

@@ -10,15 +10,15 @@ import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from recordgen.checks.images import PICTURE_CHECKS
-from recordgen.checks.neighbours import count_bits
-from recordgen.checks.perceptual_hash import (
+from recordgen.core.facts.neighbours import count_bits
+from recordgen.core.facts.perceptual_hash import (
     SIDE,
     Looks,
     look_at,
     mirrored_hashes,
     perceptual_hashes,
 )
-from recordgen.checks.pictures import (
+from recordgen.core.facts.pictures import (
     PictureFacts,
     are_alike,
     find_alike,

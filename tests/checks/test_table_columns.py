@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import recordgen
 from benchmarks import lint_tables
 from recordgen.checks.class_shares import distance_of_samples
-from recordgen.checks.facts import SAMPLE_ROWS, FactsBuilder
 from recordgen.checks.target_leakage import codes_of, scoring
+from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder
 from recordgen.errors import UsageError
 from recordgen.tables.contents import contents_of
 from tests.checks.facts import findings as lint_findings

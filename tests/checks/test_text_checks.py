@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import recordgen
-from recordgen.checks.minhash import MOST_BYTES, Signatures, similarity, words_of
 from recordgen.checks.near_pairs import group_texts
-from recordgen.checks.neighbours import group_by_keys
-from recordgen.checks.text_samples import SeenText, measured
+from recordgen.core.facts.minhash import MOST_BYTES, Signatures, similarity, words_of
+from recordgen.core.facts.neighbours import group_by_keys
+from recordgen.core.facts.text_samples import SeenText, measured
 from tests.checks.facts import findings
 from tests.checks.test_lint import about_rows
 

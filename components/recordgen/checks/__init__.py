@@ -1,28 +1,22 @@
 """Checks of accepted data: leaks, duplicates, contradictions, odd pictures.
 
-Shards collect facts about each example while they are made. When all shards are made, the checks
-examine all facts together. A finding changes nothing in the dataset.
+Shards collect facts about each example while they are made (:mod:`recordgen.core.facts`). When all
+shards are made, the checks examine all facts together. A finding changes nothing in the dataset.
 
 check.py            what a check is, and what it examines
 selection.py        selected checks, codes that fail the run, thresholds
-facts.py            facts about each example, as columns
+facts.py            the facts about all examples
 lines.py            findings that readers of import files make
 contents.py         repeated payloads
 near_pairs.py       images and texts that are nearly the same
 labels.py           classes and splits
 class_shares.py     the distance between two distributions of classes
-pictures.py         measures of pictures, and which are alike
-perceptual_hash.py  thumbnails of pictures and their hashes
-neighbours.py       near-duplicates among 64-bit hashes, or by keys of any kind
 texts.py            long and garbled texts, labels in their own texts
-text_samples.py     facts about texts
-minhash.py          similarity of texts
 images.py           single images
 boxes.py            boxes
 videos.py           segments of videos
 tables.py           odd columns of tables
 skew.py             columns that the splits distribute differently
-columns.py          rows that shards keep because their values are rare
 target_leakage.py   columns that give a table's target away
 run.py              runs the selected checks
 """

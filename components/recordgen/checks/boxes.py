@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
-from recordgen.checks.facts import RowIndices
 from recordgen.core.facts import BOXES
+from recordgen.core.facts.kept_rows import RowIndices
 
 # A box is compared with this number of boxes that follow it from left to right.
 _WINDOW = 8

@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from recordgen.checks.facts import ExampleFacts, RowIndices
+from recordgen.checks.facts import ExampleFacts
 from recordgen.core.dataset.lint import ERROR, WARNING
 from recordgen.core.dataset.manifest import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts.kept_rows import RowIndices
 
 #: Opens an example's payload, given its uri and the import file of its row.
 OpenPayload: TypeAlias = "Callable[[str, str], IO[bytes]]"

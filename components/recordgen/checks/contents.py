@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
-from recordgen.checks.facts import ExampleFacts, RowIndices
+from recordgen.checks.facts import ExampleFacts
 from recordgen.core.dataset.lint import ERROR
+from recordgen.core.facts.kept_rows import RowIndices
 
 #: Examples, and for each another example of its group.
 Pairs: TypeAlias = "tuple[RowIndices, RowIndices]"

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
-from recordgen.checks.pictures import PictureFacts
 from recordgen.core.facts import IMAGES, MEASURES
+from recordgen.core.facts.pictures import PictureFacts
 
 # The format of each suffix, as in ``image/format``. Other suffixes are not checked.
 _FORMATS = {

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks import minhash, pictures
 from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.contents import Groups, Pairs
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.neighbours import Indices, group_by_keys
-from recordgen.core.facts import MEASURES
+from recordgen.core.facts import MEASURES, minhash, pictures
+from recordgen.core.facts.neighbours import Indices, group_by_keys
 
 #: The least similarity of two texts that are nearly the same.
 LEAST_SIMILARITY = 0.7
@@ -90,7 +89,7 @@ def group_texts(signatures: minhash.Signatures, least: float) -> Indices:
     """Group texts that are nearly the same.
 
     Args:
-        signatures: signatures of all texts, see :mod:`recordgen.checks.minhash`.
+        signatures: signatures of all texts, see :mod:`recordgen.core.facts.minhash`.
         least: the least similarity of two such texts, 0 to 1. Below 0.5, many pairs are missed.
 
     Returns:

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from recordgen.checks.check import Examined
 from recordgen.checks.class_shares import distance_of_samples, most_changed, share
-from recordgen.checks.columns import Values, floats
 from recordgen.checks.tables import KeptRows, TableCheck, TableTask, kept_rows, shown
 from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.facts.kept_rows import Values, floats
 from recordgen.core.rows.columns import values_of
 
 # Splits with fewer rows in the sample are not compared: chance alone makes them differ.

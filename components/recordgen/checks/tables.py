@@ -1,7 +1,7 @@
 """Checks of columns of tables: constant or mixed ones, and outliers.
 
 They read the rows that shards have kept: a sample of each split, and rows with rare values
-(:mod:`recordgen.checks.columns`).
+(:mod:`recordgen.core.facts.kept_rows`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
-from recordgen.checks.columns import KINDS, Values, fences, fits, fits_one, floats
-from recordgen.checks.facts import RowIndices
 from recordgen.core.facts import ROWS
+from recordgen.core.facts.kept_rows import KINDS, RowIndices, Values, fences, fits, fits_one, floats
 from recordgen.core.records.number_texts import FORMS, NUMBER, is_marker
 
 # Fewer rows are not enough to judge a column.

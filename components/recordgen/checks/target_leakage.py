@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.checks.check import Examined
-from recordgen.checks.columns import floats
 from recordgen.checks.tables import KeptRows, Roles, TableCheck, TableTask, kept_rows
+from recordgen.core.facts.kept_rows import floats
 
 _Codes = npt.NDArray[np.intp]
 _Floats = npt.NDArray[np.float64]

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
-from recordgen.checks.text_samples import REPLACEMENT
 from recordgen.core.facts import MEASURES, TEXTS
+from recordgen.core.facts.text_samples import REPLACEMENT
 
 # LABEL_IN_TEXT: the fewest texts with the label, and the largest share of the others, in percent.
 _FEWEST, _MOST_OTHERS = 10, 1

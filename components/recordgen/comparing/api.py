@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from recordgen import storage
-from recordgen.checks.facts import read_examples
 from recordgen.comparing.differences import (
     ChangedRow,
     Compared,
@@ -25,6 +24,7 @@ from recordgen.comparing.differences import (
 )
 from recordgen.comparing.rows import COLUMNS, Places, Rows, differing, joined, leaks, match
 from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, read_dataset
+from recordgen.core.facts.columns import read_examples
 from recordgen.errors import SourceError, UsageError
 from recordgen.masking import without_secrets
 

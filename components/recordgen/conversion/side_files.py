@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from recordgen.checks.facts import ExampleFacts, to_parquet
+from recordgen.checks.facts import ExampleFacts
 from recordgen.core.dataset.lint import Lint, LintFinding
 from recordgen.core.dataset.manifest import (
     EXAMPLES_FILE,
@@ -15,6 +15,7 @@ from recordgen.core.dataset.manifest import (
     REJECTS_FILE,
     Dataset,
 )
+from recordgen.core.facts.columns import to_parquet
 from recordgen.exports.beside import CONVERTED, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.rejects import Finding, Reject, to_lines
@@ -73,6 +74,6 @@ def side_files(
         REJECTS_FILE: ["".join(to_lines(output.all_rejects)).encode()],
         FINDINGS_FILE: (line.encode() for line in to_lines(findings)),
         LINT_FILE: (line.encode() for line in output.lint.lines()),
-        EXAMPLES_FILE: [to_parquet(output.facts)],
+        EXAMPLES_FILE: [to_parquet(output.facts.columns)],
         INDEX_FILE: [index],
     }

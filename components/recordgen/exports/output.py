@@ -68,7 +68,7 @@ class Output:
         Raises:
             SourceError: the file is damaged.
         """
-        from recordgen.checks.facts import read_examples
+        from recordgen.core.facts.columns import read_examples
 
         path = self.path_of(EXAMPLES_FILE)
         try:

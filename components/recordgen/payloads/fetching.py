@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
-from recordgen.checks.perceptual_hash import SmallPicture
+from recordgen.core.facts.perceptual_hash import SmallPicture
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import (
     FileTooLargeError,

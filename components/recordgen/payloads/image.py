@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image, JpegImagePlugin
 
-from recordgen.checks.perceptual_hash import SmallPicture, bounded, jpeg_factor, small_picture
+from recordgen.core.facts.perceptual_hash import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.errors import PayloadError
 from recordgen.features import RAW, WEBP
 from recordgen.options import ConvertOptions

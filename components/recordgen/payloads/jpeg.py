@@ -312,7 +312,7 @@ def decoded_jpeg(
         colorspace: ``GRAY``, ``RGB`` or ``CMYK``.
         height: least height, in pixels.
         width: least width, in pixels.
-        factor: see :func:`recordgen.checks.perceptual_hash.jpeg_factor`.
+        factor: see :func:`recordgen.core.facts.perceptual_hash.jpeg_factor`.
 
     Returns:
         uint8 [h, w, channels].

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.checks.minhash import mixed
+from recordgen.core.facts.minhash import mixed
 from recordgen.core.rows.columns import joined
 
 _Hashes = npt.NDArray[np.uint64]

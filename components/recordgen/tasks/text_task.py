@@ -27,8 +27,8 @@ from recordgen.rejects import RejectCode
 from recordgen.tasks.lines import either
 
 if TYPE_CHECKING:
-    from recordgen.checks.text_samples import SeenText
     from recordgen.core.dataset.vocabulary import Vocabulary
+    from recordgen.core.facts.text_samples import SeenText
 
 #: The key of text in a line of JSONL.
 CONTENT_KEY = "textContent"
@@ -99,7 +99,7 @@ class TextTask(Task):
         """
         if not options.selection.needs_looks:
             return None
-        from recordgen.checks.text_samples import SeenText  # reading rows does not need numpy
+        from recordgen.core.facts.text_samples import SeenText  # reading rows does not need numpy
 
         has_names = vocabulary is not None and vocabulary.kind == "text"
         return SeenText(data, len(text), vocabulary.names if vocabulary and has_names else ())

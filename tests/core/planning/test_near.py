@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
 
 import recordgen
-from recordgen.checks.perceptual_hash import SmallPicture, small_picture
+from recordgen.core.facts.perceptual_hash import SmallPicture, small_picture
 from recordgen.core.planning.decide import decide
 from recordgen.core.planning.near import SeenImages
 from recordgen.core.rows.placing import placing

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from recordgen import storage
-from recordgen.checks.facts import Columns, from_parquet
 from recordgen.core.dataset.joining import join_features
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
@@ -30,6 +29,7 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.dataset.vocabulary import join_names
+from recordgen.core.facts.columns import Columns, from_parquet
 from recordgen.core.planning.plan import Base
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.checks.facts import FactsBuilder, picture_facts
-from recordgen.checks.perceptual_hash import SmallPicture
-from recordgen.checks.pictures import find_alike
+from recordgen.core.facts.builder import ExampleNote, FactsBuilder
+from recordgen.core.facts.columns import picture_facts
+from recordgen.core.facts.perceptual_hash import SmallPicture
+from recordgen.core.facts.pictures import find_alike
 from recordgen.core.rows.columns import Columns
 
 #: Columns that are needed to compare an image with others.
@@ -30,17 +31,15 @@ class SeenImages:
     """Collects the looks of images in the order of rows, 76 bytes for each image."""
 
     def __init__(self) -> None:
-        self._notes = FactsBuilder()
+        self._builder = FactsBuilder()
 
     def add(self, picture: SmallPicture | None) -> None:
         """Add the image of the next row, or None if it has none."""
-        one = FactsBuilder()
-        one.add(0, b"", None, picture)
-        self._notes.extend(one)
+        self._builder.add(ExampleNote(0, picture=picture))
 
     def columns(self) -> Mapping[str, Any]:
         """Return the columns of :data:`LOOKS`, with nulls for rows without an image."""
-        found = self._notes.columns()
+        found = self._builder.columns()
         return {name: found[name] for name in LOOKS}
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recordgen import storage
-from recordgen.checks.facts import renumbered
 from recordgen.core.dataset.manifest import Shard
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts.columns import renumbered
 from recordgen.core.records import RECORDS
 from recordgen.core.runs.commit import Leftover
 from recordgen.core.runs.staging import Staging

@@ -30,9 +30,9 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from recordgen import errors, storage
-from recordgen.checks.facts import of_shard, whole, without_empty
 from recordgen.core.dataset.manifest import shard_index
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.planning.bucket_files import (
     BucketFile,
     ByteRange,

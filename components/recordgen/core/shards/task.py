@@ -14,10 +14,10 @@ import numpy as np
 import PIL
 import simplejpeg
 
-from recordgen.checks import facts
 from recordgen.core.dataset.manifest import ImageStats, Shard, shard_file
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
+from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder, together
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.task.built import BuiltBatch
 from recordgen.core.task.named import task_for
@@ -138,7 +138,7 @@ class ShardStats:
     def __init__(self, on_progress: OnProgress | None, options: ConvertOptions) -> None:
         self._task = task_for(options)
         self._keeps_rows = options.selection.needs_rows and ROWS in self._task.facts
-        self._sum = BuiltBatch(facts=facts.FactsBuilder())
+        self._sum = BuiltBatch(facts=FactsBuilder())
         self._digest = hashlib.sha256()
         self._lengths: list[bytes] = []
         self._on_progress = on_progress
@@ -177,11 +177,11 @@ class ShardStats:
             unlabelled=found.unlabelled,
             changes=dict(sorted(found.changes.items())),
             lengths=b"".join(self._lengths),
-            facts=facts.together(
+            facts=together(
                 task.rows.columns,
                 found.facts,
                 self._task.annotations_for_checks(task.rows.columns["annotation"]),
-                -(-facts.SAMPLE_ROWS // task.count) if self._keeps_rows else 0,
+                -(-SAMPLE_ROWS // task.count) if self._keeps_rows else 0,
             ),
         )
 

@@ -11,8 +11,8 @@ from recordgen.core.records.format import Record, RecordColumn
 from recordgen.rejects import Reject
 
 if TYPE_CHECKING:
-    from recordgen.checks.perceptual_hash import SmallPicture
-    from recordgen.checks.text_samples import SeenText
+    from recordgen.core.facts.perceptual_hash import SmallPicture
+    from recordgen.core.facts.text_samples import SeenText
 
 
 class BuiltExample(NamedTuple):
@@ -84,7 +84,7 @@ class BuiltBatch:
             PSNR (:data:`PSNR`), and changed annotations by their name in ``rows.adjusted`` of
             ``dataset.json``. For columns of whole numbers, the number of missing values
             (:data:`GAP`), and of values that float32 cannot hold (:data:`INEXACT`).
-        facts: the rows' :class:`recordgen.checks.facts.FactsBuilder`, for the checks.
+        facts: the rows' :class:`recordgen.core.facts.builder.FactsBuilder`, for the checks.
     """
 
     examples: int = 0

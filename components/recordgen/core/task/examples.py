@@ -76,7 +76,7 @@ class Examples(Declaration):
         Raises:
             StorageError: storage failed.
         """
-        from recordgen.checks.facts import FactsBuilder
+        from recordgen.core.facts.builder import ExampleNote, FactsBuilder, ImageNote, content_of
 
         built = BuiltBatch(payload_bytes=rows.payload_bytes)
         facts = FactsBuilder()
@@ -86,11 +86,14 @@ class Examples(Declaration):
                 made = self.make(row, fetched, vocabulary, options)
             except PayloadError as exc:
                 built.rejects.append(Reject(row.source, row.line, row.uri, exc.code, exc.message))
-                facts.refuse()
+                facts.add(None)
             else:
                 built.add(made, assigned=row.assigned)
-                seen = made.picture, made.text, made.is_gray, made.colours, made.frames
-                facts.add(row.sort_key, made.content, made.image, *seen)
+                content = row.sort_key if made.content is None else content_of(made.content)
+                image = made.image and ImageNote(
+                    *made.image, made.is_gray, made.colours, made.frames
+                )
+                facts.add(ExampleNote(content, image, made.picture, made.text))
         built.facts = facts
         return built
 

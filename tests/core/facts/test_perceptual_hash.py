@@ -11,7 +11,7 @@ import pytest
 import simplejpeg
 from PIL import Image, ImageFilter
 
-from recordgen.checks.perceptual_hash import (
+from recordgen.core.facts.perceptual_hash import (
     SIDE,
     Looks,
     SmallPicture,

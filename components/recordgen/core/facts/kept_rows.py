@@ -1,4 +1,4 @@
-"""Selects the rows of a table that a shard keeps for checks because their values are rare.
+"""Selects the rows of a table that a shard keeps for checks: a sample, and rare values.
 
 The launcher checks columns on a sample of rows. Rare values are hardly ever in a sample, so each
 batch also keeps rows whose value is far from the others, or of another kind than nearly all others.
@@ -14,8 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.checks.facts import RowIndices
+from recordgen.core.facts.minhash import mixed
 from recordgen.core.records.number_texts import DATE, NUMBER
+
+#: Indices of rows or examples.
+RowIndices: TypeAlias = "npt.NDArray[np.intp]"
 
 # Arrow's stubs, where there are any, differ from version to version.
 Values: TypeAlias = Any  # pa.Array of int64, float or string
@@ -72,6 +75,26 @@ def _odd_rows(values: Values) -> Iterable[RowIndices]:
             if np.mean(fits(values.slice(0, _FIRST), pattern)) > 0.5:
                 misfits = np.flatnonzero(~fits(values, pattern))
                 yield misfits[:_KEPT]
+
+
+def sample_of(
+    contents: npt.NDArray[np.uint64], is_there: npt.NDArray[np.bool_], count: int
+) -> RowIndices:
+    """Sample ``count`` of the rows that are there; only their contents decide which.
+
+    Rows with equal contents are sampled independently of each other.
+    """
+    rows = np.flatnonzero(is_there)
+    if len(rows) <= count:
+        return rows
+    order = np.argsort(contents[rows], kind="stable")
+    ordered = contents[rows][order]
+    starts = np.maximum.accumulate(
+        np.where(np.append(True, ordered[1:] != ordered[:-1]), np.arange(len(ordered)), 0)
+    )
+    nth = (np.arange(len(ordered)) - starts).astype(np.uint64)  # among equal contents
+    lots = mixed(ordered + mixed(nth + np.uint64(1)))
+    return np.sort(rows[order[np.argsort(lots, kind="stable")[:count]]])
 
 
 def fits(values: Values, pattern: str) -> npt.NDArray[np.bool_]:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from recordgen.checks.neighbours import Hashes
+from recordgen.core.facts.neighbours import Hashes
 
 #: Pixels on each side of a thumbnail, and minimum on the shorter side of a small picture.
 SIDE = 32
@@ -31,6 +31,9 @@ _LONGEST = 16 * SIDE
 
 #: Bits of a perceptual hash.
 HASH_BITS = 64
+
+# Pictures of one shape that are measured together; more of them leave the processor's cache.
+_AT_ONCE = 64
 
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"
 _Floats: TypeAlias = "npt.NDArray[np.float64]"
@@ -123,7 +126,12 @@ def look_at(pictures: Sequence[SmallPicture]) -> Looks:
     by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for place, picture in enumerate(pictures):
         by_shape[picture.pixels.shape].append(place)
-    for places in by_shape.values():
+    blocks = (
+        places[start : start + _AT_ONCE]
+        for places in by_shape.values()
+        for start in range(0, len(places), _AT_ONCE)
+    )
+    for places in blocks:
         alike = [pictures[place] for place in places]
         gray, looks.colourfulness[places] = _gray_of(np.stack([each.pixels for each in alike]))
         looks.thumbnail[places] = _thumbnails(gray, alike)

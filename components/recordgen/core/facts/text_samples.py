@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.minhash import (
+from recordgen.core.facts.minhash import (
     SIGNATURE_BYTES,
     Signatures,
     Words,
@@ -59,7 +59,7 @@ class TextFacts(NamedTuple):
     """Facts about several texts.
 
     Attributes:
-        signatures: uint8 [n, 64], see :mod:`recordgen.checks.minhash`; zeros without words.
+        signatures: uint8 [n, 64], see :mod:`recordgen.core.facts.minhash`; zeros without words.
         has_words: bool [n].
         characters: int32 [n].
         garbled: a part of each text that was decoded wrongly; None if none was found.

@@ -16,8 +16,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.neighbours import Indices, find_neighbours
-from recordgen.checks.perceptual_hash import (
+from recordgen.core.facts.neighbours import Indices, find_neighbours
+from recordgen.core.facts.perceptual_hash import (
     SIDE,
     Looks,
     Pixels,
@@ -62,8 +62,8 @@ class PictureFacts(NamedTuple):
         darkest: uint8: 1 % of the picture is at this level or below.
         lightest: uint8: 1 % of the picture is at this level or above.
         entropy: float32: entropy of the levels in steps of 4, 0 to 6 bits.
-        sharpness: float32: see :class:`recordgen.checks.perceptual_hash.Looks`.
-        colourfulness: float32: see :class:`recordgen.checks.perceptual_hash.Looks`; NaN if unknown.
+        sharpness: float32: see :class:`recordgen.core.facts.perceptual_hash.Looks`.
+        colourfulness: float32: likewise; NaN if unknown.
     """
 
     perceptual_hash: npt.NDArray[np.uint64]

@@ -1,0 +1,282 @@
+"""The facts about planned rows, in their order, which a shard collects while it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from recordgen.core.facts.columns import (
+    IMAGE_COLUMNS,
+    LOOK_COLUMNS,
+    NOTED,
+    SHARED_COLUMNS,
+    WITH_ROWS,
+    Columns,
+)
+from recordgen.core.facts.kept_rows import RowIndices, sample_of
+from recordgen.core.facts.perceptual_hash import SmallPicture, look_at
+from recordgen.core.facts.pictures import measured
+from recordgen.core.facts.text_samples import SeenText
+from recordgen.core.facts.text_samples import measured as measured_texts
+
+#: Rows kept per split of a table, for checks of its columns.
+SAMPLE_ROWS = 10_000
+
+# Notes measured at once: 256 texts at once take a quarter of the time of 64 at once.
+_AT_ONCE = 256
+
+_MEASURES = pa.schema([field for field in NOTED if field.name != "content"])
+
+
+class ImageNote(NamedTuple):
+    """The image of an example; its fields are the values of the columns of images.
+
+    Attributes:
+        format: see :func:`recordgen.core.dataset.manifest.ImageStats`.
+        height: in pixels; None if unknown.
+        width: likewise.
+        gray: whether it has one channel; None if unknown.
+        colours: what viewers apply to its colours; None if nothing.
+        frames: pictures in the file; None if unknown.
+    """
+
+    format: str
+    height: int | None
+    width: int | None
+    gray: bool | None = None
+    colours: str | None = None
+    frames: int | None = None
+
+
+class ExampleNote(NamedTuple):
+    """What a worker notes about an example.
+
+    Attributes:
+        content: 64 bits of a digest of what a trainer sees of its payload.
+        image: its image; None if it has none.
+        picture: the small image; None if no check needs it.
+        text: the text; None if no check needs it.
+    """
+
+    content: int
+    image: ImageNote | None = None
+    picture: SmallPicture | None = None
+    text: SeenText | None = None
+
+
+class _Chunk(NamedTuple):
+    """Facts about several rows.
+
+    Attributes:
+        contents: see :class:`ExampleNote`; 0 for rows that became no example.
+        is_refused: which rows became no example.
+        annotations: the annotations, if they differ from the planned rows'.
+        odd: indexes of the rows that checks of columns need.
+        measures: columns of images and texts; None if there are neither.
+    """
+
+    contents: npt.NDArray[np.uint64]
+    is_refused: npt.NDArray[np.bool_]
+    annotations: Columns | None = None
+    odd: RowIndices = np.zeros(0, np.intp)
+    measures: Columns | None = None
+
+
+class FactsBuilder:
+    """Facts about planned rows, in their order.
+
+    Each batch of rows has its own, and a shard concatenates them. Notes wait until there are enough
+    to measure them together; then they become a chunk of columns.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: list[_Chunk] = []
+        self._notes: list[ExampleNote | None] = []  # the rows after the chunks, None: refused
+
+    @classmethod
+    def of(
+        cls,
+        contents: npt.NDArray[np.uint64],
+        refused: Sequence[int],
+        annotations: Columns | None = None,
+        odd: RowIndices | None = None,
+    ) -> FactsBuilder:
+        """Return the facts about rows without images and texts.
+
+        Args:
+            contents: 64 bits of a digest of what a trainer sees of each payload.
+            refused: indexes of the rows that became no example.
+            annotations: the annotations, if they differ from the planned rows'.
+            odd: indexes of the rows that checks of columns need.
+        """
+        builder = cls()
+        is_refused = np.zeros(len(contents), np.bool_)
+        is_refused[list(refused)] = True
+        odd = np.zeros(0, np.intp) if odd is None else odd
+        builder._chunks = [_Chunk(contents, is_refused, annotations, odd)]
+        return builder
+
+    def add(self, note: ExampleNote | None) -> None:
+        """Add the next row; None if it became no example."""
+        self._notes.append(note)
+        if len(self._notes) >= _AT_ONCE:
+            self._measure()
+
+    def extend(self, more: FactsBuilder) -> None:
+        """Append the facts about the rows of another batch."""
+        if more._chunks:
+            self._measure()
+            self._chunks += more._chunks
+        for note in more._notes:
+            self.add(note)
+
+    def _measure(self) -> None:
+        if self._notes:
+            self._chunks.append(_chunk_of(self._notes))
+            self._notes = []
+
+    def __len__(self) -> int:
+        return sum(len(chunk.contents) for chunk in self._chunks) + len(self._notes)
+
+    @property
+    def annotations(self) -> Columns | None:
+        """The annotations, if the rows have their own."""
+        own = [chunk.annotations for chunk in self._chunks if chunk.annotations is not None]
+        return pa.chunked_array(own, pa.string()) if own else None
+
+    def kept(self, count: int) -> tuple[RowIndices, npt.NDArray[np.bool_]]:
+        """Return the indexes of rows to keep whole, and which of them are the sample.
+
+        Args:
+            count: the largest size of the sample.
+        """
+        contents, is_refused = self._contents()
+        sampled = sample_of(contents, ~is_refused, count)
+        starts = np.cumsum([0, *(len(chunk.contents) for chunk in self._chunks)])
+        odd = [start + chunk.odd for start, chunk in zip(starts, self._chunks, strict=False)]
+        rows = np.unique(np.concatenate([sampled, *odd]).astype(np.intp))
+        return rows, np.isin(rows, sampled)
+
+    def _contents(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        """Return the contents of all rows, and whether each became no example."""
+        self._measure()
+        contents = [chunk.contents for chunk in self._chunks]
+        is_refused = [chunk.is_refused for chunk in self._chunks]
+        return (
+            np.concatenate([np.zeros(0, np.uint64), *contents]),
+            np.concatenate([np.zeros(0, np.bool_), *is_refused]),
+        )
+
+    def columns(self) -> Columns:
+        """Return the facts as columns."""
+        contents, is_refused = self._contents()
+        measures = _nulls(0)
+        if any(chunk.measures is not None for chunk in self._chunks):
+            parts = [
+                _nulls(len(chunk.contents)) if chunk.measures is None else chunk.measures
+                for chunk in self._chunks
+            ]
+            measures = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+        elif len(contents):
+            measures = _nulls(len(contents))
+        return measures.add_column(0, "content", pa.array(contents, mask=is_refused))
+
+
+def _nulls(count: int) -> Columns:
+    nulls = [pa.nulls(count, field.type) for field in _MEASURES]
+    return pa.Table.from_arrays(nulls, schema=_MEASURES)
+
+
+def _chunk_of(notes: Sequence[ExampleNote | None]) -> _Chunk:
+    """Measure rows together."""
+    contents = np.array([0 if note is None else note.content for note in notes], np.uint64)
+    is_refused = np.array([note is None for note in notes], np.bool_)
+    found = dict(_image_columns(notes)) | dict(_look_columns(notes)) | dict(_text_columns(notes))
+    if not found:
+        return _Chunk(contents, is_refused)
+    columns = [found.get(field.name, pa.nulls(len(notes), field.type)) for field in _MEASURES]
+    measures = pa.Table.from_arrays(columns, schema=_MEASURES)
+    return _Chunk(contents, is_refused, measures=measures)
+
+
+def _image_columns(notes: Sequence[ExampleNote | None]) -> Iterator[tuple[str, Any]]:
+    images = [None if note is None else note.image for note in notes]
+    if any(image is not None for image in images):
+        for at, (name, kind) in enumerate(IMAGE_COLUMNS.items()):
+            yield name, pa.array([None if image is None else image[at] for image in images], kind)
+
+
+def _look_columns(notes: Sequence[ExampleNote | None]) -> Iterator[tuple[str, Any]]:
+    pictures = [None if note is None else note.picture for note in notes]
+    seen = [picture for picture in pictures if picture is not None]
+    if seen:
+        facts, places = measured(look_at(seen)), _places(pictures)
+        columns = facts._asdict() | {"signature": [each.tobytes() for each in facts.signature]}
+        for name, kind in LOOK_COLUMNS.items():
+            column = pa.array(columns[name], kind, from_pandas=True)  # NaN: not known
+            yield name, column.take(places)
+
+
+def _text_columns(notes: Sequence[ExampleNote | None]) -> Iterator[tuple[str, Any]]:
+    texts = [None if note is None else note.text for note in notes]
+    read = [text for text in texts if text is not None]
+    if read:
+        facts, places = measured_texts(read), _places(texts)
+        signed = [
+            signature.tobytes() if has_words else None
+            for signature, has_words in zip(facts.signatures, facts.has_words, strict=True)
+        ]
+        columns: Mapping[str, Any] = {
+            "signature": signed,
+            "characters": facts.characters,
+            "garbled": facts.garbled,
+            "named_labels": facts.named,
+        }
+        for name, column in columns.items():
+            yield name, pa.array(column, NOTED.field(name).type).take(places)
+
+
+def _places(values: Sequence[object]) -> Any:
+    """Return for each value its index among those that are not None, null if it is None."""
+    is_there = np.array([value is not None for value in values], np.bool_)
+    return pa.array(np.cumsum(is_there) - 1, mask=~is_there)
+
+
+def content_of(digest: bytes) -> int:
+    """Return the first 64 bits of a digest."""
+    return int.from_bytes(digest[:8], "big")
+
+
+def together(
+    rows: Columns, builder: FactsBuilder, annotations: Sequence[str | None] | None, sample: int = 0
+) -> Columns:
+    """Return the facts of a shard.
+
+    Args:
+        rows: its planned rows.
+        builder: the facts about them, in their order.
+        annotations: the annotations that checks need; None if there are none, or the builder has
+            them.
+        sample: rows to keep whole, in addition to those that the builder names.
+    """
+    noted = builder.annotations if annotations is None else pa.array(annotations, pa.string())
+    if noted is None:
+        noted = pa.nulls(len(rows), pa.string())
+    found = rows.select(SHARED_COLUMNS[:-1]).append_column(SHARED_COLUMNS[-1], noted)
+    facts = builder.columns()
+    for name in facts.column_names:
+        found = found.append_column(name, facts[name])
+    places, is_sampled = np.full(len(rows), -1), np.zeros(0, np.bool_)
+    texts = pa.array([], pa.string())
+    if sample:
+        kept, is_sampled = builder.kept(sample)
+        places[kept] = np.arange(len(kept))
+        texts = rows["annotation"].take(pa.array(kept)).combine_chunks()
+    taken = pa.array(places, mask=places < 0)
+    found = found.append_column("row", texts.take(taken))
+    found = found.append_column("is_sampled", pa.array(is_sampled).take(taken))
+    return found.cast(WITH_ROWS)

@@ -1,0 +1,159 @@
+"""The columns of facts about examples, in the staging folder and in ``examples.parquet``."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from recordgen.core.facts.pictures import SIGNATURE_SIDE, PictureFacts
+from recordgen.core.rows.arrow_files import read_parquet
+
+Columns = Any  # pa.Table; Arrow's stubs differ from version to version
+
+#: The columns that planned rows and facts share (:class:`recordgen.core.rows.planned.PlannedRow`).
+SHARED_COLUMNS = ("source", "line", "uri", "annotation")
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+# Only images have these columns, and the second group only if checks look at the pictures.
+IMAGE_COLUMNS = {
+    **{"format": _TEXT, "height": pa.int32(), "width": pa.int32(), "gray": pa.bool_()},
+    **{"colours": _TEXT, "frames": pa.int32()},
+}
+LOOK_COLUMNS = {
+    "perceptual_hash": pa.uint64(),
+    "signature": pa.binary(SIGNATURE_SIDE * SIGNATURE_SIDE),
+    "brightness": pa.float32(),
+    "contrast": pa.float32(),
+    "darkest": pa.uint8(),
+    "lightest": pa.uint8(),
+    "entropy": pa.float32(),
+    "sharpness": pa.float32(),
+    "colourfulness": pa.float32(),
+}
+
+# Only texts have these columns, if checks read them. The similarity of two texts is estimated from
+# ``signature``, which has the same size for texts and images: a second column would take its space
+# in every dataset.
+_READ = {
+    "characters": pa.int32(),
+    "garbled": pa.string(),
+    "named_labels": pa.list_(pa.string()),
+}
+
+NOTED = pa.schema({"content": pa.uint64(), **IMAGE_COLUMNS, **LOOK_COLUMNS, **_READ})
+
+_ALL = pa.schema(
+    {
+        "source": _TEXT,
+        "line": pa.int64(),
+        "uri": pa.string(),
+        "annotation": pa.string(),
+        **{field.name: field.type for field in NOTED},
+    }
+)
+
+# Whole rows of tables, and whether they belong to the sample. Only checks need them, so
+# examples.parquet has neither column.
+KEPT_COLUMNS = {"row": pa.string(), "is_sampled": pa.bool_()}
+
+WITH_ROWS = pa.schema({field.name: field.type for field in _ALL} | KEPT_COLUMNS)
+
+_EXAMPLES = pa.schema(
+    {"split": _TEXT, "shard": _TEXT, "record": pa.int32()} | {f.name: f.type for f in _ALL}
+)
+
+LINTED = pa.schema({field.name: field.type for field in _EXAMPLES} | KEPT_COLUMNS)
+
+
+# Columns that examples.parquet of earlier versions does not have.
+_ADDED = ("colours", "frames")
+
+
+def without_empty(facts: Columns) -> Columns:
+    """Return the facts of a shard without empty columns: tables have values in few of them."""
+    return facts.select(
+        [name for name in facts.column_names if facts[name].null_count < len(facts)]
+    )
+
+
+def whole(facts: Columns) -> Columns:
+    """Undo :func:`without_empty`."""
+    return pa.Table.from_arrays(
+        [
+            facts[field.name]
+            if field.name in facts.column_names
+            else pa.nulls(len(facts), field.type)
+            for field in WITH_ROWS
+        ],
+        schema=WITH_ROWS,
+    )
+
+
+def of_shard(split: str, file: str, facts: Columns) -> Columns:
+    """Return the facts of a shard's examples, with split, shard and record.
+
+    Args:
+        split: the shard's split.
+        file: the shard's path inside the output.
+        facts: facts about its planned rows, in the order of its records.
+    """
+    made = facts
+    if facts["content"].null_count:
+        made = facts.filter(facts["content"].is_valid())
+    count = len(made)
+    for name, value in (("shard", file), ("split", split)):
+        made = made.add_column(0, name, pa.repeat(value, count).dictionary_encode())
+    return made.add_column(2, "record", pa.array(np.arange(count, dtype=np.int32))).cast(LINTED)
+
+
+def renumbered(facts: Columns, rows: Columns) -> Columns:
+    """Return the facts of the same payloads with the import files and lines of ``rows``."""
+    for at, name in enumerate(SHARED_COLUMNS[:2]):
+        facts = facts.set_column(at, name, rows[name])
+    return facts.cast(WITH_ROWS)
+
+
+def picture_facts(seen: Columns) -> PictureFacts:
+    """Return the measures of images that are in the columns; other measures are empty."""
+    unknown = dict.fromkeys(PictureFacts._fields, np.zeros(0, np.float32))
+    known = {name: seen[name].to_numpy() for name in seen.column_names if name != "signature"}
+    joined = b"".join(seen["signature"].to_pylist())
+    signature = np.frombuffer(joined, np.uint8).reshape(-1, SIGNATURE_SIDE, SIGNATURE_SIDE)
+    return PictureFacts(**unknown | known | {"signature": signature})
+
+
+def to_parquet(columns: Columns) -> bytes:
+    """Return the content of ``examples.parquet``, given the facts of all examples."""
+    out = io.BytesIO()
+    repeated = [
+        name for name, kind in zip(_EXAMPLES.names, _EXAMPLES.types, strict=True) if kind == _TEXT
+    ]
+    parquet.write_table(
+        columns.select(_EXAMPLES.names), out, compression="zstd", use_dictionary=repeated
+    )
+    return out.getvalue()
+
+
+def read_examples(file: IO[bytes], names: Collection[str] | None = None) -> Columns:
+    """Return columns of ``examples.parquet``.
+
+    See :func:`recordgen.core.rows.arrow_files.read_parquet`.
+
+    Raises:
+        ValueError: the file is something else.
+    """
+    return read_parquet(file, _EXAMPLES, names, added=_ADDED)
+
+
+def from_parquet(data: bytes) -> Columns:
+    """Read the content of ``examples.parquet``. Raises: ValueError: it is something else."""
+    columns = read_examples(io.BytesIO(data))
+    for name, kind in KEPT_COLUMNS.items():
+        columns = columns.append_column(name, pa.nulls(len(columns), kind))
+    return columns
