@@ -154,16 +154,17 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 
 def check_bomb() -> None:
     """Check the bomb on stdin; print processor seconds, peak in MB and outcome as JSON."""
+    from recordgen.conversion.settings import payloads_of
     from recordgen.errors import PayloadError
     from recordgen.options import ConvertOptions
     from recordgen.payloads.image import check_image
 
-    options = ConvertOptions()
+    settings = payloads_of(ConvertOptions())
     data = sys.stdin.buffer.read()
     before = _peak_bytes()
     started = _seconds()
     try:
-        stored = check_image(data, options)
+        stored = check_image(data, settings)
         outcome = f"accepted as {stored.format}, {stored.reencoded or 'own bytes'}"
     except PayloadError as exc:
         outcome = f"{exc.code}: {exc.message}"

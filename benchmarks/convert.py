@@ -54,12 +54,13 @@ Contender = Callable[[list[str], str], float]
 
 def limit(paths: list[str], output: str) -> float:
     """Return the seconds of a bare loop that reads, checks and writes, and nothing else."""
+    from recordgen.conversion.settings import payloads_of
     from recordgen.core.records import RECORDS
     from recordgen.core.records.example import serialize_example
     from recordgen.options import ConvertOptions
     from recordgen.payloads.image import check_image
 
-    options = ConvertOptions(lint=("-ALL",))
+    settings = payloads_of(ConvertOptions(lint=("-ALL",)))
     threads = len(os.sched_getaffinity(0))
     numbered = list(enumerate(paths))
 
@@ -67,7 +68,7 @@ def limit(paths: list[str], output: str) -> float:
         for number, path in numbered[of::threads]:
             with open(path, "rb") as file:
                 data = file.read()
-            image = check_image(data, options)
+            image = check_image(data, settings)
             yield RECORDS.frame(
                 serialize_example(
                     {

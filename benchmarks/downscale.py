@@ -35,7 +35,9 @@ import simplejpeg
 from PIL import Image
 
 from benchmarks.lint_precision import best_times, encoded
-from recordgen.options import ConvertOptions, make_options
+from recordgen.conversion.settings import payloads_of
+from recordgen.image_settings import ImageSizing
+from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
 from recordgen.payloads.resizing import LOSSY_QUALITY
 
@@ -153,7 +155,10 @@ def main() -> None:
     photos = [path.read_bytes() for path in sorted(args.images.glob("*.jpg"))[: args.limit]]
     if not photos:
         parser.error(f"{args.images} holds no JPEGs; see python -m benchmarks.photos --help")
-    smaller, checked = make_options({"image_size": f"{args.max_side}max"}), ConvertOptions()
+    smaller = payloads_of(
+        ConvertOptions(image_size=ImageSizing("max", args.max_side, args.max_side))
+    )
+    checked = payloads_of(ConvertOptions())
     contenders: dict[str, Callable[[bytes], object]] = {
         "recordgen": lambda data: check_image(data, smaller),
         "full": lambda data: encoded(full_resize(data, args.max_side), LOSSY_QUALITY),

@@ -35,6 +35,8 @@ from PIL import Image
 
 from benchmarks.structures import changes_of
 from benchmarks.structures.parts import Change
+from recordgen.conversion.settings import payloads_of
+from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import CheckedImage, check_image
@@ -225,13 +227,13 @@ def as_trained(data: bytes) -> Any:
 
 
 def judged(
-    mutants: Iterable[bytes], sound: bytes, options: ConvertOptions, *, harmless: bool
+    mutants: Iterable[bytes], sound: bytes, settings: PayloadSettings, *, harmless: bool
 ) -> Counts:
     """Check mutants of an image and judge the results."""
     counts, pixels = Counts(), as_trained(sound)
     for data in mutants:
         try:
-            stored: CheckedImage | None = check_image(data, options)
+            stored: CheckedImage | None = check_image(data, settings)
         except PayloadError:
             stored = None
         if stored is not None:
@@ -252,7 +254,7 @@ def judged(
 
 def judge(each: int, seed: int, only: Sequence[str] = ()) -> Iterator[tuple[str, str, Counts]]:
     """Judge ``each`` mutants of every kind; yield the image, the change and the counts."""
-    options = ConvertOptions(lint=("-ALL",))
+    settings = payloads_of(ConvertOptions(lint=("-ALL",)))
     for name, data in images().items():
         if only and name not in only:
             continue
@@ -263,7 +265,7 @@ def judge(each: int, seed: int, only: Sequence[str] = ()) -> Iterator[tuple[str,
             mutants = (
                 mutant for _ in range(count) if (mutant := apply(data, draw)) != data or harmless
             )
-            yield name, change, judged(mutants, data, options, harmless=harmless)
+            yield name, change, judged(mutants, data, settings, harmless=harmless)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

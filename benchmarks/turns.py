@@ -18,6 +18,7 @@ import numpy as np
 from PIL import ExifTags, Image, ImageOps
 from sklearn.datasets import load_sample_images
 
+from recordgen.conversion.settings import payloads_of
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
 
@@ -43,7 +44,7 @@ def main() -> None:
             part = picture.crop((0, 0, *size))
             out = io.BytesIO()
             part.save(out, "JPEG", quality=quality, subsampling=SAMPLINGS[sampling], exif=exif)
-            stored = check_image(out.getvalue(), ConvertOptions()).data
+            stored = check_image(out.getvalue(), payloads_of(ConvertOptions())).data
             shown = ImageOps.exif_transpose(Image.open(out))
             turned = Image.open(io.BytesIO(stored))
             upright = part.transpose(Image.Transpose.ROTATE_270)

@@ -11,7 +11,7 @@ from recordgen import storage
 from recordgen.cli import add_options
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, OPTIONS, ConvertOptions
-from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular
+from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, task_for
 from recordgen.training import TrainingConfig
 from recordgen.training.config import TRAINING_OPTIONS
 
@@ -61,7 +61,7 @@ class Settings:
                 "a model of a table needs the column to predict: --columns target=NAME"
             )
         if self.task == Declared.name:
-            Declared.of(self.options)
+            task_for(self.options)
             schema = self.options.declared_schema
             if schema is not None and schema.table.target is None:
                 raise UsageError(

@@ -3,26 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
+from recordgen.conversion.settings import shards_of, splits_of
+from recordgen.core.conversion import PayloadStore
+from recordgen.core.dataset.manifest import RowCounts
 from recordgen.core.dataset.splits import SplitFractions
-from recordgen.core.planning.plan import BucketSummary
+from recordgen.core.planning.plan import Base, BucketSummary, Plan, make_plan
 from recordgen.core.planning.resolve import plan_bucket, settle_bucket
 from recordgen.core.rows.columns import Columns, columns_of, rows_of, shares_of
 from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
+from recordgen.core.settings import Labels
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.task.task import Task
 from recordgen.options import ConvertOptions
 
 
+@dataclass(frozen=True)
+class Answers:
+    """A store whose answers are functions."""
+
+    infos: Any
+    contents: Any
+
+
 def resolve_bucket(
-    placed: Columns, *, options: ConvertOptions, task: Task, **given: Any
+    placed: Columns,
+    *,
+    options: ConvertOptions,
+    task: Task,
+    infos: Any = None,
+    contents: Any = None,
+    **given: Any,
 ) -> tuple[dict[Group, Columns], BucketSummary]:
     """Resolve a bucket that does not depend on other buckets."""
-    settled = settle_bucket(placed, options=options, task=task, **given)
-    return plan_bucket(settled, options=options, task=task)
+    splits, store = splits_of(options), cast("PayloadStore", Answers(infos, contents))
+    settled = settle_bucket(placed, splits=splits, task=task, store=store, **given)
+    by_label = shards_of(options).by_label
+    return plan_bucket(settled, splits=splits, task=task, by_label=by_label)
+
+
+def plan_of(
+    summaries: Iterable[BucketSummary],
+    *,
+    read: RowCounts,
+    options: ConvertOptions,
+    base: Base | None = None,
+) -> Plan:
+    """Make a plan of rows that need no labels."""
+    return make_plan(
+        summaries,
+        read=read,
+        shard_bytes=shards_of(options).bytes,
+        labels=Labels(mode=options.labels, vocabulary=options.vocabulary, missing=""),
+        share=options.eval_share,
+        base=base,
+    )
 
 
 def resolved(

@@ -238,7 +238,8 @@ def _exit_code(usable: int, rejects: int, read: int, options: Mapping[str, Any])
     """Return 1 if a conversion would fail: nothing to convert, or too many rejects."""
     from recordgen.core.planning.plan import too_many
 
-    return 1 if not usable or too_many(rejects, read, ConvertOptions(**options)) else 0
+    most = ConvertOptions(**options).max_reject_fraction
+    return 1 if not usable or too_many(rejects, read, most) else 0
 
 
 def _inspect(args: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from numbers import Real
 from typing import Any, TypedDict, get_args, get_type_hints
@@ -36,6 +36,7 @@ from recordgen.old_options import refusal
 from recordgen.registry import FORMAT_CHOICES, TASK_CHOICES
 from recordgen.signatures import takes
 from recordgen.storage.access import Access, resolved
+from recordgen.tables.columns import Table
 from recordgen.tables.roles import AUTO as AUTO
 from recordgen.tables.roles import ROLES, TABLE_ROLES, Columns
 from recordgen.tables.schema import Schema
@@ -421,14 +422,14 @@ class ConvertOptions:
 
     def _settle_schema(self) -> None:
         """Normalise a schema of columns, which implies the task. Raises: UsageError."""
-        if not self.schema or self.schema_file:
+        schema = self.declared_schema
+        if schema is None:
             return
         if self.task not in (AUTO, _DECLARED):
             raise UsageError(
                 f"schema declares the columns, but the task {self.task} has its own; give only "
                 f"one of them"
             )
-        schema = Schema.from_json(self.schema)
         self._set("schema", json.dumps(schema.to_json(), ensure_ascii=False))
         self._set("task", _DECLARED)
 
@@ -464,6 +465,11 @@ class ConvertOptions:
         """The declared columns; None if there are none."""
         return Schema.from_json(self.schema) if self.schema and not self.schema_file else None
 
+    @cached_property
+    def inferred_table(self) -> Table | None:
+        """The detected columns of a table; None if there are none."""
+        return Table.from_json(self.table) if self.table else None
+
     @property
     def schema_file(self) -> str:
         """Path or URL of the TensorFlow Metadata schema; empty if there is none."""
@@ -474,7 +480,7 @@ class ConvertOptions:
         """Target size of a shard in bytes."""
         return max(1, int(self.shard_mb * 1_000_000))
 
-    @property
+    @cached_property
     def eval_share(self) -> EvalFrom | None:
         """The decoded ``eval_from``; None if it is not given. Raises: UsageError."""
         return EvalFrom.parse(self.eval_from) if self.eval_from else None
@@ -493,25 +499,6 @@ class ConvertOptions:
     def finds_alike(self) -> bool:
         """Whether images are compared to assign splits."""
         return self.group_by == "near"
-
-    @property
-    def finds_copies(self) -> bool:
-        """Whether the run finds rows that name different files with the same bytes."""
-        return self.duplicates != "keep"
-
-    @property
-    def decides_together(self) -> bool:
-        """Whether all rows must be known before any is planned."""
-        return self.finds_copies or self.finds_alike or self.stratify != "none"
-
-    @cached_property  # read for each image, like `selection`
-    def changes_pictures(self) -> bool:
-        """Whether images may be stored in another size or format than their file has."""
-        return any(getattr(self, name) != OPTIONS[name].default for name in _CHANGES)
-
-    def without_changes(self) -> ConvertOptions:
-        """Return these options, but with images stored in the size and format of their file."""
-        return replace(self, **{name: OPTIONS[name].default for name in _CHANGES})
 
     def of_tables(self) -> list[str]:
         """Return the given options that are for tables only, as a user spells them."""
@@ -682,9 +669,3 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
         if name not in known:
             hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
             raise UsageError(f"unknown option {name!r}{hint}")
-
-
-def default_threads() -> int:
-    """Return one thread per core, at least two: decoders release the interpreter's lock."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(2, cores or 2)

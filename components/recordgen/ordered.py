@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +13,12 @@ _Result = TypeVar("_Result")
 
 # Items in flight per thread: enough to keep it busy while the caller waits for the oldest one.
 _AHEAD_PER_THREAD = 3
+
+
+def default_threads() -> int:
+    """Return one thread per core, at least two: decoders release the interpreter's lock."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(2, cores or 2)
 
 
 def map_in_order(

@@ -36,7 +36,7 @@ from recordgen.core.runs.commit import Run
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
 from recordgen.formats.import_file import find_import_files
-from recordgen.options import ConvertOptions
+from recordgen.formats.source import Source
 from tests.clusters import (
     ROOT,
     dataflow,
@@ -49,6 +49,7 @@ from tests.clusters import (
 )
 from tests.conftest import encoded, examples_of, noise, tree_bytes, wait_for_first_shard
 from tests.preloaded import WITH_BEAM
+from tests.settings import conversion
 
 pytestmark = pytest.mark.inside
 
@@ -238,9 +239,9 @@ def conversion_graph(source, folder, **options):
     """Return the Beam pipeline of a conversion."""
     pipeline = pipeline_factory([])()
     carrier = BeamCarrier(pipeline)
-    decoded = ConvertOptions(task="image_classification", **options)
+    decoded = conversion(**options)
     staging = Staging(str(folder))
-    rows = graph.Source.of_files(find_import_files(source))
+    rows = Source.of_files(find_import_files(source))
     shards = graph.plan_rows(carrier, rows, decoded, staging)
     graph.write_shards(shards, decoded, Run(staging))
     return pipeline.to_runner_api()

@@ -17,12 +17,12 @@ from recordgen.checks.images import Gray
 from recordgen.core.facts.builder import ExampleNote, FactsBuilder, ImageNote, together
 from recordgen.core.facts.columns import of_shard
 from recordgen.errors import LintError
-from recordgen.options import make_options
 from recordgen.payloads.image import check_image
 from tests.checks.facts import examined_of
 from tests.checks.photos import scene
 from tests.conftest import encoded, noise
 from tests.payloads.test_profiles import P3
+from tests.settings import payload_settings
 
 SMALL = {"image_size": "32max"}
 
@@ -117,13 +117,13 @@ def test_channels(check: str) -> None:
 
     A palette counts as colour, as in every GIF.
     """
-    options = make_options({"check": check})
+    options = payload_settings(**{"check": check})
     gray = [
         check_image(encoded(scene(60, 40, 1).convert(mode), kind), options).is_gray
         for mode, kind, _ in CHANNELS
     ]
     assert gray == [is_gray for *_, is_gray in CHANNELS]
-    shrunk = check_image(encoded(scene(60, 40, 1).convert("L"), "JPEG"), make_options(SMALL))
+    shrunk = check_image(encoded(scene(60, 40, 1).convert("L"), "JPEG"), payload_settings(**SMALL))
     assert shrunk.is_gray
 
 

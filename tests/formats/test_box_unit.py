@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from recordgen.conversion.settings import payloads_of
 from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
@@ -160,10 +161,10 @@ def test_a_row_that_is_wrong_about_its_image(
     vocabulary = build_vocabulary(["red"])
     if words:
         with pytest.raises(PayloadError, match=words) as caught:
-            task.make(planned, [picture(orientation)], vocabulary, options)
+            task.make(planned, [picture(orientation)], vocabulary, payloads_of(options))
         assert caught.value.code == "bad_annotation"
         return
-    made = task.make(planned, [picture(orientation)], vocabulary, options)
+    made = task.make(planned, [picture(orientation)], vocabulary, payloads_of(options))
     record = parse_example(b"".join(made.record))
     [found] = decode_boxes(task.from_features(record))
     way = orientation if option == "stored" else 1

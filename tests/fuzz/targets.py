@@ -25,18 +25,18 @@ from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.lines import bounded_lines
 from recordgen.masking import masked, masked_values, without_secrets
-from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import draw_boxes
-from recordgen.payloads.image import check_image, looking_options, prepare
+from recordgen.payloads.image import check_image, prepare
 from recordgen.payloads.opening import file_header
 from recordgen.payloads.thumbnail import to_thumbnail
 from recordgen.rejects import Reject, RejectCode
 from recordgen.storage.access import Access
 from recordgen.tasks import TASKS
+from tests.settings import payload_settings
 
 CORPUS = Path(__file__).parent / "corpus"
 
-_OPTIONS = ConvertOptions()
+_OPTIONS = payload_settings()
 _ACCESS = Access(("https",), ("https://host/images", "/data"))
 
 #: The columns of the files in the corpus of ``parquet``.
@@ -44,10 +44,10 @@ PARQUET = pa.schema({"name": pa.string(), "size": pa.int64(), "parts": pa.list_(
 
 # Decoded in this process, however slow: a decoder that crashes must end the fuzzer.
 _PIXELS = 100_000
-_WHOLE = ConvertOptions(limit=f"pixels={_PIXELS},seconds=1000000")
+_WHOLE = payload_settings(limit=f"pixels={_PIXELS},seconds=1000000")
 _DECODING = (
     _WHOLE,
-    looking_options(_WHOLE),
+    _WHOLE.to_look(),
     replace(_WHOLE, check="header", image_size="8max"),
     replace(_WHOLE, check="none"),
     replace(_WHOLE, encode="webp"),

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen.core.records.float32 import as_float32
-from recordgen.options import make_options
 from recordgen.payloads.resizing import place
-from recordgen.tasks import task_for
 from recordgen.tasks.object_detection import Box, seen_through, turned
+from tests.settings import conversion
 
 _share = st.floats(0, 1).map(as_float32)
 _boxes = st.lists(
@@ -31,13 +30,11 @@ _side = st.integers(1, 300)
     st.sampled_from(("fit", "center_crop")),
 )
 def test_what_was_stored_is_no_contradiction(boxes, size, target, way, resize):
-    options = make_options(
-        {"task": "object_detection", "image_size": f"{target[0]}x{target[1]}", "resize": resize}
-    )
-    placed = place(size, options)
+    made = conversion(task="object_detection", image_size=target, resize=resize)
+    placed = place(size, made.payloads)
     stored = [found for box in boxes if (found := seen_through(turned(box, way), placed.view))]
     said = json.dumps([*stored, placed.canvas] if stored else [])
-    task = task_for(options)
+    task = made.task
     assert not task.contradicts(json.dumps(boxes), said)
     assert not task.contradicts(json.dumps(boxes[:1]), said)
 
@@ -60,8 +57,8 @@ OTHERS = [
 def test_a_record_denies_other_labels_and_places(box, *, in_bars, in_crop):
     for target, resize, denies in (("160x160", "fit", in_bars), ("80x80", "center_crop", in_crop)):
         given = {"task": "object_detection", "image_size": target, "box_orientation": "upright"}
-        options = make_options({**given, "resize": resize})
-        placed = place((160, 80), options)
+        made = conversion(**{**given, "resize": resize})
+        placed = place((160, 80), made.payloads)
         stored = [seen_through(each, placed.view) for each in (LOW, MIDDLE)]
         said = json.dumps([*stored, placed.canvas])
-        assert task_for(options).contradicts(json.dumps([box, MIDDLE]), said) is denies
+        assert made.task.contradicts(json.dumps([box, MIDDLE]), said) is denies

@@ -19,7 +19,6 @@ from PIL import Image
 from benchmarks import bombs
 from benchmarks.mutants import images
 from recordgen.errors import PayloadError
-from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.exif import exif_orientation
 from recordgen.payloads.image import check_image, prepare
@@ -30,6 +29,7 @@ from recordgen.payloads.thumbnail import to_thumbnail
 from tests.conftest import COMPONENTS, encoded, exif_of, noise, run_python
 from tests.payloads import hostile
 from tests.preloaded import WITH_BEAM
+from tests.settings import payload_settings
 
 pytestmark = pytest.mark.once
 
@@ -50,17 +50,18 @@ CALLERS = {
 _UNDER_A_LIMIT = """
 import json, resource, sys
 from recordgen.errors import PayloadError
-from recordgen.options import ConvertOptions
+from recordgen.core.settings import PayloadSettings
+from tests.settings import payload_settings
 from recordgen.payloads.drawing import draw_boxes
-from recordgen.payloads.image import check_image, looking_options, picture_in_small
+from recordgen.payloads.image import check_image, picture_in_small
 from recordgen.payloads.thumbnail import to_thumbnail
 from tests.payloads import hostile
 
 DOORS = {
-    "decode": lambda data: check_image(data, ConvertOptions()),
-    "small": lambda data: check_image(data, ConvertOptions(check="header", image_size="9max")),
-    "near": lambda data: picture_in_small(data, looking_options(ConvertOptions())),
-    "none": lambda data: check_image(data, ConvertOptions(check="none")),
+    "decode": lambda data: check_image(data, payload_settings()),
+    "small": lambda data: check_image(data, payload_settings(check="header", image_size="9max")),
+    "near": lambda data: picture_in_small(data, payload_settings().to_look()),
+    "none": lambda data: check_image(data, payload_settings(check="none")),
     "thumbnail": lambda data: to_thumbnail(data, 64),
     "drawing": lambda data: draw_boxes(data, ()),
 }
@@ -227,7 +228,7 @@ def work(data):
     sys.settrace(trace)
     try:
         with suppress(PayloadError):
-            check_image(data, ConvertOptions())
+            check_image(data, payload_settings())
     finally:
         sys.settrace(before)
         _, peak = tracemalloc.get_traced_memory()
@@ -239,7 +240,7 @@ def work(data):
 def test_twice_the_parts_take_twice_the_work(name):
     make, count = {**DROPPED, **KEPT}[name], 60
     with suppress(PayloadError):
-        check_image(make(1), ConvertOptions())  # Pillow loads its plug-ins
+        check_image(make(1), payload_settings())  # Pillow loads its plug-ins
     small, large = make(count), make(2 * count)
     for once, twice in zip(work(small), work(large), strict=True):
         assert twice <= 2.5 * once + 1000
@@ -301,7 +302,8 @@ def test_only_exif_turns_an_image():
         hostile.webp_of(hostile.webp_chunk(b"XMP ", xmp)),
     )
     for data in files:
-        stored = check_image(data, ConvertOptions(encode="webp" if data[:4] == b"RIFF" else "keep"))
+        kind = "webp" if data[:4] == b"RIFF" else "keep"
+        stored = check_image(data, payload_settings(encode=kind))
         assert (stored.data, stored.orientation) == (data, 1)
 
 
@@ -309,7 +311,7 @@ def test_only_exif_turns_an_image():
 def test_tiffs_are_turned_once(compression):
     picture = noise(20, 12)
     data = encoded(picture, "TIFF", compression=compression, tiffinfo={0x0112: 6})
-    stored = check_image(data, ConvertOptions())
+    stored = check_image(data, payload_settings())
     assert (stored.height, stored.width, stored.orientation) == (20, 12, 6)
     upright = picture.transpose(Image.Transpose.ROTATE_270)
     assert Image.open(io.BytesIO(stored.data)).tobytes() == upright.tobytes()
@@ -317,13 +319,13 @@ def test_tiffs_are_turned_once(compression):
 
 def test_the_estimated_time_counts_tiles_and_scans():
     tiles = [
-        prepare(hostile.tiff_of_tiles(800, 400, 800, count), ConvertOptions())
+        prepare(hostile.tiff_of_tiles(800, 400, 800, count), payload_settings())
         for count in (2, 90_000)
     ]
     assert tiles[1].seconds > 10_000 * tiles[0].seconds
     assert tiles[1].bytes == tiles[0].bytes
     scans = [
-        prepare(hostile.tiff_of_jpeg(bombs.jpeg_of_scans(64, count), 64), ConvertOptions())
+        prepare(hostile.tiff_of_jpeg(bombs.jpeg_of_scans(64, count), 64), payload_settings())
         for count in (1, 90)
     ]
     assert scans[1].seconds > 40 * scans[0].seconds
@@ -334,17 +336,17 @@ def test_the_estimated_time_counts_tiles_and_scans():
 
 def test_the_estimated_time_counts_the_pixels_of_runs():
     ends = hostile.bmp_of_runs(10_000, 9_000, b"\0\0" * 9_000)
-    assert prepare(ends, ConvertOptions()).seconds > 9
+    assert prepare(ends, payload_settings()).seconds > 9
 
 
 def test_a_file_with_two_sizes_is_not_decoded(monkeypatch):
     second = hostile.png_chunk(b"IHDR", struct.pack(">IIBBBBB", 900, 900, 8, 2, 0, 0, 0))
     with pytest.raises(PayloadError, match="20×12, and 900×900"):
-        check_image(hostile.png_of(second), ConvertOptions(check="header"))
+        check_image(hostile.png_of(second), payload_settings(check="header"))
     monkeypatch.setattr(simplejpeg, "decode_jpeg_header", lambda _: (900, 900, "YCbCr", "420"))
     monkeypatch.delattr(simplejpeg, "decode_jpeg")
     with pytest.raises(PayloadError, match="20×12, and 900×900"):
-        check_image(hostile.JPEG, ConvertOptions())
+        check_image(hostile.JPEG, payload_settings())
 
 
 EMPTY = {
@@ -371,7 +373,7 @@ def test_an_icon_decodes_its_largest_image_only():
         head += struct.pack("<BBBBHHII", side, side, 0, 0, 1, 32, len(png), at + len(body))
         body += png
     stored = check_image(
-        struct.pack("<HHH", 0, 1, 3) + head + body, ConvertOptions(limit="pixels=1024")
+        struct.pack("<HHH", 0, 1, 3) + head + body, payload_settings(limit="pixels=1024")
     )
     assert (stored.height, stored.width) == (32, 32)
 
@@ -381,8 +383,8 @@ def test_several_scans_keep_all_coefficients():
     start = photo.index(b"\xff\xda")
     one = hostile.segment(0xDA, b"\1\1\0\0\x3f\0")
     parts = photo[:start] + one + photo[start + 14 :]
-    assert prepare(parts, ConvertOptions()).bytes == 8 * 64 * 64
-    assert prepare(photo, ConvertOptions()).bytes < 64 * 64
+    assert prepare(parts, payload_settings()).bytes == 8 * 64 * 64
+    assert prepare(photo, payload_settings()).bytes < 64 * 64
 
 
 def test_fill_bytes_are_counted():
@@ -390,15 +392,15 @@ def test_fill_bytes_are_counted():
         hostile.JPEG[:2] + b"\xff" * count + hostile.JPEG[2:]
         for count in (MAX_SEGMENTS // 2, MAX_SEGMENTS)
     )
-    assert check_image(few, ConvertOptions()).data == few
+    assert check_image(few, payload_settings()).data == few
     with pytest.raises(PayloadError) as caught:
-        check_image(many, ConvertOptions())
+        check_image(many, payload_settings())
     assert caught.value.code == "too_many_parts"
 
 
 def test_the_first_picture_of_a_file_is_the_jpeg():
     data = encoded(_PICTURE, "MPO", save_all=True, append_images=[_OTHER])
-    assert check_image(data, ConvertOptions()).data == data
+    assert check_image(data, payload_settings()).data == data
     assert open_image(file_header(data)).tobytes() == Image.open(io.BytesIO(data)).tobytes()
 
 

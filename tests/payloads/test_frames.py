@@ -7,12 +7,12 @@ import pytest
 from PIL import Image
 
 from benchmarks.bombs import png_chunk as chunk
-from recordgen.options import ConvertOptions
 from recordgen.payloads.frames import MAX_PAGES, count_frames
 from recordgen.payloads.image import check_image
 from tests.conftest import encoded, noise
+from tests.settings import payload_settings
 
-OPTIONS = ConvertOptions()
+OPTIONS = payload_settings()
 PICTURES = [noise(20, 12, seed=seed) for seed in range(3)]
 
 

@@ -8,11 +8,11 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen.errors import PayloadError
-from recordgen.options import ConvertOptions
 from recordgen.payloads.gif import GifFrame, read_gif
 from recordgen.payloads.image import check_image
+from tests.settings import payload_settings
 
-OPTIONS = ConvertOptions()
+OPTIONS = payload_settings()
 GRAYS = bytes(range(12))  # a palette with four colours
 COMMENT = b"\x21\xfe\x02hi\x01!\0"
 CODE_BITS = 2

@@ -13,12 +13,12 @@ from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.errors import PayloadError
-from recordgen.options import ConvertOptions
 from recordgen.payloads.image import MAX_SIDE, CheckedImage, check_image
 from tests.conftest import encoded, exif_of, noise
 from tests.payloads import test_gif as gif
+from tests.settings import payload_settings
 
-OPTIONS = ConvertOptions()
+OPTIONS = payload_settings()
 BASE = noise(10, 6).resize((80, 48))
 TURNED = exif_of(6)  # needs a turn by 90° to be upright
 GLASS = BASE.convert("RGBA")
@@ -113,7 +113,7 @@ def test_trainer_sees_what_a_person_sees(name):
 @pytest.mark.parametrize("check", ["decode", "header"])
 def test_the_longer_side_is_reduced_and_the_shape_kept(name, check):
     data = KINDS[name][0]
-    stored = check_image(data, ConvertOptions(image_size="32max", check=check))
+    stored = check_image(data, payload_settings(image_size="32max", check=check))
     height, width, _ = as_seen(data).shape
     assert max(stored.height, stored.width) == 32
     why = None if KINDS[name][0].startswith(b"\xff\xd8") and name != "cmyk jpeg" else KINDS[name][2]
@@ -127,15 +127,15 @@ def test_the_longer_side_is_reduced_and_the_shape_kept(name, check):
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP"])
 def test_images_of_just_max_side_keep_their_bytes(kind):
     data = encoded(BASE, kind)
-    assert check_image(data, ConvertOptions(image_size="80max")).data == data
-    smaller = check_image(data, ConvertOptions(image_size="79max"))
+    assert check_image(data, payload_settings(image_size="80max")).data == data
+    smaller = check_image(data, payload_settings(image_size="79max"))
     assert (smaller.width, smaller.reencoded) == (79, "image_size")
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("size", [(200, 150), (150, 200), (31, 200)])
 def test_downscaling_takes_the_best_filter(mode, size):
-    image, options = noise(*size).convert(mode), ConvertOptions(image_size="50max")
+    image, options = noise(*size).convert(mode), payload_settings(image_size="50max")
     scale = 50 / max(size)
     target = tuple(max(1, round(side * scale)) for side in size)
     jpeg = encoded(image, "JPEG", quality=92)
@@ -158,7 +158,7 @@ def test_each_orientation(kind, orientation):
     gradient = Image.linear_gradient("L").resize((64, 32)).convert("RGB")
     data = encoded(gradient, kind, exif=exif_of(orientation), quality=95)
     stored = check_image(data, OPTIONS)
-    small = check_image(data, ConvertOptions(image_size="32max"))
+    small = check_image(data, payload_settings(image_size="32max"))
     if orientation in (0, 1, 9):
         assert (stored.data, stored.orientation) == (data, 1)
         return
@@ -252,8 +252,8 @@ def cut(data):
     return data[: len(data) // 2]
 
 
-HEADER_ONLY = ConvertOptions(check="header")
-SMALL = ConvertOptions(check="header", image_size="32max")
+HEADER_ONLY = payload_settings(check="header")
+SMALL = payload_settings(check="header", image_size="32max")
 
 # file, options with which it must be decoded, also with check=header; its format
 DECODED_ANYWAY = [
@@ -288,7 +288,7 @@ def test_broken_exif_turns_nothing():
     stored = check_image(data[:33] + broken + data[33:], OPTIONS)
     assert (stored.format, stored.reencoded) == ("png", None)
     cut = data[:-30]
-    assert check_image(cut, ConvertOptions(check="header")).data == cut
+    assert check_image(cut, payload_settings(check="header")).data == cut
 
 
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 10**6), st.binary(min_size=1, max_size=8))
@@ -312,16 +312,16 @@ def test_bmp_with_bytes_after_its_pixels():
 
 
 def test_an_image_above_a_limit_is_refused_with_the_option():
-    most = ConvertOptions(limit=f"mb={len(PHOTO) / 1e6},pixels=30000")
+    most = payload_settings(limit=f"mb={len(PHOTO) / 1e6},pixels=30000")
     assert check_image(PHOTO, most).data == PHOTO
-    assert check_image(PNG, ConvertOptions(limit="pixels=30000")).data == PNG
+    assert check_image(PNG, payload_settings(limit="pixels=30000")).data == PNG
     for data, limit, code in (
         (PHOTO, "mb=0.01", "too_many_bytes"),
         (PHOTO, "pixels=29999", "too_many_pixels"),
         (PNG, "pixels=29999", "too_many_pixels"),
     ):
         with pytest.raises(PayloadError, match=f"--limit {limit.split('=')[0]}=") as caught:
-            check_image(data, ConvertOptions(limit=limit))
+            check_image(data, payload_settings(limit=limit))
         assert caught.value.code == code
 
 
@@ -349,9 +349,9 @@ def test_pillows_own_limit():
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0))
     data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT") + chunk(b"IEND")
     with pytest.raises(PayloadError) as caught:
-        check_image(data, ConvertOptions(limit=f"pixels={10**9}"))
+        check_image(data, payload_settings(limit=f"pixels={10**9}"))
     assert caught.value.code == "too_many_pixels"
-    found = check_image(data, ConvertOptions(check="none"))
+    found = check_image(data, payload_settings(check="none"))
     assert found == CheckedImage(data, "png", None, None)
 
 
@@ -373,7 +373,7 @@ UNREAD = [
 def test_check_none_reads_headers(data, found):
     is_gray = None if found[1] is None else False
     stored = CheckedImage(data, *found, is_gray=is_gray)
-    assert check_image(data, ConvertOptions(check="none")) == stored
+    assert check_image(data, payload_settings(check="none")) == stored
 
 
 def tables(data):
@@ -391,7 +391,7 @@ def test_how_jpegs_are_encoded_again():
     assert tables(check_image(cmyk, OPTIONS).data) == tables(
         encoded(BASE, "JPEG", quality=95, subsampling=0)
     )
-    small = check_image(encoded(BASE, "JPEG", quality=50), ConvertOptions(image_size="40max"))
+    small = check_image(encoded(BASE, "JPEG", quality=50), payload_settings(image_size="40max"))
     assert (small.format, small.reencoded, small.height, small.width) == (
         "jpeg",
         "image_size",
@@ -399,7 +399,7 @@ def test_how_jpegs_are_encoded_again():
         40,
     )
     assert tables(small.data) == tables(encoded(BASE, "JPEG", quality=92))
-    gray = check_image(encoded(BASE.convert("L"), "JPEG"), ConvertOptions(image_size="40max"))
+    gray = check_image(encoded(BASE.convert("L"), "JPEG"), payload_settings(image_size="40max"))
     assert Image.open(io.BytesIO(gray.data)).mode == "L"
 
 
@@ -407,7 +407,7 @@ def test_thin_images_keep_a_pixel():
     for kind in ("JPEG", "PNG"):
         for width, height, expected in ((300, 1, (32, 1)), (1, 300, (1, 32)), (64, 35, (32, 18))):
             stored = check_image(
-                encoded(noise(width, height), kind), ConvertOptions(image_size="32max")
+                encoded(noise(width, height), kind), payload_settings(image_size="32max")
             )
             assert (stored.width, stored.height) == expected
 

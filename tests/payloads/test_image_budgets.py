@@ -9,7 +9,6 @@ from PIL import Image
 
 from benchmarks import bombs
 from recordgen.errors import PayloadError, RunnerError
-from recordgen.options import ConvertOptions
 from recordgen.payloads import apart as apart_module
 from recordgen.payloads import eight_bit
 from recordgen.payloads import image as image_module
@@ -18,8 +17,9 @@ from recordgen.payloads.image import check_image, prepare
 from recordgen.payloads.jpeg import JpegHeader, jpeg_header
 from recordgen.storage.memory import memory_limit
 from tests.conftest import encoded, noise, run_python
+from tests.settings import payload_settings
 
-OPTIONS = ConvertOptions()
+OPTIONS = payload_settings()
 SMALL = noise(20, 12)
 JPEG = encoded(SMALL, "JPEG")
 PROGRESSIVE = encoded(SMALL, "JPEG", progressive=True)
@@ -92,18 +92,18 @@ def test_strips_and_tiles_are_counted_in_every_layout(layout, tag):
 
 def test_frames_may_have_ten_times_the_pixels_of_an_image():
     data = bombs.gif_of_frames(20, 10, 12)  # 1,200 pixels in frames on a canvas of 400
-    assert check_image(data, ConvertOptions(limit="pixels=400")).reencoded == "gif"
-    code, message = refusal(bombs.gif_of_frames(10, 10, 11), ConvertOptions(limit="pixels=100"))
+    assert check_image(data, payload_settings(limit="pixels=400")).reencoded == "gif"
+    code, message = refusal(bombs.gif_of_frames(10, 10, 11), payload_settings(limit="pixels=100"))
     assert (code, "--limit pixels=" in message) == ("too_many_pixels", True)
 
 
 def test_the_sizes_of_an_icons_images_count():
     png = encoded(noise(300, 200), "PNG")
-    few = ConvertOptions(limit="pixels=59999")
+    few = payload_settings(limit="pixels=59999")
     assert refusal(bombs.ico_of_png(png), few)[0] == "too_many_pixels"
     bitmap = encoded(noise(48, 48), "ICO", sizes=[(48, 48)], bitmap_format="bmp")
-    assert check_image(bitmap, ConvertOptions(limit=f"pixels={48 * 48}")).reencoded == "format"
-    assert refusal(bitmap, ConvertOptions(limit=f"pixels={48 * 48 - 1}"))[0] == "too_many_pixels"
+    assert check_image(bitmap, payload_settings(limit=f"pixels={48 * 48}")).reencoded == "format"
+    assert refusal(bitmap, payload_settings(limit=f"pixels={48 * 48 - 1}"))[0] == "too_many_pixels"
     chunks = bombs.ico_of_png(bombs.png_of_chunks(2000))
     assert refusal(chunks)[0] == "too_many_parts"
 
@@ -113,7 +113,7 @@ def test_the_sizes_of_an_icons_images_count():
 def test_memory_of_the_encoder(data, size, pixels):
     """libwebp takes 11 bytes for each stored pixel (measured on 36 megapixels)."""
     webp, png = (
-        prepare(data, ConvertOptions(encode=encode, image_size=size)).bytes
+        prepare(data, payload_settings(encode=encode, image_size=size)).bytes
         for encode in ("webp", "png")
     )
     assert webp - png == 11 * pixels
@@ -152,7 +152,8 @@ def test_two_threads_take_little_more_memory_than_one():
     code = """
 import io, resource, threading
 from PIL import Image
-from recordgen.options import ConvertOptions
+from recordgen.core.settings import PayloadSettings
+from tests.settings import payload_settings
 from recordgen.payloads.image import check_image
 
 file = io.BytesIO()
@@ -160,7 +161,7 @@ Image.new("RGBA", (4000, 4000), (1, 2, 3, 4)).save(file, "PNG", compress_level=1
 
 def check(images):
     for _ in range(images):
-        check_image(file.getvalue(), ConvertOptions(limit="memory=1"))
+        check_image(file.getvalue(), payload_settings(limit="memory=1"))
 
 def peak():
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -183,10 +184,11 @@ def test_pillow_is_set_up_by_the_first_image():
 import sys
 from PIL import Image
 default = Image.core.get_block_size()
-from recordgen.options import ConvertOptions
+from recordgen.core.settings import PayloadSettings
+from tests.settings import payload_settings
 from recordgen.payloads.image import prepare
 assert Image.core.get_block_size() == default
-prepare(bytes.fromhex(sys.argv[1]), ConvertOptions())
+prepare(bytes.fromhex(sys.argv[1]), payload_settings())
 assert Image.core.get_block_size() > 32 << 20
 """
     done = run_python("-c", code, JPEG.hex())
@@ -195,8 +197,8 @@ assert Image.core.get_block_size() > 32 << 20
 
 def test_default_budget():
     assert 256_000_000 <= default_budget() <= max(256_000_000, memory_limit() // 2)
-    assert ConvertOptions().limit.memory_bytes is None
-    assert ConvertOptions(limit="memory=1.5").limit.memory_bytes == 1_500_000
+    assert payload_settings().limit.memory_bytes is None
+    assert payload_settings(limit="memory=1.5").limit.memory_bytes == 1_500_000
 
 
 def test_apart_is_the_same(monkeypatch, caplog):
@@ -231,7 +233,7 @@ def test_apart_is_the_same(monkeypatch, caplog):
 
 def test_a_slow_decoder_is_killed():
     data = bombs.of_one_colour("WEBP", "RGB", 2500)
-    code, message = refusal(data, ConvertOptions(limit="seconds=0.05"))
+    code, message = refusal(data, payload_settings(limit="seconds=0.05"))
     assert (code, "--limit seconds=" in message) == ("too_slow", True)
 
 

@@ -17,11 +17,11 @@ from PIL import Image
 
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.errors import PayloadError
-from recordgen.options import ConvertOptions
 from recordgen.payloads.bitmap import bitmap_image
 from recordgen.payloads.image import check_image
+from tests.settings import payload_settings
 
-OPTIONS = ConvertOptions()
+OPTIONS = payload_settings()
 WIDTH, HEIGHT = 13, 7
 
 
@@ -284,8 +284,8 @@ def test_large_texts_and_profiles_are_no_reason_to_refuse(kind):
     assert check_image(data, OPTIONS).data == data
     expected = tf.io.decode_png(plain).numpy()
     np.testing.assert_array_equal(tf.io.decode_png(data).numpy(), expected)
-    small = check_image(data, ConvertOptions(image_size="5max"))
-    assert small.data == check_image(plain, ConvertOptions(image_size="5max")).data
+    small = check_image(data, payload_settings(image_size="5max"))
+    assert small.data == check_image(plain, payload_settings(image_size="5max")).data
 
 
 def test_transparency_behind_the_pixels_is_ignored():

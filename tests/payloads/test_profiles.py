@@ -8,12 +8,12 @@ import pytest
 from PIL import Image, ImageCms
 
 from benchmarks.bombs import png_chunk as chunk
-from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
 from recordgen.payloads.profiles import profile_colours
 from tests.conftest import encoded, noise
+from tests.settings import payload_settings
 
-OPTIONS = ConvertOptions()
+OPTIONS = payload_settings()
 
 SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
@@ -117,7 +117,7 @@ def test_profiles_of_every_format_are_found_and_change_nothing(kind):
         else:
             assert stored.data == plain.data
         small = check_image(
-            encoded(picture, kind, icc_profile=data), ConvertOptions(image_size="8max")
+            encoded(picture, kind, icc_profile=data), payload_settings(image_size="8max")
         )
         assert small.colours == name
 
@@ -141,7 +141,7 @@ def test_parts_with_wrong_numbers(number):
     damaged = data.replace(b"ICC_PROFILE\0\1\1", b"ICC_PROFILE\0" + number)
     assert damaged != data
     assert check_image(damaged, OPTIONS).data == damaged
-    assert check_image(damaged, ConvertOptions(image_size="8max")).width == 8
+    assert check_image(damaged, payload_settings(image_size="8max")).width == 8
 
 
 def gamma(value):

@@ -9,11 +9,12 @@ from PIL import Image
 
 from recordgen.errors import PayloadError, UsageError
 from recordgen.image_settings import ImageSizing
-from recordgen.options import ConvertOptions, make_options
-from recordgen.payloads.image import check_image, looking_options
+from recordgen.options import make_options
+from recordgen.payloads.image import check_image
 from recordgen.payloads.resizing import Placed, View, measured_psnr, place
 from recordgen.payloads.stored import stored_image
 from tests.conftest import encoded, exif_of, noise
+from tests.settings import payload_settings
 
 STRETCH = {"image_size": "40x60"}
 FIT = {"image_size": "40x60", "resize": "fit"}
@@ -41,7 +42,7 @@ PLACED = [
 
 @pytest.mark.parametrize(("options", "size", "window", "inner", "canvas", "view"), PLACED)
 def test_geometry_of_a_picture(options, size, window, inner, canvas, view):
-    placed = place(size, ConvertOptions(**options))
+    placed = place(size, payload_settings(**options))
     assert placed == Placed(size, window, inner, canvas)
     assert placed.view == pytest.approx(View(*view))
     assert placed.is_changed == (canvas != size)
@@ -51,7 +52,7 @@ def test_no_picture_is_enlarged():
     sides = (1, 2, 7, 39, 40, 41, 59, 60, 61, 200)
     for options in (STRETCH, FIT, CROP, {"image_size": "40short"}, {"image_size": "40max"}):
         for size in itertools.product(sides, sides):
-            placed = place(size, ConvertOptions(**options))
+            placed = place(size, payload_settings(**options))
             assert all(inner >= 1 for inner in placed.inner)
             assert all(a <= b for a, b in zip(placed.inner, placed.window[2:], strict=True))
             assert all(a <= b for a, b in zip(placed.inner, placed.canvas, strict=True))
@@ -73,7 +74,7 @@ CONTRADICTIONS = [
 @pytest.mark.parametrize("options", CONTRADICTIONS, ids=str)
 def test_contradicting_options_are_an_error_that_names_one(options):
     with pytest.raises(UsageError, match=next(iter(options))):
-        make_options(options)
+        payload_settings(**options)
 
 
 @pytest.mark.parametrize("given", ["224x320", " 224X320 ", "224×320", (224, 320), [224, 320]])
@@ -82,14 +83,14 @@ def test_every_spelling_of_a_size_is_recorded_alike(given):
     assert options.recorded()["image_size"] == "224x320"
     assert options.image_size == ImageSizing("shape", 224, 320)
     for square in (224, "224"):
-        assert str(make_options({"image_size": square}).image_size) == "224x224"
+        assert str(payload_settings(**{"image_size": square}).image_size) == "224x224"
 
 
 def test_options_are_recorded_in_one_spelling():
     given = {"image_size": "8x8", "resize": "fit", "encode": "mixed:jpeg:70"}
-    recorded = ConvertOptions(**given).recorded()
+    recorded = make_options(given).recorded()
     assert {name: recorded[name] for name in given} == given
-    assert looking_options(ConvertOptions(**given)).changes_pictures is False
+    assert payload_settings(**given).to_look().changes_pictures is False
 
 
 PHOTO, PNG = encoded(noise(80, 48), "JPEG"), encoded(noise(80, 48), "PNG")
@@ -161,7 +162,7 @@ STORED = [
     ("data", "options", "kind", "reason", "size"), STORED, ids=range(len(STORED))
 )
 def test_unchanged_files_keep_their_bytes(data, options, kind, reason, size, check):
-    stored = check_image(data, make_options({**options, "check": check}))
+    stored = check_image(data, payload_settings(**{**options, "check": check}))
     assert (stored.format, stored.reencoded, stored.width, stored.height) == (kind, reason, *size)
     assert (stored.data == data) == (reason is None)
     assert stored.is_gray == (data is GRAY)
@@ -186,7 +187,7 @@ CMYK = encoded(noise(80, 48).convert("CMYK"), "JPEG")
 )
 def test_quality_applies_to_images_encoded_because_of_an_option(data, encode):
     sizes = [
-        len(check_image(data, ConvertOptions(encode=encode + quality)).data)
+        len(check_image(data, payload_settings(encode=encode + quality)).data)
         for quality in (":40", "", ":92", ":98")
     ]
     assert sizes[0] < sizes[1] == sizes[2] < sizes[3]
@@ -199,8 +200,8 @@ def test_quality_applies_to_images_encoded_because_of_an_option(data, encode):
 def test_a_picture_too_large_for_its_format_is_refused(kind, encode, most):
     data = encoded(Image.new("RGB", (most + 1, 2)), kind)
     with pytest.raises(PayloadError, match=f"{most:,}"):
-        check_image(data, ConvertOptions(encode=encode))
-    assert check_image(data, ConvertOptions(encode=encode, image_size=f"{most}max")).width == most
+        check_image(data, payload_settings(encode=encode))
+    assert check_image(data, payload_settings(encode=encode, image_size=f"{most}max")).width == most
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
@@ -232,9 +233,9 @@ def opened(data):
 
 def test_large_images_are_not_stored_raw_in_a_mixture():
     data, mixed = encoded(noise(300, 256), "PNG"), {"encode": "mixed"}
-    assert check_image(data, make_options(mixed)).data == data
-    assert check_image(data, make_options({**mixed, "image_size": "256"})).format == "raw"
-    assert check_image(data, make_options({**mixed, "image_size": "256x257"})).format == "png"
+    assert check_image(data, payload_settings(**mixed)).data == data
+    assert check_image(data, payload_settings(**{**mixed, "image_size": "256"})).format == "raw"
+    assert check_image(data, payload_settings(**{**mixed, "image_size": "256x257"})).format == "png"
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
@@ -243,7 +244,7 @@ def test_images_are_turned_before_they_are_shaped(kind):
     settings = {"quality": 95, "subsampling": 0} if kind == "JPEG" else {}
     data = encoded(smooth, kind, exif=TURNED, **settings)
     options = {"image_size": "10x40", "resize": "center_crop", "encode": "raw"}
-    stored = check_image(data, make_options(options))
+    stored = check_image(data, payload_settings(**options))
     assert (stored.width, stored.height) == (40, 10)
     assert stored.placed is not None
     assert stored.placed.size == (48, 80)

@@ -8,9 +8,9 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen.errors import PayloadError
-from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
 from tests.conftest import encoded
+from tests.settings import payload_settings
 
 # Codes of sizes 0 to 8 in Huffman's tables for brightness and colours (T.81, K.3.3.1).
 CODES = (
@@ -58,7 +58,7 @@ def test_what_tensorflow_decodes_is_accepted(sampling, check):
     for width, height in ((40, 24), (331, 257), (9, 1)):
         jpeg = mosaic(width, height, sampling)
         assert tf.io.decode_jpeg(jpeg).shape == (height, width, 3)
-        found = check_image(jpeg, ConvertOptions(check=check))
+        found = check_image(jpeg, payload_settings(check=check))
         assert (found.data, found.format) == (jpeg, "jpeg")
         assert (found.height, found.width, found.is_gray) == (height, width, False)
 
@@ -66,7 +66,7 @@ def test_what_tensorflow_decodes_is_accepted(sampling, check):
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=lambda each: bytes(each).hex())
 def test_resized_as_tensorflow_shows_it(sampling):
     jpeg = mosaic(320, 256, sampling)
-    options = ConvertOptions(image_size="80max", encode="png")
+    options = payload_settings(image_size="80max", encode="png")
     found = check_image(jpeg, options)
     shown = Image.fromarray(tf.io.decode_jpeg(jpeg).numpy()).reduce(4)
     stored = np.asarray(Image.open(io.BytesIO(found.data)))
@@ -80,11 +80,11 @@ def test_what_tensorflow_refuses_is_a_reject(sampling):
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.io.decode_jpeg(jpeg)
     with pytest.raises(PayloadError):
-        check_image(jpeg, ConvertOptions())
+        check_image(jpeg, payload_settings())
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS[4:], ids=lambda each: bytes(each).hex())
 def test_one_that_is_cut_is_a_reject(sampling):
     jpeg = mosaic(331, 257, sampling)
     with pytest.raises(PayloadError):
-        check_image(jpeg[: len(jpeg) // 2], ConvertOptions())
+        check_image(jpeg[: len(jpeg) // 2], payload_settings())

@@ -19,13 +19,14 @@ from recordgen.beam import carrier
 from recordgen.beam.workers import dying_with_workers, workers_below
 from recordgen.console.stopping import stopping
 from recordgen.core.dataset.manifest import RowCounts
-from recordgen.core.planning.plan import BucketSummary, make_plan
+from recordgen.core.planning.plan import BucketSummary
 from recordgen.core.rows.planned import Group
 from recordgen.errors import RunnerError
 from recordgen.options import ConvertOptions
 from recordgen.storage.memory import memory_kills
 from recordgen.tasks import image_task
 from tests.conftest import encoded, noise, tree_bytes
+from tests.planned import plan_of
 
 _BEAM = ["--direct_num_workers=1"]
 _SMALL = {"shard_mb": 0.005}
@@ -63,7 +64,7 @@ def test_the_plan_of_a_hundred_thousand_shards():
     group = Group("train", "")
     bucket = BucketSummary({group: 400_000}, {group: 40_000_000})
     options = ConvertOptions(shard_mb=0.0004)
-    plan = make_plan([bucket], read=RowCounts(400_000), options=options)
+    plan = plan_of([bucket], read=RowCounts(400_000), options=options)
     assert plan.splits["train"].shards == 100_000
 
 

@@ -33,9 +33,9 @@ from recordgen.kubeflow import convert as step
 from recordgen.kubeflow.__main__ import main as run_step
 from recordgen.kubeflow.execution import Artifact, StepInput
 from recordgen.masking import is_secret, masked, masked_values, without_secrets
-from recordgen.options import make_options
 from recordgen.storage.failures import shown_cause
 from recordgen.storage.hosts import host_of
+from recordgen.tasks import ImageClassification
 from tests.conftest import encoded, noise
 from tests.planned import planned
 from tests.servers import serving
@@ -390,8 +390,7 @@ def test_a_shard_stays_itself_however_its_rows_are_signed() -> None:
     def identity(signature: str) -> list[bytes]:
         addresses = f'["https://host/1.png?sig={signature}"]'
         row = PlannedRow(1, "a.csv", 1, "https://host/1.png", None, 9, "v1", False, addresses)
-        options = make_options({"task": "image_classification"})
         names = Vocabulary("text", ())
-        return [bytes(part) for part in planned([row]).identity(names, options) or ()]
+        return [bytes(part) for part in planned([row]).identity(names, ImageClassification()) or ()]
 
     assert identity("monday") == identity("tuesday")

@@ -30,6 +30,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import recordgen
 from recordgen import storage
 from recordgen.console.summaries import conversion_summary
+from recordgen.conversion.settings import store_of
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import (
     FileTooLargeError,
@@ -44,7 +45,7 @@ from recordgen.errors import (
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
-from recordgen.payloads.fetching import FAR_REQUESTS, Fetcher
+from recordgen.payloads.fetching import FAR_REQUESTS
 from recordgen.payloads.sizes import listed_infos, worth_listing
 from recordgen.storage import RequestContext, hosts
 from recordgen.storage.access import Access, RowUrlPolicy
@@ -758,7 +759,7 @@ def test_a_local_file_that_changed(size: int, tmp_path: Path) -> None:
     path.write_bytes(b"x" * size)
     row = PlannedRow(0, "labels.csv", 1, str(path), None, 5, "", assigned=False)
     options = ConvertOptions(task="image_classification", limit="mb=0.0001")
-    with Fetcher([row.uri], options) as fetcher:
+    with store_of(options).fetcher([row.uri]) as fetcher:
         with pytest.raises(PayloadError, match=rf"it had 5 bytes, now {size}") as refused:
             fetcher.start(row)()
         assert refused.value.code == "changed"
@@ -777,7 +778,7 @@ def test_a_disk_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         0, "labels.csv", 1, str(tmp_path / "1.jpg"), None, len(IMAGE), "", assigned=False
     )
     options = ConvertOptions(task="image_classification")
-    with Fetcher([row.uri], options) as fetcher, monkeypatch.context() as patch:
+    with store_of(options).fetcher([row.uri]) as fetcher, monkeypatch.context() as patch:
         patch.setattr(os, "read", fail)
         with pytest.raises(UnreachableError, match=r"1\.jpg: OSError: .*Input/output error"):
             fetcher.start(row)()

@@ -17,12 +17,12 @@ from aiohttp import web
 
 import recordgen
 from recordgen import storage
+from recordgen.conversion.settings import store_of
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.options import ConvertOptions
 from recordgen.payloads import sizes
-from recordgen.payloads.fetching import Fetcher
 from recordgen.payloads.sizes import listed_infos
 from recordgen.storage import listing
 from tests.conftest import encoded, examples_of, noise, tree_bytes
@@ -370,7 +370,7 @@ def test_a_replaced_object_is_rejected(store: Store, difference: int) -> None:
     """An object whose size differs from the planned size is a reject, never a part of an image."""
     url = store.put("1.jpg", b"x" * 1000)
     row = PlannedRow(0, "labels.csv", 1, url, None, 1000 + difference, "", assigned=False)
-    with Fetcher([row.uri], ConvertOptions(task="image_classification")) as fetcher:
+    with store_of(ConvertOptions()).fetcher([row.uri]) as fetcher:
         with pytest.raises(PayloadError, match="the file changed") as refused:
             fetcher.start(row)()
         assert refused.value.code == "changed"

@@ -26,6 +26,7 @@ from recordgen.tasks import Declared
 from recordgen.types import ColumnType
 from tests.conftest import encoded, noise, stored_examples
 from tests.servers import serving
+from tests.settings import payload_settings
 
 PAGE = (Path(__file__).parents[2] / "docs/tasks/tables.md").read_text(encoding="utf-8")
 
@@ -140,7 +141,7 @@ def test_an_example_says_what_its_row_said(values: dict[str, Any]) -> None:
     assert task.from_record(as_text, Counter()) == [said]
     row = PlannedRow(0, "a.csv", 1, said.uri, said.annotation, 0, "v", False)
     image = encoded(noise(), "PNG")
-    made = task.make(row, [image], build_vocabulary(["cat", "dog"]), ConvertOptions())
+    made = task.make(row, [image], build_vocabulary(["cat", "dog"]), payload_settings())
     assert task.row_of(parse_example(b"".join(made.record))) == said
 
 

@@ -29,6 +29,7 @@ from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
 from recordgen.tasks.text_entities import said_of_tokens
 from tests.conftest import stored_examples
+from tests.settings import payload_settings
 
 pytestmark = pytest.mark.outside
 
@@ -242,7 +243,7 @@ def test_a_record_says_its_row(case: tuple[str, list[Span]], is_given: bool) -> 
     said = _of_iob(text) if is_given else _of_json(text, spans)
     vocabulary = Vocabulary("text", ("city", "person"))
     row = PlannedRow(0, "a", 1, said.uri, said.annotation, 1, "row", True)
-    made = task.make(row, [], vocabulary, ConvertOptions())
+    made = task.make(row, [], vocabulary, payload_settings())
     assert task.row_of(parse_example(b"".join(made.record))) == said
     assert task.digested(b"".join(made.record)) == made.digested
 

@@ -28,6 +28,7 @@ from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, t
 from recordgen.tasks.labelled_text import LabelledText
 from recordgen.tasks.text_task import TextContent, inline, stored
 from tests.conftest import stored_examples
+from tests.settings import payload_settings
 
 pytestmark = pytest.mark.outside
 
@@ -119,7 +120,7 @@ def test_an_example_says_what_its_row_said(is_inline: bool, text: str, labels: l
         )
         row = PlannedRow(0, "a.csv", 1, uri, annotation, 1, "", True)
         payloads = [] if is_inline else [b"\xef\xbb\xbf" + text.encode()]
-        made = task.make(row, payloads, vocabulary, ConvertOptions())
+        made = task.make(row, payloads, vocabulary, payload_settings())
         record = b"".join(made.record)
         values = parse_example(record)
         assert task.row_of(values) == (uri, annotation)
@@ -134,7 +135,7 @@ def test_sentiments_are_their_own_numbers() -> None:
     row = PlannedRow(0, "a.csv", 1, *inline("x", ["3"]), 1, "", True)
     vocabulary = build_vocabulary(["3", "1"])
     assert vocabulary == Vocabulary("integer", ("0", "1", "2", "3"))
-    made = SENTIMENT.make(row, [], vocabulary, ConvertOptions())
+    made = SENTIMENT.make(row, [], vocabulary, payload_settings())
     assert parse_example(b"".join(made.record))["class/label"] == [3]
     with pytest.raises(UsageError, match="labels=text does not apply to text_sentiment"):
         task_for(ConvertOptions(task="text_sentiment", labels="text"))

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordgen
+from recordgen.conversion.settings import payloads_of
 from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
@@ -104,7 +105,7 @@ def test_a_record_says_what_its_row_said(label: str | None, start: float, length
         assert np.float32(start) == np.float32(start + length)
         return
     row = PlannedRow(0, "/f/a.csv", 1, "1.mp4", annotation, 0, "row", False)
-    made = task.make(row, [], build_vocabulary([label] if label else []), CSV)
+    made = task.make(row, [], build_vocabulary([label] if label else []), payloads_of(CSV))
     values = parse_example(b"".join(made.record))
     assert task.row_of(values) == ("1.mp4", annotation)
     assert values["video/uri"] == [b"1.mp4"]

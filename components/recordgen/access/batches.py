@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordgen.errors import UsageError
-from recordgen.options import default_threads
-from recordgen.ordered import map_in_order
+from recordgen.ordered import default_threads, map_in_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -15,11 +15,13 @@ from recordgen.access.index import lengths_there
 from recordgen.beam.runners import carrier_factory, need_local_workers, need_reachable
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.run import need_packages
+from recordgen.checks.selection import Selection
 from recordgen.console import logs
 from recordgen.console.stopping import check_stopped
 from recordgen.console.summaries import reject_lines
 from recordgen.console.waiting import AUTO, progress_for
 from recordgen.console.warned import warn_about
+from recordgen.conversion.appending import find_existing, read_facts, task_there
 from recordgen.conversion.finalize import (
     all_rejects,
     first_findings,
@@ -31,7 +33,9 @@ from recordgen.conversion.finalize import (
     stop_unless_usable,
     to_dataset,
 )
+from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.side_files import UncommittedOutput, side_files
+from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.index import indexed
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
@@ -43,11 +47,8 @@ from recordgen.core.flow.carrier import Carrier
 from recordgen.core.flow.running import NewCarrier, running
 from recordgen.core.planning.appending import (
     Existing,
-    find_existing,
     merge,
     merge_findings,
-    read_facts,
-    task_there,
 )
 from recordgen.core.runs.commit import Run, check_appendable, commit, open_run, ways_on
 from recordgen.core.runs.counters import total_counts
@@ -55,6 +56,7 @@ from recordgen.core.runs.progress import Progress
 from recordgen.core.runs.results import CheckResult, ConversionResult
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
+from recordgen.core.task.task import Task
 from recordgen.errors import DataError, OutputExistsError, UsageError
 from recordgen.exports.beside import described_names
 from recordgen.exports.openlineage import run_events
@@ -69,7 +71,6 @@ from recordgen.options import (
     takes_options,
 )
 from recordgen.rejects import Reject
-from recordgen.tasks import TASKS, task_for
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
@@ -171,21 +172,26 @@ def check_opened(
     """Check an opened source. Raises: as :func:`check`."""
     started = time.monotonic()
     opened, decoded = _logged(source, progress)
-    unlimited = replace(decoded, max_reject_fraction=1.0)  # check all rows, however many rejects
-    need_packages(task_for(decoded), decoded.selection)
+    # Check all rows, however many rejects.
+    conversion = replace(conversion_of(decoded), max_reject_fraction=1.0)
+    need_packages(conversion.task, decoded.selection)
     need_local_workers(beam_args, "check")
     with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
         staging = Staging(folder)
-        with running(carrier_factory(beam_args)(), staging, progress, decoded) as carrier:
-            shards = graph.plan_rows(carrier, opened, unlimited, staging)
-            graph.check_shards(shards, unlimited, staging)
-        found = _checked(opened, decoded, staging, *read_outcome(staging, unlimited))
+        with running(
+            carrier_factory(beam_args)(), staging, progress, conversion.task.noun
+        ) as carrier:
+            shards = graph.plan_rows(carrier, opened, conversion, staging)
+            graph.check_shards(shards, conversion, staging)
+        outcome = read_outcome(staging, conversion)
+        found = _checked(opened, conversion, decoded.selection, staging, *outcome)
     return replace(found, seconds=time.monotonic() - started)
 
 
 def _checked(
     source: Source,
-    options: ConvertOptions,
+    conversion: Conversion,
+    selection: Selection,
     staging: Staging,
     staged: StagedPlan,
     results: Sequence[ShardResult],
@@ -193,8 +199,9 @@ def _checked(
     """Return the result of a run that checked all rows and payloads, and wrote nothing."""
     findings = first_findings(staging, staged)
     facts = ExampleFacts(staging.read_facts(results))
-    dataset, _ = indexed(to_dataset(source, staged, results, options), lengths_of(results))
-    dataset, lint = linted(dataset, facts, staged, findings, options)
+    dataset = to_dataset(source, staged, results, conversion)
+    dataset, _ = indexed(dataset, lengths_of(results))
+    dataset, lint = linted(dataset, facts, staged, findings, conversion, selection)
     return CheckResult(
         dataset=dataset,
         rejects=all_rejects(staged, results),
@@ -225,14 +232,15 @@ def plan(
         decoded = task_there(os.fspath(append_to), decoded)
     shown = progress_for(progress)
     opened, decoded = _logged(open_source(source, decoded), shown)
+    conversion, existing = conversion_of(decoded), None
     if append_to is not None:
-        _need_names(decoded)
-    existing = None if append_to is None else find_existing(os.fspath(append_to), decoded)
+        _need_names(conversion.task)
+        existing = find_existing(os.fspath(append_to), conversion)
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)
-        with running(carrier_factory(beam_args)(), staging, shown, decoded) as carrier:
-            graph.plan_rows(carrier, opened, decoded, staging, existing)
+        with running(carrier_factory(beam_args)(), staging, shown, conversion.task.noun) as carrier:
+            graph.plan_rows(carrier, opened, conversion, staging, existing)
         planned = replace(read_plan(staging), detection=opened.detection)
     warn_about(planned)
     return planned
@@ -289,15 +297,16 @@ def _convert_source(
     source.check_apart(output)
     with run_events(source.names, output) as events:
         storage.check_writable(output)
-        need_packages(task_for(options), options.selection)
+        conversion = conversion_of(options)
+        need_packages(conversion.task, options.selection)
         is_there = storage.exists(storage.join(output, DATASET_FILE))
         confirms = resume and is_there and not (overwrite or append)
         carrier = new_carrier()
         if confirms:
-            result = _confirm(source, output, options, carrier, progress)
+            result = _confirm(source, output, conversion, options.selection, carrier, progress)
         else:
             if append:
-                _need_names(options)
+                _need_names(conversion.task)
                 check_appendable(output)
             with open_run(
                 output,
@@ -306,25 +315,30 @@ def _convert_source(
                 resume=resume,
                 described=described_names(),
             ) as run:
-                existing = find_existing(output, options) if append else None
+                existing = find_existing(output, conversion) if append else None
                 if run.leftovers:
                     _log.info("%s: resuming an interrupted run", masked(output))
-                with running(carrier, run.staging, progress, options):
-                    shards = graph.plan_rows(carrier, source, options, run.staging, existing)
-                    graph.write_shards(shards, options, run)
-                result = _committed(run, source, output, options, existing)
+                with running(carrier, run.staging, progress, conversion.task.noun):
+                    shards = graph.plan_rows(carrier, source, conversion, run.staging, existing)
+                    graph.write_shards(shards, conversion, run)
+                result = _committed(run, source, output, conversion, options.selection, existing)
         events.emit("COMPLETE", result.dataset)
     return replace(result, seconds=time.monotonic() - started)
 
 
 def _committed(
-    run: Run, source: Source, output: str, options: ConvertOptions, existing: Existing | None
+    run: Run,
+    source: Source,
+    output: str,
+    conversion: Conversion,
+    selection: Selection,
+    existing: Existing | None,
 ) -> ConversionResult:
     """Check the results of a run, and commit them to ``output``. Raises: as :func:`convert`."""
-    staged, results = read_outcome(run.staging, options)
+    staged, results = read_outcome(run.staging, conversion)
     rejects = all_rejects(staged, results)
-    stop_unless_usable(staged, results, rejects, output, options)
-    dataset = to_dataset(source, staged, results, options)
+    stop_unless_usable(staged, results, rejects, output, conversion.max_reject_fraction)
+    dataset = to_dataset(source, staged, results, conversion)
     lengths = lengths_of(results)
     facts_there: list[Any] = []
     found = run.staging.read_findings(staged)
@@ -340,7 +354,7 @@ def _committed(
         kept = existing.files
     facts = ExampleFacts([*facts_there, *run.staging.read_facts(results)])
     first = first_findings(run.staging, staged)
-    dataset, lint = linted(dataset, facts, staged, first, options)
+    dataset, lint = linted(dataset, facts, staged, first, conversion, selection)
     stop_on_findings(lint, output)
     dataset, index = indexed(dataset, lengths)
 
@@ -365,9 +379,8 @@ def _committed(
     )
 
 
-def _need_names(options: ConvertOptions) -> None:
+def _need_names(task: Task) -> None:
     """Raise UsageError if new rows cannot be distinguished from existing ones."""
-    task = TASKS[options.task]
     if not task.names_payloads:
         raise UsageError(
             f"a {task.noun} of {task.name} has no name, so new ones cannot be distinguished from "
@@ -378,7 +391,8 @@ def _need_names(options: ConvertOptions) -> None:
 def _confirm(
     source: Source,
     output: str,
-    options: ConvertOptions,
+    conversion: Conversion,
+    selection: Selection,
     carrier: Carrier,
     progress: Progress | None,
 ) -> ConversionResult:
@@ -393,21 +407,22 @@ def _confirm(
     there = read_dataset(output)
     there = replace(there, options=recorded_there(there.options))
     known = {
-        "task": options.task,
+        "task": conversion.task.name,
         "recordgen_version": __version__,
         "source": source.names,
-        "seed": options.seed,
-        "options": options.recorded(),
+        "seed": conversion.splits.seed,
+        "options": conversion.recorded,
     }
     _refuse_other(output, [name for name in known if getattr(there, name) != known[name]])
     _log.info(
         "%s is finished; reading all payloads to check that they are unchanged", masked(output)
     )
     with open_run(output, overwrite=True, resume=True) as run:
-        with running(carrier, run.staging, progress, options):
-            shards = graph.plan_rows(carrier, source, options, run.staging)
-            graph.compare_shards(shards, options, output, run.staging)
-        found = _checked(source, options, run.staging, *read_outcome(run.staging, options))
+        with running(carrier, run.staging, progress, conversion.task.noun):
+            shards = graph.plan_rows(carrier, source, conversion, run.staging)
+            graph.compare_shards(shards, conversion, output, run.staging)
+        outcome = read_outcome(run.staging, conversion)
+        found = _checked(source, conversion, selection, run.staging, *outcome)
         now, names = found.dataset, [item.name for item in fields(Dataset)]
         _refuse_other(output, [n for n in names if getattr(there, n) != getattr(now, n)])
     return ConversionResult(output=output, unchanged=True, **vars(found))

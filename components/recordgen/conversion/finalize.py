@@ -12,6 +12,8 @@ from recordgen import storage
 from recordgen.checks.check import Examined
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.run import run_checks
+from recordgen.checks.selection import Selection
+from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.lint import Lint
 from recordgen.core.dataset.manifest import (
     LINT_FILE,
@@ -41,13 +43,8 @@ from recordgen.errors import (
 from recordgen.features import FeatureSpec
 from recordgen.formats.missing_files import missing_hint
 from recordgen.formats.source import Source
-from recordgen.options import ConvertOptions
-from recordgen.payloads.fetching import check_reach
 from recordgen.rejects import Finding, Reject, place_of, to_lines
-from recordgen.storage import RequestContext
-from recordgen.storage.access import RowUrlPolicy
 from recordgen.storage.hosts import unreachable_text
-from recordgen.tasks import task_for
 from recordgen.version import __version__
 
 # Limit on the findings in a result, which must stay small however many rows were changed.
@@ -62,7 +59,7 @@ def read_plan(staging: Staging) -> StagedPlan:
     return staged
 
 
-def read_outcome(staging: Staging, options: ConvertOptions) -> tuple[StagedPlan, list[ShardResult]]:
+def read_outcome(staging: Staging, conversion: Conversion) -> tuple[StagedPlan, list[ShardResult]]:
     """Return the plan and the results of all its shards.
 
     Raises:
@@ -71,11 +68,11 @@ def read_outcome(staging: Staging, options: ConvertOptions) -> tuple[StagedPlan,
     staged = read_plan(staging)
     results = staging.read_results()
     planned = {
-        shard_file(split, index, numbers["shards"], options.compression)
+        shard_file(split, index, numbers["shards"], conversion.shards.compression)
         for split, numbers in staged.splits.items()
         for index in range(numbers["first"], numbers["shards"])
     }
-    if too_many(len(staged.rejects), staged.read, options):
+    if too_many(len(staged.rejects), staged.read, conversion.max_reject_fraction):
         planned = set()  # then nothing is written
     found = {result.shard.file for result in results}
     if found != planned:
@@ -112,18 +109,21 @@ def stop_unless_usable(
     results: Sequence[ShardResult],
     rejects: Sequence[Reject],
     output: str,
-    options: ConvertOptions,
+    most: float,
 ) -> None:
-    """Raise if there are no examples or too many rejects, after writing the rejects."""
+    """Raise if there are no examples or too many rejects, after writing the rejects.
+
+    ``most``: the allowed share of rejects.
+    """
     examples = staged.existing + sum(result.shard.examples for result in results)
-    error = why_unusable(examples, staged.read, staged.dropped, rejects, options)
+    error = why_unusable(examples, staged.read, staged.dropped, rejects, most)
     if error is not None:
         path = leave_failed(output, REJECTS_FILE, to_lines(rejects))
         raise type(error)(error.message, rejects=rejects, rejects_file=path if rejects else None)
 
 
 def why_unusable(
-    examples: int, read: int, dropped: int, rejects: Sequence[Reject], options: ConvertOptions
+    examples: int, read: int, dropped: int, rejects: Sequence[Reject], most: float
 ) -> DataError | None:
     """Return the error of a conversion without usable rows or with too many rejects, else None.
 
@@ -132,12 +132,12 @@ def why_unusable(
         read: all rows.
         dropped: rows that name no split.
         rejects: rejected rows.
-        options: ``max_reject_fraction`` is used.
+        most: the allowed share of rejects.
     """
-    if too_many(len(rejects), read, options):
+    if too_many(len(rejects), read, most):
         return TooManyRejectsError(
             f"{len(rejects)} of {read} rows were rejected, more than the allowed "
-            f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}), such as "
+            f"{most:.2%} ({_by_reason(rejects)}), such as "
             f"{_shown(rejects[0])}; {_hint(rejects)}fix them or raise max_reject_fraction",
             rejects=rejects,
         )
@@ -171,10 +171,10 @@ def to_dataset(
     source: Source,
     staged: StagedPlan,
     results: Sequence[ShardResult],
-    options: ConvertOptions,
+    conversion: Conversion,
 ) -> Dataset:
     """Build the dataset of the new shards, without the dataset that they are appended to."""
-    task = task_for(options)
+    task = conversion.task
     splits: dict[str, Split] = {}
     for name in staged.splits:
         mine = [result for result in results if result.split == name]
@@ -217,12 +217,12 @@ def to_dataset(
         rejected=dict(sorted(Counter(item.code for item in rejects).items())),
     )
     return Dataset(
-        task=options.task,
+        task=task.name,
         recordgen_version=__version__,
         source=source.names,
-        seed=options.seed,
-        options=options.recorded(),
-        compression=options.compression,
+        seed=conversion.splits.seed,
+        options=conversion.recorded,
+        compression=conversion.shards.compression,
         label_kind=staged.vocabulary.kind,
         labels=staged.vocabulary.names,
         splits=splits,
@@ -269,7 +269,8 @@ def linted(
     facts: ExampleFacts,
     staged: StagedPlan,
     changes: Sequence[Finding],
-    options: ConvertOptions,
+    conversion: Conversion,
+    selection: Selection,
 ) -> tuple[Dataset, Lint]:
     """Run the checks; return the dataset with their warnings and counts, and all findings.
 
@@ -278,28 +279,28 @@ def linted(
         facts: of all its examples.
         staged: the plan; its ``adjusted`` counts all changes.
         changes: the first changes in rows.
-        options: the options of the run.
+        conversion: what the run did.
+        selection: the checks that run.
     """
-    task = task_for(options)
+    task, labels, store = conversion.task, conversion.labels, conversion.store
 
     def open_payload(uri: str, named_by: str) -> IO[bytes]:
         path = storage.resolve(
             uri, storage.join(dataset.folder, "") if task.by_address else named_by
         )
-        check_reach(path, named_by, options.access)
-        return storage.open_read(path, RequestContext(RowUrlPolicy(options.access, named_by)))
+        return store.open(path, named_by)
 
     examined = Examined(
         facts,
         task,
-        options.selection.thresholds,
+        selection.thresholds,
         dataset.vocabulary or Vocabulary(dataset.label_kind, ()),
         dataset.splits,
-        options.eval_from,
-        are_numbers_given=options.labels == "integer" or bool(options.vocabulary),
+        str(conversion.splits.share or ""),
+        are_numbers_given=labels.mode == "integer" or bool(labels.vocabulary),
         open_payload=open_payload,
     )
-    lint = run_checks(examined, staged.odd_lines, changes, staged.adjusted, options.selection)
+    lint = run_checks(examined, staged.odd_lines, changes, staged.adjusted, selection)
     general = (item.message for item in lint.about_all)
     warnings = (*dataset.warnings, *general, *task.advice())
     return replace(dataset, warnings=warnings, lint=lint.counts), lint

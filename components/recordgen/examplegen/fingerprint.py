@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from recordgen import storage
+from recordgen.conversion.settings import store_of
+from recordgen.core.conversion import PayloadStore
 from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.dataset.vocabulary import labels_digest
 from recordgen.core.rows.planned import requested_uris
@@ -21,7 +23,6 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
-from recordgen.payloads.fetching import payload_infos
 from recordgen.registry import FORMATS
 from recordgen.storage import FileInfo, RequestContext
 from recordgen.storage.access import RowUrlPolicy
@@ -57,7 +58,7 @@ def version_or_missing(path: str, context: RequestContext = storage.ANY_REQUEST)
 
 
 def _versions(
-    rows: Sequence[Row], options: ConvertOptions, task: Task
+    rows: Sequence[Row], store: PayloadStore, task: Task
 ) -> Iterator[list[tuple[str, str]]]:
     """Yield for each row the path and version of its payloads in storage.
 
@@ -71,7 +72,7 @@ def _versions(
         for url in requested_uris(own, row.addresses)
     ]
     sources = [row.source for row, own in zip(rows, uris, strict=True) for _ in own]
-    infos = iter(payload_infos(urls, sources, options))
+    infos = iter(store.infos(urls, sources))
     for row, own in zip(rows, uris, strict=True):
         yield [(storage.resolve(uri, row.source), _version(next(infos))) for uri in own]
 
@@ -127,14 +128,14 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _DE
             version = version_or_missing(file.path, RequestContext(policy))
             add(without_secrets(file.path), version)
     images = 0
-    task = task_for(options)
+    task, store = task_for(options), store_of(options)
     if not task.names_payloads:  # all data is in the import files
         return f"images:0,sha256:{digest.hexdigest()}"
     # Of a folder, only the documents have a version so far, and not the files of labels.
     is_all_given = FORMATS[options.format].has_columns
     rows = (item for item in reader.read_all(present) if isinstance(item, Row))
     while some := list(islice(rows, _ROWS_AT_ONCE)):
-        for row, versions in zip(some, _versions(some, options, task), strict=True):
+        for row, versions in zip(some, _versions(some, store, task), strict=True):
             images += len(versions)
             # A row without payloads in storage is added itself.
             for path, version in versions or [(row.uri, row.annotation or "")]:

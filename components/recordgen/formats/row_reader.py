@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 
 from recordgen.core.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
+from recordgen.formats.format import Format
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import FirstLines
@@ -28,9 +30,13 @@ class RowReader:
     def __init__(self, options: ConvertOptions, first: FirstLines | None = None) -> None:
         self._first = first
         self._task = task_for(options)
-        self._format = FORMATS[options.format]()
+        self._name = options.format  # undecided if the rows are those of a DataFrame
         self._access = options.access
         self._given = Given.of(options)
+
+    @cached_property
+    def _format(self) -> Format:
+        return FORMATS[self._name]()
 
     def with_lists(self, files: Sequence[ImportFile]) -> list[ImportFile]:
         """Return import files, each followed by the lists of rows that its lines name.
@@ -47,6 +53,12 @@ class RowReader:
             lists = self._format.lists(known, self._task, self._given, self._access)
             found.update(dict.fromkeys(lists))
         return list(found)
+
+    def read_part(
+        self, part: ImportFile | Sequence[RowBatch | Reject | Finding]
+    ) -> Iterator[RowBatch | Reject | Finding]:
+        """Yield the rows of a part of :meth:`recordgen.formats.source.Source.parts`."""
+        return self.read_batches(part) if isinstance(part, ImportFile) else iter(part)
 
     def read_batches(self, file: ImportFile) -> Iterator[RowBatch | Reject | Finding]:
         """Read one import file like :meth:`read`, but yield its usable lines in batches."""

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Union
 
 from recordgen import storage
-from recordgen.core.rows.row import Row, RowBatch, batched, one_by_one
+from recordgen.core.rows.row import ROW_BYTES, Row, RowBatch, batched, one_by_one
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import Detection, detect, detect_frame
 from recordgen.formats.folder_rows import Listing, files_below
@@ -88,10 +88,6 @@ def open_files(
     return replace(Source.of_files(with_all), detection=detection), detection.options
 
 
-#: Assumed size of a row that is not read from an import file.
-ROW_BYTES = 100
-
-
 @dataclass(frozen=True)
 class Source:
     """The source of rows: import files, or rows in memory (of a DataFrame).
@@ -133,6 +129,11 @@ class Source:
         for row in one_by_one(chain.from_iterable(self.rows)):
             if isinstance(row, Row) and row.uri:
                 yield storage.resolve(row.uri, row.source)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The declared classes of its format, in the order of their numbers."""
+        return self.detection.classes if self.detection else ()
 
     def check_apart(self, output: str) -> None:
         """Check that a run would not write among its own import files. Raises: UsageError."""

@@ -42,8 +42,8 @@ def run(step: StepInput) -> StepOutput:
         (REJECTS_FILE, to_lines(result.rejects)),
     ):
         storage.write_text(storage.join(folder, name), "".join(lines))
-    dataset, rows = result.dataset, result.dataset.rows
-    error = why_unusable(dataset.examples, rows.read, rows.dropped, result.rejects, options)
+    dataset, rows, most = result.dataset, result.dataset.rows, options.max_reject_fraction
+    error = why_unusable(dataset.examples, rows.read, rows.dropped, result.rejects, most)
     if error is not None:
         raise with_rejects(error, result.rejects)
     if lint is not None and lint.fatal:

@@ -15,8 +15,8 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
+from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RunnerError
-from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SILENT_SECONDS = 2.0
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
+def check_apart(data: bytes, settings: PayloadSettings, uri: str) -> CheckedImage:
     """Check an image in another process, for at most ``image_seconds`` of processor time.
 
     If the check takes longer than two seconds, the log names the image. Arguments: as for
@@ -49,20 +49,20 @@ def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         try:
-            answer, _ = process.communicate(pickle.dumps((data, options)), SILENT_SECONDS)
+            answer, _ = process.communicate(pickle.dumps((data, settings)), SILENT_SECONDS)
         except subprocess.TimeoutExpired:
             _log.info(
                 "%s is slow to check: it may take %g s of processor time",
                 uri,
-                options.limit.seconds,
+                settings.limit.seconds,
             )
             answer, _ = process.communicate()
     status = process.returncode
     if status == -signal.SIGPROF:
         raise PayloadError(
             RejectCode.TOO_SLOW,
-            f"an image must be decoded and checked within {options.limit.seconds:g} s of processor "
-            f"time; --limit seconds=… allows more",
+            f"an image must be decoded and checked within {settings.limit.seconds:g} s of "
+            f"processor time; --limit seconds=… allows more",
         )
     if status == -signal.SIGKILL:
         raise MemoryError("the system killed the process that checked an image, to free memory")
@@ -84,11 +84,11 @@ def main() -> None:
     warnings.simplefilter("ignore")  # Pillow's warnings name no file
     found: CheckedImage | PayloadError | MemoryError
     try:
-        data, options = pickle.load(sys.stdin.buffer)
+        data, settings = pickle.load(sys.stdin.buffer)
         # Processor time, not a timeout in the parent: a busy machine must not make an image too
         # slow.
-        signal.setitimer(signal.ITIMER_PROF, options.limit.seconds)
-        found = prepare(data, options).decode()
+        signal.setitimer(signal.ITIMER_PROF, settings.limit.seconds)
+        found = prepare(data, settings).decode()
     except (PayloadError, MemoryError) as exc:
         found = exc
     except KeyboardInterrupt:  # the terminal interrupts all processes

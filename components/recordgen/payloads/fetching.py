@@ -10,15 +10,17 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
 from threading import BoundedSemaphore, Event
 from types import TracebackType
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import IO, TypeAlias, TypeVar
 
 from recordgen import storage
-from recordgen.core.facts.perceptual_hash import SmallPicture
+from recordgen.core.conversion import IN_FLIGHT_BYTES, Content
 from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.settings import PayloadSettings
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
@@ -27,11 +29,10 @@ from recordgen.errors import (
     UnknownSchemeError,
     UnreachableError,
 )
-from recordgen.options import ConvertOptions, default_threads
-from recordgen.ordered import map_in_order
+from recordgen.image_settings import Limits
+from recordgen.ordered import default_threads, map_in_order
 from recordgen.payloads.image import (
     check_size,
-    looking_options,
     picture_in_small,
     too_many_bytes,
 )
@@ -44,9 +45,6 @@ from recordgen.storage.retries import deadline, retried
 
 #: Most concurrent requests for remote payloads in one process, and so of each shard.
 FAR_REQUESTS = 64
-
-#: Most bytes of payloads held at the same time, unless a single payload has more.
-IN_FLIGHT_BYTES = 64_000_000
 
 #: A payload's path, the import file that names it, and its info if already known.
 _Named: TypeAlias = "tuple[str, str, FileInfo | None]"
@@ -62,11 +60,11 @@ class Fetcher:
     Leaving the context ends all waiting.
     """
 
-    def __init__(self, paths: Iterable[str], options: ConvertOptions) -> None:
+    def __init__(self, paths: Iterable[str], limit: Limits, access: Access) -> None:
         """Prepare to fetch the payloads at ``paths``."""
         self.is_far = not all(map(storage.is_local, paths))
-        self._options = options
-        self._access = options.access
+        self._limit = limit
+        self._access = access
         self._stop = Event()
         self._pool = ThreadPoolExecutor(FAR_REQUESTS, thread_name_prefix="recordgen-fetch")
 
@@ -104,7 +102,7 @@ class Fetcher:
         if self._stop.is_set():
             raise CancelledError
         check_reach(path, row.source, self._access)
-        data = _requested(lambda: _as_planned(row, path, ANY_REQUEST), path, self._options)
+        data = _requested(lambda: _as_planned(row, path, ANY_REQUEST), path, self._limit)
         if len(data) < row.bytes:
             raise _changed(row, len(data))
         return data
@@ -124,7 +122,7 @@ class Fetcher:
             context = _context(self._access, row.source, self._stop)
             return retried(lambda: read(context), path, context)
 
-        return _requested(retry, path, self._options)
+        return _requested(retry, path, self._limit)
 
 
 def _as_planned(row: PlannedRow, path: str, context: RequestContext) -> bytes:
@@ -135,14 +133,61 @@ def _as_planned(row: PlannedRow, path: str, context: RequestContext) -> bytes:
         raise _changed(row, exc.size) from exc
 
 
-def payload_infos(
-    uris: Sequence[str], sources: Sequence[str], options: ConvertOptions
-) -> Iterable[FileInfo | PayloadError]:
-    """Return the size and version of each payload, or the error that refuses it.
+@dataclass(frozen=True)
+class PayloadStore:
+    """Access to the payloads that rows of import files may reach.
 
-    ``sources`` has the import file of each uri. Raises: StorageError, which ends the run.
+    Attributes:
+        limit: what a payload may cost.
+        access: the files and URLs that rows may reach.
+        looking: how a downscaled image of each content is made; None if images are not compared.
+        threads: threads that decode images; None: one per core, at least two.
     """
-    access = options.access
+
+    limit: Limits
+    access: Access
+    looking: PayloadSettings | None = None
+    threads: int | None = None
+
+    def check_reach(self, path: str, source: str) -> None:
+        """Check that a row may reach a payload, see :func:`check_reach`. Raises: PayloadError."""
+        check_reach(path, source, self.access)
+
+    def infos(
+        self, uris: Sequence[str], sources: Sequence[str]
+    ) -> Iterable[FileInfo | PayloadError]:
+        """Return the size and version of each payload, or the error that refuses it.
+
+        ``sources`` has the import file of each uri. Raises: StorageError, which ends the run.
+        """
+        return _payload_infos(uris, sources, self.limit, self.access)
+
+    def contents(self, rows: Sequence[Named]) -> Iterable[Content | PayloadError]:
+        """Return the content of each payload, or the error that refuses it.
+
+        Raises: StorageError.
+        """
+        uris, sources = [row.uri for row in rows], [row.source for row in rows]
+        sized = zip(rows, self.infos(uris, sources), strict=True)
+        ask = partial(_content, limit=self.limit, access=self.access, looking=self.looking)
+        is_far = _any_far(map(_path, rows))
+        # Decoding keeps threads busy; reading local files does not.
+        threads = 1 if self.looking is None else self.threads or default_threads()
+        return _ask_all(ask, sized, is_far=is_far, threads=threads, bytes_of=_size)
+
+    def open(self, path: str, source: str) -> IO[bytes]:
+        """Open a payload that a row of an import file names. Raises: PayloadError, OSError."""
+        self.check_reach(path, source)
+        return storage.open_read(path, RequestContext(RowUrlPolicy(self.access, source)))
+
+    def fetcher(self, paths: Iterable[str]) -> Fetcher:
+        """Return what fetches the payloads at ``paths``."""
+        return Fetcher(paths, self.limit, self.access)
+
+
+def _payload_infos(
+    uris: Sequence[str], sources: Sequence[str], limit: Limits, access: Access
+) -> Iterable[FileInfo | PayloadError]:
     paths = list(map(storage.resolve, uris, sources))
     known: Iterator[FileInfo | None]
     if is_far := _any_far(paths):
@@ -157,43 +202,19 @@ def payload_infos(
         if access.prefixes or access.confined:
             reach = map(access.refusal, paths, sources)
             known = (None if no else info for info, no in zip(known, reach, strict=True))
-    ask = partial(_payload_info, options=options, access=access)
+    ask = partial(_payload_info, limit=limit, access=access)
     asked = zip(paths, sources, known, strict=True)
-    return _ask_all(ask, asked, is_far=True) if is_far else _local_infos(ask, asked, options)
+    return _ask_all(ask, asked, is_far=True) if is_far else _local_infos(ask, asked, limit)
 
 
 def _local_infos(
-    ask: Callable[[_Named, Event], _Info], asked: Iterable[_Named], options: ConvertOptions
+    ask: Callable[[_Named, Event], _Info], asked: Iterable[_Named], limit: Limits
 ) -> Iterator[_Info]:
     """Yield known infos within the size limit; look up the other local payloads."""
-    stop, sizes = Event(), range(1, options.limit.bytes + 1)
+    stop, sizes = Event(), range(1, limit.bytes + 1)
     for named in asked:
         info = named[2]
         yield info if info is not None and info.size in sizes else ask(named, stop)
-
-
-class Content(NamedTuple):
-    """The content of a payload, for comparison.
-
-    Attributes:
-        digest: sha256 of its bytes.
-        picture: downscaled image; None if images are not compared, or if it does not decode.
-    """
-
-    digest: bytes
-    picture: SmallPicture | None = None
-
-
-def contents(rows: Sequence[Named], options: ConvertOptions) -> Iterable[Content | PayloadError]:
-    """Return the content of each payload, or the error that refuses it. Raises: StorageError."""
-    uris, sources = [row.uri for row in rows], [row.source for row in rows]
-    sized = zip(rows, payload_infos(uris, sources, options), strict=True)
-    looking = looking_options(options) if options.finds_alike else None
-    ask = partial(_content, options=options, access=options.access, looking=looking)
-    is_far = _any_far(map(_path, rows))
-    # Decoding keeps threads busy; reading local files does not.
-    threads = (options.threads or default_threads()) if options.finds_alike else 1
-    return _ask_all(ask, sized, is_far=is_far, threads=threads, bytes_of=_size)
 
 
 def check_reach(path: str, source: str, access: Access) -> None:
@@ -238,18 +259,18 @@ def _ask_all(
     )
 
 
-def _payload_info(named: _Named, stop: Event, *, options: ConvertOptions, access: Access) -> _Info:
+def _payload_info(named: _Named, stop: Event, *, limit: Limits, access: Access) -> _Info:
     path, source, info = named
     try:
         if info is None:
             check_reach(path, source, access)
-            limit = options.limit.bytes
+            most = limit.bytes
             info = _requested(
-                lambda: storage.info(path, _context(access, source, stop, limit)), path, options
+                lambda: storage.info(path, _context(access, source, stop, most)), path, limit
             )
         if info.size == 0:
             return _refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
-        check_size(info.size, options)
+        check_size(info.size, limit)
     except PayloadError as exc:
         return exc
     return info
@@ -259,20 +280,18 @@ def _content(
     item: tuple[Named, FileInfo | PayloadError],
     stop: Event,
     *,
-    options: ConvertOptions,
+    limit: Limits,
     access: Access,
-    looking: ConvertOptions | None,
+    looking: PayloadSettings | None,
 ) -> Content | PayloadError:
     row, info = item
     if isinstance(info, PayloadError):
         return info
     path = _path(row)
     try:
-        limit = options.limit.bytes
+        most = limit.bytes
         data = _requested(
-            lambda: storage.read_bytes(path, limit, _context(access, row.source, stop)),
-            path,
-            options,
+            lambda: storage.read_bytes(path, most, _context(access, row.source, stop)), path, limit
         )
     except PayloadError as exc:
         return exc
@@ -305,7 +324,7 @@ def _context(
     return RequestContext(RowUrlPolicy(access, source), stop, at_most, deadline())
 
 
-def _requested(request: Callable[[], _Answer], path: str, options: ConvertOptions) -> _Answer:
+def _requested(request: Callable[[], _Answer], path: str, limit: Limits) -> _Answer:
     """Return the answer to a request, which waits for a free slot; map errors.
 
     Raises:
@@ -318,7 +337,7 @@ def _requested(request: Callable[[], _Answer], path: str, options: ConvertOption
         with _slot(), watched(path):
             return request()
     except _REFUSALS as exc:
-        raise _refusal(exc, path, options) from exc
+        raise _refusal(exc, path, limit) from exc
     except UnreachableError as exc:
         if not storage.is_http(path):
             raise
@@ -331,7 +350,7 @@ def _requested(request: Callable[[], _Answer], path: str, options: ConvertOption
 _REFUSALS = (OSError, UnknownSchemeError, NotAllowedError, FileTooLargeError, ResponseError)
 
 
-def _refusal(exc: Exception, path: str, options: ConvertOptions) -> PayloadError:
+def _refusal(exc: Exception, path: str, limit: Limits) -> PayloadError:
     """Map an error of a payload to its refusal."""
     if isinstance(exc, PermissionError):
         return _refused(RejectCode.PERMISSION_DENIED, f"cannot read {path}{_detail(exc)}")
@@ -345,7 +364,7 @@ def _refusal(exc: Exception, path: str, options: ConvertOptions) -> PayloadError
     if isinstance(exc, UnknownSchemeError):
         return _refused(RejectCode.UNKNOWN_SCHEME, str(exc))
     if isinstance(exc, FileTooLargeError):
-        return too_many_bytes(exc.size, options)
+        return too_many_bytes(exc.size, limit)
     return _refused(RejectCode.NOT_ALLOWED, str(exc))
 
 

@@ -19,16 +19,16 @@ this op decodes as a person would see it keeps its bytes; all others are re-enco
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from PIL import Image, JpegImagePlugin
 
 from recordgen.core.facts.perceptual_hash import SmallPicture, bounded, jpeg_factor, small_picture
+from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.features import RAW, WEBP
-from recordgen.options import ConvertOptions
+from recordgen.image_settings import Limits
 from recordgen.payloads.apart import check_apart
 from recordgen.payloads.bmp import RUN_LENGTHS, is_plain_bmp
 from recordgen.payloads.budget import (
@@ -138,12 +138,12 @@ class Prepared(NamedTuple):
     seconds: float
 
 
-def check_image(data: bytes, options: ConvertOptions, uri: str = "the image") -> CheckedImage:
+def check_image(data: bytes, settings: PayloadSettings, uri: str = "the image") -> CheckedImage:
     """Check and normalise one image.
 
     Args:
         data: the file's bytes.
-        options: ``check``, ``limit`` and the options of :mod:`recordgen.payloads.resizing` are
+        settings: ``check``, ``limit`` and the settings of :mod:`recordgen.payloads.resizing` are
             used.
         uri: name of the image for the log, if its check is slow.
 
@@ -151,86 +151,81 @@ def check_image(data: bytes, options: ConvertOptions, uri: str = "the image") ->
         PayloadError: the image is refused.
     """
     try:
-        prepared = prepare(data, options)
-        apart = prepared.seconds > options.limit.seconds * APART_SHARE
+        prepared = prepare(data, settings)
+        apart = prepared.seconds > settings.limit.seconds * APART_SHARE
         if not apart and prepared.bytes < SMALL_BYTES:
             return prepared.decode()
-        with DECODING.hold(int(prepared.bytes), options.limit.memory_bytes or default_budget()):
-            return check_apart(data, options, uri) if apart else prepared.decode()
+        with DECODING.hold(int(prepared.bytes), settings.limit.memory_bytes or default_budget()):
+            return check_apart(data, settings, uri) if apart else prepared.decode()
     except MemoryError as exc:
         raise out_of_memory() from exc
 
 
-def prepare(data: bytes, options: ConvertOptions) -> Prepared:
+def prepare(data: bytes, settings: PayloadSettings) -> Prepared:
     """Read an image's header; refuse an image that announces too much before decoding it.
 
     Args and Raises: as :func:`check_image`.
     """
     if not data:
         raise PayloadError(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
-    check_size(len(data), options)
-    kind = _kind(data, options)
+    check_size(len(data), settings.limit)
+    kind = _kind(data, settings)
     keep_pillow_memory_low()
-    if options.check == "none":
-        return Prepared(partial(_unchecked, data, kind, options), 0, 0)
-    return _prepare_jpeg(data, options) if kind == "jpeg" else _prepare_other(data, kind, options)
+    if settings.check == "none":
+        return Prepared(partial(_unchecked, data, kind, settings), 0, 0)
+    return _prepare_jpeg(data, settings) if kind == "jpeg" else _prepare_other(data, kind, settings)
 
 
-def _kind(data: bytes, options: ConvertOptions) -> str:
+def _kind(data: bytes, settings: PayloadSettings) -> str:
     """Return the format of a file that may keep its bytes; empty for other formats."""
     # Not every TensorFlow decodes WEBPs: they are stored only on request.
-    if options.encode.format == WEBP and is_webp(data):
+    if settings.encode.format == WEBP and is_webp(data):
         return WEBP
     return next((name for magic, name in _MAGIC if data.startswith(magic)), "")
 
 
-def picture_in_small(data: bytes, options: ConvertOptions) -> SmallPicture | None:
+def picture_in_small(data: bytes, settings: PayloadSettings) -> SmallPicture | None:
     """Return the downscaled image for near-duplicate checks; None if it does not decode.
 
-    ``options`` are :func:`looking_options`.
+    ``settings`` are :meth:`PayloadSettings.to_look`.
     """
     try:
-        return check_image(data, options).small
+        return check_image(data, settings).small
     except PayloadError:
         return None  # making the example reports the reason
 
 
-def looking_options(options: ConvertOptions) -> ConvertOptions:
-    """Return options with which :func:`check_image` returns a downscaled image for each file."""
-    return replace(options.without_changes(), check="decode", lint=("NEAR_LEAK",))
-
-
-def check_size(size: int, options: ConvertOptions) -> None:
+def check_size(size: int, limit: Limits) -> None:
     """Refuse a payload of too many bytes. Raises: PayloadError."""
-    if size > options.limit.bytes:
-        raise too_many_bytes(size, options)
+    if size > limit.bytes:
+        raise too_many_bytes(size, limit)
 
 
-def too_many_bytes(size: int, options: ConvertOptions) -> PayloadError:
+def too_many_bytes(size: int, limit: Limits) -> PayloadError:
     """Return the refusal of a payload with at least ``size`` bytes."""
     return PayloadError(
         RejectCode.TOO_MANY_BYTES,
-        f"a file must be at most {options.limit.mb:g} MB (got {size / 1e6:.1f} MB); "
+        f"a file must be at most {limit.mb:g} MB (got {size / 1e6:.1f} MB); "
         f"--limit mb=… allows more",
     )
 
 
-def _check_pixels(height: int, width: int, options: ConvertOptions) -> None:
+def _check_pixels(height: int, width: int, settings: PayloadSettings) -> None:
     if max(height, width) > MAX_SIDE:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
             f"an image must have at most {MAX_SIDE:,} pixels on each side, TensorFlow's limit for "
             f"PNGs (got {width}×{height}); cut it into several images",
         )
-    if height * width > options.limit.pixels:
+    if height * width > settings.limit.pixels:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
-            f"an image must have at most {options.limit.pixels:,} pixels (got {width}×{height} "
+            f"an image must have at most {settings.limit.pixels:,} pixels (got {width}×{height} "
             f"= {height * width:,}); --limit pixels=… allows more",
         )
 
 
-def _unchecked(data: bytes, kind: str, options: ConvertOptions) -> CheckedImage:
+def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> CheckedImage:
     """Return the unchanged bytes, with size and channels if the header is readable.
 
     Raises:
@@ -241,9 +236,9 @@ def _unchecked(data: bytes, kind: str, options: ConvertOptions) -> CheckedImage:
         if kind == "jpeg":
             jpeg = decoded("JPEG", lambda: read_jpeg(data))
             height, width = jpeg.header.height, jpeg.header.width
-            _check_pixels(height, width, options)
+            _check_pixels(height, width, settings)
             return CheckedImage(data, kind, height, width, is_gray=jpeg.colorspace == "Gray")
-        image = open_image(_header(data, options))
+        image = open_image(_header(data, settings))
     except PayloadError as exc:
         if exc.code == RejectCode.UNSUPPORTED_PIXELS:
             raise
@@ -254,10 +249,10 @@ def _unchecked(data: bytes, kind: str, options: ConvertOptions) -> CheckedImage:
 # --- JPEG -------------------------------------------------------------------------------------
 
 
-def _prepare_jpeg(data: bytes, options: ConvertOptions) -> Prepared:
+def _prepare_jpeg(data: bytes, settings: PayloadSettings) -> Prepared:
     jpeg = decoded("JPEG", lambda: read_jpeg(data))
     header = jpeg.header
-    _check_pixels(header.height, header.width, options)
+    _check_pixels(header.height, header.width, settings)
     pixels = header.height * header.width
     # At 1/8 scale, pixels take little; but several scans need all coefficients in memory.
     size = pixels * (8 if header.has_scans else 0.2)
@@ -265,44 +260,44 @@ def _prepare_jpeg(data: bytes, options: ConvertOptions) -> Prepared:
     if _is_cmyk(jpeg) or header.orientation != UPRIGHT:
         size += pixels * 12
         seconds += pixels * 5e-8
-    elif options.changes_pictures:
+    elif settings.changes_pictures:
         size += pixels * 8
-    size += encoder_bytes((header.width, header.height), options)
-    return Prepared(partial(_checked_jpeg, jpeg, options), size, seconds)
+    size += encoder_bytes((header.width, header.height), settings)
+    return Prepared(partial(_checked_jpeg, jpeg, settings), size, seconds)
 
 
 def _is_cmyk(jpeg: Jpeg) -> bool:
     return jpeg.colorspace in ("CMYK", "YCCK")
 
 
-def _checked_jpeg(jpeg: Jpeg, options: ConvertOptions) -> CheckedImage:
-    stored = _check_jpeg(jpeg, options)
+def _checked_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> CheckedImage:
+    stored = _check_jpeg(jpeg, settings)
     if jpeg.header.has_profile:
         stored = stored._replace(colours=profile_colours(profile_in(jpeg.data)))
     return stored
 
 
-def _check_jpeg(jpeg: Jpeg, options: ConvertOptions) -> CheckedImage:
+def _check_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> CheckedImage:
     height, width, orientation = jpeg.header.height, jpeg.header.width, jpeg.header.orientation
     is_cmyk = _is_cmyk(jpeg)
     upright = (height, width) if orientation in _ON_THEIR_SIDE else (width, height)
-    reason, placed = change_of("jpeg", upright, options)
+    reason, placed = change_of("jpeg", upright, settings)
     if reason is not None and not is_cmyk:
-        return _change_jpeg(jpeg, placed, reason, options)
+        return _change_jpeg(jpeg, placed, reason, settings)
     small = None
-    if options.check == "decode":
-        pixels = _decode_strictly(jpeg, options)
+    if settings.check == "decode":
+        pixels = _decode_strictly(jpeg, settings)
         is_stored = orientation == UPRIGHT and not is_cmyk
-        small = bounded(pixels) if options.selection.needs_looks and is_stored else None
+        small = bounded(pixels) if settings.needs_looks and is_stored else None
     if is_cmyk or orientation != UPRIGHT:
         file = file_header(jpeg.data)
         reason = "cmyk" if is_cmyk else "exif_orientation"
-        return _reencode(open_image(file), orientation, reason, options)
+        return _reencode(open_image(file), orientation, reason, settings)
     is_gray = jpeg.colorspace == "Gray"
     return CheckedImage(jpeg.data, "jpeg", height, width, small=small, is_gray=is_gray)
 
 
-def _decode_strictly(jpeg: Jpeg, options: ConvertOptions) -> SmallPicture:
+def _decode_strictly(jpeg: Jpeg, settings: PayloadSettings) -> SmallPicture:
     """Read the whole entropy-coded stream, at 1/8 scale; the decoder's warnings are errors.
 
     Pillow and ``tf.io.decode_jpeg`` silently accept a scan overwritten in the middle, and fill the
@@ -312,13 +307,15 @@ def _decode_strictly(jpeg: Jpeg, options: ConvertOptions) -> SmallPicture:
         jpeg.colorspace, "RGB"
     )
     height, width, *_ = jpeg.header
-    factor = jpeg_factor(height, width) if options.selection.needs_looks else 8
+    factor = jpeg_factor(height, width) if settings.needs_looks else 8
     least = -(-height // factor), -(-width // factor)
     pixels = decoded("JPEG", lambda: decoded_jpeg(jpeg, target, *least, factor))
     return SmallPicture(pixels, height, width, factor)
 
 
-def _change_jpeg(jpeg: Jpeg, placed: Placed, reason: str, options: ConvertOptions) -> CheckedImage:
+def _change_jpeg(
+    jpeg: Jpeg, placed: Placed, reason: str, settings: PayloadSettings
+) -> CheckedImage:
     """Decode at the smallest DCT scale that covers the stored size, then turn and resize."""
     width, height = placed.least_size()
     orientation = jpeg.header.orientation
@@ -328,30 +325,30 @@ def _change_jpeg(jpeg: Jpeg, placed: Placed, reason: str, options: ConvertOption
     target = "GRAY" if gray else "RGB"
     pixels = decoded("JPEG", lambda: decoded_jpeg(jpeg, target, height, width))
     image = _turn(Image.fromarray(pixels[:, :, 0] if gray else pixels), orientation)
-    stored = _encoded(image, "jpeg", placed, reason, options)
+    stored = _encoded(image, "jpeg", placed, reason, settings)
     return stored._replace(orientation=orientation)
 
 
 # --- everything else --------------------------------------------------------------------------
 
 
-def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
-    file = _header(data, options)
+def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> Prepared:
+    file = _header(data, settings)
     pixels = file.pixels
     is_deep = kind == "png" and data[PNG_DEPTH] == 16
     # For the decoded image and one copy (flattened or re-encoded), which may turn out not needed; a
     # transparent colour of 16 bits takes two decodings.
     size = pixels * (20 if is_deep else 16 if file.format == "WEBP" else 12)
-    size += encoder_bytes((file.width, file.height), options)
+    size += encoder_bytes((file.width, file.height), settings)
     is_fast = kind in ("png", "gif", "bmp") and not is_deep
     seconds = file.decoded_pixels * (2e-8 if is_fast else 8e-8)
     gif = None
-    if kind == "gif" and options.check == "decode":
-        gif = _read_gif(data, options)
+    if kind == "gif" and settings.check == "decode":
+        gif = _read_gif(data, settings)
         seconds += sum(frame.width * frame.height for frame in gif.frames) * 1e-8
     elif kind == "bmp" and file.compression in RUN_LENGTHS:
         seconds += len(data) * 3e-7 + pixels * 1e-7  # run lengths are decoded in Python
-    return Prepared(partial(_check_other, data, kind, file, gif, options), size, seconds)
+    return Prepared(partial(_check_other, data, kind, file, gif, settings), size, seconds)
 
 
 def _check_other(
@@ -359,12 +356,12 @@ def _check_other(
     kind: str,
     file: FileHeader,
     gif: Gif | None,
-    options: ConvertOptions,
+    settings: PayloadSettings,
 ) -> CheckedImage:
     image = open_image(file)
     if gif is not None:
         _decode_frames(gif.frames)
-    elif options.check == "decode":
+    elif settings.check == "decode":
         if kind == "png":
             check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
         elif file.format == "TIFF" and file.compression in LENIENT:
@@ -374,13 +371,13 @@ def _check_other(
     if reason is None and gif is not None and not gif.is_usual:
         reason = "gif"
     if reason is None:
-        reason, _ = change_of(kind, image.size, options)
+        reason, _ = change_of(kind, image.size, settings)
     if reason is None:
-        small = _in_small(image, options) if options.check == "decode" else None
+        small = _in_small(image, settings) if settings.check == "decode" else None
         is_gray = _is_gray(image)
         stored = CheckedImage(data, kind, image.height, image.width, small=small, is_gray=is_gray)
     else:
-        stored = _reencode(image, file.orientation, reason, options)
+        stored = _reencode(image, file.orientation, reason, settings)
     profile = image.info.get("icc_profile") or b""
     return stored._replace(
         colours=png_colours(data) if kind == "png" else profile_colours(profile),
@@ -407,14 +404,14 @@ def _load(image: Image.Image) -> None:
         raise PayloadError(RejectCode.CORRUPT, f"the TIFF does not decode to its end: {errors[0]}")
 
 
-def _read_gif(data: bytes, options: ConvertOptions) -> Gif:
+def _read_gif(data: bytes, settings: PayloadSettings) -> Gif:
     """Read the blocks of a GIF. Raises: PayloadError: its frames have too many pixels."""
     gif = read_gif(data)
     frames = gif.frames
     for frame in frames:
-        _check_pixels(frame.height, frame.width, options)
+        _check_pixels(frame.height, frame.width, settings)
     pixels = sum(frame.width * frame.height for frame in frames)
-    most = _GIF_IMAGES * options.limit.pixels
+    most = _GIF_IMAGES * settings.limit.pixels
     if pixels > most:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
@@ -470,29 +467,29 @@ def _is_gray(image: Image.Image) -> bool:
 
 
 def _reencode(
-    image: Image.Image, orientation: int, reason: str, options: ConvertOptions
+    image: Image.Image, orientation: int, reason: str, settings: PayloadSettings
 ) -> CheckedImage:
     """Store the image as a person would see it: upright, opaque, 8 bit, gray or RGB."""
-    return decoded(image.format or "", lambda: _reencoded(image, orientation, reason, options))
+    return decoded(image.format or "", lambda: _reencoded(image, orientation, reason, settings))
 
 
 def _reencoded(
-    image: Image.Image, orientation: int, reason: str, options: ConvertOptions
+    image: Image.Image, orientation: int, reason: str, settings: PayloadSettings
 ) -> CheckedImage:
     _load(image)
     lossy = image.format == "JPEG"
     kind = "jpeg" if lossy else "png"
-    settings: dict[str, Any] = {}
+    jpeg: dict[str, Any] = {}
     if lossy and reason == "exif_orientation":
         # The file's own tables lose least; docs/stored-images.md has figures.
-        settings["qtables"] = image.quantization  # type: ignore[attr-defined]
+        jpeg["qtables"] = image.quantization  # type: ignore[attr-defined]
         sampling = JpegImagePlugin.get_sampling(image)
-        settings["subsampling"] = sampling if sampling >= 0 else 0
+        jpeg["subsampling"] = sampling if sampling >= 0 else 0
     elif lossy:
-        settings.update(quality=95, subsampling=0)
+        jpeg.update(quality=95, subsampling=0)
     upright = _turn(to_8_bit(image), orientation)
-    _, placed = change_of(kind, upright.size, options)
-    stored = _encoded(upright, kind, placed, reason, options, **settings)
+    _, placed = change_of(kind, upright.size, settings)
+    stored = _encoded(upright, kind, placed, reason, settings, **jpeg)
     return stored._replace(orientation=orientation)
 
 
@@ -505,29 +502,29 @@ def _encoded(
     kind: str,
     placed: Placed,
     reason: str,
-    options: ConvertOptions,
-    **settings: Any,
+    settings: PayloadSettings,
+    **jpeg: Any,
 ) -> CheckedImage:
     """Store an upright picture of mode ``L`` or ``RGB`` at any scale; ``kind`` is the file's."""
     image = placed.apply(image)
-    kind = stored_kind(kind, placed, options)
-    data = encoded(image, kind, settings, options)
+    kind = stored_kind(kind, placed, settings)
+    data = encoded(image, kind, jpeg, settings)
     return CheckedImage(
         data,
         kind,
         image.height,
         image.width,
         reason,
-        small=_in_small(image, options),
+        small=_in_small(image, settings),
         is_gray=_is_gray(image),
         placed=placed if placed.is_changed else None,
         psnr=None if kind == RAW else measured_psnr(image, data),
     )
 
 
-def _in_small(image: Image.Image, options: ConvertOptions) -> SmallPicture | None:
+def _in_small(image: Image.Image, settings: PayloadSettings) -> SmallPicture | None:
     """Return the downscaled image if a check needs it."""
-    if not options.selection.needs_looks:
+    if not settings.needs_looks:
         return None
     return small_picture(decoded(image.format or "", lambda: to_8_bit(image)))
 
@@ -535,14 +532,14 @@ def _in_small(image: Image.Image, options: ConvertOptions) -> SmallPicture | Non
 # --- decoders ---------------------------------------------------------------------------------
 
 
-def _header(data: bytes, options: ConvertOptions) -> FileHeader:
+def _header(data: bytes, settings: PayloadSettings) -> FileHeader:
     """Read a file's header. Raises: PayloadError: the picture or a tile of it is too large."""
     file = file_header(data)
-    _check_pixels(file.height, file.width, options)
-    if file.part_pixels > options.limit.pixels:
+    _check_pixels(file.height, file.width, settings)
+    if file.part_pixels > settings.limit.pixels:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
-            f"a tile of a TIFF must have at most {options.limit.pixels:,} pixels (got "
+            f"a tile of a TIFF must have at most {settings.limit.pixels:,} pixels (got "
             f"{file.part_pixels:,}); --limit pixels=… allows more",
         )
     return file

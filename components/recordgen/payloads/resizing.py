@@ -1,4 +1,4 @@
-"""Change the size and the format of a picture as the options require.
+"""Change the size and the format of a picture as the settings require.
 
     500×375 photo   --image-size 256short                      341×256, JPEG
     500×375 photo   --image-size 224x224 --resize fit          224×168 between black bars, JPEG
@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from PIL import Image, ImageChops, ImageStat
 
+from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.features import RAW, WEBP
 from recordgen.image_settings import KEEP, MIXED
-from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 
 #: Quality of JPEGs and WEBPs that are encoded because of an option, unless a quality is given.
@@ -115,10 +115,10 @@ class Placed(NamedTuple):
         return canvas
 
 
-def place(size: tuple[int, int], options: ConvertOptions) -> Placed:
+def place(size: tuple[int, int], settings: PayloadSettings) -> Placed:
     """Return the geometry of a stored picture, given its width and height."""
     whole = (0, 0, *size)
-    wanted = options.image_size
+    wanted = settings.image_size
     if wanted.rule != "shape":
         side = max(size) if wanted.rule == "max" else min(size)
         most = wanted.height or side
@@ -126,10 +126,10 @@ def place(size: tuple[int, int], options: ConvertOptions) -> Placed:
         return Placed(size, whole, inner, inner)
     width, height = size
     target = target_width, target_height = wanted.width, wanted.height
-    if options.resize == "stretch":
+    if settings.resize == "stretch":
         inner = (min(width, target_width), min(height, target_height))
         return Placed(size, whole, inner, inner)
-    if options.resize == "center_crop":
+    if settings.resize == "center_crop":
         scale = min(width / target_width, height / target_height)
         part = _scaled(target, scale, size)
         window = ((width - part[0]) // 2, (height - part[1]) // 2, *part)
@@ -150,26 +150,26 @@ def _scaled(size: tuple[int, int], scale: float, most: tuple[int, int]) -> tuple
     return width, height
 
 
-def stored_kind(kind: str, placed: Placed, options: ConvertOptions) -> str:
+def stored_kind(kind: str, placed: Placed, settings: PayloadSettings) -> str:
     """Return the format in which to store a picture whose file has the format ``kind``."""
     width, height = placed.canvas
     is_small = width * height <= _MIXED_PIXELS
-    encoding = options.encode
+    encoding = settings.encode
     if encoding.pixels == RAW or (encoding.pixels == MIXED and is_small):
         return RAW
     return kind if encoding.format == KEEP else encoding.format
 
 
 def encoded(
-    image: Image.Image, kind: str, settings: dict[str, Any], options: ConvertOptions
+    image: Image.Image, kind: str, jpeg: dict[str, Any], settings: PayloadSettings
 ) -> bytes:
     """Encode a picture of mode ``L`` or ``RGB``.
 
     Args:
         image: the picture.
         kind: ``jpeg``, ``png``, ``webp`` or ``raw``.
-        settings: settings of Pillow's JPEG encoder, used unless a quality is given.
-        options: the quality of ``encode`` is used.
+        jpeg: settings of Pillow's JPEG encoder, used unless a quality is given.
+        settings: the quality of ``encode`` is used.
 
     Raises:
         PayloadError: the picture is too large for the format.
@@ -184,13 +184,13 @@ def encoded(
             f"{image.height}); choose another --encode, or --image-size {most}max",
         )
     out = io.BytesIO()
-    quality = options.encode.quality
+    quality = settings.encode.quality
     if kind != "jpeg" or quality is not None:
-        settings = {}
-    if kind in ("jpeg", WEBP) and not settings:
-        settings = {"quality": quality or LOSSY_QUALITY}
+        jpeg = {}
+    if kind in ("jpeg", WEBP) and not jpeg:
+        jpeg = {"quality": quality or LOSSY_QUALITY}
     # Drop Exif and profile: a reader of the record must not turn the image a second time.
-    image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
+    image.save(out, kind.upper(), exif=b"", icc_profile=None, **jpeg)
     return out.getvalue()
 
 
@@ -212,25 +212,25 @@ def measured_psnr(image: Image.Image, data: bytes) -> int | None:
     return min(_EQUAL_PSNR, round(1000 * math.log10(255**2 / squares))) if squares else _EQUAL_PSNR
 
 
-def encoder_bytes(size: tuple[int, int], options: ConvertOptions) -> int:
+def encoder_bytes(size: tuple[int, int], settings: PayloadSettings) -> int:
     """Return the memory of the encoder for a picture of this width and height, in bytes."""
-    width, height = place(size, options).canvas
-    return width * height * _WEBP_BYTES if options.encode.format == WEBP else 0
+    width, height = place(size, settings).canvas
+    return width * height * _WEBP_BYTES if settings.encode.format == WEBP else 0
 
 
 def change_of(
-    kind: str, size: tuple[int, int], options: ConvertOptions
+    kind: str, size: tuple[int, int], settings: PayloadSettings
 ) -> tuple[str | None, Placed]:
     """Return the option that changes a file's picture, if any, and the stored geometry.
 
     Args:
         kind: format of the file.
         size: width and height of the upright picture, in pixels.
-        options: ``image_size``, ``resize`` and ``encode`` are used.
+        settings: ``image_size``, ``resize`` and ``encode`` are used.
     """
-    if not options.changes_pictures:
+    if not settings.changes_pictures:
         return None, Placed(size, (0, 0, *size), size, size)
-    placed = place(size, options)
+    placed = place(size, settings)
     if placed.is_changed:
         return "image_size", placed
-    return None if stored_kind(kind, placed, options) == kind else "encode", placed
+    return None if stored_kind(kind, placed, settings) == kind else "encode", placed

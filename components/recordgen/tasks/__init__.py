@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import registry
 from recordgen.core.task.named import TASKS as TASKS
-from recordgen.core.task.named import task_for as task_for
+from recordgen.errors import UsageError
 
 if TYPE_CHECKING:
     from recordgen.core.task.annotation import AnnotationError as AnnotationError
     from recordgen.core.task.annotation import RowContent as RowContent
     from recordgen.core.task.built import BuiltExample as BuiltExample
     from recordgen.core.task.task import Task as Task
+    from recordgen.options import ConvertOptions
     from recordgen.tasks.declared_table import Declared as Declared
     from recordgen.tasks.image_classification import ImageClassification as ImageClassification
     from recordgen.tasks.image_multi_label import ImageMultiLabel as ImageMultiLabel
@@ -50,3 +51,15 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'recordgen.tasks' has no attribute {name!r}")
     value = globals()[name] = registry.imported(_EXPORTS[name])
     return value
+
+
+def task_for(options: ConvertOptions) -> Task:
+    """Return the task that ``options.task`` names; ``auto`` must be resolved before.
+
+    Raises:
+        UsageError: there is no such task, or an option does not suit it.
+    """
+    if options.task == "auto":
+        raise UsageError("the task is not decided: detect it from the import files first")
+    settings = registry.imported("recordgen.tasks.suiting:task_settings")(options)
+    return TASKS[options.task].of(settings)

@@ -28,6 +28,7 @@ from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.float32 import as_float32, is_exact
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import (
     AnnotationError,
     RowContent,
@@ -40,7 +41,6 @@ from recordgen.core.task.built import GAP, INEXACT, BuiltExample, psnr_changes
 from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.tables.columns import IMAGE_PARTS, Column, Table
 from recordgen.tables.schema import Schema
@@ -78,16 +78,16 @@ class Declared(TableTask):
         object.__setattr__(self, "labelling", ONE if self.table.has_labels else None)
 
     @classmethod
-    def of(cls, options: ConvertOptions) -> Task:
-        if options.declared_schema is None:
+    def of(cls, settings: TaskSettings) -> Task:
+        if settings.schema is None:
             raise UsageError(
                 f"the task {cls.name} needs a schema with the types of the columns, such as "
                 f'schema={{"photo": "image", "age": "int"}}'
             )
-        schema = options.declared_schema
+        schema = settings.schema
         for name, given, other in (
-            ("shard_by=label", options.shard_by == "label", "use shard_by=hash"),
-            ("stratify=label", options.stratify == "label", "omit it"),
+            ("shard_by=label", settings.by_label, "use shard_by=hash"),
+            ("stratify=label", settings.stratifies, "omit it"),
         ):
             if given and schema.table.label is None:
                 raise UsageError(
@@ -161,7 +161,7 @@ class Declared(TableTask):
         row: PlannedRow,
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
-        options: ConvertOptions,
+        settings: PayloadSettings,
     ) -> BuiltExample:
         from recordgen.payloads.image import check_image  # reading rows does not need Pillow
 
@@ -174,7 +174,7 @@ class Declared(TableTask):
         named = zip(images, payloads, uris, strict=True)
         for name, data, uri in named:
             try:
-                checked = check_image(data, options, uri)
+                checked = check_image(data, settings, uri)
             except PayloadError as exc:
                 where = "" if len(images) == 1 else f"column {name!r}, {printable(uri)}: "
                 raise PayloadError(exc.code, f"{where}{exc.message}") from exc

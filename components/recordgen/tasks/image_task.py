@@ -15,10 +15,10 @@ from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import RowContent
 from recordgen.core.task.built import BuiltExample, psnr_changes
 from recordgen.core.task.task import Task
-from recordgen.options import ConvertOptions
 from recordgen.tasks.lines import stored_uri, uri_in
 
 if TYPE_CHECKING:
@@ -77,13 +77,13 @@ class ImageTask(Task):
         row: PlannedRow,
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
-        options: ConvertOptions,
+        settings: PayloadSettings,
     ) -> BuiltExample:
         # Imported here: reading import files does not need the decoders.
         from recordgen.payloads.image import check_image
 
         [data] = payloads
-        image = check_image(data, options, row.uri)
+        image = check_image(data, settings, row.uri)
         annotation = row.annotation
         labels: Sequence[str] = ()
         said: Mapping[str, FeatureValue] = {}

@@ -17,6 +17,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, is_content_uri
+from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import (
     AnnotationError,
     Merged,
@@ -25,7 +26,6 @@ from recordgen.core.task.annotation import (
     check_label,
 )
 from recordgen.core.task.built import BuiltExample
-from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tasks.lines import LABEL_COLUMNS, add_up, display_name, stored_uri
@@ -81,7 +81,7 @@ class LabelledText(TextTask):
         row: PlannedRow,
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
-        options: ConvertOptions,
+        settings: PayloadSettings,
     ) -> BuiltExample:
         own = text_of(row.annotation, payloads)
         text = own.encode()
@@ -100,7 +100,7 @@ class LabelledText(TextTask):
             _digested(text, labels, row.uri),
             labels,
             content=hashlib.sha256(text).digest(),
-            text=self.seen(own, text, vocabulary, options),
+            text=self.seen(own, text, vocabulary, settings),
         )
 
     def digested(self, record: bytes) -> bytes:

@@ -34,6 +34,7 @@ from recordgen.core.facts import BOXES
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.float32 import as_float32
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
     Merged,
     RowContent,
@@ -44,7 +45,6 @@ from recordgen.core.task.annotation import (
 from recordgen.core.task.annotations import PARTS
 from recordgen.core.task.task import Task, need_mixed_shards
 from recordgen.errors import PayloadError
-from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import is_number
@@ -136,9 +136,9 @@ class ObjectDetection(ImageTask):
     unit: BoxUnit = field(default_factory=BoxUnit, compare=False, repr=False)
 
     @classmethod
-    def of(cls, options: ConvertOptions) -> Task:
-        need_mixed_shards(cls.name, options)
-        return cls(options.bad_boxes, options.box_orientation, options.resize)
+    def of(cls, settings: TaskSettings) -> Task:
+        need_mixed_shards(cls.name, settings)
+        return cls(settings.bad_boxes, settings.box_orientation, settings.resize)
 
     @property
     def moves_boxes(self) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recordgen.core.settings import TaskSettings
 from recordgen.errors import UsageError
 from recordgen.options import OPTIONS, ConvertOptions
 from recordgen.registry import CHECKS, OWN
@@ -70,6 +71,26 @@ _REFUSED_BY_TASKS: Mapping[str, _Suit] = {
 
 # An option in a remedy: "--group-by content keeps …".
 _OPTION = re.compile(r"--([a-z-]+) ([\w:=,]+)")
+
+
+def task_settings(options: ConvertOptions) -> TaskSettings:
+    """Return the settings of the task that ``options.task`` names.
+
+    Raises:
+        UsageError: an option does not act in the task.
+    """
+    check_suits(options)
+    return TaskSettings(
+        stratifies=options.stratify == "label",
+        by_label=options.shard_by == "label",
+        labels=options.labels,
+        bad_boxes=options.bad_boxes,
+        box_orientation=options.box_orientation,
+        resize=options.resize,
+        offsets=options.columns.offsets,
+        table=options.inferred_table,
+        schema=options.declared_schema,
+    )
 
 
 def check_suits(options: ConvertOptions) -> None:

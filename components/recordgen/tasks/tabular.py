@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
 from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import RowContent
 from recordgen.core.task.annotations import ONE, Lists, Texts
 from recordgen.core.task.built import GAP, INEXACT, BuiltBatch, BuiltExample
@@ -27,7 +28,6 @@ from recordgen.core.task.payloads import Sizes
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
-from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
 
@@ -82,13 +82,13 @@ class Tabular(TableTask):
         self.labelling = ONE if table.has_labels else None
 
     @classmethod
-    def of(cls, options: ConvertOptions) -> Task:
-        if options.shard_by == "label":
+    def of(cls, settings: TaskSettings) -> Task:
+        if settings.by_label:
             raise UsageError(f"shard_by=label is not for {cls.name}: use shard_by=hash")
-        if not options.table:
+        table = settings.table
+        if table is None:
             raise UsageError("the columns are not decided: detect them from the import files first")
-        table = Table.from_json(options.table)
-        if options.stratify == "label" and not table.has_labels:
+        if settings.stratifies and not table.has_labels:
             raise UsageError(
                 "stratify=label needs a target of classes; name one with --columns target=NAME, or "
                 "omit stratify"
@@ -126,7 +126,7 @@ class Tabular(TableTask):
         rows: PlannedBatch,
         payloads: Sequence[FetchPayloads],
         vocabulary: Vocabulary,
-        options: ConvertOptions,
+        settings: PayloadSettings,
     ) -> BuiltBatch:
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -140,7 +140,7 @@ class Tabular(TableTask):
         made = make_examples(columns["annotation"].combine_chunks(), self.table)
         errors = sorted(made.errors)
         refused = columns.take(pa.array(errors, pa.int64()))
-        odd = odd_rows(made.values.values()) if options.selection.needs_rows else None
+        odd = odd_rows(made.values.values()) if settings.needs_rows else None
         assigned, lost = (pc.sum(part["assigned"]).as_py() or 0 for part in (columns, refused))
         lines = zip(refused["source"].to_pylist(), refused["line"].to_pylist(), strict=True)
         return BuiltBatch(
@@ -167,7 +167,7 @@ class Tabular(TableTask):
         row: PlannedRow,
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
-        options: ConvertOptions,
+        settings: PayloadSettings,
     ) -> BuiltExample:
         raise NotImplementedError
 

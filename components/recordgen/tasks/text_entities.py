@@ -25,13 +25,14 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import serialize_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, is_content_uri
+from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
 from recordgen.core.task.annotations import PARTS
 from recordgen.core.task.built import BuiltExample
 from recordgen.core.task.task import Task, need_mixed_shards
 from recordgen.errors import PayloadError
-from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import RejectCode
+from recordgen.tables.roles import AUTO
 from recordgen.tasks.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
 from recordgen.tasks.lines import add_up, display_name, either, stored_uri
 from recordgen.tasks.offsets import CODEPOINTS, in_codepoints
@@ -90,9 +91,9 @@ class TextEntities(TextTask):
     offsets: str = CODEPOINTS
 
     @classmethod
-    def of(cls, options: ConvertOptions) -> Task:
-        need_mixed_shards(cls.name, options)
-        return cls(CODEPOINTS if options.columns.offsets == AUTO else options.columns.offsets)
+    def of(cls, settings: TaskSettings) -> Task:
+        need_mixed_shards(cls.name, settings)
+        return cls(CODEPOINTS if settings.offsets == AUTO else settings.offsets)
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         raise bad_annotation(f"{self.name} needs lines such as {self.expected}")
@@ -152,7 +153,7 @@ class TextEntities(TextTask):
         row: PlannedRow,
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
-        options: ConvertOptions,
+        settings: PayloadSettings,
     ) -> BuiltExample:
         text = text_of(row.annotation, payloads)
         said = TextContent.decode(row.annotation).said
@@ -184,7 +185,7 @@ class TextEntities(TextTask):
             b"".join(record),
             sorted(by_label),
             content=hashlib.sha256(data).digest(),
-            text=self.seen(text, data, None, options),
+            text=self.seen(text, data, None, settings),
         )
 
     def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:

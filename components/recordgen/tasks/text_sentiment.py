@@ -15,11 +15,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import bad_annotation
 from recordgen.core.task.annotations import ONE
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
-from recordgen.options import ConvertOptions
 from recordgen.tasks.labelled_text import OneLabel, older_annotations
 from recordgen.tasks.lines import either
 from recordgen.tasks.spelling import check_spelling
@@ -44,8 +44,8 @@ class TextSentiment(OneLabel):
     page = "docs/tasks/text_classification.md"
 
     @classmethod
-    def of(cls, options: ConvertOptions) -> Task:
-        if options.labels == "text":
+    def of(cls, settings: TaskSettings) -> Task:
+        if settings.labels == "text":
             raise UsageError(
                 f"labels=text does not apply to {cls.name}: a sentiment is a number, and its own "
                 f"number in the vocabulary; omit it"

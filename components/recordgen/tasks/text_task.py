@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen.core.facts import MEASURES, TEXTS
 from recordgen.core.rows.row import content_uri, is_content_uri
+from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import (
     AnnotationError,
     RowContent,
@@ -22,7 +23,6 @@ from recordgen.core.task.annotation import (
 from recordgen.core.task.annotations import ADDING, Texts
 from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
-from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.tasks.lines import either
 
@@ -90,14 +90,14 @@ class TextTask(Task):
         return [content._replace(text=None).encode() for content in contents]
 
     def seen(
-        self, text: str, data: bytes, vocabulary: Vocabulary | None, options: ConvertOptions
+        self, text: str, data: bytes, vocabulary: Vocabulary | None, settings: PayloadSettings
     ) -> SeenText | None:
         """Return the text for the checks, or None if no selected check reads texts.
 
         ``data`` is the text in UTF-8; ``vocabulary`` has the labels, None if they label parts of
         texts.
         """
-        if not options.selection.needs_looks:
+        if not settings.needs_looks:
             return None
         from recordgen.core.facts.text_samples import SeenText  # reading rows does not need numpy
 

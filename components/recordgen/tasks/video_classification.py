@@ -31,13 +31,13 @@ from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.float32 import as_float32
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import AnnotationError, RowContent, bad_annotation, check_label
 from recordgen.core.task.annotations import ONE, Texts
 from recordgen.core.task.built import BuiltExample
 from recordgen.core.task.payloads import Sizes
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
-from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.tasks.lines import LABEL_COLUMNS, display_name, stored_uri, uri_in
 from recordgen.tasks.spelling import check_spelling
@@ -118,8 +118,8 @@ class VideoClassification(Task):
         return subject, annotation if shown else shown  # as written: it has times, too
 
     @classmethod
-    def of(cls, options: ConvertOptions) -> Task:
-        if options.stratify == "label":
+    def of(cls, settings: TaskSettings) -> Task:
+        if settings.stratifies:
             raise UsageError(
                 "stratify=label would put segments of one video, which have several labels, into "
                 "several splits; omit it"
@@ -197,7 +197,7 @@ class VideoClassification(Task):
         row: PlannedRow,
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
-        options: ConvertOptions,
+        settings: PayloadSettings,
     ) -> BuiltExample:
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)

@@ -44,7 +44,8 @@ from recordgen.errors import NothingToConvertError, OutputExistsError, UsageErro
 from recordgen.exports.beside import WRITTEN, described_names, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.features import FeatureSpec
-from recordgen.options import COMPRESSIONS, default_threads
+from recordgen.options import COMPRESSIONS
+from recordgen.ordered import default_threads
 from recordgen.shown import Shown
 from recordgen.version import __version__
 from recordgen.writing.example_schema import ExampleSchema

@@ -25,6 +25,7 @@ from recordgen.tasks import ImageClassification, task_for
 from tests.conftest import encoded, noise
 from tests.core.planning.test_eval_from import split_of_each
 from tests.planned import bucket_of
+from tests.settings import split_settings
 
 MakeCsv = Callable[..., str]
 
@@ -54,7 +55,7 @@ def facts_of_rows(
 
 def splits_of(rows: Sequence[Named], buckets: int = BUCKETS, **options: Any) -> dict[str, str]:
     """Return the split of each row by its name, with ``stratify=label``."""
-    chosen = ConvertOptions(stratify="label", **options)
+    chosen = split_settings(stratify="label", **options)
     place = placing(chosen.seed)
     names: dict[int, list[str]] = {number: [] for number in range(buckets)}
     for name, *_ in rows:
@@ -151,7 +152,7 @@ def test_rows_of_one_name_stay_together(labels: list[str]) -> None:
     rows: list[Named] = [(f"name{n % 5}", label, None) for n, label in enumerate(labels)]
     place = placing(0)
     together: dict[str, set[str]] = {}
-    for bucket, found in decide(facts_of_rows(rows), ConvertOptions(stratify="label")):
+    for bucket, found in decide(facts_of_rows(rows), split_settings(stratify="label")):
         names = [row[0] for row in rows if bucket_of(place(row[0]).sort_key, BUCKETS) == bucket]
         for name, split in zip(names, found["split"].to_pylist(), strict=True):
             together.setdefault(name, set()).add(split)
@@ -171,7 +172,7 @@ def test_eval_from_takes_its_share_of_each_class() -> None:
     assert {n for n in small if small[n] == "eval"} < {n for n in large if large[n] == "eval"}
     bare = [(name, label, None) for name, label, _ in rows]
     assert splits_of(bare, eval_from="train:10", **chosen) == small
-    options = ConvertOptions(stratify="label", eval_from="train:10")
+    options = split_settings(stratify="label", eval_from="train:10")
     [(_, decided)] = decide(facts_of_rows(rows, 1), options)
     assert decided["moved"] == decided["assigned"]
     assert sum(decided["moved"].to_pylist()) == 23
@@ -253,7 +254,7 @@ COPIES: Sequence[tuple[str, Sequence[Copy], list[int]]] = [
 def test_which_copy_is_kept(case: tuple[str, Sequence[Copy], list[int]]) -> None:
     """One of several files with equal bytes is kept, even if their rows are in several buckets."""
     _, rows, kept = case
-    options = ConvertOptions(duplicates="drop")
+    options = split_settings(duplicates="drop")
     for buckets in ({0: rows}, {4: rows[1:], 2: rows[:1]}):
         facts = {bucket: facts_of_copies(some) for bucket, some in buckets.items() if some}
         found = [
@@ -265,7 +266,7 @@ def test_which_copy_is_kept(case: tuple[str, Sequence[Copy], list[int]]) -> None
 
 def test_copies_that_fail() -> None:
     """The message names the first five copies, each with the row that it copies."""
-    options = ConvertOptions(duplicates="fail")
+    options = split_settings(duplicates="fail")
     rows: list[Copy] = [("a.csv", line, None, True, "x", line) for line in range(1, 8)]
     assert len(list(decide({0: facts_of_copies(rows[:1])}, options))) == 1
     with pytest.raises(DataError) as caught:
@@ -286,12 +287,12 @@ def test_copies_do_not_count_for_shares() -> None:
     facts = facts.set_column(1, "split_hash", pa.array(hashes, pa.uint64()))
     facts = facts.append_column("label", pa.array(["x"] * 40).dictionary_encode())
     given: dict[str, Any] = {"duplicates": "drop", "stratify": "label"}
-    [(_, found)] = decide({0: facts}, ConvertOptions(**given))
+    [(_, found)] = decide({0: facts}, split_settings(**given))
     kept = found.filter(found["kept"])
     assert Counter(kept["split"].to_pylist()) == Counter(train=16, eval=2, test=2)
     given["split"] = SplitFractions(("train",), (1,))
     for percent in (5, 10, 20, 40):  # of 20 rows
-        [(_, found)] = decide({0: facts}, ConvertOptions(eval_from=f"train:{percent}", **given))
+        [(_, found)] = decide({0: facts}, split_settings(eval_from=f"train:{percent}", **given))
         kept = found.filter(found["kept"])
         assert sum(kept["moved"].to_pylist()) == percent // 5
 
@@ -431,7 +432,8 @@ def test_what_is_not_kept_is_not_planned() -> None:
     decided = pa.table({"kept": [True, False, True]})
     groups, summary = plan_bucket(
         Settled(rows, counts=Counter(duplicates=2)),
-        options=ConvertOptions(duplicates="drop"),
+        splits=split_settings(duplicates="drop"),
+        by_label=False,
         task=ImageClassification(),
         decided=decided,
     )

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from recordgen.conversion import appending
+from recordgen.conversion.appending import task_there
+from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import (
     Dataset,
     ImageStats,
@@ -22,11 +25,9 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning.appending import (
     Existing,
     ExistingShard,
-    find_existing,
     known_rows,
     merge,
     merge_findings,
-    task_there,
 )
 from recordgen.core.planning.plan import Base
 from recordgen.core.records import RECORDS
@@ -37,10 +38,12 @@ from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.options import OPTIONS as DECLARED
 from recordgen.options import ConvertOptions, recorded_defaults
 from recordgen.rejects import Finding, Reject
+from recordgen.tasks import ImageClassification, VideoClassification
 
 pytestmark = pytest.mark.outside
 
 OPTIONS = ConvertOptions(task="image_classification")
+IMAGE = ImageClassification()
 SHARDS = [
     Shard(f"Split-{split}/data_tfrecord-0000{n}-of-00002", 5, 50, f"{split}{n}")
     for split in ("train", "test")
@@ -64,6 +67,11 @@ DATASET = Dataset(
     warnings=(),
     digest=dataset_digest(SHARDS),
 )
+
+
+def find_existing(output: str, options: ConvertOptions) -> Existing | None:
+    """Find the dataset that a run with the options appends to."""
+    return appending.find_existing(output, conversion_of(replace(options, format="csv")))
 
 
 def written(folder: Path, dataset: Dataset = DATASET) -> str:
@@ -271,7 +279,7 @@ def test_rows_of_a_shard(tmp_path: Path) -> None:
     uri, text = "image/source_id", "image/class/text"
     shard = shard_of(tmp_path / "s", {uri: b"/x.jpg", text: b"cat"}, {uri: b"y.jpg"})
     place = placing(7)
-    assert list(known_rows(shard, replace(OPTIONS, seed=7), "/d")) == [
+    assert list(known_rows(shard, IMAGE, 7, "/d")) == [
         KnownRow(place("/x.jpg").sort_key, shard.path, "train", "/x.jpg", "cat"),
         KnownRow(place("y.jpg").sort_key, shard.path, "train", "y.jpg", None),
     ]
@@ -286,8 +294,8 @@ def test_rows_of_a_shard_of_videos(tmp_path: Path) -> None:
 
     shard = shard_of(tmp_path / "s", *map(example, ("/d/v/1.mp4", "v/1.mp4", "/e/1.mp4")))
     place, segment = placing(0), "[null, 1.0, 2.5]"
-    options = ConvertOptions(task="video_classification")
-    assert list(known_rows(shard, options, "/d")) == [
+    task = VideoClassification()
+    assert list(known_rows(shard, task, 0, "/d")) == [
         KnownRow(place("v/1.mp4").sort_key, shard.path, "train", "v/1.mp4", segment),
         KnownRow(place("v/1.mp4").sort_key, shard.path, "train", "v/1.mp4", segment),
         KnownRow(place("e/1.mp4").sort_key, shard.path, "train", "/e/1.mp4", segment),
@@ -298,14 +306,14 @@ def test_shards_that_cannot_be_read(tmp_path: Path) -> None:
     """The error names a missing shard, or the record that names no image."""
     gone = ExistingShard(f"{tmp_path}/gone", "train")
     with pytest.raises(RecordError) as caught:
-        list(known_rows(gone, OPTIONS, "/d"))
+        list(known_rows(gone, IMAGE, 0, "/d"))
     assert str(caught.value) == (
         f"{gone.path}: dataset.json names this shard, but it cannot be read (No such file or "
         f"directory); nothing was appended"
     )
     other = shard_of(tmp_path / "s", {"image/source_id": b"x"}, {"mine": 1})
     with pytest.raises(RecordError) as caught:
-        list(known_rows(other, OPTIONS, "/d"))
+        list(known_rows(other, IMAGE, 0, "/d"))
     assert str(caught.value) == (
         f"{other.path}: record 1 does not name its image ('image/source_id'), so nothing can be "
         f"appended to the dataset"

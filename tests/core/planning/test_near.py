@@ -24,6 +24,7 @@ from recordgen.options import ConvertOptions
 from recordgen.tasks import task_for
 from tests.conftest import encoded
 from tests.core.planning.test_eval_from import split_of_each
+from tests.settings import split_settings
 
 PICTURES = 40
 
@@ -127,7 +128,7 @@ def facts_of_members(members: Sequence[Member | None], place: Any = FIRST_SEED) 
 def hashes_of(members: Sequence[Member | None], buckets: int = 1) -> list[int]:
     """Return the hash that decides the split of each row."""
     parts = {at: facts_of_members(members[at::buckets]) for at in range(buckets)}
-    found = dict(decide(parts, ConvertOptions(group_by="near")))
+    found = dict(decide(parts, split_settings(group_by="near")))
     of = {at: iter(table["split_hash"].to_pylist()) for at, table in found.items()}
     return [next(of[at % buckets]) for at in range(len(members))]
 
@@ -162,7 +163,7 @@ def test_copies_and_rows_that_were_not_read() -> None:
         looks.add(item)
     for name, column in looks.columns().items():
         table = table.set_column(table.schema.get_field_index(name), name, column)
-    [(_, found)] = decide({0: table}, ConvertOptions(group_by="near"))
+    [(_, found)] = decide({0: table}, split_settings(group_by="near"))
     unread = placing(0)(b"own").split_hash
     assert found["split_hash"].to_pylist() == [own(2), unread, own(2), own(3)]
     assert hashes_of([]) == []

@@ -19,7 +19,6 @@ from recordgen.core.planning.plan import (
     GroupPlan,
     Plan,
     SplitPlan,
-    make_plan,
     too_many,
 )
 from recordgen.core.rows.columns import columns_of, in_planned_order, rows_of
@@ -32,7 +31,7 @@ from recordgen.payloads.fetching import Content
 from recordgen.rejects import RejectCode
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification
-from tests.planned import bucket_of, chosen, resolve_bucket
+from tests.planned import bucket_of, chosen, plan_of, resolve_bucket
 
 pytestmark = pytest.mark.outside
 
@@ -60,7 +59,7 @@ def plan_all(
         name = str(bucket)
         contents[name], file = bucket_files.encode_bucket(bucket, name, planned)
         files.append(file)
-    plan = make_plan(summaries, read=RowCounts(len(rows)), options=options)
+    plan = plan_of(summaries, read=RowCounts(len(rows)), options=options)
     shards = {}
     for outline in bucket_files.cut(plan, files):
         read = [contents[at.file][at.offset :][: at.length] for at in outline.byte_ranges]
@@ -123,7 +122,7 @@ def test_shards_are_numbered_through_the_groups_of_a_split() -> None:
     }
     first = BucketSummary(rows, {group: n * 100 for group, n in rows.items()})
     second = BucketSummary({Group("train", "9"): 2}, {Group("train", "9"): 50})
-    plan = make_plan(
+    plan = plan_of(
         [second, first],
         read=RowCounts(21),
         options=ConvertOptions(shard_by="label", shard_mb=0.0004),
@@ -163,7 +162,7 @@ def test_a_plan_adds_up() -> None:
             RowCounts(duplicates=10, merged=20, dropped=30, existing=40),
         ),
     ]
-    plan = make_plan(
+    plan = plan_of(
         summaries,
         read=RowCounts(100, rejected={code: 5, "no_path": 6}, adjusted={"boxes_clipped": 7}),
         options=ConvertOptions(shard_mb=0.5),
@@ -186,11 +185,11 @@ def test_a_plan_adds_up() -> None:
         ),
     )
     assert plan.counts.rejects == 13
-    assert make_plan([], read=RowCounts(0), options=ConvertOptions(labels="integer")) == Plan(
+    assert plan_of([], read=RowCounts(0), options=ConvertOptions(labels="integer")) == Plan(
         {}, Vocabulary("text", ()), RowCounts()
     )
     with pytest.raises(DataError, match="labels=integer needs"):
-        make_plan(
+        plan_of(
             summaries,
             read=RowCounts(100),
             options=ConvertOptions(labels="integer"),
@@ -205,7 +204,7 @@ CUTS = [(1, 9, 1), (100, 9, 1), (101, 9, 2), (200, 9, 2), (201, 9, 3), (9000, 2,
 def test_shards_of_a_group(size: int, rows: int, shards: int) -> None:
     """Shards are not larger than the target on average, and there are no more shards than rows."""
     group = Group("train", None)
-    plan = make_plan(
+    plan = plan_of(
         [BucketSummary({group: rows}, {group: size})],
         read=RowCounts(rows),
         options=ConvertOptions(shard_mb=0.0001),
@@ -229,7 +228,7 @@ SHARES = [(1, 100, 0.01, False), (2, 100, 0.01, True), (0, 0, 0.0, False), (1, 1
 @pytest.mark.parametrize(("rejects", "read", "share", "fails"), SHARES)
 def test_share_of_rejects(rejects: int, read: int, share: float, fails: bool) -> None:
     """The allowed share itself is still allowed."""
-    assert too_many(rejects, read, ConvertOptions(max_reject_fraction=share)) == fails
+    assert too_many(rejects, read, share) == fails
 
 
 def test_too_many_labels_for_shards_of_their_own() -> None:
@@ -237,7 +236,7 @@ def test_too_many_labels_for_shards_of_their_own() -> None:
     options = ConvertOptions(shard_by="label")
     rows = {Group("train", f"{n:05d}"): 1 for n in range(10_000)}
     summary = BucketSummary(rows, rows)
-    plan = make_plan([summary], read=RowCounts(10_000), options=options)
+    plan = plan_of([summary], read=RowCounts(10_000), options=options)
     assert plan.splits["train"].shards == 10_000
     other = BucketSummary({Group("eval", "0"): 1}, {Group("eval", "0"): 1})
     message = (
@@ -245,7 +244,7 @@ def test_too_many_labels_for_shards_of_their_own() -> None:
         "the 10,000 allowed; use shard_by=hash"
     )
     with pytest.raises(DataError, match=message):
-        make_plan([summary, other], read=RowCounts(10_001), options=options)
+        plan_of([summary, other], read=RowCounts(10_001), options=options)
 
 
 _OTHERS = (
@@ -282,7 +281,7 @@ def test_rows_that_eval_from_needs(
         # Counts by label and of two buckets are added up.
         counts = {Group(split, "a"): count // 2 for split, count in rows.items()}
         rest = {Group(split, "b"): count - count // 2 for split, count in rows.items()}
-        return make_plan(
+        return plan_of(
             [
                 BucketSummary(counts, counts, moved=moved // 2),
                 BucketSummary(rest, rest, moved=moved - moved // 2),
@@ -351,9 +350,7 @@ def test_equal_content_never_straddles_splits() -> None:
 def test_empty_plan_has_no_splits() -> None:
     """A plan without rows has no splits."""
     summary = BucketSummary({}, {})
-    plan = make_plan(
-        [summary], read=RowCounts(3, rejected={"no_path": 3}), options=ConvertOptions()
-    )
+    plan = plan_of([summary], read=RowCounts(3, rejected={"no_path": 3}), options=ConvertOptions())
     assert (plan.splits, plan.counts.rejects) == ({}, 3)
 
 

@@ -26,10 +26,10 @@ from recordgen.beam.carrier import BeamCarrier
 from recordgen.beam.runners import IN_MEMORY_RUNNER
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
+from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import RowCounts, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.in_process import InProcess
-from recordgen.core.planning.plan import make_plan
 from recordgen.core.runs import counters
 from recordgen.core.runs.heartbeat import Heartbeat
 from recordgen.core.runs.progress import Pace, Snapshot, watching
@@ -38,6 +38,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
 from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_python
+from tests.planned import plan_of
 from tests.preloaded import WITH_BEAM
 
 pytestmark = pytest.mark.once
@@ -304,7 +305,7 @@ def test_planning_leaves_heartbeats(
     folder = Staging(str(tmp_path / "staging"))
     source = Source.of_files([ImportFile(mixed_source)])
     carrier = InProcess()
-    graph.plan_rows(carrier, source, DECIDED, folder)
+    graph.plan_rows(carrier, source, conversion_of(DECIDED), folder)
     carrier.run(folder)
     assert folder.read_heartbeats({}, "planning") == (9, 6, 2)
 
@@ -360,7 +361,7 @@ def test_rows_are_told_while_planning_and_images_after(
         for _ in range(2):
             folder.planning_heartbeat().add(10_000, 0, 5)
         assert recorder.all_read.wait(10)
-        plan = make_plan((), read=RowCounts(20_100), options=DECIDED)
+        plan = plan_of((), read=RowCounts(20_100), options=DECIDED)
         folder.write_plan(plan, [])
         assert recorder.is_writing.wait(10)
     assert recorder.planned is not None

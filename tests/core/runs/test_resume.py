@@ -38,11 +38,11 @@ from recordgen.errors import (
     StorageError,
     TooManyRejectsError,
 )
-from recordgen.options import ConvertOptions
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
 from tests.deaths import DEATHS, PROCESSES, WHEN_ALL_IS_WRITTEN, Death, convert_and_die
 from tests.planned import planned
 from tests.preloaded import WITH_BEAM
+from tests.settings import conversion
 
 pytestmark = pytest.mark.once
 
@@ -533,7 +533,7 @@ def test_payloads_without_a_version_are_not_known() -> None:
     """If storage cannot distinguish an image from its replacement, a shard has no fingerprint."""
     row = PlannedRow(1, "a.csv", 1, "1.jpg", "cat", 5, "7", False)
     task = ShardTask("train", None, 0, 1, planned([row]))
-    arguments = (Vocabulary("text", ("cat",)), ConvertOptions(task="image_classification"))
+    arguments = (Vocabulary("text", ("cat",)), conversion())
     assert len(task.fingerprint(*arguments)) == 64
     assert replace(task, rows=planned([row._replace(version="")])).fingerprint(*arguments) == ""
 

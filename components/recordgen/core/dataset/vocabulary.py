@@ -14,8 +14,10 @@ from recordgen.quoting import listed
 
 #: The mode of rows without labels.
 NO_LABELS = "none"
+#: Labels keep their numbers if all are whole numbers.
+AUTO_LABELS = "auto"
 
-LABEL_MODES = ("auto", "text", "integer", NO_LABELS)
+LABEL_MODES = (AUTO_LABELS, "text", "integer", NO_LABELS)
 
 # "007" is a name, not a number: writing it back as 7 would lose it.
 _WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)

@@ -29,8 +29,9 @@ from functools import partial
 from typing import Any
 
 from recordgen import storage
+from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.dataset.manifest import read_vocabulary
-from recordgen.core.dataset.vocabulary import declared_vocabulary
+from recordgen.core.dataset.vocabulary import AUTO_LABELS, declared_vocabulary
 from recordgen.core.flow.carrier import Carrier, Each, Flow
 from recordgen.core.flow.steps import (
     DecideTogether,
@@ -45,15 +46,13 @@ from recordgen.core.flow.steps import (
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.messages import ReadSummary, SplitsNamed
 from recordgen.core.planning.plan import Base
+from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs.commit import Run
 from recordgen.core.runs.resume import compare_shard, keep_or_write_shard
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.core.shards.write import check_shard, write_shard
-from recordgen.core.task.named import task_for
 from recordgen.errors import UsageError
-from recordgen.formats.source import ROW_BYTES, Source
-from recordgen.options import AUTO, ConvertOptions
 
 # A bucket's rows are in memory together. Buckets are smaller for small sources; otherwise, each
 # holds this many bytes of import file.
@@ -64,8 +63,8 @@ _MAX_BUCKETS = 4096
 
 def plan_rows(
     carrier: Carrier,
-    source: Source,
-    options: ConvertOptions,
+    source: RowSource,
+    conversion: Conversion,
     staging: Staging,
     existing: Existing | None = None,
 ) -> Flow:
@@ -78,12 +77,12 @@ def plan_rows(
     buckets = _buckets(source, existing)
     folder = existing.folder if existing else storage.folder_of(source.names[0])
     folders = existing.folders if existing else frozenset()
-    are_several = len(source.files) + len(source.rows) > 1
-    sources = carrier.start("ListSources", source.parts(), spread=are_several)
-    # ImportFile | (RowBatch, …) → (bucket, RowBlock | ReadSummary)
-    read = sources.through("ReadRows", ReadRows(options, buckets, folder, staging))
+    task, splits, parts = conversion.task, conversion.splits, source.parts()
+    sources = carrier.start("ListSources", parts, spread=len(parts) > 1)
+    step = ReadRows(task, splits, conversion.reader, conversion.store, buckets, folder, staging)
+    read = sources.through("ReadRows", step)  # a part → (bucket, RowBlock | ReadSummary)
     others: list[Flow] = []
-    if options.missing_split == "drop":  # it depends on whether any row of the run names a split
+    if splits.drops_unnamed:  # it depends on whether any row of the run names a split
         read, again = read.twice()
         summaries = again.through("ReadSummaries", Each(_summaries, staging))
         tell = Each(partial(_tell_buckets, buckets=buckets), staging)
@@ -91,29 +90,28 @@ def plan_rows(
         others.append(summaries.grouped("GatherNamed").through("TellBuckets", tell))
     if existing is not None:
         shards = carrier.start("ListExisting", existing.shards, spread=True)  # ExistingShard
-        known = ReadExisting(options, buckets, folder, staging)
+        known = ReadExisting(task, splits.seed, buckets, folder, staging)
         others.append(shards.through("ReadExisting", known))  # (bucket, KnownBlock)
     together = read.merged("RowsAndMore", others) if others else read
     by_bucket = together.grouped("GroupByBucket")
-    if options.decides_together:
-        settle = SettleBuckets(options, folders, staging)
+    if splits.decides_together:
+        settle = SettleBuckets(conversion, folders, staging)
         by_bucket = (
             by_bucket.through("SettleBuckets", settle)  # (ALL, SettledFile | ReadSummary)
             .grouped("GatherSettled")
-            .through("DecideTogether", DecideTogether(options, staging))
+            .through("DecideTogether", DecideTogether(splits, staging))
             .grouped("SpreadBuckets")  # (bucket, [SettledFile | ReadSummary])
         )
-    classes = source.detection.classes if source.detection else ()
-    plan = MakePlan(options, _base(options, existing, classes), staging)
+    plan = MakePlan(conversion, _base(conversion, existing, source.classes), staging)
     return (
-        by_bucket.through("ResolveBuckets", ResolveBuckets(options, folders, staging))
+        by_bucket.through("ResolveBuckets", ResolveBuckets(conversion, folders, staging))
         .grouped("GatherSummaries")  # (ALL, [BucketSummary | BucketFile | ReadSummary])
         .through("MakePlan", plan)
         .grouped("SpreadShards")  # (ShardKey, [ShardOutline])
     )
 
 
-def _base(options: ConvertOptions, existing: Existing | None, classes: Sequence[str]) -> Base:
+def _base(conversion: Conversion, existing: Existing | None, classes: Sequence[str]) -> Base:
     """Return the dataset or the labels that the plan adds to, if any.
 
     ``classes``: the classes that the source declares, which keep their numbers unless options
@@ -121,46 +119,49 @@ def _base(options: ConvertOptions, existing: Existing | None, classes: Sequence[
     """
     if existing is not None:
         return existing.base
-    if not options.vocabulary:
-        is_free = classes and options.labels == AUTO
+    labels, task = conversion.labels, conversion.task
+    if not labels.vocabulary:
+        is_free = classes and labels.mode == AUTO_LABELS
         return Base(vocabulary=declared_vocabulary(classes)) if is_free else Base()
-    task = task_for(options)
     if task.labelling is None:
         raise UsageError(
-            f"vocabulary={options.vocabulary} numbers labels, but these {task.noun}s have none; "
+            f"vocabulary={labels.vocabulary} numbers labels, but these {task.noun}s have none; "
             f"remove vocabulary"
         )
-    return Base(vocabulary=read_vocabulary(options.vocabulary))
+    return Base(vocabulary=read_vocabulary(labels.vocabulary))
 
 
-def _buckets(source: Source, existing: Existing | None) -> int:
+def _buckets(source: RowSource, existing: Existing | None) -> int:
     """Return the number of buckets, which does not affect the plan."""
     size = source.bytes + (existing.dataset.examples * ROW_BYTES if existing else 0)
     few = min(_SMALL_BUCKETS, size // _SMALL_BUCKET_BYTES)
     return max(1, few, min(_MAX_BUCKETS, size // _BUCKET_BYTES))
 
 
-def write_shards(shards: Flow, options: ConvertOptions, run: Run) -> Flow:
+def write_shards(shards: Flow, conversion: Conversion, run: Run) -> Flow:
     """Write every shard into the run's staging folder, or keep it; returns file names."""
     work: Callable[..., ShardResult] = partial(
-        write_shard, target=run.staging.root, options=options
+        write_shard, target=run.staging.root, conversion=conversion
     )
     if run.leftovers:
         work = partial(
-            keep_or_write_shard, staging=run.staging, leftovers=run.leftovers, options=options
+            keep_or_write_shard,
+            staging=run.staging,
+            leftovers=run.leftovers,
+            conversion=conversion,
         )
     return shards.through("WriteShards", WorkOnShards(work, run.staging))
 
 
-def check_shards(shards: Flow, options: ConvertOptions, staging: Staging) -> Flow:
+def check_shards(shards: Flow, conversion: Conversion, staging: Staging) -> Flow:
     """Check every shard and write only its result; returns file names."""
-    work = partial(check_shard, options=options)
+    work = partial(check_shard, conversion=conversion)
     return shards.through("CheckShards", WorkOnShards(work, staging))
 
 
-def compare_shards(shards: Flow, options: ConvertOptions, output: str, staging: Staging) -> Flow:
+def compare_shards(shards: Flow, conversion: Conversion, output: str, staging: Staging) -> Flow:
     """Check every shard, and compare it with its file in ``output``; returns file names."""
-    work = partial(compare_shard, output=output, options=options)
+    work = partial(compare_shard, output=output, conversion=conversion)
     return shards.through("CompareShards", WorkOnShards(work, staging))
 
 

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from recordgen.core.flow.carrier import Carrier
 from recordgen.core.runs.progress import Progress, watching
 from recordgen.core.runs.staging import Staging
-from recordgen.core.task.named import TASKS
-from recordgen.options import ConvertOptions
 from recordgen.storage.hosts import forget_failures
 
 NewCarrier = Callable[[], Carrier]
@@ -19,11 +17,14 @@ NewCarrier = Callable[[], Carrier]
 
 @contextmanager
 def running(
-    carrier: Carrier, staging: Staging, progress: Progress | None, options: ConvertOptions
+    carrier: Carrier, staging: Staging, progress: Progress | None, noun: str
 ) -> Iterator[Carrier]:
-    """Yield the carrier to build a graph on, then run the graph. Raises: as ``carrier.run``."""
+    """Yield the carrier to build a graph on, then run the graph. Raises: as ``carrier.run``.
+
+    ``noun``: what an example is about, for the progress.
+    """
     yield carrier
-    with _rare_collections(), watching(staging, progress, TASKS[options.task].noun):
+    with _rare_collections(), watching(staging, progress, noun):
         forget_failures()
         carrier.run(staging)
 

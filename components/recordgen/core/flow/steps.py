@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, count, islice
 from typing import Any, TypeAlias
 
 from recordgen import storage
+from recordgen.core.conversion import Conversion, PayloadStore, ReadItem, RowReader
 from recordgen.core.dataset.manifest import RowCounts
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.flow.carrier import Count, Step
@@ -41,16 +41,12 @@ from recordgen.core.rows.planned import KnownRow, PlacedRow
 from recordgen.core.rows.row import BATCH_ROWS, Row, RowBatch, batched
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
+from recordgen.core.settings import Splits
 from recordgen.core.shards.task import ShardResult, ShardTask
-from recordgen.core.task.named import task_for
 from recordgen.core.task.placing import placing_names
+from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
-from recordgen.formats.import_file import ImportFile
-from recordgen.formats.row_reader import RowReader
-from recordgen.options import ConvertOptions
-from recordgen.payloads.fetching import check_reach, contents, payload_infos
 from recordgen.rejects import Finding, OddLine, Reject
-from recordgen.storage.access import Access
 
 # Rows are passed on in blocks, one per bucket.
 _BLOCK_ROWS_PER_BUCKET = 1000
@@ -83,12 +79,15 @@ def summarised(summary: ReadSummary) -> tuple[int, ReadSummary]:
 
 @dataclass(eq=False)
 class ReadRows(PlanningStep):
-    """Read rows. In: ImportFile | DataFrame rows.
+    """Read rows. In: a part of the source, see :meth:`RowSource.parts`.
 
     Out: (bucket, RowBlock | LostRows) | (0, ReadSummary).
     """
 
-    options: ConvertOptions
+    task: Task
+    splits: Splits
+    reader: RowReader
+    store: PayloadStore
     buckets: int
     folder: str
     staging: Staging
@@ -125,42 +124,37 @@ class ReadRows(PlanningStep):
         if odd_lines:
             yield summarised(ReadSummary(odd_lines=tuple(odd_lines)))
 
-    def _items(self, source: Any) -> Iterator[RowBatch | Reject | Finding]:
-        items: Iterator[RowBatch | Reject | Finding] = (
-            RowReader(self.options).read_batches(source)
-            if isinstance(source, ImportFile)
-            else iter(source)
-        )
-        if not task_for(self.options).by_address:
+    def _items(self, source: Any) -> Iterator[ReadItem]:
+        items = self.reader.read_part(source)
+        if not self.task.by_address:
             return items
         return chain.from_iterable(map(self._located, items))
 
-    def _located(self, item: RowBatch | Reject | Finding) -> Iterable[RowBatch | Reject | Finding]:
+    def _located(self, item: ReadItem) -> Iterable[ReadItem]:
         if not isinstance(item, RowBatch):
             return [item]
-        access = self.options.access
-        return batched(located(row, self.folder, access) for row in item.rows)
+        return batched(located(row, self.folder, self.store) for row in item.rows)
 
     def _flushed(self, batches: Sequence[RowBatch], rejects: Sequence[Reject]) -> Iterator[Any]:
         """Yield the rows by bucket, and the summary of reading them."""
         read = sum(len(batch.lines) for batch in batches) + len(rejects)
         named = any(any(batch.splits) for batch in batches)
         groups: list[str | None] | None = None
-        if (by := self.options.grouping) is not None:
-            found = [with_groups(batch, by, self.options.eval_share) for batch in batches]
+        if (by := self.splits.grouping) is not None:
+            found = [with_groups(batch, by, self.splits.share) for batch in batches]
             batches = [batch for batch, _ in found]
             rejects = [*rejects, *chain.from_iterable(lost for _, lost in found)]
             groups = list(chain.from_iterable(batch.groups or () for batch in batches))
-        task = task_for(self.options)
+        task, seed = self.task, self.splits.seed
         rejects = [with_doubt(item, task) for item in rejects]
-        lost = lost_by_bucket(rejects, task, self.options.seed, self.buckets)
+        lost = lost_by_bucket(rejects, task, seed, self.buckets)
         for bucket, items in lost.items():
             yield bucket, LostRows(tuple(items))
         if any(batch.lines for batch in batches):
             names = chain.from_iterable(
                 placing_names(batch, task, self.folder) for batch in batches
             )
-            rows = placed(batches, names, self.options.seed, groups)
+            rows = placed(batches, names, seed, groups)
             for bucket, columns in by_bucket(rows, self.buckets):
                 yield bucket, RowBlock(packed(columns))
         self.count({counters.ROWS_READ: read, counters.ROWS_REJECTED: len(rejects)})
@@ -174,7 +168,7 @@ class ReadRows(PlanningStep):
         return summarised(ReadSummary(adjusted=adjusted, findings=(file,)))
 
 
-def located(row: Row, folder: str, access: Access) -> Row | Reject:
+def located(row: Row, folder: str, store: PayloadStore) -> Row | Reject:
     """Return a row with the normal form of its uri, or a reject if it may not access the payload.
 
     In the result, a relative uri starts at ``folder``, the folder of the first import file,
@@ -183,7 +177,7 @@ def located(row: Row, folder: str, access: Access) -> Row | Reject:
     """
     path = storage.address(row.uri, row.source)
     try:
-        check_reach(path, row.source, access)
+        store.check_reach(path, row.source)
     except PayloadError as exc:
         return Reject(row.source, row.line, row.uri, exc.code, exc.message)
     outside = storage.is_relative(row.uri)
@@ -194,13 +188,14 @@ def located(row: Row, folder: str, access: Access) -> Row | Reject:
 class ReadExisting(Step):
     """Read the rows of existing shards. In: ExistingShard. Out: (bucket, KnownBlock)."""
 
-    options: ConvertOptions
+    task: Task
+    seed: int
     buckets: int
     folder: str
     staging: Staging
 
     def process(self, shard: ExistingShard) -> Iterator[Any]:
-        rows = known_rows(shard, self.options, self.folder)
+        rows = known_rows(shard, self.task, self.seed, self.folder)
         while some := list(islice(rows, _block_rows(self.buckets))):
             for bucket, columns in by_bucket(columns_of(KnownRow, some), self.buckets):
                 yield bucket, KnownBlock(packed(columns))
@@ -214,32 +209,31 @@ class SettleBuckets(PlanningStep):
     Out: (ALL, SettledFile | ReadSummary).
     """
 
-    options: ConvertOptions
+    conversion: Conversion
     folders: frozenset[str]
     staging: Staging
 
     def process(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
         bucket, grouped = element
         parts = list(grouped)
-        found = settled(parts, self.options, self.folders)
-        facts = facts_of(found.rows, task_for(self.options), self.options)
+        found = settled(parts, self.conversion, self.folders)
+        facts = facts_of(found.rows, self.conversion.task, self.conversion.splits)
         file = self.staging.write_settled(bucket, found.rows)
         left = replace(found, rows=found.rows.select([]))
         yield ALL, SettledFile(bucket, file, left, facts=packed(facts))
         yield from summaries_in(parts)
 
 
-def settled(parts: Sequence[Any], options: ConvertOptions, folders: frozenset[str]) -> Settled:
+def settled(parts: Sequence[Any], conversion: Conversion, folders: frozenset[str]) -> Settled:
     """Settle the rows of a bucket, given all its messages."""
     known = (unpacked(part.data) for part in parts if isinstance(part, KnownBlock))
     rows = (unpacked(part.data) for part in parts if isinstance(part, RowBlock))
     return settle_bucket(
         together(PlacedRow, chain.from_iterable(rows)),
-        options=options,
-        task=task_for(options),
+        splits=conversion.splits,
+        task=conversion.task,
         drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
-        infos=partial(payload_infos, options=options),
-        contents=partial(contents, options=options),
+        store=conversion.store,
         known=list(rows_of(KnownRow, together(KnownRow, chain.from_iterable(known)))),
         folders=folders,
         lost=list(
@@ -262,7 +256,7 @@ class DecideTogether(Step):
     In: (ALL, [SettledFile | ReadSummary]). Out: (bucket, SettledFile) | (0, ReadSummary).
     """
 
-    options: ConvertOptions
+    splits: Splits
     staging: Staging
 
     def process(self, element: tuple[int, Iterable[SettledFile | ReadSummary]]) -> Iterator[Any]:
@@ -274,7 +268,7 @@ class DecideTogether(Step):
             else:
                 [facts[item.bucket]] = unpacked(item.facts)
                 files[item.bucket] = replace(item, facts=b"")
-        for bucket, columns in decide(facts, self.options):
+        for bucket, columns in decide(facts, self.splits):
             yield bucket, replace(files[bucket], decided=packed(columns))
 
 
@@ -286,22 +280,27 @@ class ResolveBuckets(PlanningStep):
     Out: (ALL, BucketSummary | BucketFile | ReadSummary).
     """
 
-    options: ConvertOptions
+    conversion: Conversion
     folders: frozenset[str]
     staging: Staging
 
     def process(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
         bucket, grouped = element
         parts = list(grouped)
-        options, decided = self.options, None
+        conversion, decided = self.conversion, None
         if file := next((part for part in parts if isinstance(part, SettledFile)), None):
             [decided] = unpacked(file.decided)
             rows = self.staging.read_settled(file.file)
             found = replace(file.settled, rows=rows)
         else:
-            found = settled(parts, options, self.folders)
-        task = task_for(options)
-        planned, summary = plan_bucket(found, options=options, task=task, decided=decided)
+            found = settled(parts, conversion, self.folders)
+        planned, summary = plan_bucket(
+            found,
+            splits=conversion.splits,
+            task=conversion.task,
+            by_label=conversion.shards.by_label,
+            decided=decided,
+        )
         self._count(summary)
         yield ALL, self.staging.write_bucket(bucket, planned)
         yield ALL, summary
@@ -331,7 +330,7 @@ class MakePlan(Step):
     In: (ALL, [BucketSummary | BucketFile | ReadSummary]). Out: (ShardKey, ShardOutline).
     """
 
-    options: ConvertOptions
+    conversion: Conversion
     base: Base
     staging: Staging
 
@@ -346,13 +345,21 @@ class MakePlan(Step):
             rejected=Counter(item.code for item in parse_rejects),
             adjusted=sum((Counter(summary.adjusted) for summary in read), Counter()),
         )
-        plan = make_plan(resolved, read=counts, options=self.options, base=self.base)
+        conversion = self.conversion
+        plan = make_plan(
+            resolved,
+            read=counts,
+            shard_bytes=conversion.shards.bytes,
+            labels=conversion.labels,
+            share=conversion.splits.share,
+            base=self.base,
+        )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
         findings = sorted(file for summary in read for file in summary.findings)
         odd_lines = sorted(item for summary in read for item in summary.odd_lines)
         self.staging.write_plan(plan, rejects, findings, odd_lines)
         # With too many rejects the run fails anyway, so do not read any payload.
-        if not too_many(plan.counts.rejects, plan.counts.read, self.options):
+        if not too_many(plan.counts.rejects, plan.counts.read, conversion.max_reject_fraction):
             for outline in cut(plan, files):
                 yield (outline.split, outline.index), outline
 

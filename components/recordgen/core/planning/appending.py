@@ -16,29 +16,23 @@ from typing import NamedTuple
 from recordgen import storage
 from recordgen.core.dataset.joining import join_features
 from recordgen.core.dataset.manifest import (
-    DATASET_FILE,
-    EXAMPLES_FILE,
     FINDINGS_FILE,
-    REJECTS_FILE,
     Dataset,
     RowCounts,
     Split,
     dataset_digest,
     mean_psnr,
-    read_dataset,
 )
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.dataset.vocabulary import join_names
-from recordgen.core.facts.columns import Columns, from_parquet
 from recordgen.core.planning.plan import Base
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import KnownRow
-from recordgen.core.task.named import TASKS, task_for
 from recordgen.core.task.placing import placing_name
-from recordgen.errors import RecordError, SourceError, UsageError
-from recordgen.options import AUTO, ConvertOptions, recorded_there
+from recordgen.core.task.task import Task
+from recordgen.errors import RecordError, SourceError
 from recordgen.rejects import Finding, Reject
 
 
@@ -89,90 +83,7 @@ class Existing:
         return Base(shards, self.dataset.vocabulary)
 
 
-def find_existing(output: str, options: ConvertOptions) -> Existing | None:
-    """Return the dataset in ``output``, or None if there is none yet.
-
-    Raises:
-        UsageError: it was made with other options, or not from import files.
-        SourceError: its ``dataset.json`` cannot be read.
-    """
-    task = task_for(options)
-    if not task.can_append:
-        raise UsageError(
-            f"a {task.noun} of {task.name} has no uri here, so new ones cannot be distinguished "
-            f"from existing ones; convert all of them again, with --overwrite"
-        )
-    if not storage.exists(storage.join(output, DATASET_FILE)):
-        return None
-    if options.decides_together and not options.finds_alike:
-        given = "stratify" if options.stratify != "none" else "duplicates"
-        raise UsageError(
-            f"{given}={getattr(options, given)} needs all rows together, but --append does not "
-            f"change the splits of existing rows; remove {given}, or convert all rows again, with "
-            f"--overwrite"
-        )
-    dataset = read_dataset(output)
-    if dataset.task not in TASKS:
-        raise UsageError(
-            f"{output}: holds examples written from Python; only datasets that convert wrote can "
-            f"be appended to"
-        )
-    ours = options.recorded()
-    if not options.vocabulary:
-        del ours["vocabulary"]  # labels keep their existing numbers
-    theirs = {**recorded_there(dataset.options), "task": dataset.task}
-    if "near" in (options.group_by, theirs["group_by"]):
-        raise UsageError(
-            f"{output}: group_by=near compares all images with each other, but --append does not "
-            f"read existing ones; convert all of them again, with --overwrite"
-        )
-    for each in (ours, theirs):  # import files may have other names
-        each["split"] = each["split"].partition(",names=")[0]
-    other = [name for name in ours if name not in _MAY_DIFFER and ours[name] != theirs[name]]
-    if other:
-        raise UsageError(
-            f"{output}: appending needs the options of the existing dataset: "
-            + ", ".join(
-                f"{name} is {theirs[name]!r} there and {ours[name]!r} here" for name in other
-            )
-        )
-    shards = tuple(
-        ExistingShard(storage.join(output, shard.file), name)
-        for name, split in dataset.splits.items()
-        for shard in split.shards
-    )
-    return Existing(dataset, shards, _read_rejects(storage.join(output, REJECTS_FILE)), output)
-
-
-def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
-    """Return the options with the task of the dataset in ``output`` if they do not name a task.
-
-    Raises:
-        SourceError: its ``dataset.json`` cannot be read.
-    """
-    if options.task != AUTO or not storage.exists(storage.join(output, DATASET_FILE)):
-        return options
-    there = read_dataset(output)
-    if there.task not in TASKS:
-        return options
-    return replace(options, task=there.task, schema=there.options.get("schema", ""))
-
-
-def _read_rejects(path: str) -> tuple[Reject, ...]:
-    try:
-        lines = storage.read_text(path).split("\n")
-    except FileNotFoundError:
-        return ()
-    return tuple(Reject(**json.loads(line)) for line in lines if line)
-
-
-# These options decide which rows become examples, or when a run fails, but do not change examples.
-_MAY_DIFFER = frozenset(
-    {"format", "columns", "bad_boxes", "max_reject_fraction", "allow", "duplicates", "stratify"}
-)
-
-
-def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> Iterator[KnownRow]:
+def known_rows(shard: ExistingShard, task: Task, seed: int, folder: str) -> Iterator[KnownRow]:
     """Yield the row of each record of a shard.
 
     ``folder`` is also used to place new rows, see :func:`recordgen.core.task.placing.placing_name`.
@@ -181,7 +92,7 @@ def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> It
         RecordError: the shard is damaged or missing, or it has a record that Recordgen did not
             write.
     """
-    place, task = placing(options.seed), task_for(options)
+    place = placing(seed)
     for number, record in enumerate(_records(shard)):
         try:
             said = task.row_of(parse_example(record))
@@ -229,21 +140,6 @@ def _read_findings(output: str) -> Iterator[Finding]:
     except FileNotFoundError:
         return
     except (OSError, TypeError, ValueError) as exc:
-        raise SourceError(f"{path}: cannot be read: {exc}") from exc
-
-
-def read_facts(existing: Existing) -> list[Columns]:
-    """Return the facts of its examples; empty if the output holds no facts.
-
-    Raises:
-        SourceError: its ``examples.parquet`` cannot be read.
-    """
-    path = storage.join(existing.output, EXAMPLES_FILE)
-    try:
-        return [from_parquet(storage.read_bytes(path))]
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, KeyError) as exc:
         raise SourceError(f"{path}: cannot be read: {exc}") from exc
 
 

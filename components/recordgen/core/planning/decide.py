@@ -26,10 +26,10 @@ from recordgen.core.planning.near import LOOKS, by_content, shared_hashes
 from recordgen.core.rows.columns import Columns, values_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.row import is_content_uri
+from recordgen.core.settings import Splits
 from recordgen.core.task.labels import first_labels
 from recordgen.core.task.task import Task
 from recordgen.errors import DataError
-from recordgen.options import ConvertOptions
 from recordgen.rejects import place_of
 
 _COPIES_SHOWN = 5
@@ -38,20 +38,20 @@ _Mask = npt.NDArray[np.bool_]
 _Numbers = npt.NDArray[np.uint64]
 
 
-def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
+def facts_of(rows: Columns, task: Task, splits: Splits) -> Columns:
     """Return the facts about each settled row of a bucket that :func:`decide` needs."""
     facts = {name: rows[name] for name in ("split", "split_hash")}
-    if options.stratify == "label":
+    if splits.stratifies:
         facts["label"] = first_labels(rows["annotation"], task).dictionary_encode()
-    if options.finds_copies or options.finds_alike:
+    if splits.finds_copies or splits.by_looks:
         # 16 bytes of a sha256 distinguish payloads as well as the 16 bytes of sort key and split
         # hash distinguish rows.
         digests = (digest and digest[:16] for digest in rows["content"].to_pylist())
         facts["content"] = pa.array(digests, pa.binary())
-    if options.finds_alike:
+    if splits.by_looks:
         facts |= {name: rows[name] for name in LOOKS}
-    if options.finds_copies:
-        names = ("source", "line", *(["uri"] if options.duplicates == "fail" else []))
+    if splits.finds_copies:
+        names = ("source", "line", *(["uri"] if splits.duplicates == "fail" else []))
         facts |= {name: rows[name] for name in names}
         facts["has_label"] = pc.is_valid(rows["annotation"])
         named = zip(*(values_of(rows[name]) for name in ("uri", "source", "line")), strict=True)
@@ -69,12 +69,12 @@ def _payload(uri: str, source: str, line: int) -> int:
     return int.from_bytes(hashlib.blake2b(path, digest_size=8).digest(), "big")
 
 
-def decide(facts: Mapping[int, Columns], options: ConvertOptions) -> Iterator[tuple[int, Columns]]:
+def decide(facts: Mapping[int, Columns], splits: Splits) -> Iterator[tuple[int, Columns]]:
     """Decide about all rows.
 
     Args:
         facts: by bucket.
-        options: ``duplicates``, ``group_by``, ``stratify``, and the options that assign splits.
+        splits: how rows get their splits.
 
     Yields:
         Each bucket and its decisions as columns: ``kept`` is false for a copy of another row; with
@@ -89,16 +89,16 @@ def decide(facts: Mapping[int, Columns], options: ConvertOptions) -> Iterator[tu
     together = pa.concat_tables([facts[bucket] for bucket in order]).unify_dictionaries()
     together = together.combine_chunks()
     kept = np.ones(len(together), np.bool_)
-    if options.finds_copies:
+    if splits.finds_copies:
         first = _first_of_copies(together)
         kept = first == np.arange(len(first))
-        if options.duplicates == "fail" and not kept.all():
+        if splits.duplicates == "fail" and not kept.all():
             raise _copies_found(together, first)
     decided = {"kept": pa.array(kept)}
-    if options.finds_alike:
+    if splits.by_looks:
         decided["split_hash"] = pa.array(shared_hashes(together))
-    if options.stratify == "label":
-        decided |= _stratified(together, kept, options)
+    if splits.stratifies:
+        decided |= _stratified(together, kept, splits)
     table = pa.table(decided)
     start = 0
     for bucket in order:
@@ -154,17 +154,17 @@ def _copies_found(facts: Columns, first: npt.NDArray[np.intp]) -> DataError:
 # --- shares of classes ------------------------------------------------------------------------
 
 
-def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping[str, Any]:
+def _stratified(facts: Columns, kept: _Mask, splits: Splits) -> Mapping[str, Any]:
     """Return the split of each row, whether it was assigned, and whether ``eval_from`` moved it.
 
     The rows of a class are ordered by their hash and cut into the requested shares, so each split's
     share of a class is within one example of the requested one.
     """
-    fractions, share = options.split.fractions, options.eval_share
+    fractions, share = splits.fractions, splits.share
     is_named = pc.is_valid(facts["split"]).combine_chunks()
     hashes = facts["split_hash"].to_numpy()
     labels = facts["label"].combine_chunks()
-    place = placing(options.seed)
+    place = placing(splits.seed)
     roundings = [place(f"class {label}") for label in labels.dictionary.to_pylist()]
     codes = _one_per_name(labels.indices.to_numpy(), labels.dictionary.to_pylist(), hashes)
 
@@ -179,10 +179,10 @@ def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping
         ],
     )
     names = pa.array(fractions.names, pa.string())
-    splits = pc.coalesce(facts["split"].combine_chunks(), names.take(pa.array(at)))
+    found = pc.coalesce(facts["split"].combine_chunks(), names.take(pa.array(at)))
     moves = np.zeros(len(facts), np.bool_)
     if share is not None:
-        may_move = kept & np.asarray(pc.equal(splits, share.split), np.bool_)
+        may_move = kept & np.asarray(pc.equal(found, share.split), np.bool_)
         # Order by the lower bits first: they are independent of the bits that assigned the split.
         turned = (hashes << np.uint64(32)) | (hashes >> np.uint64(32))
         moves[may_move] = (
@@ -195,9 +195,9 @@ def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping
             )
             == 0
         )
-        splits = pc.if_else(pa.array(moves), EVAL, splits)
+        found = pc.if_else(pa.array(moves), EVAL, found)
     moved = pa.array(moves)
-    return {"split": splits, "assigned": pc.or_(pc.invert(is_named), moved), "moved": moved}
+    return {"split": found, "assigned": pc.or_(pc.invert(is_named), moved), "moved": moved}
 
 
 def _one_per_name(

@@ -16,17 +16,10 @@ from dataclasses import dataclass, field
 
 from recordgen.core.dataset.manifest import RowCounts
 from recordgen.core.dataset.splits import EVAL, EvalFrom, split_order
-from recordgen.core.dataset.vocabulary import (
-    NO_LABELS,
-    Vocabulary,
-    build_vocabulary,
-    extend_vocabulary,
-)
+from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.core.rows.planned import Group
-from recordgen.core.task.annotations import ONE, SEVERAL
-from recordgen.core.task.named import task_for
+from recordgen.core.settings import Labels
 from recordgen.errors import DataError, UsageError
-from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
 from recordgen.rejects import Reject
 
@@ -129,16 +122,18 @@ class Base:
     vocabulary: Vocabulary | None = None
 
 
-def too_many(rejects: int, read: int, options: ConvertOptions) -> bool:
-    """Return whether a run with this number of rejects fails."""
-    return rejects > options.max_reject_fraction * read
+def too_many(rejects: int, read: int, most: float) -> bool:
+    """Return whether a run with this number of rejects fails; ``most`` is the allowed share."""
+    return rejects > most * read
 
 
 def make_plan(
     summaries: Iterable[BucketSummary],
     *,
     read: RowCounts,
-    options: ConvertOptions,
+    shard_bytes: int,
+    labels: Labels,
+    share: EvalFrom | None = None,
     base: Base | None = None,
 ) -> Plan:
     """Cut every group into shards of about ``shard_bytes``.
@@ -146,22 +141,24 @@ def make_plan(
     Args:
         summaries: of all buckets, in any order.
         read: counts of the rows read from the import files.
-        options: ``shard_mb``, ``labels`` and ``eval_from``.
+        shard_bytes: target size of a shard.
+        labels: how labels get their numbers.
+        share: the value of ``eval_from``.
         base: the existing dataset, if any.
 
     Raises:
         UsageError: ``eval_from`` does not fit the rows, see :func:`check_eval_from`.
-        DataError: the labels do not fit ``options.labels``, or there are none; or
+        DataError: the labels do not fit ``labels.mode``, or there are none; or
             ``shard_by=label`` would make too many groups.
     """
-    labels: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     rows: Counter[Group] = Counter()
     size: Counter[Group] = Counter()
     counts, moved = [read], 0
     for summary in summaries:
         rows.update(summary.rows)
         size.update(summary.bytes)
-        labels.update(summary.labels)
+        counted.update(summary.labels)
         counts.append(summary.counts)
         moved += summary.moved
     if len(rows) > _MAX_GROUPS:
@@ -170,14 +167,14 @@ def make_plan(
             f"here, more than the {_MAX_GROUPS:,} allowed; use shard_by=hash"
         )
     base = base or Base()
-    if (share := options.eval_share) is not None:
+    if share is not None:
         check_eval_from(share, rows, moved, base)
     groups: dict[str, dict[str | None, GroupPlan]] = {}
     shards: Counter[str] = Counter(base.shards)
     # Shards are numbered by split, then label.
     for group in sorted(rows, key=lambda group: (split_order(group.split), group.label or "")):
         split, label = group
-        cut = max(1, min(rows[group], -(-size[group] // options.shard_bytes)))
+        cut = max(1, min(rows[group], -(-size[group] // shard_bytes)))
         groups.setdefault(split, {})[label] = GroupPlan(
             rows[group], size[group], shards[split], cut
         )
@@ -186,28 +183,13 @@ def make_plan(
         split: SplitPlan(shards[split], mine, base.shards.get(split, 0))
         for split, mine in groups.items()
     }
-    if rows and not labels and not base.shards:
-        _check_unlabelled(sum(rows.values()), options)
+    if labels.missing and rows and not counted and not base.shards:
+        raise DataError(f"none of the {sum(rows.values()):,} rows has a label, {labels.missing}")
     if base.vocabulary is None:
-        vocabulary = build_vocabulary(labels, options.labels)
+        vocabulary = build_vocabulary(counted, labels.mode)
     else:
-        vocabulary = extend_vocabulary(base.vocabulary, labels)
+        vocabulary = extend_vocabulary(base.vocabulary, counted)
     return Plan(splits, vocabulary, RowCounts.merge(counts))
-
-
-def _check_unlabelled(rows: int, options: ConvertOptions) -> None:
-    """Check that a task of classes may have no label at all. Raises: DataError."""
-    if options.task == AUTO or options.labels == NO_LABELS:
-        return
-    task = task_for(options)
-    if task.labelling in (ONE, SEVERAL):
-        remedy = "write them in the rows or name their column"
-        if options.format == "folder":
-            remedy = "put the images of each class into a folder of its name, or write a CSV"
-        raise DataError(
-            f"none of the {rows:,} rows has a label, and {options.task} needs them; {remedy}, or "
-            f"use labels=none for data to predict"
-        )
 
 
 def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base: Base) -> None:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen import storage
+from recordgen.core.conversion import PayloadStore
 from recordgen.core.dataset.manifest import RowCounts
 from recordgen.core.dataset.splits import EVAL, MOVE_BITS, EvalFrom, SplitFractions
 from recordgen.core.planning.incomplete import without_incomplete
@@ -48,26 +49,17 @@ from recordgen.core.rows.planned import (
     with_uri,
 )
 from recordgen.core.rows.row import content_digest, is_content_uri
+from recordgen.core.settings import Splits
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.annotations import ADDING
 from recordgen.core.task.labels import count_labels, first_labels
 from recordgen.core.task.payloads import Sizes
 from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
-from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine, Reject, RejectCode, place_of, reject
 from recordgen.storage import FileInfo
 
-if TYPE_CHECKING:
-    from recordgen.payloads.fetching import Content
-
 _Answer = TypeVar("_Answer")
-
-#: rows → the content of each payload, or the error that refuses it
-AskContents: TypeAlias = Callable[[Sequence[PlacedRow]], Iterable["Content | PayloadError"]]
-
-#: (uris, import files) → the size and version of each payload, or the error that refuses it
-AskInfos: TypeAlias = Callable[[Sequence[str], Sequence[str]], Iterable["FileInfo | PayloadError"]]
 
 # The version of a payload that is part of its row, and so never changes.
 _IN_THE_ROW = "row"
@@ -82,11 +74,10 @@ _ROWS_SHOWN = 5
 def settle_bucket(
     placed: Columns,
     *,
-    options: ConvertOptions,
+    splits: Splits,
     task: Task,
     drop_unnamed: bool,
-    infos: AskInfos,
-    contents: AskContents,
+    store: PayloadStore,
     known: Sequence[KnownRow] = (),
     folders: Collection[str] = (),
     lost: Sequence[Reject] = (),
@@ -95,48 +86,47 @@ def settle_bucket(
 
     Args:
         placed: all rows of the bucket, in any order (columns of PlacedRow).
-        options: seed, split, eval_from, group_by, shard_by.
+        splits: how rows get their splits.
         task: the task of the rows.
         drop_unnamed: drop rows without a split.
-        infos: returns the size and version of payloads in storage, or the errors that refuse them,
-            given their uris and the import files that name them.
-        contents: returns the contents of payloads, or the errors that refuse them; called only if
-            ``group_by`` or ``duplicates`` need it.
+        store: gives access to payloads; their contents are only read if ``splits`` need them.
         known: examples of this bucket in the dataset that is appended to.
         folders: folders of the import files of that dataset.
         lost: rejected rows, see :func:`recordgen.core.planning.incomplete.without_incomplete`.
     """
-    share = options.eval_share
+    share = splits.share
     complete, incomplete = without_incomplete(in_order(placed), lost, task)
     settled = _settle(complete, task, known, folders, share)
     rejects = settled.rejects
     rejects += incomplete
     rows = settled.rows.filter(pc.is_valid(settled.rows["split"])) if drop_unnamed else settled.rows
     settled.counts["dropped"] += len(settled.rows) - len(rows)
-    rows = _sized(rows, task, infos, rejects)
-    if options.splits_by_content or options.finds_copies:
+    rows = _sized(rows, task, store, rejects)
+    if splits.by_content or splits.finds_copies:
         undecided = (None,) if share is None else (None, share.split)
-        asked = None if options.finds_copies else undecided
-        looks = SeenImages() if options.finds_alike else None
-        rows = _with_content(rows, asked, task, contents, rejects, looks)
-    if options.splits_by_content:
-        rows = _placed_by_content(rows, options.seed)
+        asked = None if splits.finds_copies else undecided
+        looks = SeenImages() if splits.by_looks else None
+        rows = _with_content(rows, asked, task, store, rejects, looks)
+    if splits.by_content:
+        rows = _placed_by_content(rows, splits.seed)
     return replace(settled, rows=rows)
 
 
 def plan_bucket(
     settled: Settled,
     *,
-    options: ConvertOptions,
+    splits: Splits,
     task: Task,
+    by_label: bool,
     decided: Columns | None = None,
 ) -> tuple[dict[Group, Columns], BucketSummary]:
     """Plan the settled rows of a bucket.
 
     Args:
         settled: its rows.
-        options: split fractions, eval_from, shard_by.
+        splits: how rows get their splits.
         task: the task of the rows.
+        by_label: rows of one split and label are a group; otherwise, rows of one split are.
         decided: as :func:`recordgen.core.planning.decide.decide` says, if options need all rows.
 
     Returns:
@@ -145,15 +135,15 @@ def plan_bucket(
     rows, copies = settled.rows, 0
     if decided is not None:
         kept = decided["kept"]
-        if options.finds_alike:
+        if splits.by_looks:
             at = rows.schema.get_field_index("split_hash")
             rows = rows.set_column(at, "split_hash", decided["split_hash"])
         rows, decided = rows.filter(kept), decided.filter(kept)
         copies = len(kept) - len(rows)
-    if decided is None or options.stratify == "none":
-        splits, assigned, moved = _in_splits(rows, options.split.fractions, options.eval_share)
+    if decided is None or not splits.stratifies:
+        names, assigned, moved = _in_splits(rows, splits.fractions, splits.share)
     else:
-        splits, assigned = decided["split"].combine_chunks(), decided["assigned"]
+        names, assigned = decided["split"].combine_chunks(), decided["assigned"]
         moved = pc.sum(decided["moved"]).as_py() or 0
     planned = pa.table(
         {
@@ -162,8 +152,7 @@ def plan_bucket(
             "addresses": rows["addresses"],
         }
     )
-    by_label = task if options.shard_by == "label" else None
-    groups = dict(_groups(planned, splits, by_label))
+    groups = dict(_groups(planned, names, task if by_label else None))
     counts: dict[str, Any] = settled.counts + Counter(duplicates=copies)
     rejected = Counter(item.code for item in settled.rejects)
     summary = BucketSummary(
@@ -243,7 +232,7 @@ def _share_key(ordered: Columns, known: Sequence[KnownRow]) -> npt.NDArray[np.bo
     return np.logical_or(shared, is_known)
 
 
-def _sized(rows: Columns, task: Task, infos: AskInfos, rejects: list[Reject]) -> Columns:
+def _sized(rows: Columns, task: Task, store: PayloadStore, rejects: list[Reject]) -> Columns:
     """Return the rows whose payloads are not refused, with their ``bytes`` and ``version``."""
     uris, annotations = rows["uri"].combine_chunks(), rows["annotation"].combine_chunks()
     sizes = task.own_sizes(uris, annotations)
@@ -254,7 +243,7 @@ def _sized(rows: Columns, task: Task, infos: AskInfos, rejects: list[Reject]) ->
         wanted = list(map(requested_uris, wanted, values_of(rows["addresses"])))
     counts = list(map(len, wanted))
     sources = np.repeat(np.array(values_of(rows["source"]), object), counts).tolist()
-    answers = infos(list(chain.from_iterable(wanted)), sources)
+    answers = store.infos(list(chain.from_iterable(wanted)), sources)
     found: Iterable[FileInfo | PayloadError] = answers
     if counts.count(1) < len(counts):
         found = _by_row(wanted, values_of(sizes), iter(answers))
@@ -574,7 +563,7 @@ def _with_content(
     rows: Columns,
     undecided: Collection[str | None] | None,
     task: Task,
-    contents: AskContents,
+    store: PayloadStore,
     rejects: list[Reject],
     looks: SeenImages | None,
 ) -> Columns:
@@ -592,7 +581,7 @@ def _with_content(
         for row, asked, is_file in zip(items, is_asked, in_file, strict=True)
         if asked and is_file
     ]
-    answers = iter(contents(in_files))
+    answers = iter(store.contents(in_files))
     found: list[bytes | PayloadError | None] = []
     for row, asked, is_file in zip(items, is_asked, in_file, strict=True):
         digest: bytes | None = None

@@ -14,6 +14,9 @@ _Other = TypeVar("_Other", bound="Reject | Finding")
 #: Most rows in a batch.
 BATCH_ROWS = 2000
 
+#: Assumed size of a row that is not read from an import file.
+ROW_BYTES = 100
+
 
 class Row(NamedTuple):
     """One usable line of an import file.

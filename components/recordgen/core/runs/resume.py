@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recordgen import storage
+from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import Shard
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import renumbered
@@ -19,10 +20,8 @@ from recordgen.core.runs.commit import Leftover
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask
 from recordgen.core.shards.write import check_shard, write_shard
-from recordgen.core.task.named import task_for
 from recordgen.core.task.task import Task
 from recordgen.errors import RecordError, StorageError
-from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 
 # Failures of the storage, not of the payload: a retry may succeed with the same payload.
@@ -46,7 +45,7 @@ def keep_or_write_shard(
     leftovers: Sequence[Leftover],
     *,
     vocabulary: Vocabulary,
-    options: ConvertOptions,
+    conversion: Conversion,
     on_progress: OnProgress | None = None,
 ) -> ShardResult:
     """Take over a shard from a run that died, or write it.
@@ -57,7 +56,7 @@ def keep_or_write_shard(
     Raises:
         StorageError: storage failed; the data may be fine.
     """
-    fingerprint = task.fingerprint(vocabulary, options)
+    fingerprint = task.fingerprint(vocabulary, conversion)
     # This run's own folder first: a second attempt finds the shard that the first one took over.
     for left in (Leftover(staging, (staging.root,)), *leftovers):
         found = left.staging.find_result(task.split, task.index, fingerprint)
@@ -74,11 +73,11 @@ def keep_or_write_shard(
         path = staging.path(result.shard.file)
         sources = [storage.join(root, result.shard.file) for root in left.roots]
         if any(source == path or _moved(source, path) for source in sources) and is_intact(
-            path, result.shard, task_for(options)
+            path, result.shard, conversion.task
         ):
             return result
     return write_shard(
-        task, staging.root, vocabulary=vocabulary, options=options, on_progress=on_progress
+        task, staging.root, vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
     )
 
 
@@ -87,7 +86,7 @@ def compare_shard(
     output: str,
     *,
     vocabulary: Vocabulary,
-    options: ConvertOptions,
+    conversion: Conversion,
     on_progress: OnProgress | None = None,
 ) -> ShardResult:
     """Check a shard's payloads, and that its file in ``output`` holds them.
@@ -98,12 +97,14 @@ def compare_shard(
     Raises:
         StorageError: storage failed; the data may be fine.
     """
-    result = check_shard(task, vocabulary=vocabulary, options=options, on_progress=on_progress)
+    result = check_shard(
+        task, vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
+    )
     path = storage.join(output, result.shard.file)
     if not storage.exists(path):
         return result
     shard = replace(result.shard, bytes=storage.size(path))
-    return replace(result, shard=shard) if is_intact(path, shard, task_for(options)) else result
+    return replace(result, shard=shard) if is_intact(path, shard, conversion.task) else result
 
 
 def is_intact(path: str, shard: Shard, task: Task) -> bool:

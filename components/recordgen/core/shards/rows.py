@@ -11,17 +11,15 @@ from typing import TypeVar
 import numpy as np
 
 from recordgen import storage
+from recordgen.core.conversion import IN_FLIGHT_BYTES, Conversion
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.rows.columns import Columns, PlannedBatch, content_of, values_of
 from recordgen.core.rows.planned import PlannedRow, requested_uris, with_uri
 from recordgen.core.task.built import BuiltBatch
 from recordgen.core.task.examples import FetchPayloads
 from recordgen.core.task.labels import count_labels
-from recordgen.core.task.named import task_for
 from recordgen.core.task.task import Task
-from recordgen.options import ConvertOptions
 from recordgen.ordered import map_in_order
-from recordgen.payloads.fetching import IN_FLIGHT_BYTES, Fetcher
 from recordgen.rejects import Reject
 
 _Result = TypeVar("_Result")
@@ -56,22 +54,17 @@ class PlannedRows:
         """Total size of the payloads."""
         return PlannedBatch(self.columns).payload_bytes
 
-    def identity(
-        self, vocabulary: Vocabulary, options: ConvertOptions
-    ) -> Iterator[bytes | memoryview] | None:
+    def identity(self, vocabulary: Vocabulary, task: Task) -> Iterator[bytes | memoryview] | None:
         """Return everything besides the options that affects the examples of the rows.
 
         Import files and lines are not part of it: only rejects name them. None if storage cannot
         distinguish a payload from its replacement.
         """
-        task = task_for(options)
         if not all(starmap(_are_versioned, self._stored(task))):
             return None
-        return self._identity(task, vocabulary, options)
+        return self._identity(task, vocabulary)
 
-    def _identity(
-        self, task: Task, vocabulary: Vocabulary, options: ConvertOptions
-    ) -> Iterator[bytes | memoryview]:
+    def _identity(self, task: Task, vocabulary: Vocabulary) -> Iterator[bytes | memoryview]:
         yield json.dumps(self._numbers(task, vocabulary)).encode()
         for batch in self._in_turn(max(task.batch_rows, _ROWS_AT_ONCE)):
             for name in ("uri", "annotation", "bytes", "version", "assigned"):
@@ -126,7 +119,7 @@ class PlannedRows:
     def build(
         self,
         vocabulary: Vocabulary,
-        options: ConvertOptions,
+        conversion: Conversion,
         threads: int,
         then: Callable[[BuiltBatch], _Result],
     ) -> Iterator[_Result]:
@@ -134,16 +127,16 @@ class PlannedRows:
 
         Threads make examples and call ``then``. The number of examples in flight is bounded.
         """
-        task = task_for(options)
+        task = conversion.task
         paths = (path for part in self._paths(task) for mine in part for path in mine)
 
         def start(batch: PlannedBatch) -> tuple[PlannedBatch, Sequence[FetchPayloads]]:
             return batch, [fetcher.start_all(requested(mine)) for mine in payload_rows(batch, task)]
 
         def make(started: tuple[PlannedBatch, Sequence[FetchPayloads]]) -> _Result:
-            return then(task.make_batch(*started, vocabulary, options))
+            return then(task.make_batch(*started, vocabulary, conversion.payloads))
 
-        with Fetcher(paths, options) as fetcher:
+        with conversion.store.fetcher(paths) as fetcher:
             yield from map_in_order(
                 make,
                 map(start, self._batches(threads, task.batch_rows)),

@@ -14,14 +14,13 @@ import numpy as np
 import PIL
 import simplejpeg
 
+from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import ImageStats, Shard, shard_file
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
 from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder, together
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.task.built import BuiltBatch
-from recordgen.core.task.named import task_for
-from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.version import __version__
 
@@ -55,21 +54,22 @@ class ShardTask:
         """Return the shard's path inside the output."""
         return shard_file(self.split, self.index, self.count, compression)
 
-    def fingerprint(self, vocabulary: Vocabulary, options: ConvertOptions) -> str:
+    def fingerprint(self, vocabulary: Vocabulary, conversion: Conversion) -> str:
         """Return the sha256 (hex) of everything that affects the shard.
 
         Equal fingerprints mean equal bytes and results. Empty if storage cannot distinguish a
         payload from its replacement.
         """
         # The allowed number of rejects decides whether a run succeeds, but not what is written.
-        recorded = {**options.recorded(), "max_reject_fraction": None}
+        recorded = {**conversion.recorded, "max_reject_fraction": None}
         place = [self.split, self.label, self.index, self.count]
         # Facts that were recorded for fewer checks would hide findings from a later run, and
         # images that took too long must get the time that a later run allows.
-        extra = [options.selection.needs_looks, options.selection.needs_rows, options.limit.seconds]
+        payloads = conversion.payloads
+        extra = [payloads.needs_looks, payloads.needs_rows, payloads.limit.seconds]
         known = [__version__, _ENCODERS, recorded, place, *extra]
         said = hashlib.sha256(json.dumps(known).encode())
-        identity = self.rows.identity(vocabulary, options)
+        identity = self.rows.identity(vocabulary, conversion.task)
         if identity is None:
             return ""
         for part in identity:
@@ -135,9 +135,9 @@ class ShardResult:
 class ShardStats:
     """Counts the examples of a shard on their way to the file, and collects its rejects."""
 
-    def __init__(self, on_progress: OnProgress | None, options: ConvertOptions) -> None:
-        self._task = task_for(options)
-        self._keeps_rows = options.selection.needs_rows and ROWS in self._task.facts
+    def __init__(self, on_progress: OnProgress | None, conversion: Conversion) -> None:
+        self._task = conversion.task
+        self._keeps_rows = conversion.payloads.needs_rows and ROWS in self._task.facts
         self._sum = BuiltBatch(facts=FactsBuilder())
         self._digest = hashlib.sha256()
         self._lengths: list[bytes] = []

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from recordgen import storage
+from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records import RECORDS
 from recordgen.core.records.format import Record
 from recordgen.core.shards.task import OnProgress, ShardResult, ShardStats, ShardTask
 from recordgen.core.task.built import BuiltBatch
-from recordgen.options import ConvertOptions, default_threads
+from recordgen.ordered import default_threads
 
 
 def write_shard(
@@ -22,7 +23,7 @@ def write_shard(
     target: str,
     *,
     vocabulary: Vocabulary,
-    options: ConvertOptions,
+    conversion: Conversion,
     on_progress: OnProgress | None = None,
 ) -> ShardResult:
     """Write one shard under the folder ``target``.
@@ -33,10 +34,10 @@ def write_shard(
     Raises:
         StorageError: storage failed; the data may be fine.
     """
-    stats = ShardStats(on_progress, options)
-    file = task.file(options.compression)
-    threads = options.threads or default_threads()
-    made = task.rows.build(vocabulary, options, threads, _framed)
+    stats = ShardStats(on_progress, conversion)
+    file = task.file(conversion.shards.compression)
+    threads = conversion.threads or default_threads()
+    made = task.rows.build(vocabulary, conversion, threads, _framed)
 
     def frames() -> Iterator[Record]:
         for built, framed in made:
@@ -45,26 +46,26 @@ def write_shard(
 
     with (
         storage.replacing(storage.join(target, file)) as out,
-        RECORDS.writer(out, options.compression) as writer,
+        RECORDS.writer(out, conversion.shards.compression) as writer,
     ):
         writer.write(frames())
-    return stats.result(task, file, writer.bytes, task.fingerprint(vocabulary, options))
+    return stats.result(task, file, writer.bytes, task.fingerprint(vocabulary, conversion))
 
 
 def check_shard(
     task: ShardTask,
     *,
     vocabulary: Vocabulary,
-    options: ConvertOptions,
+    conversion: Conversion,
     on_progress: OnProgress | None = None,
 ) -> ShardResult:
     """Check one shard as :func:`write_shard` does, but write nothing."""
-    stats = ShardStats(on_progress, options)
-    threads = options.threads or default_threads()
-    for built in task.rows.build(vocabulary, options, threads, lambda made: made):
+    stats = ShardStats(on_progress, conversion)
+    threads = conversion.threads or default_threads()
+    for built in task.rows.build(vocabulary, conversion, threads, lambda made: made):
         stats.add(built)
-    file = task.file(options.compression)
-    return stats.result(task, file, 0, task.fingerprint(vocabulary, options))
+    file = task.file(conversion.shards.compression)
+    return stats.result(task, file, 0, task.fingerprint(vocabulary, conversion))
 
 
 def _framed(built: BuiltBatch) -> tuple[BuiltBatch, Sequence[Record]]:

@@ -1,5 +1,5 @@
 """What the core knows of a task: the interface, and the values that pass through it.
 
-No module of the core imports a task: :func:`recordgen.core.task.named.task_for` returns the one
-that options name, from :data:`recordgen.registry.TASKS`.
+No module of the core imports a task: a run gets its task with the
+:class:`recordgen.core.conversion.Conversion`.
 """

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import RowContent
 from recordgen.core.task.built import BuiltBatch, BuiltExample
 from recordgen.core.task.declaration import Declaration
 from recordgen.errors import PayloadError
 from recordgen.features import FeatureSpec
-from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Examples(Declaration):
         row: PlannedRow,
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
-        options: ConvertOptions,
+        settings: PayloadSettings,
     ) -> BuiltExample:
         """Make an example of a row.
 
@@ -52,7 +52,7 @@ class Examples(Declaration):
             row: the planned row.
             payloads: the bytes of each of its ``stored_uris``, in their order.
             vocabulary: numbers the labels.
-            options: how to check and change the payload.
+            settings: how to check and change the payload.
 
         Raises:
             PayloadError: the payload is refused.
@@ -63,7 +63,7 @@ class Examples(Declaration):
         rows: PlannedBatch,
         payloads: Sequence[FetchPayloads],
         vocabulary: Vocabulary,
-        options: ConvertOptions,
+        settings: PayloadSettings,
     ) -> BuiltBatch:
         """Make examples of several rows.
 
@@ -71,7 +71,7 @@ class Examples(Declaration):
             rows: the planned rows.
             payloads: the payloads of each row; empty if rows of this task have none.
             vocabulary: numbers the labels.
-            options: how to check and change payloads.
+            settings: how to check and change payloads.
 
         Raises:
             StorageError: storage failed.
@@ -83,7 +83,7 @@ class Examples(Declaration):
         for number, row in enumerate(rows.rows):
             try:
                 fetched = payloads[number]() if payloads else ()
-                made = self.make(row, fetched, vocabulary, options)
+                made = self.make(row, fetched, vocabulary, settings)
             except PayloadError as exc:
                 built.rejects.append(Reject(row.source, row.line, row.uri, exc.code, exc.message))
                 facts.add(None)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotations import ONE, Annotations
 from recordgen.core.task.examples import Examples
 from recordgen.core.task.parsing import Parsing
 from recordgen.core.task.payloads import Payloads
 from recordgen.errors import UsageError
-from recordgen.options import ConvertOptions
 
 
 class Task(Parsing, Annotations, Payloads, Examples):
     """One task: how its rows are parsed, what they mean, their payloads, and their examples.
 
-    An instance holds the options that affect the task.
+    An instance holds the settings that affect it.
     """
 
     @classmethod
-    def of(cls, options: ConvertOptions) -> Task:
-        """Return the task with the options. Raises: UsageError: one does not suit the task."""
+    def of(cls, settings: TaskSettings) -> Task:
+        """Return the task with its settings. Raises: UsageError: one does not suit the task."""
         if cls.labelling != ONE:
-            need_mixed_shards(cls.name, options)
+            need_mixed_shards(cls.name, settings)
         return cls()
 
 
@@ -45,13 +45,13 @@ def check_declaration(name: str, task: Any) -> None:
         raise TypeError(f"the class {task.__name__} does not define {', '.join(missing)}")
 
 
-def need_mixed_shards(task: str, options: ConvertOptions) -> None:
-    """Refuse options that need one label per example. Raises: UsageError."""
-    if options.stratify == "label":
+def need_mixed_shards(task: str, settings: TaskSettings) -> None:
+    """Refuse settings that need one label per example. Raises: UsageError."""
+    if settings.stratifies:
         raise UsageError(
             f"stratify=label needs one label per example, which {task} does not have; leave it out"
         )
-    if options.shard_by == "label":
+    if settings.by_label:
         raise UsageError(
             f"shard_by=label needs one label per example, which {task} does not have; "
             f"use shard_by=hash"

@@ -25,7 +25,7 @@ from recordgen.exports.report.distributions import (
 from recordgen.exports.report.record_views import Record, as_text, is_own_value
 from recordgen.features import TEXT, TOKENS
 from recordgen.options import ConvertOptions
-from recordgen.tasks import TASKS
+from recordgen.tasks import TASKS, task_for
 
 #: The columns of ``examples.parquet`` that a page needs.
 COLUMNS = (
@@ -122,7 +122,7 @@ def _boxes(
     task = TASKS.get(dataset.task)
     if task is None or not hasattr(task, "boxes"):
         return {}, []
-    read: Any = task.of(ConvertOptions(task=dataset.task))
+    read: Any = task_for(ConvertOptions(task=dataset.task))
     corners, counts, areas = {}, {}, {}
     for name, every in rows.items():
         chosen = evenly(range(len(every)), _BOXED_EXAMPLES)

@@ -27,8 +27,7 @@ from recordgen.exports.report.record_views import (
     record_view,
 )
 from recordgen.features import IMAGE_ENCODED
-from recordgen.options import default_threads
-from recordgen.ordered import map_in_order
+from recordgen.ordered import default_threads, map_in_order
 from recordgen.tasks import TASKS
 
 _ALL_SHOWN = 15

@@ -1,0 +1,118 @@
+"""The dataset that a run appends to: what it holds, and whether the options suit it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from recordgen import storage
+from recordgen.core.conversion import Conversion
+from recordgen.core.dataset.manifest import (
+    DATASET_FILE,
+    EXAMPLES_FILE,
+    REJECTS_FILE,
+    read_dataset,
+)
+from recordgen.core.facts.columns import Columns, from_parquet
+from recordgen.core.planning.appending import Existing, ExistingShard
+from recordgen.errors import SourceError, UsageError
+from recordgen.options import AUTO, ConvertOptions, recorded_there
+from recordgen.rejects import Reject
+from recordgen.tasks import TASKS
+
+# These options decide which rows become examples, or when a run fails, but do not change examples.
+_MAY_DIFFER = frozenset(
+    {"format", "columns", "bad_boxes", "max_reject_fraction", "allow", "duplicates", "stratify"}
+)
+
+
+def find_existing(output: str, conversion: Conversion) -> Existing | None:
+    """Return the dataset in ``output``, or None if there is none yet.
+
+    Raises:
+        UsageError: it was made with other options, or not from import files.
+        SourceError: its ``dataset.json`` cannot be read.
+    """
+    task, splits = conversion.task, conversion.splits
+    if not task.can_append:
+        raise UsageError(
+            f"a {task.noun} of {task.name} has no uri here, so new ones cannot be distinguished "
+            f"from existing ones; convert all of them again, with --overwrite"
+        )
+    if not storage.exists(storage.join(output, DATASET_FILE)):
+        return None
+    if splits.decides_together and not splits.by_looks:
+        given = "stratify" if splits.stratifies else "duplicates"
+        raise UsageError(
+            f"{given}={conversion.recorded[given]} needs all rows together, but --append does not "
+            f"change the splits of existing rows; remove {given}, or convert all rows again, with "
+            f"--overwrite"
+        )
+    dataset = read_dataset(output)
+    if dataset.task not in TASKS:
+        raise UsageError(
+            f"{output}: holds examples written from Python; only datasets that convert wrote can "
+            f"be appended to"
+        )
+    ours = dict(conversion.recorded)
+    if not conversion.labels.vocabulary:
+        del ours["vocabulary"]  # labels keep their existing numbers
+    theirs = {**recorded_there(dataset.options), "task": dataset.task}
+    if "near" in (ours["group_by"], theirs["group_by"]):
+        raise UsageError(
+            f"{output}: group_by=near compares all images with each other, but --append does not "
+            f"read existing ones; convert all of them again, with --overwrite"
+        )
+    for each in (ours, theirs):  # import files may have other names
+        each["split"] = each["split"].partition(",names=")[0]
+    other = [name for name in ours if name not in _MAY_DIFFER and ours[name] != theirs[name]]
+    if other:
+        raise UsageError(
+            f"{output}: appending needs the options of the existing dataset: "
+            + ", ".join(
+                f"{name} is {theirs[name]!r} there and {ours[name]!r} here" for name in other
+            )
+        )
+    shards = tuple(
+        ExistingShard(storage.join(output, shard.file), name)
+        for name, split in dataset.splits.items()
+        for shard in split.shards
+    )
+    return Existing(dataset, shards, _read_rejects(storage.join(output, REJECTS_FILE)), output)
+
+
+def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
+    """Return the options with the task of the dataset in ``output`` if they do not name a task.
+
+    Raises:
+        SourceError: its ``dataset.json`` cannot be read.
+    """
+    if options.task != AUTO or not storage.exists(storage.join(output, DATASET_FILE)):
+        return options
+    there = read_dataset(output)
+    if there.task not in TASKS:
+        return options
+    return replace(options, task=there.task, schema=there.options.get("schema", ""))
+
+
+def _read_rejects(path: str) -> tuple[Reject, ...]:
+    try:
+        lines = storage.read_text(path).split("\n")
+    except FileNotFoundError:
+        return ()
+    return tuple(Reject(**json.loads(line)) for line in lines if line)
+
+
+def read_facts(existing: Existing) -> list[Columns]:
+    """Return the facts of its examples; empty if the output holds no facts.
+
+    Raises:
+        SourceError: its ``examples.parquet`` cannot be read.
+    """
+    path = storage.join(existing.output, EXAMPLES_FILE)
+    try:
+        return [from_parquet(storage.read_bytes(path))]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError) as exc:
+        raise SourceError(f"{path}: cannot be read: {exc}") from exc

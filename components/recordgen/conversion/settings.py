@@ -1,0 +1,88 @@
+"""Options → the settings of a conversion: nothing after this reads an option."""
+
+from __future__ import annotations
+
+from recordgen.core.conversion import Conversion
+from recordgen.core.dataset.vocabulary import NO_LABELS
+from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
+from recordgen.core.task.annotations import ONE, SEVERAL
+from recordgen.core.task.task import Task
+from recordgen.formats.row_reader import RowReader
+from recordgen.options import ConvertOptions
+from recordgen.payloads.fetching import PayloadStore
+from recordgen.tasks import task_for
+
+
+def conversion_of(options: ConvertOptions) -> Conversion:
+    """Return what a run with the options does; its task and format are decided.
+
+    Raises:
+        UsageError: an option does not suit the task.
+    """
+    task = task_for(options)
+    return Conversion(
+        task=task,
+        splits=splits_of(options),
+        labels=labels_of(options, task),
+        shards=shards_of(options),
+        payloads=payloads_of(options),
+        store=store_of(options),
+        reader=RowReader(options),
+        max_reject_fraction=options.max_reject_fraction,
+        threads=options.threads,
+        recorded=options.recorded(),
+    )
+
+
+def splits_of(options: ConvertOptions) -> Splits:
+    """Return how rows get their splits."""
+    return Splits(
+        seed=options.seed,
+        fractions=options.split.fractions,
+        share=options.eval_share,
+        grouping=options.grouping,
+        by_content=options.splits_by_content,
+        by_looks=options.finds_alike,
+        stratifies=options.stratify == "label",
+        duplicates=options.duplicates,
+        drops_unnamed=options.missing_split == "drop",
+    )
+
+
+def labels_of(options: ConvertOptions, task: Task) -> Labels:
+    """Return how the labels of a task get their numbers."""
+    missing = ""
+    if task.labelling in (ONE, SEVERAL) and options.labels != NO_LABELS:
+        remedy = "write them in the rows or name their column"
+        if options.format == "folder":
+            remedy = "put the images of each class into a folder of its name, or write a CSV"
+        missing = f"and {options.task} needs them; {remedy}, or use labels=none for data to predict"
+    return Labels(mode=options.labels, vocabulary=options.vocabulary, missing=missing)
+
+
+def shards_of(options: ConvertOptions) -> Shards:
+    """Return how examples are divided into files."""
+    return Shards(
+        bytes=options.shard_bytes,
+        by_label=options.shard_by == "label",
+        compression=options.compression,
+    )
+
+
+def payloads_of(options: ConvertOptions) -> PayloadSettings:
+    """Return how payloads are checked and stored."""
+    return PayloadSettings(
+        check=options.check,
+        limit=options.limit,
+        image_size=options.image_size,
+        resize=options.resize,
+        encode=options.encode,
+        needs_looks=options.selection.needs_looks,
+        needs_rows=options.selection.needs_rows,
+    )
+
+
+def store_of(options: ConvertOptions) -> PayloadStore:
+    """Return access to the payloads that rows may reach."""
+    looking = payloads_of(options).to_look() if options.finds_alike else None
+    return PayloadStore(options.limit, options.access, looking, options.threads)

@@ -1,0 +1,145 @@
+"""What a run does: its task, its settings, and the objects that read rows and payloads.
+
+A door makes a :class:`Conversion` once (:mod:`recordgen.conversion.settings`). It is pickled to
+workers, and each step passes on the parts that a function needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from recordgen.core.facts.perceptual_hash import SmallPicture
+from recordgen.core.rows.row import RowBatch
+from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
+from recordgen.errors import PayloadError
+from recordgen.rejects import Finding, Named, OddLine, Reject
+from recordgen.storage import FileInfo
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from recordgen.core.rows.planned import PlannedRow
+    from recordgen.core.task.task import Task
+
+#: Most bytes of payloads held at the same time, unless a single payload has more.
+IN_FLIGHT_BYTES = 64_000_000
+
+#: What reading an import file yields.
+ReadItem: TypeAlias = "RowBatch | Reject | Finding | OddLine"
+
+
+class RowReader(Protocol):
+    """Reads rows."""
+
+    def read_part(self, part: Any) -> Iterator[ReadItem]:
+        """Yield the rows of a part of the source, see :meth:`RowSource.parts`."""
+
+
+class RowSource(Protocol):
+    """The source of the rows of a run."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of the whole source, for the number of buckets."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the source in ``dataset.json``."""
+
+    @property
+    def classes(self) -> Sequence[str]:
+        """The declared classes, in the order of their numbers; empty if it declares none."""
+
+    def parts(self) -> list[Any]:
+        """Return the parts that can be read independently, at least an empty one."""
+
+
+class Content(NamedTuple):
+    """The content of a payload, for comparison.
+
+    Attributes:
+        digest: sha256 of its bytes.
+        picture: downscaled image; None if images are not compared, or if it does not decode.
+    """
+
+    digest: bytes
+    picture: SmallPicture | None = None
+
+
+class Fetcher(Protocol):
+    """A context that fetches the payloads of planned rows, remote ones ahead of time."""
+
+    @property
+    def is_far(self) -> bool:
+        """Whether any payload is remote."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None: ...
+
+    def start_all(self, rows: Sequence[PlannedRow]) -> Callable[[], Sequence[bytes]]:
+        """Start fetching payloads; the result returns their bytes, or raises PayloadError."""
+
+    def close(self) -> None:
+        """Cancel all requests; callers that still wait for a payload get an error."""
+
+
+class PayloadStore(Protocol):
+    """Gives access to payloads."""
+
+    def check_reach(self, path: str, source: str) -> None:
+        """Check that a row of an import file may reach a payload. Raises: PayloadError."""
+
+    def infos(
+        self, uris: Sequence[str], sources: Sequence[str]
+    ) -> Iterable[FileInfo | PayloadError]:
+        """Return the size and version of each payload, or the error that refuses it.
+
+        ``sources`` has the import file of each uri. Raises: StorageError.
+        """
+
+    def contents(self, rows: Sequence[Named]) -> Iterable[Content | PayloadError]:
+        """Return the content of each payload, or the error that refuses it.
+
+        Raises: StorageError.
+        """
+
+    def open(self, path: str, source: str) -> IO[bytes]:
+        """Open a payload that a row of an import file names. Raises: PayloadError, OSError."""
+
+    def fetcher(self, paths: Iterable[str]) -> Fetcher:
+        """Return what fetches the payloads at ``paths``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """What a run does.
+
+    Attributes:
+        task: the task of the rows.
+        splits: how rows get their splits.
+        labels: how labels get their numbers.
+        shards: how examples are divided into files.
+        payloads: how payloads are checked and stored.
+        store: gives access to payloads.
+        reader: reads rows.
+        max_reject_fraction: the run fails above this share of rejected rows.
+        threads: threads per worker; None: one per core, at least two.
+        recorded: the options that affect the output, as ``dataset.json`` has them.
+    """
+
+    task: Task
+    splits: Splits
+    labels: Labels
+    shards: Shards
+    payloads: PayloadSettings
+    store: PayloadStore
+    reader: RowReader
+    max_reject_fraction: float
+    threads: int | None
+    recorded: Mapping[str, Any]
