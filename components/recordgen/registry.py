@@ -22,16 +22,16 @@ from recordgen.errors import UsageError
 
 #: The import paths of Recordgen's own tasks, in the order in which they are listed.
 OWN: Mapping[str, str] = {
-    "image_classification": "recordgen.tasks.image_classification:ImageClassification",
-    "image_multi_label": "recordgen.tasks.image_multi_label:ImageMultiLabel",
-    "object_detection": "recordgen.tasks.object_detection:ObjectDetection",
-    "text_classification": "recordgen.tasks.text_classification:TextClassification",
-    "text_multi_label": "recordgen.tasks.text_multi_label:TextMultiLabel",
-    "text_sentiment": "recordgen.tasks.text_sentiment:TextSentiment",
-    "text_entities": "recordgen.tasks.text_entities:TextEntities",
-    "tabular": "recordgen.tasks.tabular:Tabular",
-    "video_classification": "recordgen.tasks.video_classification:VideoClassification",
-    "declared": "recordgen.tasks.declared_table:Declared",
+    "image_classification": "recordgen.tasks.images.image_classification:ImageClassification",
+    "image_multi_label": "recordgen.tasks.images.image_multi_label:ImageMultiLabel",
+    "object_detection": "recordgen.tasks.object_detection.task:ObjectDetection",
+    "text_classification": "recordgen.tasks.texts.text_classification:TextClassification",
+    "text_multi_label": "recordgen.tasks.texts.text_multi_label:TextMultiLabel",
+    "text_sentiment": "recordgen.tasks.texts.text_sentiment:TextSentiment",
+    "text_entities": "recordgen.tasks.text_entities.task:TextEntities",
+    "tabular": "recordgen.tasks.tables.tabular:Tabular",
+    "video_classification": "recordgen.tasks.video_classification.task:VideoClassification",
+    "declared": "recordgen.tasks.tables.declared:Declared",
 }
 
 #: The import paths of Recordgen's own input formats; of weak evidence, the first counts.

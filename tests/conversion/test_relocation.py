@@ -14,7 +14,7 @@ from PIL import Image
 
 import recordgen
 from recordgen import storage
-from recordgen.reading.videos import to_addresses
+from recordgen.tasks.video_classification.reading import to_addresses
 from tests.conftest import encoded, noise, tree_bytes
 
 pytestmark = pytest.mark.once

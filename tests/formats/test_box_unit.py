@@ -23,7 +23,7 @@ from recordgen.formats.dataframe import dataframe_rows
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import ObjectDetection
-from recordgen.tasks.object_detection import Box, decode_boxes, turned
+from recordgen.tasks.object_detection.task import Box, decode_boxes, turned
 from tests.conftest import encoded, exif_of
 
 pytestmark = pytest.mark.once

@@ -12,7 +12,7 @@ from recordgen.formats.geometry import is_list_of_numbers
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
-from recordgen.tasks.object_detection import decode_boxes
+from recordgen.tasks.object_detection.task import decode_boxes
 
 pytestmark = pytest.mark.once
 

@@ -17,7 +17,7 @@ from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
-from recordgen.tasks.object_detection import decode_boxes
+from recordgen.tasks.object_detection.task import decode_boxes
 
 WIDTH, HEIGHT = 64, 48
 NAMES = ["cat", "a dog", "owl & mouse", "été"]

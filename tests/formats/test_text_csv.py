@@ -16,7 +16,7 @@ from recordgen.formats.field_kinds import is_file
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
-from recordgen.tasks.text_task import TextContent
+from recordgen.tasks.texts.text_task import TextContent
 
 pytestmark = pytest.mark.once
 

@@ -27,7 +27,7 @@ from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import TASKS
-from recordgen.tasks.text_task import TextContent
+from recordgen.tasks.texts.text_task import TextContent
 
 WORDS = {"train": "train", "training": "train", "validation": "eval", "validate": "eval"}
 WORDS |= dict.fromkeys(("val", "valid", "dev", "eval", "evaluation"), "eval")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recordgen.core.records.float32 import as_float32
 from recordgen.payloads.resizing import place
-from recordgen.tasks.object_detection import Box, seen_through, turned
+from recordgen.tasks.object_detection.task import Box, seen_through, turned
 from tests.settings import conversion
 
 _share = st.floats(0, 1).map(as_float32)

@@ -15,7 +15,7 @@ from recordgen.formats.row_reader import RowReader
 from recordgen.old_options import OLD_NAMES
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
-from recordgen.tasks.text_entities import TextEntities
+from recordgen.tasks.text_entities.task import TextEntities
 from tests.conftest import run_python
 from tests.pages import ROOT, blocks
 

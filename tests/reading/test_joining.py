@@ -12,7 +12,7 @@ from recordgen import convert, eval_dataset, read, steps_per_epoch, train_datase
 from recordgen.access.shards import find_shards
 from recordgen.core.dataset.vocabulary import join_names
 from recordgen.errors import DataError, RecordError
-from recordgen.tasks.tags import tag_names
+from recordgen.tasks.text_entities.tags import tag_names
 
 #: The labels of each dataset; ``two`` extends the vocabulary of ``one``, ``alone`` has its own.
 SPANS = {"one": ("bee", "cat"), "two": ("cat", "ape"), "alone": ("ape", "dog")}

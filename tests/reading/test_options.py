@@ -18,9 +18,9 @@ from recordgen.reading.options import (
     BoxForm,
     ReadOptions,
     RecordOptions,
+    TableOptions,
     decode_options,
 )
-from recordgen.reading.tables import TableOptions
 from recordgen.reading.tuning import Tuning
 from recordgen.registry import OWN
 

@@ -20,7 +20,7 @@ from recordgen.inspection.examples import find_examples
 from recordgen.inspection.records import find_shards, inspect
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import Tuning
-from recordgen.training.images import stored_images
+from recordgen.tasks.images.stored_images import stored_images
 from tests.conftest import encoded, exif_of, noise
 
 SIZE = (24, 30)

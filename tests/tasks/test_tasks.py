@@ -34,7 +34,7 @@ from recordgen.tasks import (
     ObjectDetection,
     task_for,
 )
-from recordgen.tasks.object_detection import Box, decode_boxes, turned
+from recordgen.tasks.object_detection.task import Box, decode_boxes, turned
 from tests.conftest import encoded, exif_of
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'

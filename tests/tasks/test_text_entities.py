@@ -26,8 +26,8 @@ from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import TextEntities
-from recordgen.tasks.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
-from recordgen.tasks.text_entities import said_of_tokens
+from recordgen.tasks.text_entities.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
+from recordgen.tasks.text_entities.task import said_of_tokens
 from tests.conftest import stored_examples
 from tests.settings import payload_settings
 

@@ -31,7 +31,7 @@ from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks import VideoClassification
-from recordgen.tasks.video_classification import Segment
+from recordgen.tasks.video_classification.task import Segment
 from tests.conftest import stored_examples
 from tests.servers import serving
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordgen.training.box_grid import decode, encode, grid_size
+from recordgen.tasks.object_detection.box_grid import decode, encode, grid_size
 
 SIZE = (30, 50)  # not multiples of a cell: 8 rows, 13 columns
 CLASSES = 3

@@ -16,8 +16,8 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
+from recordgen.tasks.tables.training import TableTrainer
 from recordgen.training.config import TrainingConfig
-from recordgen.training.tables import TableTrainer
 from tests import trainer
 from tests.cpp_loader import CppModel
 
@@ -172,7 +172,7 @@ def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
 
 
 def test_a_list_of_any_length_is_summarised():
-    from recordgen.training.tables import to_numbers
+    from recordgen.tasks.tables.training import to_numbers
 
     values = tf.ragged.constant([[3.0, 1.0], [], [-2.0]], row_splits_dtype=tf.int64)
     assert to_numbers(values).numpy().tolist() == [[2, 2, 1, 1, 3], [0] * 5, [1, -2, 0, -2, -2]]

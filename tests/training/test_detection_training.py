@@ -14,9 +14,9 @@ from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
+from recordgen.tasks.object_detection.training import ObjectDetector, cells_loss
 from recordgen.training import TrainingConfig
 from recordgen.training.average_precision import BoxAccumulator
-from recordgen.training.detection import ObjectDetector, cells_loss
 from tests import trainer
 from tests.cpp_loader import CppModel
 

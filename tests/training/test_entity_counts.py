@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordgen.tasks.tags import Token, spans_of, tag_names
+from recordgen.tasks.text_entities.tags import Token, spans_of, tag_names
 from recordgen.training.entity_counts import EntityAccumulator, entities
 
 NAMES = np.array(tag_names(["city", "date", "person"]))

@@ -15,7 +15,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset
 from recordgen.reading.words import split_tokens
-from recordgen.tasks.tags import tag_names, tokenize
+from recordgen.tasks.text_entities.tags import tag_names, tokenize
 from recordgen.training.entity_counts import EntityAccumulator
 from tests import trainer
 from tests.cpp_loader import CppModel

@@ -12,14 +12,14 @@ import tensorflow as tf
 
 from recordgen import eval_dataset, read_dataset
 from recordgen.errors import SourceError, UsageError
+from recordgen.tasks.images.training import ManyImageLabels, OneImageLabel
+from recordgen.tasks.object_detection.training import ObjectDetector
+from recordgen.tasks.texts.training import OneTextLabel
 from recordgen.training import TrainingConfig, run_fn
-from recordgen.training.detection import ObjectDetector
 from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phases
-from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
 from recordgen.training.learner import Models
 from recordgen.training.model import backbone_of, build_model
 from recordgen.training.replicas import find_replicas
-from recordgen.training.text_labels import OneTextLabel
 from tests import trainer
 from tests.cpp_loader import CppModel
 from tests.preloaded import WITH_TENSORFLOW

@@ -8,8 +8,8 @@ from PIL import Image
 
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
+from recordgen.tasks.images.training import OneImageLabel
 from recordgen.training.config import TrainingConfig
-from recordgen.training.image_labels import OneImageLabel
 from recordgen.training.saving import save_for_serving
 from tests.conftest import encoded
 from tests.cpp_loader import CppModel

@@ -10,9 +10,9 @@ from PIL import Image
 
 from recordgen import read_dataset
 from recordgen.reading import eval_dataset
+from recordgen.tasks.images.training import OneImageLabel
 from recordgen.training import TrainingConfig
 from recordgen.training.confusion import Confusion, draw_confusion
-from recordgen.training.image_labels import OneImageLabel
 
 WHITE = (255, 255, 255)
 

@@ -24,9 +24,9 @@ from recordgen.core.dataset.manifest import EXAMPLES, Dataset
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.records import RECORDS
 from recordgen.core.records.format import LengthError
+from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import RecordError, SourceError
 from recordgen.features import VIDEO_URI, FeatureSpec
-from recordgen.tasks.stored import is_image, stored_features
 
 if TYPE_CHECKING:
     from recordgen.access.images import Images

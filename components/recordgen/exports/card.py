@@ -16,12 +16,12 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.task.stored import is_image, stored_features
 from recordgen.exports.export import FileExport
 from recordgen.exports.features import dataset_name
 from recordgen.exports.output import Output
 from recordgen.options import recorded_defaults
 from recordgen.tasks import TASKS
-from recordgen.tasks.stored import is_image, stored_features
 
 # Nobody reads a longer table.
 _LABELS_SHOWN = 100

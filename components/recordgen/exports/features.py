@@ -6,8 +6,8 @@ import posixpath
 from collections.abc import Sequence
 
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.task.stored import stored_features, table_of
 from recordgen.tasks import TASKS, Declared
-from recordgen.tasks.stored import stored_features, table_of
 
 
 def label_features(dataset: Dataset) -> tuple[str | None, str | None]:

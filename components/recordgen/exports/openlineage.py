@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.task.stored import stored_features
 from recordgen.errors import StorageError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.features import label_features, source_name
 from recordgen.exports.output import Output
 from recordgen.masking import masked, without_secrets
-from recordgen.tasks.stored import stored_features
 from recordgen.version import __version__
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from recordgen.formats.lines import decode_line, text_of_first
 from recordgen.formats.odd_lines import FIRST_MARK, INNER_MARK, MARK
 from recordgen.formats.row_parser import row_parser
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.spelling import check_spelling
-from recordgen.tasks.text_task import CONTENT_KEY
+from recordgen.tasks.texts.labelled_text import OLDER_KEY
+from recordgen.tasks.texts.text_task import CONTENT_KEY
 
 # The parts of a line that name keys and their texts; a text that does not end is one, too.
 _TEXT_OR_COLON = re.compile(r'"(?:[^"\\]|\\[\s\S]?)*"?|:')

@@ -26,18 +26,18 @@ from recordgen.formats.header import (
 from recordgen.formats.heads import LINES_AROUND_A_MISTAKE, Head, Line, is_table
 from recordgen.tables.roles import SEGMENT_ROLES
 from recordgen.tasks import TASKS
-from recordgen.tasks.image_classification import ImageClassification
-from recordgen.tasks.image_multi_label import ImageMultiLabel
-from recordgen.tasks.labelled_text import OLDER_KEY
+from recordgen.tasks.images.image_classification import ImageClassification
+from recordgen.tasks.images.image_multi_label import ImageMultiLabel
 from recordgen.tasks.lines import LABEL_COLUMNS
-from recordgen.tasks.object_detection import ObjectDetection
-from recordgen.tasks.tabular import Tabular
-from recordgen.tasks.text_classification import TextClassification
-from recordgen.tasks.text_entities import TextEntities
-from recordgen.tasks.text_multi_label import TextMultiLabel
-from recordgen.tasks.text_sentiment import MAX_SENTIMENT, TextSentiment
-from recordgen.tasks.text_task import CONTENT_KEY
-from recordgen.tasks.video_classification import VideoClassification
+from recordgen.tasks.object_detection.task import ObjectDetection
+from recordgen.tasks.tables.tabular import Tabular
+from recordgen.tasks.text_entities.task import TextEntities
+from recordgen.tasks.texts.labelled_text import OLDER_KEY
+from recordgen.tasks.texts.text_classification import TextClassification
+from recordgen.tasks.texts.text_multi_label import TextMultiLabel
+from recordgen.tasks.texts.text_sentiment import MAX_SENTIMENT, TextSentiment
+from recordgen.tasks.texts.text_task import CONTENT_KEY
+from recordgen.tasks.video_classification.task import VideoClassification
 
 _SENTIMENT_COLUMN = "sentiment"
 

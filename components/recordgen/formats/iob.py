@@ -3,9 +3,9 @@
     sentences.txt   Anna flew to New York
     labels.txt      B-person O O B-city I-city
 
-Blanks separate tokens and tags; :mod:`recordgen.tasks.tags` describes the tags. The source is the
-file of sentences, or a folder with such files. The tags are in the file next to it whose name has
-``labels`` instead of ``sentences``. Names give the splits
+Blanks separate tokens and tags; :mod:`recordgen.tasks.text_entities.tags` describes the tags. The
+source is the file of sentences, or a folder with such files. The tags are in the file next to it
+whose name has ``labels`` instead of ``sentences``. Names give the splits
 (:mod:`recordgen.formats.split_names`): ``train_sentences.txt``, ``train/sentences.txt``.
 """
 
@@ -27,8 +27,8 @@ from recordgen.formats.lines import decode_line, open_lines, text_of_first
 from recordgen.formats.odd_lines import FIRST_MARK, MARK
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
-from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens
+from recordgen.tasks.text_entities.tags import TagError, spans_of, split_at_blanks
+from recordgen.tasks.text_entities.task import TAGS_BEGUN, said_of_tokens
 
 SENTENCES, LABELS = "sentences", "labels"
 

@@ -17,10 +17,10 @@ from recordgen.formats.heads import Head
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import FORMATS
 from recordgen.tasks import TASKS, TextEntities
-from recordgen.tasks.offsets import BYTES, NAMES, UTF16, places
-from recordgen.tasks.tags import Span, inner_places, tokenize
-from recordgen.tasks.text_entities import spans_in
-from recordgen.tasks.text_task import TextContent, row_of_line
+from recordgen.tasks.text_entities.offsets import BYTES, NAMES, UTF16, places
+from recordgen.tasks.text_entities.tags import Span, inner_places, tokenize
+from recordgen.tasks.text_entities.task import spans_in
+from recordgen.tasks.texts.text_task import TextContent, row_of_line
 
 # The share of spans that may cut words in the right unit: annotators sometimes mark part of a word.
 _MAY_CUT = 0.05
@@ -90,7 +90,7 @@ class _Evidence:
             text: the text.
             spans: its spans.
             inner: the places within its words.
-            place_of: see :func:`recordgen.tasks.offsets.places`.
+            place_of: see :func:`recordgen.tasks.text_entities.offsets.places`.
         """
         for span in spans:
             start, end = place_of.get(span.start), place_of.get(span.end)

@@ -24,7 +24,7 @@ from recordgen.formats.field_kinds import is_file, is_known_url, is_media
 from recordgen.formats.header import TEXT_COLUMNS, TEXT_FILE_COLUMNS, find_columns
 from recordgen.formats.row_parser import RowParser, without_padding
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tasks.text_task import TextContent, inline, stored
+from recordgen.tasks.texts.text_task import TextContent, inline, stored
 
 _CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
 

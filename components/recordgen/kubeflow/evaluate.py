@@ -13,10 +13,10 @@ from recordgen.console.quiet import load_tensorflow
 from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.core.dataset.splits import EVAL
 from recordgen.core.dataset.vocabulary import shown_labels
+from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import DataError
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
 from recordgen.tasks import TASKS
-from recordgen.tasks.stored import is_image, stored_features
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
 from recordgen.training.measures import (
     MOST_LABELS,

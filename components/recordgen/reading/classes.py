@@ -10,10 +10,10 @@ from dataclasses import dataclass, fields
 
 from recordgen.access.shards import ShardSet
 from recordgen.core.task.annotations import SEVERAL
+from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.reading.options import BALANCED, LabelOptions, ReadOptions
 from recordgen.reading.tuning import AUTO
-from recordgen.tasks import TASKS
 
 #: The task whose examples have boxes.
 DETECTION = "object_detection"

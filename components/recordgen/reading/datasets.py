@@ -15,6 +15,7 @@ from recordgen.access.shards import ShardSet, find_shards, find_split
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
 from recordgen.core.task.annotations import ONE, SEVERAL
+from recordgen.core.task.named import TASKS
 from recordgen.errors import RecordError, SplitNotFoundError, UsageError
 from recordgen.reading.caching import NOTHING
 from recordgen.reading.examples import read_features
@@ -27,14 +28,13 @@ from recordgen.reading.options import (
     LabelOptions,
     ReadOptions,
     RecordOptions,
+    TableOptions,
     TaskOptions,
     decode_options,
 )
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import batches_of, read_records
-from recordgen.reading.tables import TableOptions
 from recordgen.signatures import Depends, takes
-from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

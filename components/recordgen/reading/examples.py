@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
+from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.quoting import listed
@@ -23,7 +24,6 @@ from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, with_gaps
 from recordgen.reading.plan import plan_records
 from recordgen.reading.records import batches, finished
 from recordgen.signatures import takes
-from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

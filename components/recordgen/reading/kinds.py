@@ -8,26 +8,15 @@ from typing import Any
 
 from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.manifest import EXAMPLES
+from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError
-from recordgen.reading.entities import read_entities
 from recordgen.reading.images import ImageReading
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.moved import check_moved
-from recordgen.reading.options import EntityOptions, LabelOptions, ReadOptions, RecordOptions
-from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_texts
+from recordgen.reading.options import RecordOptions
+from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import BatchReading
-from recordgen.reading.tables import (
-    TableOptions,
-    are_labelled_images,
-    plan_images,
-    plan_table,
-    read_images,
-    read_table,
-)
-from recordgen.reading.texts import read_texts
 from recordgen.reading.tuning import AUTO
-from recordgen.reading.videos import VideoOptions, plan_videos, read_videos
-from recordgen.tasks import TASKS
 
 
 @dataclass(frozen=True)
@@ -39,6 +28,8 @@ class Kind:
         plan: plans a reading, before the first record is read.
         reading: prepares a planned reading.
         has_target: whether the examples are rows, whose target is a class or a number.
+        words: what :func:`recordgen.reading.text_vectorization` (``texts``) or
+            :func:`recordgen.reading.token_lookup` (``tokens``) learns words from; else empty.
         chosen: returns the kind for these shards and options, if it depends on them.
     """
 
@@ -46,28 +37,9 @@ class Kind:
     plan: Callable[[ShardSet, Any], ReadPlan]
     reading: Callable[[ShardSet, ReadPlan, Any], BatchReading | ImageReading]
     has_target: bool = False
+    words: str = ""
     chosen: Callable[[ShardSet, Mapping[str, Any]], Kind] | None = None
 
-
-IMAGES = Kind(options=ReadOptions, plan=plan_reading, reading=ImageReading)
-TEXTS = Kind(options=LabelOptions, plan=plan_texts, reading=read_texts)
-ENTITIES = Kind(options=EntityOptions, plan=plan_records, reading=read_entities)
-TABLES = Kind(options=TableOptions, plan=plan_table, reading=read_table, has_target=True)
-VIDEOS = Kind(options=VideoOptions, plan=plan_videos, reading=read_videos)
-
-
-def _declared(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
-    """Return images for one column of images and one of labels, unless ``columns`` is given."""
-    return TABLES if "columns" in options or not are_labelled_images(shards) else DECLARED
-
-
-DECLARED = Kind(
-    options=ReadOptions,
-    plan=plan_images,
-    reading=read_images,
-    has_target=True,
-    chosen=_declared,
-)
 
 # Other tools' files say no task.
 _OTHERS = "image_classification"

@@ -35,6 +35,10 @@ LABEL_MODES = (AUTO, "int", "binary", "categorical", "multi_hot", None)
 RESIZES = ("stretch", "fit", "center_crop", "random_crop")
 ON_ERROR = ("fail", "skip")
 
+# No random crops: the images of a row belong together, so they must not be cropped independently.
+_ROW_RESIZES = RESIZES[:3]
+_ROW_PADDINGS = (AUTO, "ragged")
+
 #: Keras's names: ``xyxy`` is left, top, right, bottom in pixels; ``rel_``: in shares of the image.
 BOX_FORMATS = tuple(
     prefix + order for prefix in ("rel_", "") for order in ("xyxy", "yxyx", "xywh", "center_xywh")
@@ -303,7 +307,7 @@ class ReadOptions(LabelOptions):
         padding: ``auto``: boxes are padded with -1 to the largest number in a batch; ``ragged``;
             or a number: the largest boxes of an image, padded to this number. Tokens and the lists
             of tables are padded, too; see :class:`EntityOptions` and
-            :class:`recordgen.reading.tables.TableOptions`.
+            :class:`TableOptions`.
     """
 
     image_size: tuple[int, int] = (224, 224)
@@ -411,6 +415,50 @@ class EntityOptions(TaskOptions):
     def extras(self) -> tuple[str, ...]:
         """The further features to return."""
         return tuple(self.columns or ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions(LabelOptions):
+    """How rows of tables are read: the fields of :class:`LabelOptions`, and these.
+
+    Attributes:
+        columns: the columns to return, or a dict by column with the value of rows that have none;
+            None as a value, or without a dict: NaN for numbers, and empty text; a column of whole
+            numbers with such rows is read as float32 with NaN. None: all but the target and the
+            weights.
+        image_size: height and width of images, in pixels.
+        scale: of images; see :class:`ReadOptions`.
+        resize: ``stretch``, ``fit`` or ``center_crop``; see :class:`ReadOptions`.
+        padding: lists of any length are padded with 0 to the longest in a batch, or ``ragged``.
+    """
+
+    image_size: tuple[int, int] = (224, 224)
+    scale: str = AUTO
+    resize: Literal["stretch", "fit", "center_crop", "random_crop"] = "stretch"
+    padding: int | str | Sequence[int] = AUTO
+
+    def __post_init__(self) -> None:
+        LabelOptions.__post_init__(self)
+        ReadOptions(image_size=self.image_size, scale=self.scale)  # checks them
+        if self.columns is not None and not self.columns:
+            raise UsageError(f"columns must name at least one (got {self.columns!r})")
+        check_one_of("resize", self.resize, _ROW_RESIZES)
+        if not isinstance(self.padding, str):
+            raise UsageError(
+                f"padding must be one of {', '.join(_ROW_PADDINGS)} (got {self.padding!r})"
+            )
+        check_one_of("padding", self.padding, _ROW_PADDINGS)
+
+    @property
+    def pixels(self) -> tuple[str, str]:
+        """The range of pixels and their type."""
+        return parse_scale(self.scale)
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """By column, the value of rows that have none."""
+        given = self.columns if isinstance(self.columns, Mapping) else {}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:

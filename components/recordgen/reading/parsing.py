@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from recordgen.core.task.named import TASKS
 from recordgen.features import FeatureSpec
-from recordgen.tasks import TASKS
 
 #: Represents a missing whole number between parsing and :func:`as_floats`; none is rarer.
 NO_WHOLE = -(1 << 63)

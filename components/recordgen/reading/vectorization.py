@@ -9,7 +9,7 @@ from recordgen.core.dataset import splits
 from recordgen.errors import UsageError
 from recordgen.reading.checks import check_at_least
 from recordgen.reading.datasets import Source, eval_dataset
-from recordgen.reading.kinds import ENTITIES, TEXTS, Kind, kind_of
+from recordgen.reading.kinds import kind_of
 from recordgen.reading.words import has_unspaced, split_words
 
 if TYPE_CHECKING:
@@ -56,15 +56,15 @@ def text_vectorization(
     if sequence_length is not None:
         check_at_least(1, sequence_length=sequence_length)
         settings["output_sequence_length"] = sequence_length
-    _need_kind(TEXTS, source, split, task, "text_vectorization is for labelled texts")
+    _need_words("texts", source, split, task, "text_vectorization is for labelled texts")
     texts = eval_dataset(source, batch_size=_BATCH_SIZE, split=split, task=task, label_mode=None)
     return learn_words(texts, max_tokens, **settings)
 
 
-def _need_kind(kind: Kind, source: Source, split: str, task: str, what: str) -> None:
-    """Check that a source holds examples of a kind. Raises: UsageError."""
+def _need_words(words: str, source: Source, split: str, task: str, what: str) -> None:
+    """Check that words can be learned from the examples of a source. Raises: UsageError."""
     shards = find_shards(source, split)
-    if kind_of(shards, {"task": task}) is kind:
+    if kind_of(shards, {"task": task}).words == words:
         return
     if shards.dataset is None:
         path = shards.files[0].path
@@ -106,7 +106,7 @@ def token_lookup(
     import keras
 
     check_at_least(3, max_tokens=max_tokens)
-    _need_kind(ENTITIES, source, split, task, "token_lookup is for entities in texts")
+    _need_words("tokens", source, split, task, "token_lookup is for entities in texts")
     batches = eval_dataset(source, batch_size=_BATCH_SIZE, split=split, task=task)
     layer = keras.layers.StringLookup(max_tokens=max_tokens, mask_token="")
     layer.adapt(batches.map(lambda inputs, tags: inputs["tokens"]))

@@ -1,16 +1,17 @@
 """Words and tokens of texts, split inside a TensorFlow graph for both training and serving.
 
 Scripts without blanks between words (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) are split
-into characters; :data:`recordgen.tasks.tags.UNSPACED` lists them.
+into characters; :data:`recordgen.unspaced.UNSPACED` lists them.
 """
 
 from __future__ import annotations
 
 import tensorflow as tf
 
-from recordgen.tasks.tags import UNSPACED
+from recordgen.unspaced import UNSPACED
 
-# The rules of recordgen.tasks.tags in RE2's syntax: blanks, and one token of a text after _apart.
+# The rules of recordgen.tasks.text_entities.tags in RE2's syntax: blanks, and one token of a text
+# after _apart.
 _BLANKS = r"[\x09-\x0d\x1c-\x20\x{85}\pZ]+"
 _TOKEN = r"[\pL\pN_][\pL\pN_\pM]*|[^\pL\pN_ ]\pM*"
 
@@ -37,7 +38,7 @@ def has_unspaced(texts: tf.data.Dataset) -> bool:
 
 
 def split_tokens(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Split texts into tokens, exactly as :func:`recordgen.tasks.tags.tokenize` does.
+    """Split texts into tokens, exactly as :func:`recordgen.tasks.text_entities.tags.tokenize` does.
 
     Args:
         texts: string [batch].

@@ -14,11 +14,11 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset, read_dataset
+from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import Tuning, eval_dataset, steps_per_epoch, train_dataset
 from recordgen.reading.targets import lookup_table
 from recordgen.scales import AUTO
-from recordgen.tasks import TASKS
 from recordgen.training.config import (
     BALANCED,
     LABEL,

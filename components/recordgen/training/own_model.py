@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from recordgen.tasks import TASKS
+from recordgen.core.task.named import TASKS
 from recordgen.training.config import TrainingConfig, check_task
 from recordgen.training.learner import Root
 from recordgen.training.run import examples_root, read_examples

@@ -18,10 +18,10 @@ from absl import logging
 from recordgen import storage
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import Dataset, read_dataset
+from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError
 from recordgen.reading import eval_dataset
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
-from recordgen.tasks import TASKS
 from recordgen.training.config import (
     CHECKPOINT_SETTINGS,
     FLOAT32,

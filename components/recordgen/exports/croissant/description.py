@@ -22,6 +22,7 @@ from typing import Any
 
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
+from recordgen.core.task.stored import is_image, stored_features
 from recordgen.exports.croissant.fields import (
     CONTEXT,
     TYPES,
@@ -32,7 +33,6 @@ from recordgen.exports.croissant.fields import (
     named,
 )
 from recordgen.exports.features import dataset_name
-from recordgen.tasks.stored import is_image, stored_features
 
 _ROWS_FILES = "examples-parquet"
 

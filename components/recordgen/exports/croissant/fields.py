@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recordgen.core.task.stored import is_image
 from recordgen.features import FeatureSpec
-from recordgen.tasks.stored import is_image
 
 TYPES = {
     "bool": "sc:Boolean",

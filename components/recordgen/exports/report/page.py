@@ -41,7 +41,7 @@ from recordgen.payloads.thumbnail import Thumbnail
 from recordgen.quoting import INVISIBLE, megabytes, shortened
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
-from recordgen.tasks.object_detection import (
+from recordgen.tasks.object_detection.task import (
     BOXES_CLIPPED,
     BOXES_CUT,
     BOXES_DROPPED,

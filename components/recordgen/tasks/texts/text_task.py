@@ -69,7 +69,7 @@ class TextTask(Task):
     batch_rows = 256
     uri_key = "textGcsUri"
     csv_parser: ClassVar[str | None] = "recordgen.formats.text_csv:TextParser"
-    reading = "recordgen.reading.kinds:TEXTS"
+    reading = "recordgen.tasks.texts.reading:TEXTS"
     facts = (TEXTS, MEASURES)
 
     def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:

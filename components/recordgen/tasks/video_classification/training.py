@@ -14,10 +14,10 @@ from recordgen.errors import DataError
 from recordgen.ordered import map_in_order
 from recordgen.payloads.kinds import kind_of
 from recordgen.reading import eval_dataset, parsing_spec
-from recordgen.reading.videos import to_addresses
 from recordgen.tasks import VideoClassification
+from recordgen.tasks.video_classification.frames import MAGIC, segment_frames
+from recordgen.tasks.video_classification.reading import to_addresses
 from recordgen.training.config import TrainingConfig
-from recordgen.training.frames import MAGIC, segment_frames
 from recordgen.training.labels import OneLabel
 from recordgen.training.learner import Models, Root, in_order
 from recordgen.training.model import answer, augmentation, convolved

@@ -1,6 +1,6 @@
 """The base of the tasks that label texts: labels, and the features of an example.
 
-``said`` of an annotation (:mod:`recordgen.tasks.text_task`) is the sorted list of labels.
+``said`` of an annotation (:mod:`recordgen.tasks.texts.text_task`) is the sorted list of labels.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from recordgen.core.task.built import BuiltExample
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tasks.lines import LABEL_COLUMNS, add_up, display_name, stored_uri
-from recordgen.tasks.text_task import TextContent, TextTask, row_of_line, text_of
+from recordgen.tasks.texts.text_task import TextContent, TextTask, row_of_line, text_of
 
 #: The key of the annotations in the older shape of a line.
 OLDER_KEY = "annotations"

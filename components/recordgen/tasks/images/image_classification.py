@@ -27,7 +27,7 @@ from recordgen.core.task.annotation import (
 from recordgen.core.task.annotations import ONE
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
-from recordgen.tasks.image_task import ImageTask
+from recordgen.tasks.images.image_task import ImageTask
 from recordgen.tasks.lines import LABEL_COLUMNS, display_name
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ImageClassification(ImageTask):
     json_keys = ("classificationAnnotation",)
     features: ClassVar = features.IMAGE_CLASSIFICATION
     labelling = ONE
-    trainer = "recordgen.training.image_labels:OneImageLabel"
+    trainer = "recordgen.tasks.images.training:OneImageLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.digits:DIGITS"
     page = "docs/tasks/image_classification.md"

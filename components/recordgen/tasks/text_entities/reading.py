@@ -18,14 +18,15 @@ from recordgen import features
 from recordgen.access.shards import ShardSet
 from recordgen.features import TEXT_ENTITIES
 from recordgen.reading.foreign import check_first
+from recordgen.reading.kinds import Kind
 from recordgen.reading.options import EntityOptions
 from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
-from recordgen.reading.plan import ReadPlan
+from recordgen.reading.plan import ReadPlan, plan_records
 from recordgen.reading.records import BatchReading, keeping, parallel_calls
 from recordgen.reading.targets import lookup_table
 from recordgen.tasks import TextEntities
-from recordgen.tasks.tags import tag_names
+from recordgen.tasks.text_entities.tags import tag_names
 
 #: The tag that pads a batch; tokens are padded with "".
 PADDING = -1
@@ -127,3 +128,6 @@ def _length(options: EntityOptions, lengths: tf.Tensor) -> tf.Tensor:
     bounds = tf.constant(options.lengths, tf.int64)
     place = tf.searchsorted(bounds, longest[None])[0]
     return tf.concat([bounds, longest[None]], 0)[place]
+
+
+ENTITIES = Kind(options=EntityOptions, plan=plan_records, reading=read_entities, words="tokens")

@@ -15,8 +15,8 @@ from typing import Any
 
 from recordgen.core.task.annotation import bad_annotation
 from recordgen.core.task.annotations import ONE
-from recordgen.tasks.labelled_text import OneLabel, older_labels
 from recordgen.tasks.lines import display_name
+from recordgen.tasks.texts.labelled_text import OneLabel, older_labels
 
 
 class TextClassification(OneLabel):
@@ -26,7 +26,7 @@ class TextClassification(OneLabel):
     expected = "[ML_USE],TEXT,[LABEL]"
     json_keys = ("classificationAnnotation",)
     labelling = ONE
-    trainer = "recordgen.training.text_labels:OneTextLabel"
+    trainer = "recordgen.tasks.texts.training:OneTextLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.reviews:TOPICS"
     page = "docs/tasks/text_classification.md"

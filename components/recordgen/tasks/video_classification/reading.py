@@ -16,6 +16,7 @@ from recordgen.errors import DataError
 from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import ClassPlan, check_mode
 from recordgen.reading.decoding import as_written
+from recordgen.reading.kinds import Kind
 from recordgen.reading.options import TaskOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
@@ -126,3 +127,6 @@ _SPEC = to_parsing_spec(features.VIDEO_CLASSIFICATION)
 def _is_labelled(record: tf.Tensor) -> tf.Tensor:
     example = tf.io.parse_single_example(record, _SPEC)
     return example[features.VIDEO_CLASS_LABEL] != features.NO_LABEL
+
+
+VIDEOS = Kind(options=VideoOptions, plan=plan_videos, reading=read_videos)

@@ -1,7 +1,7 @@
 """Entities in texts: any number of labelled spans that do not overlap.
 
 Vertex AI "Prepare text training data for entity extraction"; offsets count characters (or the units
-that ``--columns offsets=…`` names, :mod:`recordgen.tasks.offsets`), and the end is exclusive::
+that ``--columns offsets=…`` names, see :mod:`.offsets`), and the end is exclusive::
 
     {"textContent": "Anna flew to New York.", "textSegmentAnnotations":
      [{"startOffset": 13, "endOffset": 21, "displayName": "city"}]}
@@ -33,11 +33,10 @@ from recordgen.core.task.task import Task, need_mixed_shards
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
-from recordgen.tasks.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
 from recordgen.tasks.lines import add_up, display_name, either, stored_uri
-from recordgen.tasks.offsets import CODEPOINTS, in_codepoints
 from recordgen.tasks.spelling import check_spelling
-from recordgen.tasks.tags import (
+from recordgen.tasks.text_entities.offsets import CODEPOINTS, in_codepoints
+from recordgen.tasks.text_entities.tags import (
     Span,
     TagError,
     Token,
@@ -48,7 +47,8 @@ from recordgen.tasks.tags import (
     tags_of,
     tokenize,
 )
-from recordgen.tasks.text_task import TextContent, TextTask, inline, row_of_line, text_of
+from recordgen.tasks.texts.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
+from recordgen.tasks.texts.text_task import TextContent, TextTask, inline, row_of_line, text_of
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 TAGS_BEGUN = "tags_begun"
@@ -82,8 +82,8 @@ class TextEntities(TextTask):
     json_keys = (_SPANS_KEY,)
     features: ClassVar = features.TEXT_ENTITIES
     csv_parser = None
-    reading = "recordgen.reading.kinds:ENTITIES"
-    trainer = "recordgen.training.entities:EntityTagger"
+    reading = "recordgen.tasks.text_entities.reading:ENTITIES"
+    trainer = "recordgen.tasks.text_entities.training:EntityTagger"
     measure = "recordgen.training.entity_counts:EntityAccumulator"
     sample = "pipelines.samples.travels:TRAVELS"
     page = "docs/tasks/text_entities.md"

@@ -19,8 +19,8 @@ from recordgen import features
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.rejects import RejectCode
-from recordgen.tasks.labelled_text import LabelledText, older_labels
 from recordgen.tasks.lines import display_names
+from recordgen.tasks.texts.labelled_text import LabelledText, older_labels
 
 # AutoML's limit. A line with more is an unquoted text full of commas.
 _MAX_LABELS = 100
@@ -34,7 +34,7 @@ class TextMultiLabel(LabelledText):
     json_keys = ("classificationAnnotations", "classificationAnnotation")
     features: ClassVar = features.TEXT_MULTI_LABEL
     labelling = SEVERAL
-    trainer = "recordgen.training.text_labels:ManyTextLabels"
+    trainer = "recordgen.tasks.texts.training:ManyTextLabels"
     measure = "recordgen.training.auc:ManyLabelsAccumulator"
     sample = "pipelines.samples.reviews:TOPIC_SETS"
     page = "docs/tasks/text_classification.md"

@@ -20,9 +20,9 @@ from recordgen.core.task.annotation import bad_annotation
 from recordgen.core.task.annotations import ONE
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
-from recordgen.tasks.labelled_text import OneLabel, older_annotations
 from recordgen.tasks.lines import either
 from recordgen.tasks.spelling import check_spelling
+from recordgen.tasks.texts.labelled_text import OneLabel, older_annotations
 
 #: The largest sentiment in Vertex AI.
 MAX_SENTIMENT = 10
@@ -38,7 +38,7 @@ class TextSentiment(OneLabel):
     expected = "[ML_USE],TEXT,[SENTIMENT]"
     json_keys = ("sentimentAnnotation",)
     labelling = ONE
-    trainer = "recordgen.training.text_labels:OneTextLabel"
+    trainer = "recordgen.tasks.texts.training:OneTextLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.reviews:SENTIMENTS"
     page = "docs/tasks/text_classification.md"

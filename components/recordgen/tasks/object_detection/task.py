@@ -14,8 +14,8 @@ are shares of the image's width and height, from its upper left corner. The anno
 list of ``[label, xmin, ymin, xmax, ymax]``.
 
 Under a header with the columns width and height, corners may be pixels: see
-:mod:`recordgen.tasks.box_unit`. Such an annotation ends with ``[width, height]`` until the image
-has been compared with them.
+:mod:`recordgen.tasks.object_detection.box_unit`. Such an annotation ends with ``[width, height]``
+until the image has been compared with them.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES
-from recordgen.tasks.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
-from recordgen.tasks.box_views import Extent, may_be_stored
-from recordgen.tasks.image_task import ImageTask
+from recordgen.tasks.images.image_task import ImageTask
 from recordgen.tasks.lines import LABEL_COLUMNS, add_up, display_name
+from recordgen.tasks.object_detection.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
+from recordgen.tasks.object_detection.box_views import Extent, may_be_stored
 from recordgen.tasks.spelling import check_spelling
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class ObjectDetection(ImageTask):
     json_keys = ("boundingBoxAnnotations",)
     facts = (*ImageTask.facts, BOXES)
     features: ClassVar = features.OBJECT_DETECTION
-    trainer = "recordgen.training.detection:ObjectDetector"
+    trainer = "recordgen.tasks.object_detection.training:ObjectDetector"
     measure = "recordgen.training.average_precision:BoxAccumulator"
     sample = "pipelines.samples.digits:SCATTERED_DIGITS"
     page = "docs/tasks/object_detection.md"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from recordgen.tasks.tags import Span, TagError
+from recordgen.tasks.text_entities.tags import Span, TagError
 
 CODEPOINTS, UTF16, BYTES = "codepoints", "utf16", "bytes"
 

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any
 
 import tensorflow as tf
 
 from recordgen.access.shards import ShardSet
+from recordgen.core.task.stored import table_of
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.quoting import listed
-from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import ClassPlan
 from recordgen.reading.decoding import (
     ImageDecoder,
@@ -27,8 +27,9 @@ from recordgen.reading.decoding import (
     stored_sizes,
 )
 from recordgen.reading.images import ImageReading
+from recordgen.reading.kinds import Kind
 from recordgen.reading.levels import typed
-from recordgen.reading.options import RAGGED, LabelOptions, ReadOptions, parse_scale
+from recordgen.reading.options import RAGGED, ReadOptions, TableOptions
 from recordgen.reading.parsing import as_floats, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
 from recordgen.reading.records import BatchReading, keeping
@@ -36,12 +37,6 @@ from recordgen.reading.targets import Targets
 from recordgen.reading.tuning import AUTO
 from recordgen.tables.columns import Column, Table, is_mask
 from recordgen.tasks import ImageClassification
-from recordgen.tasks.stored import table_of
-
-_PADDINGS = (AUTO, RAGGED)
-
-# No random crops: the images of a row belong together, so they must not be cropped independently.
-_RESIZES = ("stretch", "fit", "center_crop")
 
 # Options that need a target of classes, and options that need images.
 _LABEL_OPTIONS = ("label_mode", "vocabulary", "weights")
@@ -55,50 +50,6 @@ _KINDS: Mapping[str, tuple[type[Any], ...]] = {
     "float32": (Real,),
     "bytes": (str, bytes),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableOptions(LabelOptions):
-    """How rows of tables are read: the fields of :class:`LabelOptions`, and these.
-
-    Attributes:
-        columns: the columns to return, or a dict by column with the value of rows that have none;
-            None as a value, or without a dict: NaN for numbers, and empty text; a column of whole
-            numbers with such rows is read as float32 with NaN. None: all but the target and the
-            weights.
-        image_size: height and width of images, in pixels.
-        scale: of images; see :class:`ReadOptions`.
-        resize: ``stretch``, ``fit`` or ``center_crop``; see :class:`ReadOptions`.
-        padding: lists of any length are padded with 0 to the longest in a batch, or ``ragged``.
-    """
-
-    image_size: tuple[int, int] = (224, 224)
-    scale: str = AUTO
-    resize: Literal["stretch", "fit", "center_crop", "random_crop"] = "stretch"
-    padding: int | str | Sequence[int] = AUTO
-
-    def __post_init__(self) -> None:
-        LabelOptions.__post_init__(self)
-        ReadOptions(image_size=self.image_size, scale=self.scale)  # checks them
-        if self.columns is not None and not self.columns:
-            raise UsageError(f"columns must name at least one (got {self.columns!r})")
-        check_one_of("resize", self.resize, _RESIZES)
-        if not isinstance(self.padding, str):
-            raise UsageError(
-                f"padding must be one of {', '.join(_PADDINGS)} (got {self.padding!r})"
-            )
-        check_one_of("padding", self.padding, _PADDINGS)
-
-    @property
-    def pixels(self) -> tuple[str, str]:
-        """The range of pixels and their type."""
-        return parse_scale(self.scale)
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """By column, the value of rows that have none."""
-        given = self.columns if isinstance(self.columns, Mapping) else {}
-        return {name: value for name, value in given.items() if value is not None}
 
 
 def are_labelled_images(shards: ShardSet) -> bool:
@@ -374,3 +325,20 @@ def _check_known(option: str, names: Any, known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise UsageError(f"{option}: there is no column {name!r}; there are {listed(known)}")
+
+
+TABLES = Kind(options=TableOptions, plan=plan_table, reading=read_table, has_target=True)
+
+
+def _declared(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
+    """Return images for one column of images and one of labels, unless ``columns`` is given."""
+    return TABLES if "columns" in options or not are_labelled_images(shards) else DECLARED
+
+
+DECLARED = Kind(
+    options=ReadOptions,
+    plan=plan_images,
+    reading=read_images,
+    has_target=True,
+    chosen=_declared,
+)

@@ -34,7 +34,7 @@ class ImageTask(Task):
     facts: ClassVar[Collection[str]] = (IMAGES, MEASURES)
     uri_key = "imageGcsUri"
     csv_parser = "recordgen.formats.automl_csv:LineParser"
-    reading = "recordgen.reading.kinds:IMAGES"
+    reading = "recordgen.tasks.images.reading:IMAGES"
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         uri = uri_in(record, self.uri_key, self.noun)

@@ -16,14 +16,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from recordgen.core.task.stored import table_of
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import read
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
-from recordgen.reading.tables import TableReader
 from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
-from recordgen.tasks.stored import table_of
+from recordgen.tasks.tables.reading import TableReader
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.learner import EXAMPLES, Models, TaskTrainer, Weights, in_order

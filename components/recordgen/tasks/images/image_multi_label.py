@@ -22,7 +22,7 @@ from recordgen.core.records.example import FeatureValue
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import Merged, RowContent, check_label, check_uri
 from recordgen.core.task.annotations import SEVERAL
-from recordgen.tasks.image_task import ImageTask
+from recordgen.tasks.images.image_task import ImageTask
 from recordgen.tasks.lines import LABEL_COLUMNS, add_up, display_names
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ImageMultiLabel(ImageTask):
     json_keys = ("classificationAnnotations", "classificationAnnotation")
     features: ClassVar = features.IMAGE_MULTI_LABEL
     labelling = SEVERAL
-    trainer = "recordgen.training.image_labels:ManyImageLabels"
+    trainer = "recordgen.tasks.images.training:ManyImageLabels"
     measure = "recordgen.training.auc:ManyLabelsAccumulator"
     sample = "pipelines.samples.digits:DIGIT_GROUPS"
     page = "docs/tasks/image_multi_label.md"

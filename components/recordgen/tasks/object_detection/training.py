@@ -1,6 +1,6 @@
 """Object detection: a small network that predicts the box of each cell of a grid.
 
-See :mod:`recordgen.training.box_grid` for the grid.
+See :mod:`recordgen.tasks.object_detection.box_grid` for the grid.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import decode_images
+from recordgen.tasks.images.stored_images import IMAGE_BYTES, stored_images
+from recordgen.tasks.object_detection.box_grid import BOX, CELL, decode, encode
 from recordgen.training.average_precision import MOST_BOXES
-from recordgen.training.box_grid import BOX, CELL, decode, encode
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
-from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.learner import Models, TaskTrainer, in_order
 from recordgen.training.model import convolved
 

@@ -9,8 +9,9 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.access.shards import ShardSet
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
+from recordgen.reading.kinds import Kind
 from recordgen.reading.options import LabelOptions
-from recordgen.reading.plan import ReadPlan
+from recordgen.reading.plan import ReadPlan, plan_texts
 from recordgen.reading.records import BatchReading
 from recordgen.reading.targets import Targets
 
@@ -39,3 +40,6 @@ def read_texts(shards: ShardSet, plan: ReadPlan, options: LabelOptions) -> Batch
 
     keep = keeping_labelled(plan, options, targets, {}, is_ours=ours)
     return BatchReading(plan, options, keep, to_batch)
+
+
+TEXTS = Kind(options=LabelOptions, plan=plan_texts, reading=read_texts, words="texts")

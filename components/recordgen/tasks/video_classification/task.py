@@ -103,8 +103,8 @@ class VideoClassification(Task):
     features: ClassVar = features.VIDEO_CLASSIFICATION
     labelling = ONE
     csv_parser = "recordgen.formats.video_lists:VideoParser"
-    reading = "recordgen.reading.kinds:VIDEOS"
-    trainer = "recordgen.training.videos:VideoTrainer"
+    reading = "recordgen.tasks.video_classification.reading:VIDEOS"
+    trainer = "recordgen.tasks.video_classification.training:VideoTrainer"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.clips:CLIPS"
     page = "docs/tasks/video_classification.md"

@@ -50,7 +50,7 @@ class TableTask(Task):
     uri_key = ""
     json_keys = ()
     features: ClassVar = {}
-    trainer = "recordgen.training.tables:TableTrainer"
+    trainer = "recordgen.tasks.tables.training:TableTrainer"
     measure = "recordgen.training.measures:TableAccumulator"
     page = "docs/tasks/tables.md"
 
@@ -68,7 +68,7 @@ class Tabular(TableTask):
     expected = "a header, then a field for each of its columns"
     csv_parser = "recordgen.formats.table_csv:TableParser"
     own_columns = "recordgen.formats.table_frame:OWN_COLUMNS"
-    reading = "recordgen.reading.kinds:TABLES"
+    reading = "recordgen.tasks.tables.reading:TABLES"
     sample = "pipelines.samples.wines:WINES"
     names_payloads = False
     facts = (ROWS,)

@@ -14,7 +14,7 @@ from recordgen.reading import parsing_spec, token_lookup
 from recordgen.reading.detection import padded
 from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
-from recordgen.tasks.tags import OUTSIDE, tag_names
+from recordgen.tasks.text_entities.tags import OUTSIDE, tag_names
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT
 from recordgen.training.learner import Models, TaskTrainer, in_order
 from recordgen.training.words import TEXT, UNKNOWN_WORD, WordVectors

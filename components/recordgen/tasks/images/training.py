@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import decode_images
+from recordgen.tasks.images.stored_images import IMAGE_BYTES, stored_images
 from recordgen.training.config import SCORES
-from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.learner import Models, Signature
 from recordgen.training.model import augmented, backbone_of, build_model

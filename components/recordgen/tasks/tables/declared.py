@@ -45,7 +45,7 @@ from recordgen.rejects import RejectCode
 from recordgen.tables.columns import IMAGE_PARTS, Column, Table
 from recordgen.tables.schema import Schema
 from recordgen.tasks.lines import stored_uri
-from recordgen.tasks.tabular import TableTask
+from recordgen.tasks.tables.tabular import TableTask
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Declared(TableTask):
     expected = "the columns of its schema"
     csv_parser = "recordgen.formats.declared_rows:DeclaredParser"
     own_columns = "recordgen.formats.declared_rows:OWN_COLUMNS"
-    reading = "recordgen.reading.kinds:DECLARED"
+    reading = "recordgen.tasks.tables.reading:DECLARED"
     sample = "pipelines.samples.meters:METERS"
     facts = (IMAGES, MEASURES, ROWS)
     details_noun = "features"

@@ -1,0 +1,1 @@
+"""Rows of tables, with columns that are detected or declared."""

@@ -1,0 +1,1 @@
+"""Segments of videos with a label."""
