@@ -111,6 +111,7 @@ def _page(query: Mapping[str, str], rows: int, size: int, *, is_google: bool) ->
         more = {"nextPageToken": str(end)} if end < rows else {}
         return web.json_response({"items": [_object(name, size) for name in names], **more})
     marks = f"<Size>{size}</Size><ETag>&quot;1&quot;</ETag>"
+    marks += "<LastModified>2026-11-21T00:00:00.000Z</LastModified>"
     contents = "".join(f"<Contents><Key>{name}</Key>{marks}</Contents>" for name in names)
     if end < rows:
         contents += f"<NextContinuationToken>{end}</NextContinuationToken>"

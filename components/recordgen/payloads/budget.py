@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Condition
-from typing import Any
 
-from PIL import Image
+from PIL import _imaging
 
 from recordgen.storage.memory import memory_limit
 
@@ -70,6 +69,5 @@ def keep_pillow_memory_low() -> None:
 
     Otherwise the blocks that threads keep would exceed the budget.
     """
-    core: Any = Image.core
-    if hasattr(core, "set_block_size"):  # not part of Pillow's documented interface
-        core.set_block_size(_BLOCK_BYTES)
+    if hasattr(_imaging, "set_block_size"):  # not part of Pillow's documented interface
+        _imaging.set_block_size(_BLOCK_BYTES)
