@@ -62,6 +62,17 @@ def test_boxes_of_one_image_are_matched_by_the_rules_of_coco(is_there, is_found,
     assert precisions((true(*is_there), found(*is_found))) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("order", "expected"), [((0, 1), 51 / 101), ((1, 0), 1)])
+def test_of_equally_overlapped_boxes_the_last_is_matched(order, expected):
+    # The first found box overlaps both true boxes by two thirds, the second only the small one.
+    large, small = ((2 / 8, 1 / 8, 5 / 8, 4 / 8), (2 / 8, 2 / 8, 4 / 8, 4 / 8))
+    there = [((large, small)[number], 0) for number in order]
+    seen = [((2 / 8, 2 / 8, 5 / 8, 4 / 8), 0, 0.9), ((2 / 8, 2 / 8, 3 / 8, 4 / 8), 0, 0.8)]
+    image = true(*there), found(*seen)
+    assert precisions(image) == pytest.approx({0: expected})
+    assert of_coco([image]) == pytest.approx({0: expected})
+
+
 def test_boxes_of_all_images_are_ranked_together():
     images = (
         (true((HERE, 0)), found((HERE, 0, 0.9), (THERE, 0, 0.5))),

@@ -1,11 +1,11 @@
 """Average precision (AP) of boxes, as COCO computes it at an overlap of 0.5.
 
 In each image, a model's boxes are matched in descending order of their scores. A box matches the
-true box of its class that it overlaps most, among the true boxes not yet matched, if their
-intersection is at least half of their union; else it is false. Over all images, again in descending
-order of scores, precision is the share of boxes that are not false, and recall the share of true
-boxes that are matched. AP is the mean, over the recalls 0, 0.01, …, 1, of the best precision at
-this recall or a higher one; 0 beyond the highest recall.
+true box of its class that it overlaps most (the last of several), among the true boxes not yet
+matched, if their intersection is at least half of their union; else it is false. Over all images,
+again in descending order of scores, precision is the share of boxes that are not false, and recall
+the share of true boxes that are matched. AP is the mean, over the recalls 0, 0.01, …, 1, of the
+best precision at this recall or a higher one; 0 beyond the highest recall.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class BoxAccumulator(EvalAccumulator):
         are_right = np.zeros(len(found), np.bool_)
         # Skip most boxes: they do not overlap a true box enough.
         for number in np.flatnonzero((overlaps >= OVERLAP).any(axis=1)):
-            best = overlaps[number].argmax()
+            best = len(true) - 1 - overlaps[number, ::-1].argmax()  # of equal ones, the last
             if overlaps[number, best] >= OVERLAP:
                 are_right[number] = True
                 self.overlap += float(overlaps[number, best])
