@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def self_signed(folder: Path) -> ssl.SSLContext:
 _LOCAL = IPv4Address("127.0.0.1")
 
 
-async def cut(request: web.Request, body: bytes, *, length: bool = True) -> web.StreamResponse:
+async def cut(request: web.BaseRequest, body: bytes, *, length: bool = True) -> web.StreamResponse:
     """Answer with half of a body, then close the connection."""
     answer = web.StreamResponse()
     if length:
@@ -103,7 +103,7 @@ async def cut(request: web.Request, body: bytes, *, length: bool = True) -> web.
     return answer
 
 
-async def drip(request: web.Request, length: int) -> web.StreamResponse:
+async def drip(request: web.BaseRequest, length: int) -> web.StreamResponse:
     """Send a byte from time to time: the connection is never silent."""
     answer = web.StreamResponse()
     answer.content_length = length
@@ -132,7 +132,7 @@ class Proxy:
     """
 
     url: str = ""
-    fault: Callable[[web.Request], Fault | None] = lambda request: None
+    fault: Callable[[web.BaseRequest], Fault | None] = lambda request: None
     gathered: int = 0
     busiest: int = 0
     seen: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -147,7 +147,7 @@ class Proxy:
         """Inject faults into the first attempts of each request."""
         attempts: Counter[tuple[str, str]] = Counter()
 
-        def fault(request: web.Request) -> Fault | None:
+        def fault(request: web.BaseRequest) -> Fault | None:
             if method and request.method != method:
                 return None
             key = (request.method, request.path_qs)
@@ -171,7 +171,7 @@ def proxying(upstream: str) -> Iterator[Proxy]:
     under_way = 0
     sessions: list[aiohttp.ClientSession] = []
 
-    async def handle(request: web.Request) -> web.StreamResponse:
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
         nonlocal under_way
         under_way += 1
         proxy.busiest = max(proxy.busiest, under_way)
@@ -185,7 +185,7 @@ def proxying(upstream: str) -> Iterator[Proxy]:
         finally:
             under_way -= 1
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
         fault = proxy.fault(request)
         proxy.faults += fault is not None
         if fault == "reset":
@@ -226,7 +226,7 @@ def listed_bucket(
     """Emulate gs://bucket for listings only; yield the queries of the requests."""
     asked: list[dict[str, str]] = []
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: web.BaseRequest) -> web.Response:
         assert request.path == "/storage/v1/b/bucket/o"
         asked.append(dict(request.query))
         items = [

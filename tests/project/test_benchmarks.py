@@ -138,3 +138,12 @@ def test_every_contender_answers(name):
     scores = list(results.run(name, seed=0, count=44, epochs=1))
     assert [score.contender for score in scores] == ["recordgen", *results.CONTESTS[name].rivals]
     assert all(0 <= score.score <= 1 and score.cpu_seconds > 0 for score in scores)
+
+
+def test_average_precision_equals_that_of_coco() -> None:
+    ours, theirs = (
+        float(benchmark("libraries", "boxes", "--images", 50, "--by", name).stdout.split()[2])
+        for name in ("BoxAccumulator", "pycocotools")
+    )
+    assert ours == pytest.approx(theirs, abs=1e-4)  # COCO rounds recalls
+    assert 0 < ours < 1
