@@ -148,7 +148,7 @@ def recordgen(
 
 
 def recordgen_autotune(setting: Setting) -> list[Any]:
-    from recordgen import Tuning
+    from recordgen.reading import Tuning
 
     return recordgen(setting, tuning=Tuning(autotune=True))
 
@@ -446,7 +446,7 @@ def _train(setting: Setting, rounds: int) -> dict[str, float]:
     import keras
     import tensorflow as tf
 
-    from recordgen import Tuning
+    from recordgen.reading import Tuning
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)

@@ -28,7 +28,7 @@ size, batch_size = (16, 16), 32
 # %%
 train = recordgen.input_fn(source, split="train", batch_size=batch_size, image_size=size)
 evaluation = recordgen.input_fn(source, split="eval", batch_size=batch_size, image_size=size)
-print(recordgen.reading_plan(source, batch_size=batch_size, image_size=size))
+print(recordgen.reading.reading_plan(source, batch_size=batch_size, image_size=size))
 
 # %% [markdown]
 # ## Model

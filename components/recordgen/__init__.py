@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from recordgen import types as types
     from recordgen.access.source import source as source
     from recordgen.comparing.api import diff as diff
-    from recordgen.comparing.differences import Differences as Differences
     from recordgen.console import logs as logs
     from recordgen.console import quiet as quiet
     from recordgen.conversion.api import check as check
@@ -26,38 +25,21 @@ if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset as Dataset
     from recordgen.core.dataset.manifest import read_dataset as read_dataset
     from recordgen.core.runs import progress as progress
-    from recordgen.core.runs.results import CheckResult as CheckResult
-    from recordgen.core.runs.results import ConversionResult as ConversionResult
     from recordgen.errors import RecordgenError as RecordgenError
-    from recordgen.errors import RecordgenWarning as RecordgenWarning
-    from recordgen.exports.report.render import render_report as render_report
-    from recordgen.options import ConvertOptions as ConvertOptions
-    from recordgen.reading import Tuning as Tuning
     from recordgen.reading import eval_dataset as eval_dataset
     from recordgen.reading import input_fn as input_fn
     from recordgen.reading import load as load
     from recordgen.reading import read as read
-    from recordgen.reading import reading_plan as reading_plan
     from recordgen.reading import steps_per_epoch as steps_per_epoch
-    from recordgen.reading import text_vectorization as text_vectorization
-    from recordgen.reading import token_lookup as token_lookup
     from recordgen.reading import train_dataset as train_dataset
     from recordgen.tables.schema import Schema as Schema
-    from recordgen.writing.api import WriteResult as WriteResult
     from recordgen.writing.api import write as write
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
 _EXPORTS = {
-    "CheckResult": "core.runs.results",
-    "ConversionResult": "core.runs.results",
-    "ConvertOptions": "options",
     "Dataset": "core.dataset.manifest",
-    "Differences": "comparing.differences",
     "RecordgenError": "errors",
-    "RecordgenWarning": "errors",
     "Schema": "tables.schema",
-    "Tuning": "reading",
-    "WriteResult": "writing.api",
     "check": "conversion.doors",
     "convert": "conversion.doors",
     "diff": "comparing.api",
@@ -67,14 +49,25 @@ _EXPORTS = {
     "plan": "conversion.doors",
     "read": "reading",
     "read_dataset": "core.dataset.manifest",
-    "reading_plan": "reading",
-    "render_report": "exports.report.render",
     "source": "access.source",
     "steps_per_epoch": "reading",
-    "text_vectorization": "reading",
-    "token_lookup": "reading",
     "train_dataset": "reading",
     "write": "writing.api",
+}
+
+# Name that was here → the module that has it.
+_MOVED = {
+    "CheckResult": "core.runs.results",
+    "ConversionResult": "core.runs.results",
+    "ConvertOptions": "options",
+    "Differences": "comparing.differences",
+    "RecordgenWarning": "errors",
+    "Tuning": "reading",
+    "WriteResult": "writing.api",
+    "reading_plan": "reading",
+    "render_report": "exports.report.render",
+    "text_vectorization": "reading",
+    "token_lookup": "reading",
 }
 
 # Public modules, loaded on first use: `recordgen.features` after a bare `import recordgen`.
@@ -96,6 +89,11 @@ __all__ = sorted((*_EXPORTS, "__version__"))
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return _load(_MODULES[name], name)
+    if name in _MOVED:
+        raise AttributeError(
+            f"recordgen.{name} is recordgen.{_MOVED[name]}.{name}: from recordgen.{_MOVED[name]} "
+            f"import {name}"
+        )
     if name not in _EXPORTS:
         raise AttributeError(f"module 'recordgen' has no attribute {name!r}")
     value = getattr(_load(_EXPORTS[name], name), name)

@@ -52,8 +52,8 @@ class RecordgenError(Exception):
 class RecordgenWarning(UserWarning):
     """Rejected rows, or findings of the checks; the text begins with their code.
 
-    ``warnings.filterwarnings("ignore", "LEAK", recordgen.RecordgenWarning)`` hides a code. Commands
-    and steps of pipelines print or log the same instead.
+    ``warnings.filterwarnings("ignore", "LEAK", recordgen.errors.RecordgenWarning)`` hides a code.
+    Commands and steps of pipelines print or log the same instead.
     """
 
 

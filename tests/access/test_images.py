@@ -90,7 +90,7 @@ def test_area_is_as_loaded(photos: Path, resize: str, size: tuple[int, int]) -> 
 def test_bilinear_is_as_loaded_exactly(photos: Path, resize: str, size: tuple[int, int]) -> None:
     """Interpolated with antialiasing, no level differs by more than one from the exact ones."""
     images = recordgen.source(photos).images(size, resize=resize)
-    exact = recordgen.Tuning(decoder="exact")
+    exact = recordgen.reading.Tuning(decoder="exact")
     expected = loaded(photos, image_size=size, resize=resize, scale="0..255:uint8", tuning=exact)
     assert levels(images, expected) <= 1
 
@@ -166,7 +166,7 @@ def test_boxes(tmp_path: Path, resize: str, method: str) -> None:
         image_size=(40, 48),
         resize=resize,
         scale="0..255:uint8",
-        tuning=recordgen.Tuning(decoder="fast" if method == "area" else "exact"),
+        tuning=recordgen.reading.Tuning(decoder="fast" if method == "area" else "exact"),
     )
     [(pixels, expected)] = data.as_numpy_iterator()
     found_pixels, found = images.batch(range(8))

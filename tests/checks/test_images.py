@@ -16,6 +16,7 @@ from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.images import Gray
 from recordgen.core.facts.builder import ExampleNote, FactsBuilder, ImageNote, together
 from recordgen.core.facts.columns import of_shard
+from recordgen.core.runs.results import CheckResult, ConversionResult
 from recordgen.errors import LintError
 from recordgen.payloads.image import check_image
 from tests.checks.facts import examined_of
@@ -64,7 +65,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "rows.csv"
 
 
-def found(result: recordgen.CheckResult | recordgen.ConversionResult) -> dict[str, set[str]]:
+def found(
+    result: CheckResult | ConversionResult,
+) -> dict[str, set[str]]:
     """Return the codes of the findings by uri."""
     assert result.lint is not None
     codes: dict[str, set[str]] = {}

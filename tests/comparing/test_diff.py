@@ -18,9 +18,9 @@ from pyarrow import parquet
 
 import recordgen
 from benchmarks.diff import Example, write_dataset
-from recordgen import Differences, storage
+from recordgen import storage
 from recordgen.cli import main
-from recordgen.comparing.differences import LabelDrift
+from recordgen.comparing.differences import Differences, LabelDrift
 from recordgen.console.differences import difference_summary
 from recordgen.core.dataset.manifest import Split
 from recordgen.core.records import RECORDS

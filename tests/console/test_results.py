@@ -10,6 +10,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.console.results import SUMMARIES
+from recordgen.core.runs.results import ConversionResult
 from recordgen.shown import Shown
 
 pytestmark = pytest.mark.once
@@ -104,7 +105,7 @@ def test_a_result_is_a_frozen_dataclass_with_all_fields(source, tmp_path):
     assert {"dataset", "rejects", "lint", "output"} <= {item.name for item in fields(result)}
     assert result.dataset == recordgen.read_dataset(result.output)
 
-    class Own(recordgen.ConversionResult):
+    class Own(ConversionResult):
         """A class of a user."""
 
     assert repr(Own(**vars(result))) == repr(result)

@@ -53,7 +53,7 @@ def caught():
 def by_code(found):
     texts = {str(item.message).partition(":")[0]: str(item.message) for item in found}
     assert len(texts) == len(found), "a code has several warnings"
-    assert {item.category for item in found} <= {recordgen.RecordgenWarning}
+    assert {item.category for item in found} <= {recordgen.errors.RecordgenWarning}
     return texts
 
 
@@ -99,7 +99,7 @@ def test_data_frames_warn_at_the_line_of_the_user(rows, tmp_path, monkeypatch, c
 
 
 def test_a_filter_hides_a_code_and_an_option_its_check(source, tmp_path, caught):
-    warnings.filterwarnings("ignore", "LEAK", recordgen.RecordgenWarning)
+    warnings.filterwarnings("ignore", "LEAK", recordgen.errors.RecordgenWarning)
     recordgen.convert(source, tmp_path / "out", lint="-NO_EVAL", **SOME_REJECTS)
     assert {"FEW_EXAMPLES", "missing_file"} <= set(by_code(caught))
     assert not {"LEAK", "NO_EVAL"} & set(by_code(caught))

@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from recordgen import Tuning, convert, eval_dataset, read, reading_plan, train_dataset
+from recordgen import convert, eval_dataset, read, train_dataset
 from recordgen.errors import RecordError, UsageError
-from recordgen.reading import named_errors
+from recordgen.reading import Tuning, named_errors, reading_plan
 from recordgen.storage.memory import free_memory, memory_limit
 from tests.conftest import encoded, noise, run_python
 from tests.reading.conftest import ids, pet, write_records

@@ -227,7 +227,7 @@ def test_masks_are_not_read_as_images_but_as_bytes(frame, tmp_path):
     schema = {"use": "split", "front": "image", "road_mask": "image", "age": "int"}
     output = tmp_path / "out"
     recordgen.convert(rows, output, schema=schema)
-    for read in (recordgen.load, recordgen.input_fn, recordgen.reading_plan):
+    for read in (recordgen.load, recordgen.input_fn, recordgen.reading.reading_plan):
         with pytest.raises(UsageError, match="'road_mask' has the name of a mask"):
             read(output)
     found = recordgen.load(output, columns=["front", "age"], batch_size=6)["train"]

@@ -10,14 +10,16 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen import Tuning, features, input_fn, load, reading_plan, write
+from recordgen import features, input_fn, load, write
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading import (
+    Tuning,
     decode_images,
     eval_dataset,
     find_shards,
     parsing_spec,
+    reading_plan,
     steps_per_epoch,
     train_dataset,
 )

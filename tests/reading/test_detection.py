@@ -8,18 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import (
-    Tuning,
-    eval_dataset,
-    load,
-    reading_plan,
-    steps_per_epoch,
-    train_dataset,
-    write,
-)
+from recordgen import eval_dataset, load, steps_per_epoch, train_dataset, write
 from recordgen import read as read_examples
 from recordgen.errors import DataError, RecordError, UsageError
-from recordgen.reading import named_errors
+from recordgen.reading import Tuning, named_errors, reading_plan
 from tests.reading.conftest import example, write_records
 from tests.reading.scenes import Scene, shown, write_scenes, write_split
 

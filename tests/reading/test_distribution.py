@@ -7,18 +7,9 @@ import textwrap
 import pytest
 import tensorflow as tf
 
-from recordgen import (
-    Tuning,
-    convert,
-    eval_dataset,
-    input_fn,
-    read,
-    reading_plan,
-    steps_per_epoch,
-    train_dataset,
-)
+from recordgen import convert, eval_dataset, input_fn, read, steps_per_epoch, train_dataset
 from recordgen.errors import UsageError
-from recordgen.reading import find_shards
+from recordgen.reading import Tuning, find_shards, reading_plan
 from tests.conftest import encoded, noise
 from tests.preloaded import WITH_TENSORFLOW
 from tests.reading.conftest import ids, pet, write_records

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import eval_dataset, load, read, reading_plan, steps_per_epoch
+from recordgen import eval_dataset, load, read, steps_per_epoch
 from recordgen.access.shards import find_shards
 from recordgen.core.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
+from recordgen.reading import reading_plan
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.plan import plan_reading
 from tests.reading.conftest import case_name, example, ids, write_records

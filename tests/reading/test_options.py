@@ -170,7 +170,7 @@ READERS = [
 @pytest.mark.once
 @pytest.mark.parametrize("name", READERS)
 def test_signatures_list_every_option_with_its_default(name):
-    function = getattr(recordgen, name)
+    function = getattr(recordgen.reading, name)
     found = inspect.signature(function).parameters
     assert not [p for p in found.values() if p.kind is p.VAR_KEYWORD]
     keywords = RecordKeywords if name == "read" else ReadKeywords
@@ -206,13 +206,15 @@ CALLS = {
     'recordgen.read("out", image_size=32)': 'Unexpected keyword argument "image_size"',
     'recordgen.steps_per_epoch("out", 32, seed="a")': 'Argument "seed"',
     'recordgen.load("out", image_size=32, label_mode=None, seed=1, shuffle=False)': "",
-    'recordgen.train_dataset("out", epochs="endless", tuning=recordgen.Tuning(threads=2))': "",
+    'recordgen.train_dataset("out", epochs="endless", tuning=Tuning(threads=2))': "",
 }
 
 
 def test_a_wrong_keyword_is_an_error_of_the_type_checker(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text("\n".join(["import recordgen", *CALLS]))
+    program.write_text(
+        "\n".join(["import recordgen; from recordgen.reading import Tuning", *CALLS])
+    )
     root = Path(__file__).parents[2]
     found, errors, _ = mypy.api.run(
         [f"--config-file={root}/pyproject.toml", "--no-error-summary", str(program)]

@@ -16,6 +16,7 @@ import recordgen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.errors import SourceError, UsageError
+from recordgen.exports.report.render import render_report
 from recordgen.inspection.examples import find_examples
 from recordgen.inspection.records import find_shards, inspect
 from recordgen.kubeflow.evaluate import evaluate
@@ -147,7 +148,7 @@ def evaluated(output):
 DOORS = [
     recordgen.train_dataset,
     recordgen.load,
-    recordgen.reading_plan,
+    recordgen.reading.reading_plan,
     lambda output: recordgen.eval_dataset(output, split="train"),
     lambda output: recordgen.eval_dataset(f"{output}/Split-train/*"),
     lambda output: recordgen.steps_per_epoch(output, 1),
@@ -266,7 +267,7 @@ def test_every_door_shows_raw_pixels_as_a_picture(outputs, tmp_path):
     files = matches.extract(None, str(tmp_path / "all"))
     assert set(map(size_of, files)) == sizes
     assert all(file.endswith(".png") for file in files)
-    page = recordgen.render_report(outputs["boxes one size raw"])
+    page = render_report(outputs["boxes one size raw"])
     assert page.count("data:image/png;base64") >= len(PICTURES)
 
 
@@ -282,7 +283,7 @@ def test_webps_keep_their_bytes_and_are_shown(outputs, tmp_path):
         assert sorted(path.read_bytes() for path in paths) == stored
     [drawn, *_] = inspect(outputs["boxes webp"], num=1, to=str(tmp_path / "boxes"))
     assert str(drawn.image_file).endswith(".png")
-    assert recordgen.render_report(outputs["webp"]).count("data:image/") >= len(PICTURES)
+    assert render_report(outputs["webp"]).count("data:image/") >= len(PICTURES)
 
 
 def test_a_diff_matches_rows_by_name_though_payloads_differ(outputs):

@@ -5,16 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import (
-    convert,
-    eval_dataset,
-    read_dataset,
-    reading_plan,
-    steps_per_epoch,
-    train_dataset,
-)
+from recordgen import convert, eval_dataset, read_dataset, steps_per_epoch, train_dataset
 from recordgen.errors import DataError, RecordError, UsageError
-from recordgen.reading import Tuning, named_errors
+from recordgen.reading import Tuning, named_errors, reading_plan
 from tests.reading.conftest import CLASSES, example, ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))

@@ -8,16 +8,9 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen import (
-    eval_dataset,
-    input_fn,
-    load,
-    reading_plan,
-    steps_per_epoch,
-    text_vectorization,
-    token_lookup,
-)
+from recordgen import eval_dataset, input_fn, load, steps_per_epoch
 from recordgen.errors import DataError, UsageError
+from recordgen.reading import reading_plan, text_vectorization, token_lookup
 from tests.reading.conftest import example, write_records
 
 # the bits of n are the labels of text n
@@ -112,7 +105,7 @@ def test_labels_of_sentiments_are_the_sentiments(tmp_path):
 
 
 def test_a_layer_of_the_words_of_train_returns_ids(topics):
-    layer = recordgen.text_vectorization(topics, max_tokens=50, sequence_length=3)
+    layer = recordgen.reading.text_vectorization(topics, max_tokens=50, sequence_length=3)
     words = layer.get_vocabulary()
     assert words[2:4] == ["x", "text"]
     assert "0" in words  # from the text without a label
@@ -132,7 +125,7 @@ def test_characters_are_words_in_scripts_without_blanks(tmp_path):
     rows = [f"TRAIN,{text},{label}\n" for label, both in texts.items() for text in both]
     (tmp_path / "a.csv").write_text("".join(rows))
     recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", task="text_classification")
-    layer = recordgen.text_vectorization(str(tmp_path / "out"))
+    layer = recordgen.reading.text_vectorization(str(tmp_path / "out"))
     words = layer.get_vocabulary()
     assert set(words[2:5]) == {"好", "服", "务"}
     assert set(words[5:]) == {*"很。มากา不とても悪い", "ดี", "ok"}
@@ -154,7 +147,7 @@ def test_characters_are_words_in_scripts_without_blanks(tmp_path):
 
 
 def test_a_keras_file_loads_without_recordgen_for_texts_with_blanks(topics, tmp_path):
-    layer = recordgen.text_vectorization(topics)
+    layer = recordgen.reading.text_vectorization(topics)
     keras.Sequential([keras.Input((), dtype="string"), layer]).save(tmp_path / "a.keras")
     again = keras.models.load_model(tmp_path / "a.keras")
     requests = tf.constant(["text 1 x", "x unseen"])
@@ -162,7 +155,7 @@ def test_a_keras_file_loads_without_recordgen_for_texts_with_blanks(topics, tmp_
 
 
 def test_a_model_learns_from_mapped_batches(topics):
-    layer = recordgen.text_vectorization(topics, max_tokens=50, sequence_length=4)
+    layer = recordgen.reading.text_vectorization(topics, max_tokens=50, sequence_length=4)
     model = keras.Sequential(
         [
             keras.layers.Embedding(layer.vocabulary_size(), 4),
@@ -193,7 +186,7 @@ def test_foreign_texts_are_read_with_task(tmp_path):
     assert pairs(eval_dataset(path, **options)) == {0: 0, 1: 1}
     with pytest.raises(DataError, match="no feature 'class/label'"):
         eval_dataset(path, task="text_classification")
-    layer = recordgen.text_vectorization(path, task="text_classification", standardize=None)
+    layer = recordgen.reading.text_vectorization(path, task="text_classification", standardize=None)
     assert set(layer.get_vocabulary()[2:]) == {"text", "0", "1"}
 
 
@@ -220,7 +213,7 @@ def test_wrong_options(topics, options, message):
 def test_the_plan_counts_labelled_texts(topics):
     assert reading_plan(topics, cache="memory").examples == 7
     with pytest.raises(UsageError, match="max_tokens must be at least 3"):
-        recordgen.text_vectorization(topics, max_tokens=2)
+        recordgen.reading.text_vectorization(topics, max_tokens=2)
 
 
 def test_words_and_tokens_are_refused_for_other_tasks(topics, pets):

@@ -21,6 +21,7 @@ from recordgen.conversion.settings import store_of
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import PayloadError, SourceError, StorageError
+from recordgen.exports.report.render import render_report
 from recordgen.options import ConvertOptions
 from recordgen.payloads import sizes
 from recordgen.payloads.sizes import listed_infos
@@ -425,7 +426,7 @@ def test_a_report_costs_a_few_requests(store: Store, tmp_path: Path) -> None:
     recordgen.convert(source, f"{store.url}/out", shard_mb=0.002)
     page = storage.read_text(f"{store.url}/out/report.html")
     store.proxy.reset()
-    assert recordgen.render_report(f"{store.url}/out") == page
+    assert render_report(f"{store.url}/out") == page
     # Five examples of each split, and the examples with findings.
     assert page.count("<img ") == 27
     shards = [path for _, path in store.proxy.seen if "data_tfrecord" in path]

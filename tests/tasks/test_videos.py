@@ -434,7 +434,7 @@ def test_batches(output: Path) -> None:
             assert [math.isinf(end) for end in found["end"]] == [n == 1 for n in numbers]
             assert {start.numpy() for start in found["start"]} == {0, 1}
             assert str(output.parent / "3.gif").encode() in found["uri"].numpy()
-    full = recordgen.Tuning(drop_remainder=True)
+    full = recordgen.reading.Tuning(drop_remainder=True)
     assert recordgen.steps_per_epoch(output, 3, tuning=full) == 6
     assert recordgen.steps_per_epoch(output, 3, label_mode=None) == 7
     everything = recordgen.eval_dataset(output, split="train", label_mode=None)

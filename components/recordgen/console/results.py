@@ -53,7 +53,7 @@ def dataset_summary(dataset: Dataset) -> str:
 
 
 def written_summary(result: Any) -> str:
-    """Return the summary of a :class:`recordgen.WriteResult`."""
+    """Return the summary of a :class:`recordgen.writing.api.WriteResult`."""
     dataset: Dataset = result.dataset
     return "\n".join(
         [

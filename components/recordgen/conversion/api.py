@@ -95,8 +95,8 @@ def convert(
 ) -> ConversionResult:
     """Convert labelled data into split, sharded TFRecords.
 
-    Rejected rows and findings of the checks are :class:`recordgen.RecordgenWarning`, one for each
-    code.
+    Rejected rows and findings of the checks are :class:`recordgen.errors.RecordgenWarning`, one for
+    each code.
 
     Args:
         source: import files: a path, URL or glob, several of them, or a DataFrame with the columns

@@ -34,6 +34,7 @@ from recordgen.exports import ExportOptions
 from recordgen.exports.report.balance import class_balance
 from recordgen.exports.report.page import REJECTS_SHOWN, to_html
 from recordgen.exports.report.render import Report, render_report
+from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import to_thumbnail
 from recordgen.rejects import Reject
@@ -185,7 +186,7 @@ def dataset_of(
         recordgen_version="1.2.3",
         source=("/data/labels.csv",),
         seed=0,
-        options=recordgen.ConvertOptions().recorded(),
+        options=ConvertOptions().recorded(),
         compression="none",
         label_kind="text",
         labels=names,
@@ -751,4 +752,4 @@ def test_the_command(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["report", str(tmp_path)]) == 1
     assert main(["report", output, "--", "--runner=x"]) == 2
     with pytest.raises(SourceError, match=r"no dataset\.json here"):
-        recordgen.render_report(tmp_path)
+        render_report(tmp_path)
