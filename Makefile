@@ -6,7 +6,7 @@ ARGS ?=
 TASK ?= image_classification
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage check docs format structure options mutants lock release audit sbom image image-test tested clean
+.PHONY: help setup demo test trainers coverage check docs format structure options mutants lock release audit sbom image image-test tested clean
 
 # The tests of a module stay in one process, because they share fixtures.
 PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile
@@ -22,6 +22,9 @@ demo: setup ## run the demonstration from sample data to a trained model (TASK=o
 
 test: setup ## run the tests on all cores, four at most (ARGS="-m 'not slow'" passes options to pytest)
 	@$(PYTHON_OF_VENV) $(PYTEST) $(ARGS)
+
+trainers: ## test with PyTorch, Grain, JAX and Keras, in an environment without TensorFlow (ARGS go to pytest)
+	@scripts/trainers $(ARGS)
 
 coverage: setup ## list the lines of the package that no test runs; includes processes that tests start
 	@rm -rf .coverage && mkdir .coverage

@@ -1,0 +1,68 @@
+"""Whole trainings: the examples, Keras with two backends, and the documentation's page."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.pages import ROOT, run_page
+
+KERAS = """
+import sys, keras, numpy as np, recordgen
+keras.utils.set_random_seed(0)
+model = keras.Sequential([keras.Input((24, 24, 3)), keras.layers.Rescaling(1 / 255),
+    keras.layers.Conv2D(8, 5, strides=3, activation="relu"), keras.layers.Flatten(),
+    keras.layers.Dense(2, "softmax")])
+model.compile(keras.optimizers.Adam(0.003), "sparse_categorical_crossentropy", metrics=["accuracy"])
+train = recordgen.source(sys.argv[1], "train").images(24)
+evaluation = recordgen.source(sys.argv[1], "eval").images(24)
+if keras.backend.backend() == "torch":
+    from torch.utils.data import DataLoader
+    model.fit(DataLoader(train, 16, shuffle=True), epochs=5, verbose=0)
+else:
+    for epoch in range(5):
+        model.fit(train.batches(16, seed=epoch), verbose=0)
+assert "tensorflow" not in sys.modules
+right = [
+    model.predict(pixels, verbose=0).argmax(1) == labels
+    for pixels, labels in evaluation.batches(8)
+]
+print(f"accuracy {np.concatenate(right).mean():.4f}")
+"""
+
+
+def accuracy(*command: str, **variables: str) -> float:
+    done = subprocess.run(
+        [sys.executable, *command],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return float(re.findall(r"accuracy (\S+)", done.stdout)[-1])
+
+
+@pytest.mark.parametrize("example", ["torch_source.py", "grain_source.py"])
+def test_examples(photos: str, example: str) -> None:
+    """The program learns to distinguish the flowers."""
+    assert accuracy(str(ROOT / "examples" / example), photos) > 0.85
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_keras(photos: str, backend: str) -> None:
+    """``model.fit`` takes a DataLoader, or batches of NumPy arrays."""
+    assert accuracy("-c", KERAS, photos, KERAS_BACKEND=backend) > 0.85
+
+
+def test_the_page(photos: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every block runs, also those for which the project's own environments lack a package."""
+    (tmp_path / "out").symlink_to(photos)
+    monkeypatch.chdir(tmp_path)
+    run_page("docs/pytorch-and-jax.md", (), {})
+    assert "tensorflow" not in sys.modules

@@ -1,0 +1,79 @@
+"""A source is a map-style dataset of PyTorch."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+import recordgen
+
+
+def seen(loader: Any) -> list[int]:
+    return list(chain.from_iterable(batch["number"].tolist() for batch in loader))
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_workers_read_each_example_once(numbers: str, context: str) -> None:
+    source = recordgen.source(numbers)
+    source[0]  # its files are open before the fork
+    loader = DataLoader(source, 32, shuffle=True, num_workers=2, multiprocessing_context=context)
+    found = seen(loader)
+    assert sorted(found) == list(range(1000))
+    assert found != sorted(found)
+
+
+def test_processes_share_an_epoch(numbers: str) -> None:
+    """With DistributedSampler, two processes together read each example once."""
+    source = recordgen.source(numbers)
+    shares = []
+    for rank in range(2):
+        sampler: Any = DistributedSampler(source, num_replicas=2, rank=rank, seed=3)
+        shares.append(seen(DataLoader(source, 50, sampler=sampler, num_workers=2)))
+    assert [len(share) for share in shares] == [500, 500]
+    assert sorted(chain.from_iterable(shares)) == list(range(1000))
+
+
+def test_an_epoch_goes_on_where_it_stopped(numbers: str) -> None:
+    """The order is PyTorch's own: the rest of a permutation is the rest of the epoch."""
+    source = recordgen.source(numbers)
+    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(5)).tolist()
+    whole = seen(DataLoader(source, 32, sampler=order, num_workers=2))
+    assert seen(DataLoader(source, 32, sampler=order[7 * 32 :], num_workers=2)) == whole[7 * 32 :]
+
+
+def test_batches_of_images(photos: str) -> None:
+    """The default collation gives tensors of pixels and of classes."""
+    images = recordgen.source(photos).images(32)
+    loader = DataLoader(images, 16, num_workers=2)
+    pixels, labels = next(iter(loader))
+    assert (pixels.shape, pixels.dtype) == ((16, 32, 32, 3), torch.uint8)
+    assert (labels.shape, labels.dtype) == ((16,), torch.int64)
+    expected, numbers = images.batch(range(16))
+    np.testing.assert_array_equal(pixels.numpy(), expected)
+    np.testing.assert_array_equal(labels.numpy(), numbers)
+
+
+def test_torch_interpolates_as_pillow(photos: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With PyTorch loaded, pixels differ by at most one level from Pillow's."""
+    images = recordgen.source(photos).images((20, 45))
+    by_torch = images.batch(range(20))[0].astype(int)
+    monkeypatch.delitem(__import__("sys").modules, "torch")
+    by_pillow = images.batch(range(20))[0].astype(int)
+    assert 0 < np.abs(by_torch - by_pillow).max() <= 1
+
+
+def test_dtypes_of_columns(tmp_path: Any) -> None:
+    """Numbers keep their precision in batches: float32 does not become float64."""
+    recordgen.write([{"x": 0.5, "n": 3, "v": [1.0, 2.0]}] * 4, tmp_path / "out")
+    [batch] = DataLoader(recordgen.source(tmp_path / "out"), 4)
+    assert {name: each.dtype for name, each in batch.items()} == {
+        "x": torch.float32,
+        "n": torch.int64,
+        "v": torch.float32,
+    }
