@@ -35,7 +35,8 @@ class ExampleFacts:
 
     def __init__(self, parts: Iterable[Columns]) -> None:
         """Concatenate the facts of shards, or ``columns`` of other facts."""
-        columns = pa.concat_tables([LINTED.empty_table(), *parts]).unify_dictionaries()
+        whole = [LINTED.empty_table(), *(part.cast(LINTED) for part in parts)]
+        columns = pa.concat_tables(whole).unify_dictionaries()
         sources = columns["source"].combine_chunks()
         ranks = np.argsort(np.argsort(sources.dictionary.to_pylist() or [""]))
         by_source = ranks[sources.indices.to_numpy(zero_copy_only=False)]

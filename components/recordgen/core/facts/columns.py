@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -68,8 +68,14 @@ _EXAMPLES = pa.schema(
     {"split": _TEXT, "shard": _TEXT, "record": pa.int32()} | {f.name: f.type for f in _ALL}
 )
 
-LINTED = pa.schema({field.name: field.type for field in _EXAMPLES} | KEPT_COLUMNS)
+# All examples together have more than 2 GiB of text at some 20 million rows: 64-bit offsets.
+_OF_ALL = {"uri": pa.large_string(), "annotation": pa.large_string()}
 
+LINTED = pa.schema({field.name: field.type for field in _EXAMPLES} | _OF_ALL | KEPT_COLUMNS)
+
+# What Parquet's writer takes for a row group, and the largest text of one: half of what fits.
+GROUP_ROWS = 1 << 20
+GROUP_BYTES = 1 << 30
 
 # Columns that examples.parquet of earlier versions does not have.
 _ADDED = ("colours", "frames")
@@ -128,16 +134,35 @@ def picture_facts(seen: Columns) -> PictureFacts:
     return PictureFacts(**unknown | known | {"signature": signature})
 
 
-def to_parquet(columns: Columns) -> bytes:
+def to_parquet(columns: Columns, group_rows: int = GROUP_ROWS) -> bytes:
     """Return the content of ``examples.parquet``, given the facts of all examples."""
     out = io.BytesIO()
     repeated = [
         name for name, kind in zip(_EXAMPLES.names, _EXAMPLES.types, strict=True) if kind == _TEXT
     ]
-    parquet.write_table(
-        columns.select(_EXAMPLES.names), out, compression="zstd", use_dictionary=repeated
-    )
+    with parquet.ParquetWriter(
+        out, _EXAMPLES, compression="zstd", use_dictionary=repeated
+    ) as writer:
+        for group in row_groups(columns.select(_EXAMPLES.names), group_rows):
+            writer.write_table(group.cast(_EXAMPLES))
     return out.getvalue()
+
+
+def row_groups(
+    columns: Columns, rows: int = GROUP_ROWS, text_bytes: int = GROUP_BYTES
+) -> Iterator[Columns]:
+    """Yield slices of at most ``rows`` rows, whose texts have at most ``text_bytes`` bytes.
+
+    A row with more text is a slice of its own; no rows are one empty slice.
+    """
+    for start in range(0, max(len(columns), 1), rows):
+        group = columns.slice(start, rows)
+        if start:  # offsets of a slice begin where it does, and may be too large for 32 bits
+            group = group.take(pa.array(np.arange(len(group))))
+        if len(group) > 1 and max(group[name].nbytes for name in _OF_ALL) > text_bytes:
+            yield from row_groups(group, (len(group) + 1) // 2, text_bytes)
+        else:
+            yield group
 
 
 def read_examples(file: IO[bytes], names: Collection[str] | None = None) -> Columns:

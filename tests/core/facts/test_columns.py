@@ -1,0 +1,50 @@
+"""The columns of facts, and ``examples.parquet``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen.checks.facts import ExampleFacts
+from recordgen.core.facts import columns
+
+
+def facts_of(*uris: str) -> columns.Columns:
+    """Return the facts of one shard."""
+    count = len(uris)
+    found = {field.name: pa.nulls(count, field.type) for field in columns.WITH_ROWS}
+    found |= {
+        "source": pa.array(["a.csv"] * count, pa.string()).dictionary_encode(),
+        "line": pa.array(range(1, count + 1), pa.int64()),
+        "uri": pa.array(uris, pa.string()),
+        "content": pa.array(range(count), pa.uint64()),
+    }
+    return columns.of_shard("train", "f", pa.table(found, schema=columns.WITH_ROWS))
+
+
+@given(st.lists(st.integers(0, 30), max_size=20), st.integers(1, 7), st.integers(1, 60))
+def test_row_groups_are_all_rows_in_order_within_the_limits(sizes, rows, text_bytes):
+    whole = facts_of(*("x" * size for size in sizes))
+    groups = list(columns.row_groups(whole, rows, text_bytes))
+    assert pa.concat_tables(groups)["line"].to_pylist() == whole["line"].to_pylist()
+    for group in groups:
+        assert len(group) <= rows
+        assert len(group) <= 1 or group["uri"].nbytes <= text_bytes
+
+
+def test_texts_of_all_examples_have_64_bit_offsets():
+    """Some 20 million uris have more than 2 GiB, where 32-bit offsets end."""
+    facts = ExampleFacts([facts_of("b.jpg", "c.jpg")]).columns
+    assert [facts[name].type for name in ("uri", "annotation")] == [pa.large_string()] * 2
+
+
+@pytest.mark.parametrize("rows", [columns.GROUP_ROWS, 2])
+def test_written_facts_are_read_back(rows):
+    """In any number of row groups; slices hold their own text only."""
+    facts = ExampleFacts([facts_of("a.jpg", "b.jpg", "c.jpg"), facts_of("d.jpg")]).columns
+    again = ExampleFacts([columns.from_parquet(columns.to_parquet(facts, rows))]).columns
+    assert again.to_pylist() == facts.to_pylist()
+    assert np.array_equal(again["line"], [1, 1, 2, 3])
