@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
 from recordgen.console import logs, progress_bar, summaries, terminal
+from recordgen.console.copying import CopyProgress
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.core.runs.counters import total_counts
@@ -290,7 +291,11 @@ def _exported(args: argparse.Namespace, name: str, place: str) -> int:
     for option in given:
         if option not in export.takes:
             raise UsageError(f"export {name} takes no --{option.replace('_', '-')}")
-    done = export.export(place, ExportOptions(**given))
+    progress = CopyProgress()
+    try:
+        done = export.export(place, ExportOptions(**given, progress=progress))
+    finally:
+        progress.finished()
     if args.json:
         _print_json({"written": list(done.files)} if done.values is None else done.values)
         return 0
@@ -498,6 +503,10 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument(
         "--output", metavar="FILE", help="path or URL to write (default: a file in DATASET)"
     )
+    export.add_argument(
+        "--to", metavar="FOLDER", help="folder or URL of a copy: folder, automl, coco, yolo, …"
+    )
+    export.add_argument("--split", metavar="NAME", help="copy only this split (default: all)")
     export.add_argument("--overwrite", action="store_true", help="card: replace an existing card")
     export.add_argument(
         "--allow",

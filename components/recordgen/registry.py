@@ -59,6 +59,14 @@ OWN_EXPORTS: Mapping[str, str] = {
     "openlineage": "recordgen.exports.openlineage:OpenLineage",
     "index": "recordgen.exports.index:Index",
     "dali": "recordgen.exports.index:Dali",
+    "tfds": "recordgen.exports.tfds:Tfds",
+    "parquet": "recordgen.exports.parquet:Parquet",
+    "webdataset": "recordgen.exports.webdataset:WebDataset",
+    "arrayrecord": "recordgen.exports.arrayrecord:ArrayRecord",
+    "folder": "recordgen.exports.folder:Folder",
+    "automl": "recordgen.exports.automl:AutoMl",
+    "coco": "recordgen.exports.coco:Coco",
+    "yolo": "recordgen.exports.yolo:Yolo",
 }
 
 #: The import paths of Recordgen's own checks, in the order in which they run and in which

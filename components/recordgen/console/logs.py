@@ -242,7 +242,7 @@ class ProgressLog:
 
     def writing(self, snapshot: Snapshot) -> None:
         """Log the plan once, then the progress every few seconds."""
-        if not self._planned:
+        if not self._planned and snapshot.rows_read:
             self._planned = True
             self._wait()
             message = (

@@ -18,7 +18,9 @@ def progress_text(snapshot: Snapshot, more: str = "", unit: str = "") -> str:
         words.append(f"{snapshot.examples_per_s:,.0f}{unit}/s")
     if snapshot.seconds_left is not None:
         words.append(f"{timedelta(seconds=round(snapshot.seconds_left))} left")
-    return ", ".join([*words, f"{snapshot.rejects:,} rejects"])
+    if snapshot.rows_read:
+        words.append(f"{snapshot.rejects:,} rejects")
+    return ", ".join(words)
 
 
 def progress_message(snapshot: Snapshot) -> str:

@@ -1,10 +1,12 @@
-"""Exports: each describes a finished dataset to people or to another tool.
+"""Exports: each describes or copies a finished dataset for people or for another tool.
 
     report.html       a page for people                        :mod:`recordgen.exports.report`
     croissant.json    Croissant, which dataset catalogues read :mod:`recordgen.exports.croissant`
     schema.pbtxt      TensorFlow Data Validation               :mod:`recordgen.exports.tfdv`
     README.md         Hugging Face's dataset card              :mod:`recordgen.exports.card`
     records.npy       lengths of records, for random access    :mod:`recordgen.exports.index`
+    features.json     TensorFlow Datasets                      :mod:`recordgen.exports.tfds`
+    a copy            other trainers                           :mod:`recordgen.exports.copying`
 
 An export is a subclass of :class:`Export` in a module of its own. Other packages install theirs
 with an entry point, whose name is the name in ``recordgen export NAME``::
@@ -12,7 +14,7 @@ with an entry point, whose name is the name in ``recordgen export NAME``::
     [project.entry-points."recordgen.exports"]
     label_counts = "label_counts:LabelCounts"
 
-The same dataset gives the same bytes. No export needs the tool that reads it.
+The same dataset gives the same bytes. No export needs the tool that reads it, except arrayrecord.
 """
 
 from __future__ import annotations

@@ -20,6 +20,9 @@ from recordgen.tasks.label_files import label_file_names
 CONVERTED: Sequence[str] = ("report", "croissant", "tfdv")
 WRITTEN: Sequence[str] = ("croissant",)
 
+#: Files of ``export tfds``, which describe one state of the dataset.
+TFDS_FILES = ("features.json", "dataset_info.json")
+
 
 def file_export(name: str) -> FileExport:
     """Return one of Recordgen's own exports that write a file."""
@@ -46,3 +49,4 @@ def no_files() -> dict[str, Iterable[bytes]]:
 def _names_of_exports() -> Iterator[str]:
     for each in map(file_export, CONVERTED):
         yield from (each.file, *each.outdated)
+    yield from TFDS_FILES

@@ -1,15 +1,31 @@
-"""What an export is: it reads a finished dataset, and gives a file or text."""
+"""What an export is: it reads a finished dataset, and gives a file, a copy or text."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.errors import OutputExistsError
 from recordgen.exports.output import Output
+
+
+class Copied(NamedTuple):
+    """The progress of an export that copies examples.
+
+    Attributes:
+        examples: number of examples to copy.
+        bytes: bytes of their shards.
+        done: examples that are copied, or that an earlier run copied.
+        done_bytes: bytes of their shards, about.
+    """
+
+    examples: int
+    bytes: int
+    done: int
+    done_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +34,20 @@ class ExportOptions:
 
     Attributes:
         output: path or URL of the file to write; None: the export's own name, beside the dataset.
+        to: folder or URL prefix of the copy, for exports that copy the examples.
+        split: the split to copy; None: all of them.
         overwrite: replace an existing file, and with it the answers that people added.
         allow: schemes of URLs that may be opened, in addition to the default ones; and folders and
             URL prefixes, then no others.
+        progress: called after each example that is copied.
     """
 
     output: str | None = None
+    to: str | None = None
+    split: str | None = None
     overwrite: bool = False
     allow: Sequence[str] = ()
+    progress: Callable[[Copied], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from recordgen import features
 #: Features with one value per box; lists even for a single box.
 OBJECT_FEATURES = (*features.BBOX, features.IMAGE_OBJECT_TEXT, features.IMAGE_OBJECT_LABEL)
 
+_DECIMALS = 4
+
 
 class StoredBox(NamedTuple):
     """One box of a record.
@@ -35,6 +37,15 @@ class StoredBox(NamedTuple):
     ymin: float
     xmax: float
     ymax: float
+
+    def in_pixels(self, width: int, height: int) -> tuple[float, float, float, float]:
+        """Return x, y, width and height in pixels, as COCO has them, with four decimals.
+
+        Corners that were whole pixels become whole again, though shares are float32.
+        """
+        left, right = round(self.xmin * width, _DECIMALS), round(self.xmax * width, _DECIMALS)
+        upper, lower = round(self.ymin * height, _DECIMALS), round(self.ymax * height, _DECIMALS)
+        return left, upper, round(right - left, _DECIMALS), round(lower - upper, _DECIMALS)
 
 
 def stored_boxes(record: Mapping[str, Sequence[Any]]) -> list[StoredBox]:

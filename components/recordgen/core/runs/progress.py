@@ -34,7 +34,7 @@ class Snapshot:
         examples: examples written so far.
         rejects: rows rejected so far, in planning and in writing.
         done_bytes: payload bytes processed so far.
-        rows_read: rows read from the import files so far.
+        rows_read: rows read from the import files so far; 0 for an export.
         rows_rejected: the part of ``rejects`` that planning rejected.
         seconds: since the run began.
         examples_per_s: examples written per second; None if not known yet.

@@ -1,0 +1,72 @@
+"""An AutoML import file with its images.
+
+    import.csv          training,images/train/rex.jpg,dog
+    images/train/rex.jpg
+
+The format: "Prepare image training data", Vertex AI. In an object store, the CSV has whole URLs.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from recordgen import storage
+from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
+from recordgen.exports.copying import Copy
+from recordgen.exports.image_files import (
+    ImageCopyExport,
+    ImageExample,
+    has_boxes,
+    in_folder,
+    split_word,
+)
+from recordgen.features import WEBP
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+
+_ML_USE = {TRAIN: "training", EVAL: "validation", TEST: "test"}
+
+
+class AutoMl(ImageCopyExport):
+    """``import.csv`` and the images that it names."""
+
+    name = "automl"
+    tasks = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+    holds = "images with labels or boxes"
+    only_splits = tuple(_ML_USE)
+    refused_formats = (WEBP,)  # Vertex AI reads none
+
+    def write(self, copy: Copy) -> None:
+        with copy.writing("import.csv") as file:
+            text = io.TextIOWrapper(file, "utf-8", newline="")
+            table = csv.writer(text, lineterminator="\n")
+            for split, word in _ML_USE.items():
+                if split not in copy.splits:
+                    continue
+                folder = f"images/{split_word(split)}"
+                for image in self.images(copy, split, in_folder(folder)):
+                    name = f"{folder}/{image.name}"
+                    uri = name if storage.is_local(copy.to) else copy.path(name)
+                    for annotation in _annotations(image, has_boxes=has_boxes(copy.dataset)):
+                        table.writerow((word, uri, *annotation))
+            text.flush()
+            text.detach()
+
+
+def _annotations(image: ImageExample, *, has_boxes: bool) -> Iterator[Sequence[str]]:
+    """Yield the fields behind the uri of each row: labels; or a label and a box."""
+    if not has_boxes:
+        yield image.labels
+        return
+    for box in image.boxes:
+        xmin, ymin, xmax, ymax = map(_shortest, box[2:])
+        yield box.label, xmin, ymin, "", "", xmax, ymax, "", ""
+    if not image.boxes:
+        yield ("",) * 9  # background
+
+
+def _shortest(share: float) -> str:
+    return np.format_float_positional(np.float32(share), unique=True, trim="-")

@@ -1,0 +1,86 @@
+"""COCO: ``annotations/instances_train.json`` and ``train/rex.jpg``, for each split.
+
+Boxes are x, y, width and height in pixels, with four decimals. Categories have ids from 1, in the
+order of the dataset's labels. The format: "Data format", cocodataset.org.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from itertools import count
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+from recordgen.core.records.boxes import StoredBox
+from recordgen.exports.copying import Copy
+from recordgen.exports.features import dataset_name
+from recordgen.exports.image_files import (
+    ImageCopyExport,
+    ImageExample,
+    check_sizes,
+    in_folder,
+    split_word,
+)
+from recordgen.tasks import ObjectDetection
+
+
+class Coco(ImageCopyExport):
+    """A document of boxes and a folder of images for each split."""
+
+    name = "coco"
+    tasks = (ObjectDetection.name,)
+    holds = "images with boxes"
+
+    def check(self, copy: Copy) -> None:
+        check_sizes(copy)
+
+    def write(self, copy: Copy) -> None:
+        for split in copy.splits:
+            word = split_word(split)
+            with (
+                copy.writing(f"annotations/instances_{word}.json") as file,
+                TemporaryFile() as annotations,
+            ):
+                _write_head(file, copy)
+                ids = count(1)
+                for at, image in enumerate(self.images(copy, split, in_folder(word))):
+                    width, height = image.size
+                    named = {"file_name": image.name, "width": width, "height": height}
+                    _write_item(file, {"id": at + 1, **named}, is_first=at == 0)
+                    for box in image.boxes:
+                        item = next(ids)
+                        found = {"id": item, "image_id": at + 1, **_annotation(image, box)}
+                        _write_item(annotations, found, is_first=item == 1)
+                file.write(b'\n],\n"annotations": [')
+                annotations.seek(0)
+                shutil.copyfileobj(annotations, file)
+                file.write(b"\n]\n}\n")
+
+
+def _write_head(file: IO[bytes], copy: Copy) -> None:
+    labels = copy.dataset.labels
+    info = {"description": dataset_name(copy.dataset), "version": copy.dataset.digest}
+    categories = [{"id": at, "name": label} for at, label in enumerate(labels, start=1)]
+    head = {"info": info, "licenses": [], "categories": categories}
+    lines = ",\n".join(f"{_json(name)}: {_json(value)}" for name, value in head.items())
+    file.write(f'{{\n{lines},\n"images": ['.encode())
+
+
+def _write_item(file: IO[bytes], item: Mapping[str, Any], *, is_first: bool) -> None:
+    file.write(f"{'' if is_first else ','}\n{_json(item)}".encode())
+
+
+def _annotation(image: ImageExample, box: StoredBox) -> Mapping[str, Any]:
+    x, y, width, height = box.in_pixels(*image.size)
+    return {
+        "category_id": box.number + 1,
+        "bbox": [x, y, width, height],
+        "area": round(width * height, 4),
+        "iscrowd": 0,
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

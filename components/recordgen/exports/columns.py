@@ -1,0 +1,231 @@
+"""The examples of a dataset as columns, for formats of tables and of samples.
+
+    image/encoded, image/format, …          image      {"bytes": …, "path": "rex.jpg"}
+    image/class/label                       label      3
+    image/object/bbox/xmin, …               objects    [{"bbox": [x, y, w, h], "category": 3}]
+    entity/start, entity/class/label, …     entities   [{"start": 0, "end": 11, "label": 2}]
+
+The type of a column is a feature of Hugging Face's datasets as JSON, such as
+``{"_type": "ClassLabel", "names": ["cat", "dog"]}``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recordgen import features
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
+from recordgen.errors import UsageError
+from recordgen.exports.features import label_features
+from recordgen.exports.image_files import file_name
+from recordgen.features import LIST_DTYPES, FeatureSpec
+from recordgen.payloads.stored import stored_image
+from recordgen.tasks import TASKS
+from recordgen.tasks.label_files import label_files
+from recordgen.tasks.stored import is_image, stored_features, table_of
+
+#: Lists of values by feature name.
+Values = Mapping[str, Sequence[Any]]
+
+IMAGE = {"_type": "Image"}
+
+_TAGS_FILE = "tags.txt"
+_ENTITIES = {
+    "start": features.ENTITY_START,
+    "end": features.ENTITY_END,
+    "label": features.ENTITY_LABEL,
+}
+
+_ENTITY_LABELS = (features.ENTITY_TEXT, features.ENTITY_LABEL)
+
+# Features that other columns contain.
+_PARTS_OF_IMAGES = ("format", "height", "width", "channels", "key/sha256", "source_id")
+_CONTAINED = (*OBJECT_FEATURES[1:], features.ENTITY_END, *_ENTITY_LABELS)
+
+_NAMES = {
+    features.TEXT_SOURCE_ID: "source_id",
+    features.TAGS_LABEL: "ner_tags",
+    features.VIDEO_URI: "video",
+    features.VIDEO_SOURCE_ID: "source_id",
+    features.VIDEO_SEGMENT_START: "start",
+    features.VIDEO_SEGMENT_END: "end",
+}
+
+
+class Column(NamedTuple):
+    """One column.
+
+    Attributes:
+        name: its name.
+        feature: its type, as JSON of Hugging Face's datasets.
+        read: returns the value of an example; None if it is missing.
+    """
+
+    name: str
+    feature: Any
+    read: Callable[[Values], Any]
+
+
+def columns_of(dataset: Dataset) -> Sequence[Column]:
+    """Return the columns of a dataset. Raises: UsageError: two have the same name."""
+    found = list(_columns(dataset))
+    name, count = Counter(column.name for column in found).most_common(1)[0]
+    if count > 1:
+        raise UsageError(f"two features would become the column {name!r}; rename one of them")
+    return found
+
+
+def _columns(dataset: Dataset) -> Iterator[Column]:
+    specs = stored_features(dataset)
+    is_known = dataset.task in TASKS
+    text, number = label_features(dataset)
+    classes = _class_label(dataset.labels)
+    prefixes = [name.removesuffix("encoded") for name in specs if is_image(name)]
+    parts = {f"{prefix}{part}" for prefix in prefixes for part in _PARTS_OF_IMAGES}
+    for name, spec in specs.items():
+        if is_image(name):
+            yield from _image(dataset, name)
+        elif name == OBJECT_FEATURES[0]:
+            item = {"bbox": _several(_value("float32")), "category": classes}
+            yield Column("objects", [item], _objects)
+        elif name == features.ENTITY_START:
+            item = {"start": _value("int64"), "end": _value("int64"), "label": classes}
+            yield Column("entities", [item], _entities)
+        elif name == features.TAGS_LABEL:
+            tags = label_files(dataset).get(_TAGS_FILE, "").splitlines()
+            yield Column(_NAMES[name], _several(_class_label(tags)), partial(_list, name))
+        elif name in (*parts, *_CONTAINED, features.TAGS_TEXT):
+            continue
+        elif name == number:
+            yield _label(dataset, name, spec, classes)
+        elif name == text and number is None and dataset.labels:
+            numbers = {label: at for at, label in enumerate(dataset.labels)}
+            yield Column(name, classes, partial(_number, name, numbers))
+        elif name != text:
+            yield _plain(_NAMES.get(name, name) if is_known else name, name, spec, is_known)
+
+
+def _image(dataset: Dataset, name: str) -> Iterator[Column]:
+    """Yield the columns of an image; sizes only beside boxes, which are in pixels."""
+    prefix = name.removesuffix("/encoded")
+    table = table_of(dataset)
+    column = (table.only_image or prefix) if table is not None else prefix
+    yield Column(column, IMAGE, partial(_file, name))
+    stored = stored_features(dataset)
+    if OBJECT_FEATURES[0] in stored:
+        for side in ("width", "height"):
+            yield Column(side, _value("int64"), partial(_scalar, f"{prefix}/{side}"))
+    if (source := f"{prefix}/source_id") in stored:
+        called = "source_id" if table is None else f"{column}_source_id"
+        yield Column(called, _value("string"), partial(_text, source))
+
+
+def _label(dataset: Dataset, name: str, spec: FeatureSpec, classes: Any) -> Column:
+    if spec.shape is None:
+        return Column("labels", _several(classes), partial(_list, name))
+    table = table_of(dataset)
+    called = "label" if table is None else str(table.label)
+    return Column(called, classes, partial(_known_number, name))
+
+
+def _plain(called: str, name: str, spec: FeatureSpec, is_text: bool) -> Column:
+    """Return a column of one value, of a list, or of a nested list for an array."""
+    kind = ("string" if is_text else "binary") if spec.dtype == "bytes" else spec.dtype
+    if spec.dtype in LIST_DTYPES and spec.shape in ((), None):
+        each = _text if kind == "string" else _scalar
+        if spec.shape is None:
+            each = _texts if kind == "string" else _list
+            return Column(called, _several(_value(kind)), partial(each, name))
+        return Column(called, _value(kind), partial(each, name))
+    feature: Any = _value(kind)
+    for _ in spec.shape or ():
+        feature = _several(feature)
+    return Column(called, feature, partial(_array, name, spec))
+
+
+# --- types ---------------------------------------------------------------------------------------
+
+
+def _value(dtype: str) -> Mapping[str, Any]:
+    return {"dtype": dtype, "_type": "Value"}
+
+
+def _several(feature: Any) -> Mapping[str, Any]:
+    return {"feature": feature, "_type": "Sequence"}
+
+
+def _class_label(names: Sequence[str]) -> Mapping[str, Any]:
+    return {"names": list(names), "_type": "ClassLabel"} if names else _value("int64")
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def _file(name: str, values: Values) -> Mapping[str, Any] | None:
+    if (image := stored_image(values, name)) is None:
+        return None
+    uri = _text(f"{name.removesuffix('encoded')}source_id", values)
+    return {"bytes": image[0], "path": file_name(uri or "", image[1])}
+
+
+def _objects(values: Values) -> Sequence[Mapping[str, Any]]:
+    width, height = (
+        _scalar(name, values) for name in (features.IMAGE_WIDTH, features.IMAGE_HEIGHT)
+    )
+    return [
+        {"bbox": box.in_pixels(width or 1, height or 1), "category": box.number}
+        for box in stored_boxes(values)
+    ]
+
+
+def _entities(values: Values) -> Sequence[Mapping[str, Any]]:
+    lists = (values.get(name, ()) for name in _ENTITIES.values())
+    return [dict(zip(_ENTITIES, each, strict=True)) for each in zip(*lists, strict=True)]
+
+
+def _scalar(name: str, values: Values) -> Any:
+    return next(iter(values.get(name, ())), None)
+
+
+def _known_number(name: str, values: Values) -> Any:
+    number = _scalar(name, values)
+    return None if number == features.NO_LABEL else number
+
+
+def _number(name: str, numbers: Mapping[str, int], values: Values) -> int | None:
+    return numbers.get(_text(name, values) or "")
+
+
+def _text(name: str, values: Values) -> str | None:
+    value = _scalar(name, values)
+    return None if value is None else value.decode("utf-8", "replace")
+
+
+def _list(name: str, values: Values) -> Sequence[Any]:
+    return values.get(name, ())
+
+
+def _texts(name: str, values: Values) -> Sequence[str]:
+    return [value.decode("utf-8", "replace") for value in values.get(name, ())]
+
+
+def _array(name: str, spec: FeatureSpec, values: Values) -> Any:
+    """Return an array as nested lists; None if it is missing, or has other values than declared."""
+    found: Any = values.get(name, ())
+    shape = spec.shape or ()
+    if spec.dtype not in LIST_DTYPES:
+        if not found:
+            return None
+        found = np.frombuffer(found[0], np.dtype(spec.dtype).newbyteorder("<"))
+    if len(found) != math.prod(shape):
+        return None
+    if spec.dtype == "bytes":
+        found = np.array(found, object)
+    return np.reshape(found, shape).tolist()

@@ -1,0 +1,271 @@
+"""Exports that copy the examples of a dataset into a folder of another format.
+
+    out/dataset.json, out/Split-train/…  ─▶  TO/.recordgen-export.json, TO/<files of the format>
+
+The file ``.recordgen-export.json`` names the dataset and its splits. It is written first, and again
+at the end with ``"finished": true``. Every file is renamed when it is complete, and a second run
+keeps the files that are there, so that it does what the first one left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from tempfile import TemporaryFile
+from typing import IO, Any, ClassVar, NamedTuple
+
+from recordgen import storage
+from recordgen.core.dataset.manifest import Dataset, Shard, Split
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
+from recordgen.errors import OutputExistsError, RecordError, UsageError
+from recordgen.exports.export import Copied, Export, Exported, ExportOptions
+from recordgen.exports.output import Output
+from recordgen.quoting import listed
+from recordgen.version import __version__
+
+#: The file of a copy that says what it is a copy of.
+MARK = ".recordgen-export.json"
+
+_PART_BYTES = 1 << 20
+
+# The names of local files that are not complete, see recordgen.storage.local.
+_UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.tmp$")
+
+
+class Stored(NamedTuple):
+    """One example.
+
+    Attributes:
+        number: its number in the split, from 0.
+        where: its place, for messages.
+        record: the bytes of its tf.train.Example.
+    """
+
+    number: int
+    where: str
+    record: bytes
+
+    def values(self) -> dict[str, Any]:
+        """Return lists of values by feature name. Raises: RecordError."""
+        try:
+            return parse_example(self.record)
+        except ValueError as exc:
+            raise RecordError(f"{self.where}: {exc}") from exc
+
+
+@dataclass
+class Copy:
+    """One copy of a dataset, or of one of its splits.
+
+    Attributes:
+        output: the dataset.
+        splits: the splits to copy.
+        to: the folder of the copy.
+        is_resumed: an earlier run of the same copy did not finish.
+        progress: called after each example.
+    """
+
+    output: Output
+    splits: Mapping[str, Split]
+    to: str
+    is_resumed: bool = False
+    progress: Callable[[Copied], None] | None = None
+    _done: int = 0
+    _done_bytes: int = 0
+
+    @property
+    def dataset(self) -> Dataset:
+        """The content of ``dataset.json``."""
+        return self.output.dataset
+
+    def path(self, name: str) -> str:
+        """Return the path of a file of the copy."""
+        return storage.join(self.to, name)
+
+    def has(self, name: str) -> bool:
+        """Return whether an earlier run wrote a file."""
+        return self.is_resumed and storage.exists(self.path(name))
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a file of the copy, which appears when it is complete."""
+        with TemporaryFile() as spooled:
+            yield spooled
+            spooled.seek(0)
+            with storage.replacing(self.path(name)) as file:
+                shutil.copyfileobj(spooled, file, _PART_BYTES)
+
+    def shards(self) -> Iterator[tuple[str, int, int, Shard]]:
+        """Yield (split, number of the shard, number of its first example, shard)."""
+        for name, split in self.splits.items():
+            firsts = accumulate((shard.examples for shard in split.shards), initial=0)
+            for at, (first, shard) in enumerate(zip(firsts, split.shards, strict=False)):
+                yield name, at, first, shard
+
+    def skip(self, shard: Shard) -> None:
+        """Count a shard that an earlier run copied."""
+        self._count(shard.examples, shard.bytes)
+
+    def examples(self, first: int, shard: Shard) -> Iterator[Stored]:
+        """Yield the examples of a shard. Raises: RecordError: it is damaged."""
+        path = self.output.path_of(shard.file)
+        before = 0
+        for at, record in enumerate(RECORDS.read(path)):
+            yield Stored(first + at, f"{path}: record {at}", record)
+            size = shard.bytes * (at + 1) // shard.examples
+            self._count(1, size - before)
+            before = size
+
+    def split_examples(self, split: str) -> Iterator[Stored]:
+        """Yield the examples of a split. Raises: RecordError: a shard is damaged."""
+        for name, _, first, shard in self.shards():
+            if name == split:
+                yield from self.examples(first, shard)
+
+    def _count(self, examples: int, size: int) -> None:
+        self._done += examples
+        self._done_bytes += size
+        if self.progress is not None:
+            splits = self.splits.values()
+            rows, total = sum(it.examples for it in splits), sum(it.bytes for it in splits)
+            self.progress(Copied(rows, total, self._done, self._done_bytes))
+
+
+class CopyExport(Export):
+    """An export that copies examples into the folder ``to``.
+
+    Attributes:
+        name: its name in ``recordgen export``.
+        tasks: the tasks whose examples it can hold; empty: all.
+        holds: what the format holds, for messages.
+        refused_formats: formats of images that its readers do not read, such as ``webp``.
+        only_splits: the splits that the format has; empty: any.
+    """
+
+    name: ClassVar[str]
+    tasks: ClassVar[Collection[str]] = ()
+    holds: ClassVar[str] = ""
+    refused_formats: ClassVar[Collection[str]] = ()
+    only_splits: ClassVar[Collection[str]] = ()
+    takes: ClassVar[Collection[str]] = ("to", "split")
+
+    @abstractmethod
+    def write(self, copy: Copy) -> None:
+        """Write all files that an earlier run has not written."""
+
+    def check(self, copy: Copy) -> None:
+        """Check further that the format can hold the examples. Raises: UsageError: it cannot."""
+
+    def export(self, place: str, options: ExportOptions) -> Exported:
+        """Copy the examples.
+
+        Raises:
+            SourceError: there is no finished dataset.
+            UsageError: the format cannot hold these examples, or there is no such split.
+            OutputExistsError: the folder has other files.
+            RecordError: a shard is damaged.
+            StorageError: storage failed.
+        """
+        output = Output.open(place)
+        to = self._folder(output, options)
+        copy = Copy(output, _chosen(output.dataset, options.split), to, progress=options.progress)
+        self._check_task(copy)
+        self.check(copy)
+        mark = {
+            "export": self.name,
+            "digest": output.dataset.digest,
+            "splits": list(copy.splits),
+            "recordgen_version": __version__,
+            "finished": False,
+        }
+        found = _mark(to)
+        if found is None:
+            _check_free(to)
+        elif {**found, "finished": False} != mark:
+            raise OutputExistsError(
+                f"{to}: this folder has another export ({found.get('export')} of "
+                f"{', '.join(found.get('splits', ()))}); use --to with another folder, or remove it"
+            )
+        if found is None or not found["finished"]:
+            copy.is_resumed = found is not None
+            storage.write_text(copy.path(MARK), _text(mark))
+            self.write(copy)
+            if copy.is_resumed:
+                _remove_unfinished(to)
+            storage.write_text(copy.path(MARK), _text({**mark, "finished": True}))
+        return Exported(files=(to,))
+
+    def _folder(self, output: Output, options: ExportOptions) -> str:
+        if options.to is None:
+            raise UsageError(
+                f"export {self.name} copies the examples; name the folder: --to FOLDER"
+            )
+        to = storage.normal(os.fspath(options.to))
+        if storage.is_inside(to, output.root) or to.rstrip("/") == output.root.rstrip("/"):
+            raise UsageError(f"--to must be a folder outside of the dataset (got {options.to!r})")
+        storage.check_writable(to)
+        return to
+
+    def _check_task(self, copy: Copy) -> None:
+        task = copy.dataset.task
+        if self.tasks and task not in self.tasks:
+            raise UsageError(
+                f"{self.name} holds {self.holds} (task {listed(self.tasks, str)}; got {task}); "
+                f"export parquet or webdataset holds all tasks"
+            )
+        other = [name for name in copy.splits if self.only_splits and name not in self.only_splits]
+        if other:
+            raise UsageError(
+                f"{self.name} knows the splits {', '.join(self.only_splits)} (got {other[0]!r}); "
+                f"use --split to export one of them"
+            )
+        kinds = {kind for it in copy.splits.values() if it.images for kind in it.images.formats}
+        if refused := sorted(kinds & {*self.refused_formats}):
+            raise UsageError(
+                f"{self.name} holds no {refused[0].upper()} images, and the dataset has some; "
+                f"convert with --encode png or --encode jpeg"
+            )
+
+
+def _chosen(dataset: Dataset, split: str | None) -> Mapping[str, Split]:
+    if split is None:
+        return dataset.splits
+    if split not in dataset.splits:
+        raise UsageError(f"no split {split!r}; there are {listed(dataset.splits, str)}")
+    return {split: dataset.splits[split]}
+
+
+def _mark(to: str) -> dict[str, Any] | None:
+    """Return what the folder is a copy of, None if nothing says it."""
+    try:
+        found = json.loads(storage.read_text(storage.join(to, MARK)))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as exc:
+        raise OutputExistsError(f"{storage.join(to, MARK)}: cannot be read: {exc}") from exc
+    return found if isinstance(found, dict) else {}
+
+
+def _check_free(to: str) -> None:
+    if any(not name.startswith(MARK) for name, _ in storage.list_dir(to)):
+        raise OutputExistsError(f"{to}: this folder has other files; use --to with an empty one")
+
+
+def _remove_unfinished(to: str) -> None:
+    """Remove the temporary files of a run that was killed; object stores have none."""
+    if storage.is_local(to):
+        for folder, _, names in os.walk(storage.local_path(to)):
+            for name in filter(_UNFINISHED.search, names):
+                os.remove(os.path.join(folder, name))
+
+
+def _text(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, indent=2) + "\n"

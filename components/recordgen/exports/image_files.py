@@ -1,0 +1,187 @@
+"""The images of a dataset as files, each with the name that its uri gives it.
+
+gs://pets/a/rex.jpeg  ─▶  rex.jpeg       if all names of the split differ
+                      ─▶  00000012-rex.jpeg   else, with the number of the example
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recordgen import features, storage
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset
+from recordgen.core.records.boxes import StoredBox, stored_boxes
+from recordgen.errors import RecordError, UsageError
+from recordgen.exports.copying import Copy, CopyExport
+from recordgen.masking import without_secrets
+from recordgen.ordered import map_in_order
+from recordgen.payloads.stored import stored_image
+from recordgen.tasks.stored import stored_features
+
+_THREADS = 8
+_MAX_BYTES_AHEAD = 256 << 20
+
+# Characters that some file system or some reader of lists does not allow in names.
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f\\/:*?"<>|]+')
+_MAX_STEM_BYTES = 180
+
+_SUFFIXES: Mapping[str, Sequence[str]] = {"jpeg": (".jpg", ".jpeg"), "tiff": (".tif", ".tiff")}
+
+# The words of other tools for a split.
+_WORDS = {"eval": "val"}
+
+
+class ImageExample(NamedTuple):
+    """One image.
+
+    Attributes:
+        where: its place, for messages.
+        name: name of its file.
+        data: content of its file.
+        values: lists of values by feature name.
+    """
+
+    where: str
+    name: str
+    data: bytes
+    values: Mapping[str, Sequence[Any]]
+
+    @property
+    def stem(self) -> str:
+        """The name without its suffix."""
+        return posixpath.splitext(self.name)[0]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels. Raises: RecordError: unknown."""
+        found = (self.values.get(name) for name in (features.IMAGE_WIDTH, features.IMAGE_HEIGHT))
+        width, height = (value[0] if value else 0 for value in found)
+        if width < 1 or height < 1:
+            raise RecordError(f"{self.where}: the image has no size, and boxes need one")
+        return width, height
+
+    @property
+    def boxes(self) -> Sequence[StoredBox]:
+        """The boxes. Raises: RecordError: damaged."""
+        try:
+            return stored_boxes(self.values)
+        except ValueError as exc:
+            raise RecordError(f"{self.where}: {exc}") from exc
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The labels of the image."""
+        return [text.decode() for text in self.values.get(features.IMAGE_CLASS_TEXT, ())]
+
+
+#: Returns the files of one image: contents by path in the copy.
+FilesOf = Callable[[ImageExample], Mapping[str, bytes]]
+
+
+class ImageCopyExport(CopyExport):
+    """A copy with a file for each image."""
+
+    def images(self, copy: Copy, split: str, files_of: FilesOf) -> Iterator[ImageExample]:
+        """Yield the images of a split, in order, when their files are written.
+
+        Args:
+            copy: the copy.
+            split: name of the split.
+            files_of: returns the files of one image.
+        """
+        is_numbered = not _names_differ(copy, split)
+
+        def examples() -> Iterator[ImageExample]:
+            for stored in copy.split_examples(split):
+                values = stored.values()
+                if (image := stored_image(values)) is None:
+                    raise RecordError(f"{stored.where}: there is no {features.IMAGE_ENCODED}")
+                [uri] = values.get(features.IMAGE_SOURCE_ID) or [b""]
+                name = file_name(uri.decode("utf-8", "replace"), image[1])
+                if is_numbered:
+                    name = f"{stored.number:08d}-{name}"
+                yield ImageExample(stored.where, name, image[0], values)
+
+        def written(example: ImageExample) -> ImageExample:
+            for name, data in files_of(example).items():
+                if not copy.has(name):
+                    storage.write_bytes(copy.path(name), data)
+            return example
+
+        return map_in_order(
+            written,
+            examples(),
+            threads=_THREADS,
+            bytes_of=lambda example: len(example.data),
+            max_bytes=_MAX_BYTES_AHEAD,
+        )
+
+
+def in_folder(folder: str) -> FilesOf:
+    """Return a function that names one file: the image, in a folder of the copy."""
+    return lambda image: {f"{folder}/{image.name}": image.data}
+
+
+def has_boxes(dataset: Dataset) -> bool:
+    """Return whether the examples have boxes."""
+    return features.IMAGE_OBJECT_XMIN in stored_features(dataset)
+
+
+def check_sizes(copy: Copy) -> None:
+    """Check that the sizes of images with boxes are known. Raises: UsageError."""
+    for name, split in copy.splits.items():
+        if split.images is None and has_boxes(copy.dataset):
+            raise UsageError(
+                f"boxes in pixels need the sizes of images, and split {name!r} lacks some; convert "
+                f"the images again"
+            )
+
+
+def split_word(split: str) -> str:
+    """Return the word of other tools for a split: ``eval`` → ``val``."""
+    return _WORDS.get(split, split)
+
+
+def file_name(uri: str, kind: str) -> str:
+    """Return a safe name for an image of a format: ``gs://b/a:1.JPG``, ``jpeg`` → ``a_1.JPG``."""
+    stem, suffix = _stem_and_suffix(uri)
+    known = _SUFFIXES.get(kind, (f".{kind}",))
+    return f"{stem}{suffix if suffix.lower() in known else known[0]}"
+
+
+def _stem_and_suffix(uri: str) -> tuple[str, str]:
+    """Return the safe name of a uri in two parts: ``gs://b/a:1.JPG`` → ``a_1``, ``.JPG``."""
+    text = without_secrets(uri)
+    path = text.partition("?")[0] if "://" in text else text
+    stem, suffix = posixpath.splitext(posixpath.basename(path.replace("\\", "/")))
+    plain = _UNSAFE.sub("_", stem).lstrip(".").encode()[:_MAX_STEM_BYTES]
+    return plain.decode("utf-8", "ignore").strip() or "image", suffix
+
+
+def _names_differ(copy: Copy, split: str) -> bool:
+    """Return whether all images of a split have different names, in any case of letters.
+
+    It needs 8 bytes for each image of the split. False if the names are unknown.
+    """
+    import pyarrow.parquet as pq
+
+    if not copy.output.has_examples():
+        return False
+    hashes = np.empty(copy.splits[split].examples, np.uint64)
+    count = 0
+    with storage.open_read(copy.output.path_of(EXAMPLES_FILE)) as file:
+        for batch in pq.ParquetFile(file).iter_batches(columns=["split", "uri"], use_threads=False):
+            pairs = zip(*(batch.column(name).to_pylist() for name in ("split", "uri")), strict=True)
+            for uri in (uri for name, uri in pairs if name == split):
+                stem = _stem_and_suffix(uri)[0].casefold().encode()
+                if count == len(hashes):
+                    return False  # the file is of another state of the dataset
+                hashes[count] = int.from_bytes(blake2b(stem, digest_size=8).digest(), "little")
+                count += 1
+    return count == len(hashes) == len(np.unique(hashes))

@@ -1,0 +1,120 @@
+"""WebDataset: a tar for each shard, whose members with the same stem are one example.
+
+    train-000000.tar    00000012.jpg     the image; of several, 00000012.day.jpg and others
+                        00000012.cls     the number of its label, if it has one
+                        00000012.json    {"source_id": "rex.jpg", "label": 3, …}
+    labels.txt          the labels, by number
+
+The format: "WebDataset", github.com/webdataset/webdataset. Members have no time and no owner, so
+the same dataset gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import posixpath
+import re
+import tarfile
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+from recordgen import storage
+from recordgen.errors import RecordError, UsageError
+from recordgen.exports.columns import IMAGE, Column, columns_of
+from recordgen.exports.copying import Copy, Stored
+from recordgen.exports.image_files import check_sizes, split_word
+from recordgen.exports.shard_files import ShardCopyExport
+from recordgen.tasks.label_files import label_files
+
+_PART_BYTES = 1 << 20
+
+# A key ends at the first dot, and a folder belongs to it.
+_UNSAFE = re.compile(r"[./\\\s]+")
+
+
+class WebDataset(ShardCopyExport):
+    """A tar for each shard."""
+
+    name = "webdataset"
+
+    def check(self, copy: Copy) -> None:
+        for column in columns_of(copy.dataset):
+            if _has_bytes(column.feature):
+                raise UsageError(
+                    f"{self.name} stores values as JSON, and the feature {column.name!r} has bytes "
+                    f"of an unknown kind; use export parquet or arrayrecord, which hold them"
+                )
+        check_sizes(copy)
+
+    def shard_name(self, split: str, at: int, count: int) -> str:
+        return f"{split_word(split)}-{at:06d}.tar"
+
+    def write_shard(self, copy: Copy, file: IO[bytes], examples: Iterator[Stored]) -> None:
+        columns = columns_of(copy.dataset)
+        images = {column.name: column for column in columns if column.feature == IMAGE}
+        others = [column for column in columns if column.name not in images]
+        with tarfile.open(
+            fileobj=file, mode="w|", bufsize=_PART_BYTES, format=tarfile.GNU_FORMAT
+        ) as tar:
+            for example in examples:
+                try:
+                    values = example.values()
+                    members = dict(_image_members(images, values))
+                    found = {column.name: column.read(values) for column in others}
+                except (TypeError, ValueError) as exc:
+                    raise RecordError(f"{example.where}: {exc}") from exc
+                for column in others:
+                    if _is_class(column.feature) and found[column.name] is not None:
+                        members["cls"] = str(found[column.name]).encode()
+                members["json"] = json.dumps(_finite(found), ensure_ascii=False).encode()
+                for name, data in members.items():
+                    _add(tar, f"{example.number:08d}.{name}", data)
+
+    def write(self, copy: Copy) -> None:
+        super().write(copy)
+        for name, text in label_files(copy.dataset).items():
+            storage.write_text(copy.path(name), text)
+
+
+def _image_members(
+    images: Mapping[str, Column], values: Mapping[str, Any]
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the suffix and the bytes of each image: ``jpg``; of several, ``day.jpg``."""
+    for name, column in images.items():
+        image = column.read(values)
+        if image is not None:
+            suffix = posixpath.splitext(image["path"])[1].lower().removeprefix(".") or "bin"
+            suffix = "jpg" if suffix == "jpeg" else suffix
+            yield (
+                suffix if len(images) == 1 else f"{_UNSAFE.sub('_', name)}.{suffix}",
+                image["bytes"],
+            )
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    member = tarfile.TarInfo(name)  # its time, owner and group are 0
+    member.size = len(data)
+    tar.addfile(member, io.BytesIO(data))
+
+
+def _is_class(feature: Any) -> bool:
+    return isinstance(feature, Mapping) and feature["_type"] == "ClassLabel"
+
+
+def _has_bytes(feature: Any) -> bool:
+    if isinstance(feature, list):
+        return any(map(_has_bytes, feature[0].values()))
+    return (
+        _has_bytes(feature["feature"]) if "feature" in feature else feature.get("dtype") == "binary"
+    )
+
+
+def _finite(value: Any) -> Any:
+    """Return a value for JSON, which has no infinity and no NaN: they become null."""
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,294 @@
+"""Exports that copy examples: same bytes, finished after a kill, refusals before the first byte."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from recordgen.console import copying as progress_of_copies
+from recordgen.errors import MissingPackageError, OutputExistsError, RecordError, UsageError
+from recordgen.exports import export as exporting
+from recordgen.exports.copying import MARK
+from recordgen.registry import EXPORTS
+from tests.conftest import ROOT, encoded, noise
+from tests.exports.copies import (
+    boxes,
+    converted,
+    export,
+    export_and_die,
+    files_of,
+    labelled,
+)
+
+pytestmark = pytest.mark.once
+
+# The library of ArrayRecord is not in the lock; tests/trainers has its tests.
+COPIES = ("parquet", "webdataset", "folder", "automl", "coco", "yolo")
+HOLD_BOXES = ("parquet", "webdataset", "automl", "coco", "yolo")
+
+
+@pytest.fixture(scope="module")
+def detection(tmp_path_factory):
+    return boxes(tmp_path_factory.mktemp("boxes"))
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory):
+    return labelled(tmp_path_factory.mktemp("labelled"))
+
+
+def test_all_copies_are_tested():
+    copies = {name for name in EXPORTS if "to" in EXPORTS[name].takes}
+    assert copies == {*COPIES, "arrayrecord"}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_killed_copy_is_finished_by_the_next_run(name, detection, classes, tmp_path):
+    """The files after a kill and a second run are those of one run; a third changes nothing."""
+    out = detection if name in HOLD_BOXES else classes
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    export(name, out, whole)
+    expected = files_of(whole)
+    assert export_and_die(name, out, killed, 7) == 9
+    left = files_of(killed)
+    assert json.loads(left.pop(MARK))["finished"] is False
+    is_complete = {path: expected.get(path) == data for path, data in left.items()}
+    assert all(path.endswith(".tmp") for path, same in is_complete.items() if not same)
+    assert len(left) < len(expected)
+    (killed / "left.json.0123456789abcdef0123456789abcdef.tmp").write_bytes(b"half")
+    export(name, out, killed)
+    assert files_of(killed) == expected
+    assert json.loads(expected[MARK])["finished"] is True
+    times = {path: path.stat().st_mtime_ns for path in killed.rglob("*")}
+    export(name, out, killed)
+    assert {path: path.stat().st_mtime_ns for path in killed.rglob("*")} == times
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_second_run_writes_no_file_again(name, detection, classes, tmp_path):
+    """Images and shards that the first run wrote are kept as they are."""
+    out = detection if name in HOLD_BOXES else classes
+    assert export_and_die(name, out, tmp_path / "to", 12) == 9
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "to").rglob("*.*")}
+    kept = {path: time for path, time in kept.items() if path.suffix not in (".tmp", ".json")}
+    assert kept
+    export(name, out, tmp_path / "to")
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+def test_one_split(detection, tmp_path):
+    assert (
+        main(["export", "coco", str(detection), "--to", f"{tmp_path}/to", "--split", "eval"]) == 0
+    )
+    names = {path.split("/")[0] for path in files_of(tmp_path / "to")}
+    assert names == {MARK, "annotations", "val"}
+    with pytest.raises(UsageError, match="no split 'dev'"):
+        export("coco", detection, tmp_path / "other", split="dev")
+
+
+def test_another_copy_is_kept(detection, classes, tmp_path):
+    """A folder with a copy of another dataset, other splits or other files is an error."""
+    export("automl", detection, tmp_path / "to", split="train")
+    before = files_of(tmp_path / "to")
+    for name, out, options in (
+        ("automl", detection, {}),
+        ("automl", classes, {"split": "train"}),
+        ("coco", detection, {"split": "train"}),
+    ):
+        with pytest.raises(OutputExistsError, match="another export"):
+            export(name, out, tmp_path / "to", **options)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("mine")
+    with pytest.raises(OutputExistsError, match="other files"):
+        export("coco", detection, tmp_path / "mine")
+    assert files_of(tmp_path / "to") == before
+
+
+@pytest.mark.parametrize("to", [None, ".", "copy", "http://host/copy"])
+def test_where_copies_cannot_be(detection, to):
+    """A copy needs a folder, which is not in the dataset."""
+    if to is not None and "://" not in to:
+        to = str(detection / to)
+    with pytest.raises(UsageError, match=r"to FOLDER|outside|web servers|empty text"):
+        EXPORTS["coco"]().export(str(detection), exporting.ExportOptions(to=to))
+    assert not (detection / MARK).exists()
+
+
+def _raw(folder):
+    return converted(folder, _images(folder), task="image_classification", encode="raw")
+
+
+def _webp(folder):
+    return converted(folder, _images(folder), task="image_classification", encode="webp")
+
+
+def _gif(folder):
+    lines = [f"{line},a,0,0,,,1,1,," for line in _images(folder, "GIF", labels=False)]
+    return converted(folder, lines, task="object_detection")
+
+
+def _unlabelled(folder):
+    lines = _images(folder, labels=False)
+    return converted(folder, lines, task="image_classification", labels="none")
+
+
+def _with_slash(folder):
+    lines = [f"{line},a/b" for line in _images(folder, labels=False)]
+    return converted(folder, lines, task="image_classification")
+
+
+def _several(folder):
+    lines = [f"{line},a,b" for line in _images(folder, labels=False)]
+    return converted(folder, lines, task="image_multi_label")
+
+
+def _texts(folder):
+    recordgen.convert(str(ROOT / "examples/text_classification/reviews.csv"), folder / "out")
+    return folder / "out"
+
+
+def _written(folder):
+    recordgen.write([{"x": 1, "blob": b"\xff"}], folder / "out")
+    return folder / "out"
+
+
+def _compressed(folder):
+    return converted(folder, _images(folder), task="image_classification", compression="gzip")
+
+
+def _names(folder, kind="PNG"):
+    for number in range(3):
+        path = folder / f"{number}.{kind.lower()}"
+        path.write_bytes(encoded(noise(seed=number), kind))
+    return [f"{number}.{kind.lower()}" for number in range(3)]
+
+
+def _images(folder, kind="PNG", *, labels=True):
+    return [f"TRAIN,{name}{',a' if labels else ''}" for name in _names(folder, kind)]
+
+
+REFUSED = {
+    "tfds": (_raw, "raw pixels"),
+    "tfds webp": (_webp, "WEBP"),
+    "tfds gzip": (_compressed, "compressed"),
+    "automl": (_webp, "WEBP"),
+    "yolo": (_gif, "GIF"),
+    "folder": (_unlabelled, "have none"),
+    "folder slash": (_with_slash, "'a/b'"),
+    "folder several": (_several, "one label each"),
+    "folder boxes": (_gif, "one label each"),
+    "coco": (_unlabelled, "images with boxes"),
+    "yolo labels": (_unlabelled, "images with boxes"),
+    "coco texts": (_texts, "images with boxes"),
+    "automl texts": (_texts, "images with labels or boxes"),
+    "webdataset": (_written, "'blob'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_format_cannot_hold(case, tmp_path):
+    """It is said before the first byte, and what is wrong."""
+    name, (make, words) = case.split()[0], REFUSED[case]
+    out = make(tmp_path)
+    before = files_of(tmp_path)
+    with pytest.raises(UsageError, match=words):
+        export(name, out, None if name == "tfds" else tmp_path / "to")
+    assert files_of(tmp_path) == before
+
+
+def test_boxes_need_sizes(tmp_path, detection):
+    """Boxes are shares; without the sizes of the images they cannot become pixels."""
+    values = json.loads((detection / "dataset.json").read_text())
+    values["splits"]["eval"]["images"] = None
+    path = tmp_path / "copy"
+    path.mkdir()
+    for each in detection.iterdir():
+        if each.name != "dataset.json":
+            (path / each.name).symlink_to(each)
+    (path / "dataset.json").write_text(json.dumps(values))
+    for name in ("coco", "parquet", "webdataset"):
+        with pytest.raises(UsageError, match="'eval'"):
+            export(name, path, tmp_path / name)
+        export(name, path, tmp_path / name, split="train")
+
+
+def test_equal_names_are_numbered(tmp_path):
+    """Names stay, unless two of a split are the same in any case of letters."""
+    lines = []
+    for number, name in enumerate(("a/x.png", "b/X.png", "c/y.png")):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(encoded(noise(seed=number), "PNG"))
+        lines.append(f"TRAIN,{name},cat")
+    lines += ["TEST,d/x.png,cat", "TEST,d/..y.png,cat"]
+    (tmp_path / "d").mkdir()
+    for name in ("x.png", "..y.png"):
+        (tmp_path / "d" / name).write_bytes(encoded(noise(seed=hash(name) % 999), "PNG"))
+    out = converted(tmp_path, lines, task="image_classification")
+    export("folder", out, tmp_path / "to")
+    names = {path.name.lower() for path in (tmp_path / "to/train/cat").iterdir()}
+    assert {name[8:] for name in names} == {"-x.png", "-y.png"}
+    assert sorted(name[:8] for name in names) == ["00000000", "00000001", "00000002"]
+    assert {path.name for path in (tmp_path / "to/test/cat").iterdir()} == {"x.png", "y.png"}
+
+
+def test_raw_pixels_become_png(tmp_path):
+    export("folder", _raw(tmp_path), tmp_path / "to")
+    [first, *_] = sorted((tmp_path / "to/train/a").iterdir())
+    assert first.name == "0.png"
+    assert first.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_damaged_shard_names_itself(tmp_path):
+    out = labelled(tmp_path)
+    shard = next((out / "Split-train").iterdir())
+    data = bytearray(shard.read_bytes())
+    data[40] ^= 1
+    shard.write_bytes(data)
+    with pytest.raises(RecordError, match=shard.name):
+        export("folder", out, tmp_path / "to")
+    assert json.loads((tmp_path / "to" / MARK).read_text())["finished"] is False
+
+
+def test_arrayrecord_names_its_package(classes, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "array_record.python", None)
+    with pytest.raises(MissingPackageError, match="pip install array_record"):
+        export("arrayrecord", classes, tmp_path / "to")
+    assert not (tmp_path / "to").exists()
+
+
+def test_a_long_copy_shows_its_progress(classes, tmp_path, monkeypatch, capsys, caplog):
+    """Lines of the log; a short copy has none, and neither has --json on stdout."""
+    assert main(["export", "automl", str(classes), "--to", f"{tmp_path}/a"]) == 0
+    assert capsys.readouterr().out == f"wrote {tmp_path}/a\n"
+    assert not caplog.messages
+    monkeypatch.setattr(progress_of_copies, "_FIRST_SECONDS", 0.0)
+    assert main(["export", "automl", str(classes), "--to", f"{tmp_path}/b", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"written": [f"{tmp_path}/b"]}
+    assert caplog.messages[0].startswith("1 of 14 examples")
+    assert caplog.messages[-1].startswith("14 of 14 examples (100%)")
+
+
+def test_options_of_other_exports(detection, caplog):
+    """Only copies take --to and --split."""
+    for option in ("--to", "--split"):
+        assert main(["export", "card", str(detection), option, "x"]) == 2
+        assert caplog.messages[-1] == f"export card takes no {option}"
+
+
+def test_memory_does_not_grow(tmp_path):
+    """A row group, the images in flight and one example are in memory, not a shard."""
+    import tracemalloc
+
+    peaks = {}
+    for count in (200, 1600):
+        folder = tmp_path / str(count)
+        rows = ({"image/encoded": bytes(20_000), "n": number} for number in range(count))
+        recordgen.write(rows, folder / "out", shards=1)
+        tracemalloc.start()
+        export("parquet", folder / "out", folder / "to")
+        peaks[count] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peaks[1600] < peaks[200] * 1.5

@@ -1,0 +1,148 @@
+"""`export tfds`: features.json and dataset_info.json as tensorflow_datasets 4.9 writes them.
+
+The library was run by hand over the output of each task: its decoded examples were equal.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from tests.conftest import ROOT
+from tests.exports.copies import boxes, export
+from tests.golden import NEEDED, SAMPLES
+
+pytestmark = pytest.mark.once
+
+MODULE = "tensorflow_datasets.core.features"
+TEXT = {"pythonClassName": f"{MODULE}.text_feature.Text", "text": {}}
+
+
+def _class(count):
+    numbers = {"numClasses": str(count)}
+    return {"pythonClassName": f"{MODULE}.class_label_feature.ClassLabel", "classLabel": numbers}
+
+
+def _several(feature):
+    each = {"feature": feature, "length": "-1"}
+    return {"pythonClassName": f"{MODULE}.sequence_feature.Sequence", "sequence": each}
+
+
+def _scalar(dtype):
+    tensor = {"shape": {}, "dtype": dtype, "encoding": "none"}
+    return {"pythonClassName": f"{MODULE}.scalar.Scalar", "tensor": tensor}
+
+
+IMAGE = {
+    "pythonClassName": f"{MODULE}.image_feature.Image",
+    "image": {"shape": {"dimensions": ["-1", "-1", "3"]}, "dtype": "uint8"},
+}
+
+
+def described(out):
+    """Return the features and the info."""
+    found = json.loads((out / "features.json").read_text())
+    assert found["pythonClassName"] == f"{MODULE}.features_dict.FeaturesDict"
+    return found["featuresDict"]["features"], json.loads((out / "dataset_info.json").read_text())
+
+
+def test_boxes(tmp_path):
+    """Every list is a sequence; the shards' lengths are those of dataset.json."""
+    out = boxes(tmp_path)
+    export("tfds", out)
+    features, info = described(out)
+    assert features == {
+        "image/encoded": IMAGE,
+        "image/format": TEXT,
+        "image/height": _scalar("int64"),
+        "image/width": _scalar("int64"),
+        "image/source_id": TEXT,
+        "image/key/sha256": TEXT,
+        **{
+            f"image/object/bbox/{side}": _several(_scalar("float32"))
+            for side in ("xmin", "xmax", "ymin", "ymax")
+        },
+        "image/object/class/text": _several(TEXT),
+        "image/object/class/label": _several(_class(3)),
+    }
+    names = out / "image.object.class.label.labels.txt"
+    assert names.read_text() == "cat\ndog\nyes\n"
+    splits = recordgen.read_dataset(str(out)).splits
+    assert [split["name"] for split in info["splits"]] == list(splits)
+    for split in info["splits"]:
+        shards = splits[split["name"]].shards
+        assert split["shardLengths"] == [str(shard.examples) for shard in shards]
+        at, count = 0, len(shards)
+        template = split["filepathTemplate"].replace("{SPLIT}", split["name"])
+        first = template.replace("{SHARD_X_OF_Y}", f"{at:05d}-of-{count:05d}")
+        assert first == shards[0].file
+    assert (info["fileFormat"], info["name"]) == ("tfrecord", "labels")
+    assert "supervisedKeys" not in info
+
+
+def test_input_and_label(tmp_path):
+    """as_supervised=True gives pairs, if every example has a label."""
+    for task, pair in (
+        ("image_classification", ["image/encoded", "image/class/label"]),
+        ("text_sentiment", ["text", "class/label"]),
+        ("image_folder", None),
+        ("declared", None),
+    ):
+        out = tmp_path / task
+        source = str(ROOT / "examples" / SAMPLES[task])
+        recordgen.convert(source, out, lint="-ALL", **NEEDED.get(task, {}))
+        export("tfds", out)
+        features, info = described(out)
+        keys = info.get("supervisedKeys", {}).get("tuple", {}).get("items")
+        assert keys == (pair and [{"featureKey": name} for name in pair])
+        if task == "declared":
+            assert features["day/height"] == _scalar("int64")
+            assert features["note"] == _several(TEXT)  # it may be missing
+            assert features["verdict/label"] == _class(2)
+        if task == "image_folder":
+            assert features["image/class/label"] == _several(_scalar("int64"))
+
+
+def test_arrays(tmp_path):
+    """Arrays that are stored as bytes are tensors of bytes."""
+    recordgen.write(
+        [{"a": np.zeros((2, 3), "uint8"), "b": np.zeros(4, "float32")}], tmp_path / "out"
+    )
+    export("tfds", tmp_path / "out")
+    features, _ = described(tmp_path / "out")
+    kind = f"{MODULE}.tensor_feature.Tensor"
+    for name, sides, dtype, encoding in (
+        ("a", ["2", "3"], "uint8", "bytes"),
+        ("b", ["4"], "float32", "none"),
+    ):
+        shape = {"shape": {"dimensions": sides}, "dtype": dtype, "encoding": encoding}
+        assert features[name] == {"pythonClassName": kind, "tensor": shape}
+
+
+def test_images_of_columns_are_looked_at(tmp_path):
+    """dataset.json has no formats of declared columns, so the records say them."""
+    out = tmp_path / "out"
+    source = str(ROOT / "examples" / SAMPLES["declared"])
+    recordgen.convert(source, out, encode="webp", lint="-ALL", **NEEDED["declared"])
+    assert main(["export", "tfds", str(out)]) == 2
+    assert not (out / "features.json").exists()
+
+
+@pytest.mark.parametrize("how", ["overwrite", "append"])
+def test_they_describe_one_state(how, tmp_path):
+    """The next conversion into the same output removes them: lengths of shards would be wrong."""
+    source = ROOT / "examples/text_classification/reviews.csv"
+    lines = source.read_text().splitlines(keepends=True)
+    for name, part in (("a.csv", lines[:60]), ("b.csv", lines[60:])):
+        (tmp_path / name).write_text("".join(part))
+    out = tmp_path / "out"
+    recordgen.convert(str(tmp_path / "a.csv"), out, lint="-ALL")
+    export("tfds", out)
+    assert (out / "dataset_info.json").exists()
+    recordgen.convert(str(tmp_path / "b.csv"), out, lint="-ALL", **{how: True})
+    assert not (out / "dataset_info.json").exists()
+    assert not (out / "features.json").exists()

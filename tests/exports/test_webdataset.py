@@ -1,0 +1,84 @@
+"""`export webdataset`: tars whose members with one key are an example, with equal bytes."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from itertools import groupby
+
+import pytest
+
+import recordgen
+from tests.conftest import ROOT, stored_examples
+from tests.exports.copies import boxes, export, labelled
+from tests.golden import NEEDED, SAMPLES
+
+pytestmark = pytest.mark.once
+
+
+def samples(folder, pattern):
+    """Return the samples of tars as the library groups them: by the name up to the first dot."""
+    found = []
+    for path in sorted(folder.glob(pattern)):
+        with tarfile.open(path) as tar:
+            members = tar.getmembers()
+            for member in members:
+                assert (member.mtime, member.uid, member.gid) == (0, 0, 0)
+                assert (member.uname, member.gname, member.mode) == ("", "", 0o644)
+            for key, group in groupby(members, lambda member: member.name.partition(".")[0]):
+                parts = {it.name.partition(".")[2]: tar.extractfile(it).read() for it in group}
+                found.append({"__key__": key, **parts})
+    return found
+
+
+def test_labels(tmp_path):
+    """The image as it is stored, the number of its label, and everything else as JSON."""
+    out = labelled(tmp_path)
+    export("webdataset", out, tmp_path / "to")
+    assert (tmp_path / "to/labels.txt").read_text() == "cat\ndog\nyes\n"
+    for split, word in (("train", "train"), ("eval", "val"), ("test", "test")):
+        records = [values for name, values in stored_examples(out) if name == split]
+        found = samples(tmp_path / "to", f"{word}-??????.tar")
+        assert [it["__key__"] for it in found] == [f"{at:08d}" for at in range(len(records))]
+        for sample, values in zip(found, records, strict=True):
+            [kind] = values["image/format"]
+            suffix = kind.decode().replace("jpeg", "jpg")
+            assert sample.keys() == {"__key__", suffix, "cls", "json"}
+            assert [sample[suffix]] == values["image/encoded"]
+            assert [int(sample["cls"])] == values["image/class/label"]
+            [uri] = values["image/source_id"]
+            expected = {"source_id": uri.decode(), "label": int(sample["cls"])}
+            assert json.loads(sample["json"]) == expected
+
+
+def test_boxes_are_json(tmp_path):
+    out = boxes(tmp_path)
+    export("webdataset", out, tmp_path / "to", split="train")
+    assert not list((tmp_path / "to").glob("val*"))
+    found = [json.loads(sample["json"]) for sample in samples(tmp_path / "to", "train-*.tar")]
+    assert {len(each["objects"]) for each in found} >= {0, 1, 2}
+    assert all(set(it) == {"bbox", "category"} for each in found for it in each["objects"])
+
+
+def test_several_images_and_gaps(tmp_path):
+    """Each column of images has its name in front of the suffix."""
+    source = str(ROOT / "examples" / SAMPLES["declared"])
+    recordgen.convert(source, tmp_path / "out", lint="-ALL", **NEEDED["declared"])
+    export("webdataset", tmp_path / "out", tmp_path / "to")
+    found = samples(tmp_path / "to", "train-*.tar")
+    assert {frozenset(each) for each in found} == {
+        frozenset({"__key__", "day.png", "night.png", "cls", "json"})
+    }
+
+
+def test_no_number_that_json_lacks(tmp_path):
+    """A segment to the end of a video ends at infinity: null."""
+    (tmp_path / "v.csv").write_text("TRAIN,a.mp4,cat,0,inf\nTRAIN,b.mp4,cat,1.5,2\n")
+    for name in ("a.mp4", "b.mp4"):
+        (tmp_path / name).write_bytes(b"\0\0\0\x18ftypmp42")
+    recordgen.convert(
+        str(tmp_path / "v.csv"), tmp_path / "out", task="video_classification", lint="-ALL"
+    )
+    export("webdataset", tmp_path / "out", tmp_path / "to")
+    found = [json.loads(sample["json"]) for sample in samples(tmp_path / "to", "train-*.tar")]
+    assert {(each["start"], each["end"]) for each in found} == {(0.0, None), (1.5, 2.0)}
