@@ -22,6 +22,7 @@ import numpy as np
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
+from recordgen.core.task.stored import is_image, stored_features, table_of
 from recordgen.errors import UsageError
 from recordgen.exports.features import label_features
 from recordgen.exports.image_files import file_name
@@ -29,7 +30,6 @@ from recordgen.features import LIST_DTYPES, FeatureSpec
 from recordgen.payloads.stored import stored_image
 from recordgen.tasks import TASKS
 from recordgen.tasks.label_files import label_files
-from recordgen.tasks.stored import is_image, stored_features, table_of
 
 #: Lists of values by feature name.
 Values = Mapping[str, Sequence[Any]]

@@ -17,12 +17,12 @@ import numpy as np
 from recordgen import features, storage
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset
 from recordgen.core.records.boxes import StoredBox, stored_boxes
+from recordgen.core.task.stored import stored_features
 from recordgen.errors import RecordError, UsageError
 from recordgen.exports.copying import Copy, CopyExport
 from recordgen.masking import without_secrets
 from recordgen.ordered import map_in_order
 from recordgen.payloads.stored import stored_image
-from recordgen.tasks.stored import stored_features
 
 _THREADS = 8
 _MAX_BYTES_AHEAD = 256 << 20

@@ -18,6 +18,7 @@ from typing import Any
 from recordgen import features, storage
 from recordgen.core.dataset.manifest import Dataset, Split
 from recordgen.core.dataset.vocabulary import labels_text
+from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import UsageError
 from recordgen.exports.beside import TFDS_FILES
 from recordgen.exports.copying import Copy
@@ -26,7 +27,6 @@ from recordgen.exports.features import dataset_name, label_features
 from recordgen.exports.output import Output
 from recordgen.features import LIST_DTYPES, FeatureSpec
 from recordgen.tasks.label_files import label_files
-from recordgen.tasks.stored import is_image, stored_features
 
 _FEATURES_FILE, _INFO_FILE = TFDS_FILES
 
