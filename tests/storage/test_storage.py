@@ -455,7 +455,7 @@ def test_an_import_file_that_is_cut_is_read_again(
 ) -> None:
     """No row is lost or read twice; payloads may be on the same server.
 
-    There are four reads: to detect the format (truncated), its retry, the preview, and all rows.
+    There are three reads: to detect the format (truncated), its retry, and all rows.
     """
     text = "".join(f"TRAIN,images/{number}.jpg,a\n" for number in range(40)).encode()
     attempts: list[str] = []
@@ -469,7 +469,7 @@ def test_an_import_file_that_is_cut_is_read_again(
         return web.Response(body=text)
 
     result = recordgen.convert(f"{serve(answer)}/data/labels.csv", tmp_path / "out")
-    assert (result.dataset.examples, attempts.count("GET")) == (40, 4)
+    assert (result.dataset.examples, attempts.count("GET")) == (40, 3)
 
 
 # --- limits on reading --------------------------------------------------------------------------

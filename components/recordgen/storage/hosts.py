@@ -19,6 +19,7 @@ from threading import Lock
 
 from recordgen.errors import StorageError, UnreachableError
 from recordgen.masking import without_secrets
+from recordgen.quoting import listed
 from recordgen.rejects import Reject, RejectCode
 from recordgen.storage.addresses import PORTS, origin_of
 from recordgen.storage.paths import is_http, resolve, scheme_of
@@ -29,8 +30,6 @@ MOST_FAILURES = 16
 
 #: Length of the first pause without requests; each further failure doubles it.
 PAUSE_SECONDS = 60.0
-
-_HOSTS_SHOWN = 5
 
 _log = logging.getLogger(__name__)
 
@@ -137,13 +136,10 @@ def host_of(path: str) -> str:
 
 
 def unreachable_text(rejects: Iterable[Reject]) -> str:
-    """Return the number of unreachable rows by host: ``https://a 412, https://b 3``, or ``""``."""
+    """Return the number of unreachable rows by host, most first: ``https://a 412, https://b 3``."""
     counts = Counter(
         host_of(resolve(item.uri, item.source))
         for item in rejects
         if item.code == RejectCode.UNREACHABLE.value
     )
-    shown = [f"{name} {count:,}" for name, count in counts.most_common(_HOSTS_SHOWN)]
-    if len(counts) > _HOSTS_SHOWN:
-        shown.append(f"… {len(counts):,} hosts")
-    return ", ".join(shown)
+    return listed([f"{name} {count:,}" for name, count in counts.most_common()], str)
