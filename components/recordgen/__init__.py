@@ -57,8 +57,8 @@ _EXPORTS = {
 
 # Name that was here → the module that has it.
 _MOVED = {
-    "CheckResult": "core.runs.results",
-    "ConversionResult": "core.runs.results",
+    "CheckResult": "results",
+    "ConversionResult": "results",
     "ConvertOptions": "options",
     "Differences": "comparing.differences",
     "RecordgenWarning": "errors",

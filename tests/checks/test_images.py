@@ -16,9 +16,9 @@ from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.images import Gray
 from recordgen.core.facts.builder import ExampleNote, FactsBuilder, ImageNote, together
 from recordgen.core.facts.columns import of_shard
-from recordgen.core.runs.results import CheckResult, ConversionResult
 from recordgen.errors import LintError
 from recordgen.payloads.image import check_image
+from recordgen.results import CheckResult, ConversionResult
 from tests.checks.facts import examined_of
 from tests.checks.photos import scene
 from tests.conftest import encoded, noise

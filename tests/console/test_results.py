@@ -10,7 +10,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.console.results import SUMMARIES
-from recordgen.core.runs.results import ConversionResult
+from recordgen.results import ConversionResult
 from recordgen.shown import Shown
 
 pytestmark = pytest.mark.once

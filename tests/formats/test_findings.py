@@ -22,6 +22,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
+from tests.settings import conversion
 
 pytestmark = pytest.mark.once
 
@@ -174,12 +175,12 @@ def test_memory_does_not_grow_with_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Findings are kept in files while rows are read, and read back one file at a time."""
-    options = ConvertOptions(task="object_detection", format="csv")
+    run = conversion(task="object_detection")
     monkeypatch.setattr(steps, "FINDINGS_AT_ONCE", 500)
     peaks = []
     for many in (1_000, 5_000):
         staging = Staging(str(tmp_path / str(many)))
-        step = ReadRows(options, 1, str(tmp_path), staging)
+        step = ReadRows(run.task, run.splits, run.reader, run.store, 1, str(tmp_path), staging)
         step.begin(lambda amounts: None)
         rows = (Finding("a.csv", n, f"{n}.jpg", "boxes_dropped", POINT) for n in range(many))
         tracemalloc.start()

@@ -35,9 +35,9 @@ from recordgen.version import __version__
 
 if TYPE_CHECKING:
     from recordgen.core.runs.progress import Snapshot
-    from recordgen.core.runs.results import CheckResult, ConversionResult
     from recordgen.formats.detect import Detection
     from recordgen.rejects import Reject
+    from recordgen.results import CheckResult, ConversionResult
 
 FORMATS = ("text", "json")
 

@@ -92,6 +92,6 @@ SUMMARIES: Mapping[str, Callable[[Any], str]] = {
     "Dataset": dataset_summary,
     "Differences": partial(difference_summary, lister=_LISTER),
     "Lint": _lint_summary,
-    "StagedPlan": partial(plan_summary, lister=_LISTER),
+    "PlanResult": partial(plan_summary, lister=_LISTER),
     "WriteResult": written_summary,
 }

@@ -24,12 +24,11 @@ from recordgen.tasks.suiting import remedies_of
 if TYPE_CHECKING:
     from recordgen.core.dataset.lint import Lint, LintFinding
     from recordgen.core.dataset.manifest import Dataset
-    from recordgen.core.runs.results import CheckResult, ConversionResult
-    from recordgen.core.runs.staging import StagedPlan
     from recordgen.formats.detect import Detection
     from recordgen.inspection.examples import ListedExample
     from recordgen.inspection.records import Record
     from recordgen.rejects import Finding, Reject
+    from recordgen.results import CheckResult, ConversionResult, PlanResult
 
 _CLASSES_SHOWN = 20
 _FINDINGS_SHOWN = 5
@@ -113,7 +112,7 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
     return "\n".join(lines)
 
 
-def plan_summary(plan: StagedPlan, output: str = "", *, lister: str = "--json") -> str:
+def plan_summary(plan: PlanResult, output: str = "", *, lister: str = "--json") -> str:
     """Return the summary of a dry run; ``lister`` is as in :func:`check_summary`."""
     rows = [
         (
@@ -175,7 +174,7 @@ def format_of(detection: Detection) -> str:
     return f"csv, separated by {DELIMITERS[detection.delimiter]}{header}"
 
 
-def plan_json(plan: StagedPlan) -> dict[str, Any]:
+def plan_json(plan: PlanResult) -> dict[str, Any]:
     """Return a dry run as JSON."""
     return {
         "detection": None if plan.detection is None else plan.detection.to_json(),

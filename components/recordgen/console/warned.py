@@ -13,13 +13,12 @@ from recordgen.console.summaries import is_worth_naming
 from recordgen.console.terminal import one_line
 from recordgen.core.dataset.lint import Lint, LintFinding
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.runs.results import CheckResult, ConversionResult
-from recordgen.core.runs.staging import StagedPlan
 from recordgen.errors import RecordgenWarning
 from recordgen.masking import masked
 from recordgen.options import OPTIONS
 from recordgen.quoting import shortened
 from recordgen.rejects import Reject, place_of
+from recordgen.results import CheckResult, ConversionResult, PlanResult
 from recordgen.tasks.suiting import remedies_of
 
 # A message may quote a whole row.
@@ -28,14 +27,14 @@ _MESSAGE_SHOWN = 400
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]+)(?:[ =](\w+))?")
 
 
-def warn_about(result: CheckResult | StagedPlan) -> None:
+def warn_about(result: CheckResult | PlanResult) -> None:
     """Warn once for each code of rejects and findings, at the user's line."""
     for text in _texts(result):
         _warn(one_line(masked(text)))
 
 
-def _texts(result: CheckResult | StagedPlan) -> Iterator[str]:
-    if isinstance(result, StagedPlan):
+def _texts(result: CheckResult | PlanResult) -> Iterator[str]:
+    if isinstance(result, PlanResult):
         yield from _about_rejects(result.rejects, "the plan's rejects")
         yield from map(in_python, result.vocabulary.warnings)
         return

@@ -53,7 +53,6 @@ from recordgen.core.planning.appending import (
 from recordgen.core.runs.commit import Run, check_appendable, commit, open_run, ways_on
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.progress import Progress
-from recordgen.core.runs.results import CheckResult, ConversionResult
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.core.task.task import Task
@@ -71,6 +70,7 @@ from recordgen.options import (
     takes_options,
 )
 from recordgen.rejects import Reject
+from recordgen.results import CheckResult, ConversionResult, PlanResult
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def plan(
     beam_args: Sequence[str] = (),
     progress: Progress | Literal["auto"] | None = AUTO,
     **options: Unpack[OptionValues],
-) -> StagedPlan:
+) -> PlanResult:
     """Plan the dataset of :func:`convert` from rows and file sizes only (a dry run).
 
     Args and Raises: as :func:`convert`; ``append_to`` is the output to append to, if it holds a
@@ -241,7 +241,7 @@ def plan(
         staging = Staging(folder)
         with running(carrier_factory(beam_args)(), staging, shown, conversion.task.noun) as carrier:
             graph.plan_rows(carrier, opened, conversion, staging, existing)
-        planned = replace(read_plan(staging), detection=opened.detection)
+        planned = PlanResult(**vars(read_plan(staging)), detection=opened.detection)
     warn_about(planned)
     return planned
 

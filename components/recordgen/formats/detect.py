@@ -47,7 +47,6 @@ from recordgen.formats.split_names import split_in_path, splits_in_paths
 from recordgen.formats.words import words_of
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.tables.columns import Table
 from recordgen.tasks import TASK_OF_TABLES, TASKS, ImageClassification, task_for
 from recordgen.tasks.lines import LABEL_COLUMNS
 
@@ -192,7 +191,7 @@ def _check_train(
     """Check that names leave rows for ``train``, unless rows name splits. Raises: UsageError."""
     if TRAIN in {split for _, split in named} or any(head.names_splits for head in heads):
         return
-    if options.table and Table.from_json(options.table).split:
+    if options.inferred_table and options.inferred_table.split:
         return
     path, split = named[0]
     raise UsageError(

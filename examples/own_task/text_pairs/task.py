@@ -43,7 +43,7 @@ class TextSimilarity(Task):
     def stored_uris(self, uris, annotations):
         return [()] * len(uris)  # both texts are in the row
 
-    def make(self, row, payloads, vocabulary, options):
+    def make(self, row, payloads, vocabulary, settings):
         first, second, score = json.loads(row.annotation)
         values = {"first": first.encode(), "second": second.encode(), "score": score}
         record = serialize_example(values)

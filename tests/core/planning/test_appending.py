@@ -20,10 +20,10 @@ from recordgen.core.dataset.manifest import Dataset, dataset_digest
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.runs import lease
-from recordgen.core.runs.results import ConversionResult
 from recordgen.core.runs.staging import STAGING, Staging
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.payloads import resizing
+from recordgen.results import ConversionResult
 from tests.conftest import encoded, exif_of, noise, stored_examples
 
 pytestmark = pytest.mark.outside

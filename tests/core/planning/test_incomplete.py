@@ -11,8 +11,8 @@ from PIL import Image
 
 import recordgen
 from recordgen.core.planning.incomplete import lost_by_bucket
-from recordgen.core.runs.results import CheckResult
 from recordgen.rejects import Reject
+from recordgen.results import CheckResult
 from recordgen.tasks import ImageClassification, ObjectDetection
 
 pytestmark = pytest.mark.outside

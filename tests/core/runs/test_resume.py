@@ -27,7 +27,6 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.runs import commit, lease
-from recordgen.core.runs.results import ConversionResult
 from recordgen.core.runs.staging import STAGING
 from recordgen.core.shards.task import ShardTask
 from recordgen.errors import (
@@ -38,6 +37,7 @@ from recordgen.errors import (
     StorageError,
     TooManyRejectsError,
 )
+from recordgen.results import ConversionResult
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
 from tests.deaths import DEATHS, PROCESSES, WHEN_ALL_IS_WRITTEN, Death, convert_and_die
 from tests.planned import planned

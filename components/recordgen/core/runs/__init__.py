@@ -7,5 +7,4 @@ progress.py   reports the progress that these files show
 commit.py     opens a run, and moves its shards to the output, ``dataset.json`` last
 resume.py     keeps the shards that an interrupted run finished
 counters.py   names of a run's counts
-results.py    return values of ``convert`` and ``check``
 """

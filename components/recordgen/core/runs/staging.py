@@ -27,7 +27,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from recordgen import errors, storage
 from recordgen.core.dataset.manifest import shard_index
@@ -50,10 +50,6 @@ from recordgen.core.shards.task import ShardResult
 from recordgen.errors import RecordgenError, StorageError
 from recordgen.ordered import map_in_order
 from recordgen.rejects import Finding, OddLine, Reject, to_lines
-from recordgen.shown import Shown
-
-if TYPE_CHECKING:
-    from recordgen.formats.detect import Detection
 
 _T = TypeVar("_T")
 
@@ -66,8 +62,8 @@ STORAGE_THREADS = 32
 _COUNTED = ("read", "duplicates", "merged", "adjusted", "dropped", "existing")
 
 
-@dataclass(frozen=True, repr=False)
-class StagedPlan(Shown):
+@dataclass(frozen=True)
+class StagedPlan:
     """The part of a plan that the launcher needs: sizes, vocabulary, counts, rejects.
 
     Attributes:
@@ -83,7 +79,6 @@ class StagedPlan(Shown):
         rejects: rows rejected while planning.
         findings: files that list the changes in rows, in order.
         odd_lines: findings of the checks in lines of import files, by file and line.
-        detection: detected format, task and columns of the source, if the launcher added it.
     """
 
     splits: Mapping[str, Mapping[str, int]]
@@ -97,7 +92,6 @@ class StagedPlan(Shown):
     rejects: tuple[Reject, ...]
     findings: tuple[str, ...] = ()
     odd_lines: tuple[OddLine, ...] = ()
-    detection: Detection | None = None
 
     @property
     def rows(self) -> int:

@@ -1,4 +1,4 @@
-"""The return values of ``check`` and ``convert``."""
+"""The return values of ``check``, ``convert`` and ``plan``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from dataclasses import dataclass, field
 
 from recordgen.core.dataset.lint import Lint
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.runs.staging import StagedPlan
 from recordgen.formats.detect import Detection
 from recordgen.rejects import Finding, Reject
 from recordgen.shown import Shown
+
+
+@dataclass(frozen=True, repr=False)
+class PlanResult(Shown, StagedPlan):
+    """The result of a dry run: the plan.
+
+    Attributes:
+        detection: detected format, task and columns of the source.
+    """
+
+    detection: Detection | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
