@@ -8,7 +8,7 @@ to protobuf, with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -26,6 +26,15 @@ _FIRST, _SECOND, _THIRD = 0x0A, 0x12, 0x1A
 
 # A varint of 64 bits has at most this many bytes.
 _MAX_VARINT_BYTES = 10
+_MASK = (1 << 64) - 1
+
+# So few bytes of numbers are decoded faster without NumPy.
+_FEW_BYTES = 24
+
+# One small number, such as a label or a height, is the usual list.
+_SMALL = [np.array([number]) for number in range(128)]
+for _each in _SMALL:
+    _each.flags.writeable = False
 
 
 class _OtherLayoutError(ValueError):
@@ -90,7 +99,11 @@ def _values(record: memoryview, at: int, stop: int) -> Values:
         raise _OtherLayoutError
     if at < stop:
         at = _value_start(record, at, stop, _FIRST)
-    return _floats(record[at:stop]) if kind == _SECOND else _integers(record[at:stop])
+    if kind == _SECOND:
+        return _floats(record[at:stop])
+    if stop - at == 1 and record[at] < 128:
+        return _SMALL[record[at]]
+    return _integers(record[at:stop])
 
 
 def _value_start(record: memoryview, at: int, stop: int, tag: int) -> int:
@@ -130,11 +143,9 @@ def _floats(packed: memoryview) -> npt.NDArray[np.float32]:
 
 def _integers(packed: memoryview) -> npt.NDArray[np.int64]:
     """Return varints: seven bits of a number in each byte, the lowest ones first."""
+    if len(packed) <= _FEW_BYTES:
+        return np.array(list(_one_by_one(packed)), np.uint64).view(np.int64)
     parts = np.frombuffer(packed, np.uint8)
-    if not len(parts):
-        return parts.astype(np.int64)
-    if len(parts) == 1 and parts[0] < 128:  # one small number, such as a label
-        return parts.astype(np.int64)
     ends = np.flatnonzero(parts < 128)
     starts = np.concatenate([[0], ends[:-1] + 1])
     sizes = ends - starts + 1
@@ -143,6 +154,20 @@ def _integers(packed: memoryview) -> npt.NDArray[np.int64]:
     places = np.arange(len(parts)) - np.repeat(starts, sizes)
     bits = (parts & 127).astype(np.uint64) << (7 * places).astype(np.uint64)
     return np.add.reduceat(bits, starts).view(np.int64)
+
+
+def _one_by_one(packed: memoryview) -> Iterator[int]:
+    value = shift = 0
+    for byte in packed:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield value & _MASK
+            value = shift = 0
+        elif shift == 7 * _MAX_VARINT_BYTES:
+            raise _OtherLayoutError
+    if shift:
+        raise _OtherLayoutError
 
 
 def _long_varint(record: memoryview, at: int) -> tuple[int, int]:

@@ -68,6 +68,8 @@ def _raw(spec: FeatureSpec) -> Reader:
 
 def _bytes(spec: FeatureSpec, as_bytes: Callable[[memoryview], Any]) -> Reader:
     def scalar(values: Values) -> Any:
+        if len(values) == 1 and isinstance(values, list):
+            return as_bytes(values[0])
         if not len(values) and isinstance(spec.default, bytes):
             return as_bytes(memoryview(spec.default))
         return as_bytes(_one(_views(values)))
@@ -84,6 +86,8 @@ def _numbers(spec: FeatureSpec, gap_dtype: np.dtype[Any]) -> Reader:
     dtype = gap_dtype if spec.has_gaps else stored
 
     def scalar(values: Values) -> Any:
+        if len(values) == 1 and isinstance(values, np.ndarray) and values.dtype is dtype:
+            return values[0]
         if not len(values) and spec.default is not None:
             return dtype.type(spec.default)
         return dtype.type(_one(_kind(values, stored)))
