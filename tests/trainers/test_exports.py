@@ -5,108 +5,122 @@ from __future__ import annotations
 import io
 import json
 
+import datasets
 import pytest
+import webdataset
+from array_record.python.array_record_module import ArrayRecordReader
 from PIL import Image
+from torch.utils.data import DataLoader
 
-from recordgen.core.records import RECORDS
-from tests.conftest import stored_examples
-from tests.exports.copies import LABELS, boxes, export, labelled
+import recordgen
+from recordgen.core.records.example import parse_example
+from recordgen.exports import ExportOptions
+from recordgen.registry import EXPORTS
 
-pytestmark = pytest.mark.once
+LABELS = ["daisy", "rose"]
 
 
 @pytest.fixture(scope="module")
-def classes(tmp_path_factory):
-    return labelled(tmp_path_factory.mktemp("labelled"))
+def copies(photos, tmp_path_factory):
+    """Return a folder with a copy of each kind of the photos, and the place for a cache."""
+    folder = tmp_path_factory.mktemp("copies")
+    for name in ("parquet", "webdataset", "arrayrecord", "folder"):
+        export(name, photos, folder / name)
+    return folder
 
 
-def _train(out):
-    return [values for split, values in stored_examples(out) if split == "train"]
+def export(name, out, to):
+    EXPORTS[name]().export(str(out), ExportOptions(to=str(to)))
 
 
-def _pixels(values):
-    image = Image.open(io.BytesIO(values["image/encoded"][0]))
-    return image.tobytes()
+def splits_of(out):
+    return {name: recordgen.source(out, name) for name in recordgen.read_dataset(out).splits}
 
 
-def test_parquet_with_datasets(classes, tmp_path):
-    """Images are decoded, classes have names, and the splits are found by their files."""
-    datasets = pytest.importorskip("datasets")
-    export("parquet", classes, tmp_path / "to")
-    found = datasets.load_dataset(str(tmp_path / "to"), cache_dir=str(tmp_path / "cache"))
-    assert set(found) == {"train", "validation", "test"}
-    files = {"train": str(tmp_path / "to/data/train-*.parquet")}
-    named = datasets.load_dataset(
-        "parquet", data_files=files, split="train", cache_dir=str(tmp_path / "cache")
-    )
+def pixels(record):
+    return Image.open(io.BytesIO(record["image/encoded"])).convert("RGB").tobytes()
+
+
+def test_parquet_in_datasets(photos, copies):
+    """Images are decoded, classes have names, and splits are found by the names of files."""
+    cache = str(copies / "cache")
+    found = datasets.load_dataset(str(copies / "parquet"), cache_dir=cache)
+    assert list(found) == ["train", "validation", "test"]
+    assert found["train"].features["label"].names == LABELS
+    records = splits_of(photos)["train"]
+    assert len(found["train"]) == len(records)
+    for row, record in zip(found["train"], records, strict=True):
+        assert row["image"].tobytes() == pixels(record)
+        assert row["label"] == record["image/class/label"]
+    files = {"train": str(copies / "parquet/data/train-*.parquet")}
+    streamed = datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
+    assert next(iter(streamed))["label"] == records[0]["image/class/label"]
+    named = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=cache)
     assert named.features == found["train"].features
-    assert named.features["label"].names == list(LABELS)
-    for row, values in zip(named, _train(classes), strict=True):
-        assert row["image"].tobytes() == _pixels(values)
-        assert [row["label"]] == values["image/class/label"]
 
 
-def test_boxes_with_datasets(tmp_path):
-    """A list of structs, each with a named class; also streamed."""
-    datasets = pytest.importorskip("datasets")
-    out = boxes(tmp_path)
-    export("parquet", out, tmp_path / "to")
-    files = {"train": str(tmp_path / "to/data/train-*.parquet")}
-    rows = datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
-    records = _train(out)
-    count = 0
-    for row, values in zip(rows, records, strict=True):
-        numbers = list(values.get("image/object/class/label", ()))
-        assert [each["category"] for each in row["objects"]] == numbers
-        assert all(len(each["bbox"]) == 4 for each in row["objects"])
-        count += 1
-    assert count == len(records)
-
-
-def test_class_folders_with_datasets(classes, tmp_path):
-    datasets = pytest.importorskip("datasets")
-    export("folder", classes, tmp_path / "to")
+def test_parquet_in_a_loop_of_torch(photos, copies):
+    """Batches of datasets have the labels of the records."""
     found = datasets.load_dataset(
-        "imagefolder", data_dir=str(tmp_path / "to"), cache_dir=str(tmp_path / "cache")
+        str(copies / "parquet"), split="test", cache_dir=str(copies / "cache")
     )
-    assert {name: len(split) for name, split in found.items()} == {
-        **{"train": 8, "validation": 3, "test": 3},
-    }
-    assert found["train"].features["label"].names == list(LABELS)
+    batches = list(DataLoader(found.select_columns(["label"]).with_format("torch"), 16))
+    labels = [int(label) for batch in batches for label in batch["label"]]
+    assert labels == [record["image/class/label"] for record in splits_of(photos)["test"]]
 
 
-def test_tars_with_webdataset(classes, tmp_path):
-    webdataset = pytest.importorskip("webdataset")
-    export("webdataset", classes, tmp_path / "to")
-    files = sorted(str(path) for path in (tmp_path / "to").glob("train-*.tar"))
-    found = list(webdataset.WebDataset(files, shardshuffle=False).decode("pil"))
-    records = _train(classes)
-    for sample, values in zip(found, records, strict=True):
-        [number] = values["image/class/label"]
-        assert sample["cls"] == number
-        assert sample["json"]["label"] == number
-        suffix = {"jpeg": "jpg"}.get(kind := values["image/format"][0].decode(), kind)
-        if suffix != "bmp":  # the library decodes jpg, png and a few others
-            image = Image.open(io.BytesIO(values["image/encoded"][0])).convert("RGB")
-            assert sample[suffix].tobytes() == image.tobytes()
+def test_boxes_in_datasets(tmp_path):
+    """A list of structs with named classes; an image without boxes has an empty list."""
+    Image.new("RGB", (40, 20), (9, 99, 199)).save(tmp_path / "a.png")
+    Image.new("RGB", (40, 20), (99, 9, 199)).save(tmp_path / "b.png")
+    (tmp_path / "boxes.csv").write_text(
+        "TRAIN,a.png,cat,0.25,0.1,,,0.5,0.9,,\nTRAIN,b.png,,,,,,,,,\n"
+    )
+    recordgen.convert(str(tmp_path / "boxes.csv"), tmp_path / "out", task="object_detection")
+    export("parquet", tmp_path / "out", tmp_path / "to")
+    found = datasets.load_dataset(
+        str(tmp_path / "to"), split="train", cache_dir=str(tmp_path / "c")
+    )
+    objects = {row["source_id"]: row["objects"] for row in found}
+    assert objects == {"a.png": [{"bbox": [10, 2, 10, 16], "category": 0}], "b.png": []}
+    assert found.features["objects"].feature["category"].names == ["cat"]
 
 
-def test_arrayrecord_with_its_library(classes, tmp_path):
+def test_class_folders_in_datasets(photos, copies):
+    found = datasets.load_dataset(
+        "imagefolder", data_dir=str(copies / "folder"), cache_dir=str(copies / "cache")
+    )
+    words = {"eval": "validation"}
+    expected = {words.get(name, name): len(split) for name, split in splits_of(photos).items()}
+    assert {name: len(split) for name, split in found.items()} == expected
+    assert found["train"].features["label"].names == LABELS
+
+
+def test_tars_in_webdataset(photos, copies):
+    """Samples in order, with the pixels, the number of the class, and the values as JSON."""
+    files = sorted(map(str, (copies / "webdataset").glob("train-*.tar")))
+    assert len(files) > 1
+    found = webdataset.WebDataset(files, shardshuffle=False).decode("pil")
+    for sample, record in zip(found, splits_of(photos)["train"], strict=True):
+        assert sample["jpg"].tobytes() == pixels(record)
+        assert sample["cls"] == sample["json"]["label"] == record["image/class/label"]
+
+
+def test_arrayrecord_in_its_library(photos, copies, tmp_path):
     """Each record is the example of the shard, byte for byte; two runs write equal files."""
-    module = pytest.importorskip("array_record.python.array_record_module")
-    for name in ("to", "again"):
-        export("arrayrecord", classes, tmp_path / name)
-    files = sorted((tmp_path / "to").glob("train.array_record-*"))
-    found = []
-    for file in files:
+    export("arrayrecord", photos, tmp_path / "again")
+    shards = splits_of(photos)["train"]
+    count = 0
+    for file in sorted((copies / "arrayrecord").glob("train.array_record-*")):
         assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
-        reader = module.ArrayRecordReader(str(file))
-        found += reader.read_all()
+        reader = ArrayRecordReader(str(file))
+        for data in reader.read_all():
+            [image] = parse_example(data)["image/encoded"]
+            assert image == bytes(shards[count]["image/encoded"])
+            count += 1
         reader.close()
-    shards = sorted((classes / "Split-train").iterdir())
-    assert found == [record for shard in shards for record in RECORDS.read(str(shard))]
-    info = json.loads((tmp_path / "to/dataset_info.json").read_text())
+    assert count == len(shards)
+    info = json.loads((copies / "arrayrecord/dataset_info.json").read_text())
     assert info["fileFormat"] == "array_record"
-    assert {split["filepathTemplate"] for split in info["splits"]} == {
-        "{SPLIT}.array_record-{SHARD_X_OF_Y}"
-    }
+    templates = {split["filepathTemplate"] for split in info["splits"]}
+    assert templates == {"{SPLIT}.array_record-{SHARD_X_OF_Y}"}
