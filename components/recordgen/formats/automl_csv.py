@@ -21,9 +21,9 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError, are_clean_uris, named_split
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
+from recordgen.formats.column_names import NOWHERE, PATH_COLUMNS, find_columns
 from recordgen.formats.csv_records import Plain
 from recordgen.formats.field_kinds import names_media
-from recordgen.formats.header import NOWHERE, PATH_COLUMNS, find_columns
 from recordgen.formats.row_parser import ByHeader, Parser, Places, RowParser, without_padding
 from recordgen.rejects import Reject, RejectCode
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -27,9 +28,8 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
 from recordgen.formats.lines import decode_line, text_of_first
-from recordgen.formats.odd_lines import FIRST_MARK, INNER_MARK, MARK
 from recordgen.formats.row_parser import row_parser
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.texts.labelled_text import OLDER_KEY
 from recordgen.tasks.texts.text_task import CONTENT_KEY
@@ -78,8 +78,8 @@ def parse_lines(
                 raise SourceError(
                     f"{source}: this is one JSON document; write one object per line (JSONL)"
                 )
-        if raw.startswith(MARK):
-            raw = raw.removeprefix(MARK)
+        if raw.startswith(BOM_UTF8):
+            raw = raw.removeprefix(BOM_UTF8)
             adjusted.add_line(source, number, *FIRST_MARK)
         if not raw.strip():
             continue
@@ -88,7 +88,7 @@ def parse_lines(
         else:
             found = parse_line(raw, source, number, task, adjusted, given.group)
         # In a readable line, the mark is a character of some text.
-        if MARK in raw and all(isinstance(item, Reject) for item in found):
+        if BOM_UTF8 in raw and all(isinstance(item, Reject) for item in found):
             adjusted.add_line(source, number, *INNER_MARK)
         yield from found
 

@@ -14,25 +14,25 @@ from difflib import get_close_matches
 from recordgen.core.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS, is_ml_use
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
-from recordgen.formats.field_kinds import BRACKETED, NUMBER, ends_sentence, kind_of
-from recordgen.formats.geometry import geometry_columns
-from recordgen.formats.header import (
+from recordgen.formats.column_names import (
     PATH_COLUMNS,
     TEXT_COLUMNS,
     TEXT_FILE_COLUMNS,
-    Given,
     column_name,
     find_columns,
     find_path,
     find_split,
 )
+from recordgen.formats.field_kinds import BRACKETED, NUMBER, ends_sentence, kind_of
+from recordgen.formats.geometry import geometry_columns
+from recordgen.formats.header import Given
 from recordgen.formats.heads import LINES_AROUND_A_MISTAKE, Head, Line, odd_first_line
 from recordgen.formats.other_forms import likely_label, of_bare_labels
 from recordgen.formats.row_parser import field_at
 from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
+from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import TASKS, ObjectDetection, Tabular, VideoClassification
-from recordgen.tasks.lines import LABEL_COLUMNS
 
 # Tasks with fields at fixed positions, which a split after the path would shift.
 _BY_PLACE = (ObjectDetection, VideoClassification)

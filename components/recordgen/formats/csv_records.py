@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import csv
 import re
+from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -35,8 +36,7 @@ from recordgen.core.task.annotation import AnnotationError
 from recordgen.formats.encodings import not_utf8
 from recordgen.formats.field_kinds import FILE_SUFFIXES
 from recordgen.formats.layout import BLANKS, read_layout
-from recordgen.formats.odd_lines import FIRST_MARK, INNER_MARK, MARK
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
 
 #: Most lines, and about how many bytes, that are read together.
@@ -240,7 +240,7 @@ class _Reader:
         They end before the first record that is unreadable or does not end in the block.
         """
         joined = b"\n".join(block)
-        if b"\0" in joined or MARK in joined or max(map(len, block)) > MAX_RECORD_BYTES:
+        if b"\0" in joined or BOM_UTF8 in joined or max(map(len, block)) > MAX_RECORD_BYTES:
             return [], 0
         try:
             text = joined.decode("utf-8")
@@ -333,10 +333,10 @@ class _Reader:
         raw = self._next_line()
         if raw is None:
             return
-        if raw.startswith(MARK):
-            raw = raw.removeprefix(MARK)
+        if raw.startswith(BOM_UTF8):
+            raw = raw.removeprefix(BOM_UTF8)
             self._adjusted.add_line(self._source, self._number, *FIRST_MARK)
-        elif MARK in raw and b'"' not in raw:  # quoted texts may contain anything
+        elif BOM_UTF8 in raw and b'"' not in raw:  # quoted texts may contain anything
             self._adjusted.add_line(self._source, self._number, *INNER_MARK)
         self._pushed_back.appendleft(raw)
 
@@ -382,7 +382,7 @@ class _Reader:
         return broken.reject(self._source, self._number - 1, uri)
 
     def _can_only_begin_row(self, line: bytes) -> bool:
-        if line.startswith(MARK) or self._begins_row.match(line):
+        if line.startswith(BOM_UTF8) or self._begins_row.match(line):
             return True
         commas = line.count(self._delimiter.encode())
         return b'"' not in line and commas + 1 == self._width >= _FIELDS_OF_A_ROW

@@ -15,7 +15,8 @@ from recordgen.core.rows.row import Adjustments, Row, with_findings
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
-from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given
+from recordgen.formats.column_names import NOWHERE
+from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.row_parser import row_parser
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import OpenFrame

@@ -14,17 +14,17 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
+from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.csv_records import read_records
 from recordgen.formats.dataframe import SOURCE, as_before_gaps, frame_cells
 from recordgen.formats.format import CsvParser
-from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given
+from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import open_file
-from recordgen.formats.odd_lines import HEADER
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import Layout, OpenFrame, OwnColumns, columns_of_table
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
 from recordgen.tasks import Declared, task_for
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class DeclaredParser(CsvParser):
                 repeated = fields if is_header else None
             if fields == repeated:
                 if item.line > begin:
-                    adjusted.add_line(source, item.line, *HEADER)
+                    adjusted.add_line(source, item.line, *REPEATED_HEADER)
                 continue
             if len(fields) != count:
                 message = (

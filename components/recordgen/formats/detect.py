@@ -24,6 +24,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats import foreign_formats, other_forms
 from recordgen.formats.automl_jsonl import check_keys
+from recordgen.formats.column_names import PATH_COLUMNS, TEXT_COLUMNS, find_columns
 from recordgen.formats.conflicts import conflicts
 from recordgen.formats.evidence import (
     SUBJECT_KEYS,
@@ -35,7 +36,7 @@ from recordgen.formats.evidence import (
 )
 from recordgen.formats.find_format import check_task, find_format
 from recordgen.formats.format import Format
-from recordgen.formats.header import PATH_COLUMNS, TEXT_COLUMNS, Given, find_columns
+from recordgen.formats.header import Given
 from recordgen.formats.heads import Head, Line, head_of_frame, is_table
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import read_layout
@@ -47,8 +48,8 @@ from recordgen.formats.split_names import split_in_path, splits_in_paths
 from recordgen.formats.words import words_of
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import TASK_OF_TABLES, TASKS, ImageClassification, task_for
-from recordgen.tasks.lines import LABEL_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd

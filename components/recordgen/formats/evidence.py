@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
-from recordgen.formats.header import (
+from recordgen.formats.column_names import (
     PATH_COLUMNS,
     TEXT_COLUMNS,
     TEXT_FILE_COLUMNS,
@@ -23,12 +22,12 @@ from recordgen.formats.header import (
     find_path,
     same_named,
 )
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
 from recordgen.formats.heads import LINES_AROUND_A_MISTAKE, Head, Line, is_table
-from recordgen.tables.roles import SEGMENT_ROLES
+from recordgen.tables.roles import LABEL_COLUMNS, SEGMENT_ROLES
 from recordgen.tasks import TASKS
 from recordgen.tasks.images.image_classification import ImageClassification
 from recordgen.tasks.images.image_multi_label import ImageMultiLabel
-from recordgen.tasks.lines import LABEL_COLUMNS
 from recordgen.tasks.object_detection.task import ObjectDetection
 from recordgen.tasks.tables.tabular import Tabular
 from recordgen.tasks.text_entities.task import TextEntities

@@ -26,8 +26,7 @@ from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.folder_names import Folders, Placed, holds_no_images, is_no_image
 from recordgen.formats.header import Given
-from recordgen.formats.odd_lines import SKIPPED
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import SKIPPED, Reject, RejectCode
 
 _IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
 

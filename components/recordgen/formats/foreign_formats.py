@@ -18,7 +18,6 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 
@@ -265,7 +264,7 @@ def of_file(head: bytes) -> ForeignFormat | None:
         return TAR
     if head.startswith(tuple(GZIP.begins)):
         return _in_gzip(head)
-    if RECORDS.is_mine(head):
+    if _is_tfrecord(head):
         return TFRECORD
     if text.lstrip().startswith((b"{", b"[")):
         return of_json(text)
@@ -282,6 +281,14 @@ def of_file(head: bytes) -> ForeignFormat | None:
     found = next((found for found, begin in begins if lower.startswith(begin)), None)
     is_workbook = found is ZIP and (b"[Content_Types].xml" in head or b"xl/" in head)
     return EXCEL if is_workbook else found
+
+
+def _is_tfrecord(head: bytes) -> bool:
+    if b"\0" not in head[:8]:  # nor is its length, so most files need no reader of records
+        return False
+    from recordgen.core.records import RECORDS
+
+    return RECORDS.is_mine(head)
 
 
 def of_json(head: bytes) -> ForeignFormat | None:

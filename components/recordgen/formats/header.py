@@ -10,82 +10,26 @@ Given columns get the known name of their role, so readers of the header need no
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from recordgen.errors import UsageError, did_you_mean
-from recordgen.options import AUTO, ConvertOptions
+from recordgen.formats.column_names import (
+    NOWHERE,
+    PATH_COLUMNS,
+    SPLIT_COLUMNS,
+    TEXT_COLUMNS,
+    TEXT_FILE_COLUMNS,
+    column_name,
+    find_columns,
+)
 from recordgen.quoting import listed
-from recordgen.tables.roles import TABLE_ROLES, Roles
-from recordgen.tasks.lines import LABEL_COLUMNS
+from recordgen.tables.roles import AUTO, LABEL_COLUMNS, TABLE_ROLES, Roles
 
-# Weak names: they mean the split or the path only if the header has no stronger name for it.
-_PERHAPS_SPLIT = frozenset({"set", "subset", "partition"})
-_PERHAPS_PATH = frozenset({"image_id", "id_code"})
-
-SPLIT_COLUMNS = _PERHAPS_SPLIT | {"split", "ml_use", "mluse", "dataset_split", "data_split"}
-#: Names of columns that number splits or folds: 0, 1, 2.
-NUMBERED_COLUMNS = SPLIT_COLUMNS | {"fold", "folds", "kfold", "k_fold", "fold_id", "fold_number"}
-PATH_COLUMNS = _PERHAPS_PATH | frozenset(
-    {"image_uri", "imagegcsuri", "gcs_file_path", "gcs_path", "gcs_uri", "uri", "path", "url"}
-    | {"image_url", "image_path", "img_path", "file_path", "filepath", "filename", "file_name"}
-    | {"file", "image", "image_name", "image_file", "img", "img_name", "filepaths", "filenames"}
-    | {"imageuri", "imageurl", "imagepath", "imagename", "imagefile"}
-    | {"video_uri", "videogcsuri", "video_url", "video_path", "video", "video_name", "video_file"}
-)
-TEXT_COLUMNS = frozenset(
-    {"text", "content", "text_content", "textcontent", "sentence", "review", "comment", "document"}
-    | {"message", "body", "utterance", "tweet", "text_snippet"}
-)
-#: Columns of paths to text files.
-TEXT_FILE_COLUMNS = frozenset(
-    {"text_gcs_uri", "textgcsuri", "text_uri", "text_file", "text_path", "gcs_file_path"}
-    | {"gcs_path", "gcs_uri", "uri", "path", "url", "file_path", "filepath", "filename"}
-    | {"file_name", "file"}
-)
-
-#: Names that occur only in headers, for any task.
-KNOWN_COLUMNS = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS | {"sentiment"}
-
-#: The index of a missing column, beyond every field.
-NOWHERE = 1 << 30
-
-
-def column_name(header_field: str) -> str:
-    """Return a field of a header in the spelling of known names: ``Image URI`` → ``image_uri``."""
-    return re.sub(r"_\d+$", "", header_field.strip().lower().replace(" ", "_"))
-
-
-def find_columns(header: Sequence[str], names: Iterable[str]) -> list[int]:
-    """Return the indices of the columns that have one of several known names."""
-    known = frozenset(names)
-    return [index for index, name in enumerate(header) if column_name(name) in known]
-
-
-def find_split(header: Sequence[str]) -> int:
-    """Return the index of the split's column, or :data:`NOWHERE`."""
-    return _surest(header, SPLIT_COLUMNS, _PERHAPS_SPLIT)
-
-
-def find_path(header: Sequence[str], names: frozenset[str] = PATH_COLUMNS) -> int:
-    """Return the index of the path's column, or :data:`NOWHERE`."""
-    return _surest(header, names, _PERHAPS_PATH)
-
-
-def _surest(header: Sequence[str], names: frozenset[str], perhaps: frozenset[str]) -> int:
-    for known in (names - perhaps, names & perhaps):
-        if found := find_columns(header, known):
-            return found[0]
-    return NOWHERE
-
-
-def same_named(header: Sequence[str], indices: Sequence[int]) -> Sequence[int]:
-    """Return the columns with the same name as the first of them: ``label_1``, ``label_2``."""
-    names = [column_name(header[index]) for index in indices]
-    return [index for index, name in zip(indices, names, strict=True) if name == names[0]]
+if TYPE_CHECKING:
+    from recordgen.options import ConvertOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.automl_csv import names_path_column
 from recordgen.formats.automl_jsonl import check_names, parse_object, split_word
+from recordgen.formats.column_names import KNOWN_COLUMNS, column_name, find_split
 from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.dataframe import SOURCE, frame_records, list_columns
 from recordgen.formats.field_kinds import (
@@ -33,7 +34,7 @@ from recordgen.formats.field_kinds import (
     kind_of,
     names_media,
 )
-from recordgen.formats.header import KNOWN_COLUMNS, Given, column_name, find_split
+from recordgen.formats.header import Given
 from recordgen.formats.layout import read_layout
 from recordgen.formats.row_parser import row_parser, without_padding
 from recordgen.formats.text_csv import names_text_column

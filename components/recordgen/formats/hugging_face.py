@@ -25,8 +25,8 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, size_in_file
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
+from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
-from recordgen.tasks.lines import LABEL_COLUMNS
 
 _NAMES = ("metadata.jsonl", "metadata.csv")
 _FILE, _OBJECTS = "file_name", "objects"

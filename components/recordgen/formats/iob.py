@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from itertools import chain, zip_longest
 
@@ -24,9 +25,8 @@ from recordgen.errors import SourceError
 from recordgen.formats.folder_rows import Listing, files_below
 from recordgen.formats.header import Given
 from recordgen.formats.lines import decode_line, open_lines, text_of_first
-from recordgen.formats.odd_lines import FIRST_MARK, MARK
 from recordgen.formats.split_names import split_in_path
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import FIRST_MARK, Reject, RejectCode
 from recordgen.tasks.text_entities.tags import TagError, spans_of, split_at_blanks
 from recordgen.tasks.text_entities.task import TAGS_BEGUN, said_of_tokens
 
@@ -101,9 +101,9 @@ def _lines(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator
     for number, raw in enumerate(lines, start=1):
         if number == 1:
             raw = text_of_first(raw, path, "UTF-8")
-        if raw.startswith(MARK):
+        if raw.startswith(BOM_UTF8):
             adjusted.add_line(path, number, *FIRST_MARK)
-            raw = raw.removeprefix(MARK)
+            raw = raw.removeprefix(BOM_UTF8)
         yield raw
 
 

@@ -14,8 +14,8 @@ from itertools import chain, islice
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.errors import SourceError
+from recordgen.formats.column_names import KNOWN_COLUMNS, column_name
 from recordgen.formats.field_kinds import FILE_SUFFIXES
-from recordgen.formats.header import KNOWN_COLUMNS, column_name
 from recordgen.formats.lines import text_of_first
 from recordgen.tables.csv_fields import DELIMITERS, read_fields
 

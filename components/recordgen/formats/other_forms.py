@@ -22,9 +22,9 @@ from typing import Any
 
 from recordgen.core.dataset.splits import TRAIN, is_ml_use
 from recordgen.core.task.task import Task
+from recordgen.formats.column_names import NUMBERED_COLUMNS, TEXT_COLUMNS, column_name
 from recordgen.formats.field_kinds import NUMBER, is_sentence, names_media
 from recordgen.formats.geometry import geometry_columns, mostly, runs_of_numbers
-from recordgen.formats.header import NUMBERED_COLUMNS, TEXT_COLUMNS, column_name
 from recordgen.formats.heads import Head, Line
 from recordgen.formats.row_parser import field_at
 from recordgen.formats.words import words_of

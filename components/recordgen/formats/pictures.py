@@ -18,8 +18,7 @@ from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Format, Rows
 from recordgen.formats.listing import Listing
-from recordgen.formats.odd_lines import SKIPPED
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import SKIPPED, Reject, RejectCode
 
 if TYPE_CHECKING:
     from recordgen.core.task.task import Task

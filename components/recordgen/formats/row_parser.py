@@ -13,23 +13,21 @@ from recordgen.core.task.annotations import ADDING
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import foreign_formats
-from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
-from recordgen.formats.format import CsvParser
-from recordgen.formats.header import (
+from recordgen.formats.column_names import (
     KNOWN_COLUMNS,
-    NOTHING_GIVEN,
     NOWHERE,
     SPLIT_COLUMNS,
-    Given,
     column_name,
     find_columns,
     find_path,
     find_split,
     same_named,
 )
-from recordgen.formats.odd_lines import HEADER, OTHER_HEADER
+from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
+from recordgen.formats.format import CsvParser
+from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.options import AUTO
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject, RejectCode
 
 # Spellings of known names in headers.
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
@@ -110,11 +108,11 @@ class RowParser(CsvParser):
                     repeated, begin = (names if is_header else None), line
                 if fields == repeated or self._is_repeated(fields, repeated):
                     if line > begin:
-                        self._adjusted.add_line(source, line, *HEADER)
+                        self._adjusted.add_line(source, line, *REPEATED_HEADER)
                     continue
                 if may_have_headers and line > begin and self._reads_as_header(fields):
                     if _names(fields) == _names(repeated or ()):
-                        self._adjusted.add_line(source, line, *HEADER)
+                        self._adjusted.add_line(source, line, *REPEATED_HEADER)
                         continue
                     if len(fields) == 1:  # just as likely a text or a name
                         self._adjusted.add_line(source, line, *OTHER_HEADER)

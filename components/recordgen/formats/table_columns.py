@@ -22,15 +22,9 @@ from recordgen.core.dataset.splits import ML_USE_EXPECTED, ML_USE_WORDS, PUBLISH
 from recordgen.core.records.number_texts import FORMS, NUMBER
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import SourceError, UsageError
+from recordgen.formats.column_names import NOWHERE, NUMBERED_COLUMNS, SPLIT_COLUMNS, column_name
 from recordgen.formats.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
-from recordgen.formats.header import (
-    NOWHERE,
-    NUMBERED_COLUMNS,
-    SPLIT_COLUMNS,
-    Given,
-    column_name,
-    no_column,
-)
+from recordgen.formats.header import Given, no_column
 from recordgen.formats.lines import open_file
 from recordgen.formats.other_forms import are_numbered
 from recordgen.formats.row_parser import without_padding

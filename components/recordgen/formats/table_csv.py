@@ -23,8 +23,7 @@ from recordgen.formats.csv_records import (
 )
 from recordgen.formats.format import CsvParser
 from recordgen.formats.header import Given
-from recordgen.formats.odd_lines import HEADER
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import csv_line, split_plain
 from recordgen.tasks import Tabular
@@ -79,7 +78,7 @@ def without_headers(
                 for at, text in enumerate(item.texts):
                     if split_plain(text) == names:
                         if not is_top:
-                            adjusted.add_line(source, item.line + at, *HEADER)
+                            adjusted.add_line(source, item.line + at, *REPEATED_HEADER)
                         texts[at], is_top = "", False
                     elif is_top:
                         is_top = is_empty(text)
@@ -89,7 +88,7 @@ def without_headers(
         if not isinstance(item, Record) or item.fields != names:
             yield item
         elif not is_top:
-            adjusted.add_line(source, item.line, *HEADER)
+            adjusted.add_line(source, item.line, *REPEATED_HEADER)
         is_top = False
 
 

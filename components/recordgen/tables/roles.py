@@ -180,3 +180,7 @@ def _pairs(value: str | Mapping[str, Any]) -> list[tuple[str, str]]:
 def _text(name: str | int) -> str:
     """Return a column as text; True and False are the values of ``header``."""
     return ("no", "yes")[name] if isinstance(name, bool) else str(name).strip()
+
+
+#: Known names of a column of labels.
+LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})

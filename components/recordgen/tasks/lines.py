@@ -15,9 +15,6 @@ from recordgen.core.task.annotation import (
 from recordgen.masking import without_secrets
 from recordgen.rejects import RejectCode
 
-#: Names of a column of labels.
-LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})
-
 _Item = TypeVar("_Item")
 
 

@@ -27,8 +27,9 @@ from recordgen.core.task.annotation import (
 from recordgen.core.task.annotations import ONE
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
+from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks.images.image_task import ImageTask
-from recordgen.tasks.lines import LABEL_COLUMNS, display_name
+from recordgen.tasks.lines import display_name
 
 if TYPE_CHECKING:
     from recordgen.core.rows.picture import Picture

@@ -22,8 +22,9 @@ from recordgen.core.records.example import FeatureValue
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import Merged, RowContent, check_label, check_uri
 from recordgen.core.task.annotations import SEVERAL
+from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks.images.image_task import ImageTask
-from recordgen.tasks.lines import LABEL_COLUMNS, add_up, display_names
+from recordgen.tasks.lines import add_up, display_names
 
 if TYPE_CHECKING:
     from recordgen.core.rows.picture import Picture

@@ -48,9 +48,9 @@ from recordgen.errors import PayloadError
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import is_number
-from recordgen.tables.roles import BOX_ROLES
+from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS
 from recordgen.tasks.images.image_task import ImageTask
-from recordgen.tasks.lines import LABEL_COLUMNS, add_up, display_name
+from recordgen.tasks.lines import add_up, display_name
 from recordgen.tasks.object_detection.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
 from recordgen.tasks.object_detection.box_views import Extent, may_be_stored
 from recordgen.tasks.spelling import check_spelling

@@ -28,7 +28,8 @@ from recordgen.core.task.annotation import (
 from recordgen.core.task.built import BuiltExample
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
-from recordgen.tasks.lines import LABEL_COLUMNS, add_up, display_name, stored_uri
+from recordgen.tables.roles import LABEL_COLUMNS
+from recordgen.tasks.lines import add_up, display_name, stored_uri
 from recordgen.tasks.texts.text_task import TextContent, TextTask, row_of_line, text_of
 
 #: The key of the annotations in the older shape of a line.

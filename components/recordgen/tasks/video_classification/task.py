@@ -39,7 +39,8 @@ from recordgen.core.task.payloads import Sizes
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.rejects import RejectCode
-from recordgen.tasks.lines import LABEL_COLUMNS, display_name, stored_uri, uri_in
+from recordgen.tables.roles import LABEL_COLUMNS
+from recordgen.tasks.lines import display_name, stored_uri, uri_in
 from recordgen.tasks.spelling import check_spelling
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
