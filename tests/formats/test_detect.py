@@ -16,9 +16,9 @@ from recordgen.conversion.api import make_options
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import Detection, detect, detect_frame
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.lines import FirstLines
 from recordgen.formats.preview import PreviewRow, preview_files
 from recordgen.formats.row_reader import RowReader
+from recordgen.formats.samples import Samples
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 
@@ -33,7 +33,7 @@ def found(folder: Path, name: str, lines: str, **options: Any) -> Detection:
 
 
 def first_row(folder: Path, name: str, options: ConvertOptions) -> PreviewRow:
-    return preview_files([ImportFile(str(folder / name))], options, FirstLines())[0]
+    return preview_files([ImportFile(str(folder / name))], options, Samples())[0]
 
 
 # lines of a file, its task, and the end of the reason

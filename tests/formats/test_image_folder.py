@@ -14,7 +14,7 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.folder_names import is_no_image
 from recordgen.formats.folder_rows import read_folder, roles_in
-from recordgen.formats.header import NOTHING_GIVEN
+from recordgen.formats.listing import Listing
 from recordgen.rejects import OddLine
 from recordgen.storage import is_inside
 from recordgen.tasks import ImageClassification
@@ -32,7 +32,7 @@ def folder(root: Path, *names: str) -> str:
 def read(
     root: str, adjusted: Adjustments | None = None
 ) -> list[tuple[str, str | None, str | None]]:
-    rows = list(read_folder(root, ImageClassification(), adjusted or Adjustments(), NOTHING_GIVEN))
+    rows = list(read_folder(Listing(root), ImageClassification(), adjusted or Adjustments()))
     assert [row.line for row in rows] == list(range(1, len(rows) + 1))
     return [(row.uri, row.split, row.annotation) for row in rows if isinstance(row, Row)]
 
@@ -122,7 +122,7 @@ def test_splits_and_containers_are_no_classes(
     """Folders that name a split or images in general give no class, and are named as such."""
     root = folder(tmp_path, *names)
     assert [row[1:] for row in read(root)] == rows
-    assert roles_in(root) == roles
+    assert roles_in(Listing(root)) == roles
 
 
 # files, the folders that the message names

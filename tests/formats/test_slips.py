@@ -17,7 +17,7 @@ from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.folder_rows import read_folder
-from recordgen.formats.header import NOTHING_GIVEN
+from recordgen.formats.listing import Listing
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
 from recordgen.tasks import (
@@ -92,7 +92,7 @@ def test_missing_labels_of_frames_and_folders(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.jpg").touch()
     path = f"{tmp_path}/"
-    good, bad = read_folder(path, ImageClassification(), Adjustments(), NOTHING_GIVEN)
+    good, bad = read_folder(Listing(path), ImageClassification(), Adjustments())
     assert (good.uri, type(bad)) == ("cat/a.jpg", Reject)
 
 

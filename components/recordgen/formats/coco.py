@@ -77,13 +77,13 @@ class Coco(PictureFormat):
             raise others[0]
         if not found:
             return None
-        documents = [_parse(listing, name) for name in found]
+        documents = [listing.parsed(name, _parse) for name in found]
         classes = _classes(listing, found, documents)
         reason = f"{found[0]} has {len(documents[0].images):,} images and {len(classes)} categories"
         return Evidence(reason, self.tasks[0], found, classes)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        parsed = _parse(listing, document)
+        parsed: _Document = listing.parsed(document, _parse)
         yield from parsed.notes()
         split = split_in_path(f"{listing.root}{document}")
         folders = _folders(document)

@@ -40,10 +40,10 @@ from recordgen.formats.header import Given
 from recordgen.formats.heads import Head, Line, head_of_frame, is_table
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import read_layout
-from recordgen.formats.lines import FirstLines
 from recordgen.formats.offset_units import check_offsets
 from recordgen.formats.preview import ROWS_SHOWN, PreviewRow, preview_files
 from recordgen.formats.row_parser import check_twice, has_row_parser, row_parser
+from recordgen.formats.samples import Samples
 from recordgen.formats.split_names import split_in_path, splits_in_paths
 from recordgen.formats.words import words_of
 from recordgen.masking import masked
@@ -99,11 +99,11 @@ class Detection:
 
 
 def detect(
-    files: Sequence[ImportFile], options: ConvertOptions, first: FirstLines | None = None
+    files: Sequence[ImportFile], options: ConvertOptions, samples: Samples | None = None
 ) -> Detection:
     """Detect the format, task and columns of import files that the options leave open.
 
-    ``first`` collects the first lines of the files, for those who need them after detection.
+    ``samples`` collects what is read of the files, for those who need it after detection.
 
     Raises:
         UsageError: the files have different formats, or more than one reading is possible; the
@@ -113,12 +113,12 @@ def detect(
         StorageError: storage failed.
     """
     _check_submission(files)
-    first = first or FirstLines()
-    source = find_format(files, options)
+    samples = samples or Samples()
+    source = find_format(files, options, samples)
     files = source.files
     options = replace(options, format=source.format.name)
     options, reason = _with_given_task(options)
-    heads = source.format.heads(files, options, first)
+    heads = source.format.heads(files, options, samples)
     for head in heads:
         _check_form(head, options)
     if options.task == AUTO:
@@ -126,7 +126,7 @@ def detect(
             reading = Reading(source.evidence.task, source.evidence.reason)
         else:
             readings = _readings(heads, options, source.format)
-            reading = _one_of(readings, files, heads, options, first)
+            reading = _one_of(readings, files, heads, options, samples)
         options, reason = replace(options, task=reading.task), reading.reason
     _check_format(source.format, options)
     check_offsets(heads, options)
@@ -134,17 +134,17 @@ def detect(
     task, format_ = TASKS[options.task], source.format
     if format_.has_headers and has_row_parser(task):
         for problem in filter(None, conflicts(heads, options, is_given=not reason)):
-            _stop(problem, files, heads, options, first)
+            _stop(problem, files, heads, options, samples)
     header, delimiter = None, None
     if format_.has_headers:
         header = heads[0].has_header if heads else None
         path = files[0].path
-        delimiter = heads[0].delimiter if heads else read_layout(first.of(path), path)[0]
+        delimiter = heads[0].delimiter if heads else read_layout(samples.lines(path), path)[0]
     if task.own_columns is not None:
         layout = task.declared("own_columns").layout
-        options, columns, header = layout(list(map(first.whole, files)), options)
+        options, columns, header = layout(list(map(samples.whole, files)), options)
     else:
-        columns = _columns(heads, options, format_, files)
+        columns = _columns(heads, options, format_, list(map(samples.begun, files)))
     found = _settled(files, heads, options)
     named = [
         (masked(file.path), file.split)
@@ -280,7 +280,7 @@ def _one_of(
     files: Sequence[ImportFile],
     heads: Sequence[Head],
     options: ConvertOptions,
-    first: FirstLines,
+    samples: Samples,
 ) -> Reading:
     """Return the only possible reading. Raises: UsageError: there are several."""
     found = settle(readings) or [Reading(ImageClassification.name, "", 0)]
@@ -290,7 +290,7 @@ def _one_of(
             f"the import files may have more than one task ({shown}); set --task, and keep the "
             f"rows of different tasks in separate files"
         )
-        _stop(problem, files, heads, replace(options, task=found[0].task), first)
+        _stop(problem, files, heads, replace(options, task=found[0].task), samples)
     if found[0].lines:
         return found[0]
     return found[0]._replace(reason=f"{files[0].path}: no line has an annotation")
@@ -352,12 +352,12 @@ def _stop(
     files: Sequence[ImportFile],
     heads: Sequence[Head],
     options: ConvertOptions,
-    first: FirstLines,
+    samples: Samples,
 ) -> NoReturn:
     """Stop the run. Raises: UsageError, with some rows as they would be read."""
     rows: Sequence[PreviewRow] = ()
     with suppress(RecordgenError):
-        rows = preview_files(files, options, first)
+        rows = preview_files(files, options, samples)
     if not rows:
         with _first_lines_shown(heads[0]):
             raise UsageError(f"{problem}; {options.task} would reject the first rows")

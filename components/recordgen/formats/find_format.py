@@ -18,6 +18,7 @@ from recordgen.formats.format import Evidence, Format
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import PictureFormat
+from recordgen.formats.samples import Samples
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import FORMATS
 from recordgen.tasks import TASKS
@@ -39,7 +40,7 @@ class Found(NamedTuple):
     classes: Sequence[str] = ()
 
 
-def find_format(files: Sequence[ImportFile], options: ConvertOptions) -> Found:
+def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: Samples) -> Found:
     """Return the format of import files and folders.
 
     Raises:
@@ -47,7 +48,7 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions) -> Found:
         SourceError: a file is unreadable, or has not the given format.
         StorageError: storage failed.
     """
-    found = [(file, _format_of(file.path, options)) for file in files]
+    found = [(file, _format_of(file.path, options, samples)) for file in files]
     names = {format_.name: file.path for file, (format_, _) in reversed(found)}
     if len(names) > 1:
         read = " and ".join(f"{path} as {name}" for name, path in reversed(names.items()))
@@ -70,9 +71,9 @@ def _check_classes(classes: Iterable[str], path: str) -> None:
             raise SourceError(f"{path}: the class {printable(name)!s:.80}: {exc}") from exc
 
 
-def _format_of(path: str, options: ConvertOptions) -> tuple[Format, Evidence]:
+def _format_of(path: str, options: ConvertOptions, samples: Samples) -> tuple[Format, Evidence]:
     """Return the format of one file or folder, and what shows it."""
-    listing = Listing.of(path, options.access if options.confined else None)
+    listing = samples.listing(path, options.access if options.confined else None)
     format_, evidence = _found_in(listing, path, options)
     if options.confined and isinstance(format_, PictureFormat):
         for name in listing.others:  # labels, which become a part of the dataset or of messages

@@ -11,21 +11,19 @@ file's position in sorted order.
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, check_label, check_text
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.folder_names import Folders, Placed, holds_no_images, is_no_image
-from recordgen.formats.header import Given
+from recordgen.formats.folder_names import Folders, Placed, is_no_image
+from recordgen.formats.listing import Listing
 from recordgen.rejects import SKIPPED, Reject, RejectCode
 
 _IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
@@ -37,9 +35,8 @@ _FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
 _NAMES_SHOWN = 3
 
 
-@dataclass
-class Listing:
-    """The files of a folder.
+class FolderFiles(NamedTuple):
+    """The files of a folder of images.
 
     Attributes:
         images: all files that may be images, relative to the folder, sorted.
@@ -48,21 +45,22 @@ class Listing:
         datasets: folders with converted datasets, which are not searched.
     """
 
-    images: list[str] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)
-    datasets: list[str] = field(default_factory=list)
+    images: Sequence[str]
+    others: Sequence[str]
+    datasets: Sequence[str]
 
 
-def list_images(folder: str) -> Listing:
+def list_images(listing: Listing) -> FolderFiles:
     """Return all files below a folder except hidden ones.
 
     Raises:
         SourceError: the folder has no images, is a dataset, or has a known format of another tool.
         StorageError: storage failed.
     """
-    found = Listing()
-    for name in sorted(files_below(folder, found)):
-        (found.others if is_no_image(name) else found.images).append(name)
+    folder, tree = listing.root, listing.tree
+    images = [name for name in tree.files if not is_no_image(name)]
+    others = [*tree.skipped, *filter(is_no_image, tree.files)]
+    found = FolderFiles(images, others, tree.datasets)
     if "" in found.datasets:
         raise SourceError(
             f"{folder}: this folder contains a converted dataset; pass import files, or a folder "
@@ -70,15 +68,14 @@ def list_images(folder: str) -> Listing:
         )
     if not found.images:
         _check_import_files(folder, found, [], [""])
-    files = [name for name in (*found.images, *found.others) if not name.endswith("/")]
-    _check_format(folder, sorted(files))
+    _check_format(folder, tree.files)
     if not found.images:
         raise SourceError(f"{folder}: {_without_images(found)}")
     return found
 
 
 def _check_import_files(
-    folder: str, found: Listing, placed: Sequence[Placed], inside: Collection[str]
+    folder: str, found: FolderFiles, placed: Sequence[Placed], inside: Collection[str]
 ) -> None:
     """Check that no import file holds the labels of images. Raises: SourceError, StorageError.
 
@@ -120,7 +117,7 @@ def _names_images(path: str, images: Iterable[Placed]) -> bool:
     return any(posixpath.basename(image.name) in names for image in images)
 
 
-def _without_images(found: Listing) -> str:
+def _without_images(found: FolderFiles) -> str:
     """Return the message about a folder without images."""
     if found.datasets:
         return (
@@ -154,73 +151,30 @@ def _check_format(folder: str, names: Sequence[str]) -> None:
         raise format_.error(folder, evidence)
 
 
-def files_below(folder: str, found: Listing, path: str = "") -> Iterator[str]:
-    """Yield all files below ``folder``/``path`` except hidden ones, relative to ``folder``.
-
-    Folders with a converted dataset, and folders in which programs keep files of their own, are not
-    searched, but added to ``found``.
-
-    Raises:
-        SourceError: a link leads back to a folder above it.
-        StorageError: storage failed.
-    """
-    entries = storage.list_dir(storage.join(folder, path) if path else folder)
-    if (DATASET_FILE, False) in entries:
-        found.datasets.append(path)
-        return
-    for name, is_folder in entries:
-        if name.startswith("."):
-            continue
-        if not is_folder:
-            yield f"{path}{name}"
-        elif holds_no_images(name):
-            found.others.append(f"{path}{name}/")
-        else:
-            _check_link(folder, f"{path}{name}")
-            yield from files_below(folder, found, f"{path}{name}/")
-
-
-def _check_link(folder: str, path: str) -> None:
-    link = storage.join(folder, path)
-    if storage.is_local(link) and os.path.islink(storage.local_path(link)):
-        target = os.path.realpath(storage.local_path(link))
-        place = storage.local_path(folder)
-        above = [
-            os.path.join(place, *path.split("/")[:depth]) for depth in range(path.count("/") + 1)
-        ]
-        # Behind another link, the folders above have more than one path.
-        if any(os.path.commonpath([target, os.path.realpath(each)]) == target for each in above):
-            raise SourceError(
-                f"{link}: this link leads back to {target}, a folder above it; remove the link"
-            )
-
-
-def roles_in(folder: str) -> Mapping[str, str]:
+def roles_in(listing: Listing) -> Mapping[str, str]:
     """Return what was understood about folders that are no classes, and what is skipped.
 
     ``{"train_images": "split train"}``
 
     Raises: as :func:`read_folder`.
     """
-    found, names, _ = _understood(folder)
+    found, names, _ = _understood(listing)
     return names.roles | dict.fromkeys(found.datasets, "skipped, a converted dataset")
 
 
-def _understood(folder: str) -> tuple[Listing, Folders, Sequence[Placed]]:
+def _understood(listing: Listing) -> tuple[FolderFiles, Folders, Sequence[Placed]]:
     """Return the files of a folder, the meaning of its folders, and the images with their place.
 
     Raises: as :func:`read_folder`.
     """
-    found, names = list_images(folder), Folders(folder)
+    found, names = list_images(listing), Folders(listing.root)
     placed = names.place(found.images)
-    _check_import_files(folder, found, placed, ["", *names.roles])
+    _check_import_files(listing.root, found, placed, ["", *names.roles])
     return found, names, placed
 
 
-def read_folder(
-    folder: str, task: Task, adjusted: Adjustments, given: Given
-) -> Iterator[Row | Reject]:
-    """Yield a row for each file below a folder, whose path ends with ``/``.
+def read_folder(listing: Listing, task: Task, adjusted: Adjustments) -> Iterator[Row | Reject]:
+    """Yield a row for each file below a folder.
 
     ``adjusted`` collects what is skipped.
 
@@ -230,7 +184,8 @@ def read_folder(
             :meth:`recordgen.formats.folder_names.Folders.place`.
         StorageError: storage failed.
     """
-    found, _, placed = _understood(folder)
+    found, _, placed = _understood(listing)
+    folder = listing.root
     for names, what in (
         (sorted(found.others), "files or folders whose names show that they are no images"),
         (found.datasets, "folders with a converted dataset"),

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from recordgen.formats.header import Given
     from recordgen.formats.heads import Head
     from recordgen.formats.import_file import ImportFile
-    from recordgen.formats.lines import FirstLines
     from recordgen.formats.listing import Listing
+    from recordgen.formats.samples import Samples
     from recordgen.options import ConvertOptions
     from recordgen.storage.access import Access
 
@@ -138,7 +138,7 @@ class Format(ABC):
         """
 
     def heads(
-        self, files: Sequence[ImportFile], options: ConvertOptions, first: FirstLines
+        self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
     ) -> Sequence[Head]:
         """Return the first rows of files from which detection infers task and columns.
 

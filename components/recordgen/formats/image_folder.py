@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from recordgen.formats import folder_rows
 from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.listing import Listing
 from recordgen.tasks import ImageClassification
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from recordgen.core.task.task import Task
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
-    from recordgen.formats.listing import Listing
 
 
 class ImageFolder(Format):
@@ -35,7 +35,8 @@ class ImageFolder(Format):
         return task.name == ImageClassification.name
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        return folder_rows.read_folder(file.path, task, adjusted, given)
+        return folder_rows.read_folder(Listing.around(file), task, adjusted)
 
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
-        return [item for file in files for item in folder_rows.roles_in(file.path).items()]
+        found = (folder_rows.roles_in(Listing.around(file)) for file in files)
+        return [item for roles in found for item in roles.items()]

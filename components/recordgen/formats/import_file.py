@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.errors import SourceError, StorageError, UsageError
+
+if TYPE_CHECKING:
+    from recordgen.formats.listing import Listing
 
 #: Physical lines without their line feeds.
 Lines: TypeAlias = tuple[bytes, ...]
@@ -26,7 +29,8 @@ class ImportFile(NamedTuple):
         folder: the root of the listing in which a format found this document; see
             :class:`recordgen.formats.listing.Listing`.
         lines: lines to read instead of the file, see
-            :class:`recordgen.formats.lines.FirstLines`; None if the file is to be read.
+            :class:`recordgen.formats.samples.Samples`; None if the file is to be read.
+        listing: the listing of its folder; None if the folder is to be listed.
     """
 
     path: str
@@ -36,6 +40,7 @@ class ImportFile(NamedTuple):
     has_header: bool | None = None
     folder: str = ""
     lines: Lines | None = None
+    listing: Listing | None = None
 
 
 def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:

@@ -20,11 +20,11 @@ from itertools import chain, zip_longest
 from recordgen import storage
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, check_label
-from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
-from recordgen.formats.folder_rows import Listing, files_below
 from recordgen.formats.header import Given
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import decode_line, open_lines, text_of_first
+from recordgen.formats.listing import Listing
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import FIRST_MARK, Reject, RejectCode
 from recordgen.tasks.text_entities.tags import TagError, spans_of, split_at_blanks
@@ -42,22 +42,21 @@ def names_sentences(path: str) -> bool:
     return SENTENCES in name and name.endswith(".txt")
 
 
-def read_sentences(
-    path: str, task: Task, adjusted: Adjustments, given: Given
-) -> Iterator[Row | Reject]:
+def read_sentences(file: ImportFile, adjusted: Adjustments, given: Given) -> Iterator[Row | Reject]:
     """Yield a row for each sentence of a file, or of all such files below a folder.
 
-    A folder's path ends with ``/``. ``adjusted`` collects the entities that begin with ``I-``.
+    ``adjusted`` collects the entities that begin with ``I-``.
 
     Raises:
         SourceError: the file is not named ``…sentences….txt``, or the folder has no such file; the
             tags are missing or have another number of lines; or a file is UTF-16.
         StorageError: storage failed.
     """
+    path = file.path
     if not path.endswith("/"):
         yield from _read_file(path, adjusted, given)
         return
-    names = sorted(filter(names_sentences, files_below(path, Listing())))
+    names = [*filter(names_sentences, Listing.around(file).names)]
     if not names:
         raise SourceError(f"{path}: there is no file …{SENTENCES}….txt in this folder")
     for name in names:

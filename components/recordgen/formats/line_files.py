@@ -18,8 +18,9 @@ from recordgen.formats.heads import (
     read_csv_head,
     read_jsonl_head,
 )
-from recordgen.formats.lines import FirstLines, first_files, open_file
+from recordgen.formats.lines import open_file
 from recordgen.formats.row_parser import has_row_parser
+from recordgen.formats.samples import Samples, sampled
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks import TASKS
 
@@ -59,14 +60,14 @@ class CsvFile(_LineFile):
         return task.csv_parser is not None
 
     def heads(
-        self, files: Sequence[ImportFile], options: ConvertOptions, first: FirstLines
+        self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
     ) -> Sequence[Head]:
         if options.task != AUTO and not has_row_parser(TASKS[options.task]):
             return ()
         given = Given.of(options)
         found = (
-            read_csv_head(file.path, first.of(file.path), given, options.task)
-            for file in first_files(files)
+            read_csv_head(file.path, samples.lines(file.path), given, options.task)
+            for file in sampled(files)
         )
         return [head for head in found if head is not None]
 
@@ -120,11 +121,11 @@ class JsonLines(_LineFile):
         return bool(task.json_keys)
 
     def heads(
-        self, files: Sequence[ImportFile], options: ConvertOptions, first: FirstLines
+        self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
     ) -> Sequence[Head]:
         given = Given.of(options)
         return [
-            read_jsonl_head(file.path, first.of(file.path), given) for file in first_files(files)
+            read_jsonl_head(file.path, samples.lines(file.path), given) for file in sampled(files)
         ]
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:

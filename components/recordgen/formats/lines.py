@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import IO, TYPE_CHECKING
 
 from recordgen import storage
@@ -17,17 +16,13 @@ from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
-    from recordgen.formats.import_file import ImportFile, Lines
+    from recordgen.formats.import_file import ImportFile
 
 #: The first bytes of files that Windows calls "Unicode".
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 #: Bytes of a file that are read at once.
 CHUNK_BYTES = 1 << 20
-
-_MAX_FILES = 16
-_MAX_LINES = 10_000
-_MAX_BYTES = 4_000_000
 
 
 def text_of_first(raw: bytes, source: str, remedy: str) -> bytes:
@@ -55,49 +50,6 @@ def decode_line(raw: bytes, what: str, remedy: str) -> str:
     except UnicodeDecodeError as exc:
         message = not_utf8(exc, f"the {what}")
         raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
-
-
-class FirstLines:
-    """The first lines of import files: each file is opened once, however often they are needed.
-
-    At most :data:`_MAX_LINES` and about :data:`_MAX_BYTES` of each of :data:`_MAX_FILES`, which is
-    enough to find rare forms, and little compared with the whole import files.
-    """
-
-    def __init__(self) -> None:
-        self._of: dict[str, Lines] = {}
-        self._whole: set[str] = set()
-
-    def of(self, path: str) -> Lines:
-        """Return the first lines of a file. Raises: as :func:`open_lines`."""
-        if path not in self._of:
-            with open_lines(path) as lines:
-                self._of[path] = tuple(_first(lines))
-                if next(lines, None) is None:
-                    self._whole.add(path)
-        return self._of[path]
-
-    def begun(self, file: ImportFile) -> ImportFile:
-        """Return an import file with its first lines, if they are known."""
-        return file._replace(lines=self._of.get(file.path))
-
-    def whole(self, file: ImportFile) -> ImportFile:
-        """Return an import file with its lines, if all of them are known."""
-        return self.begun(file) if file.path in self._whole else file
-
-
-def first_files(files: Sequence[ImportFile]) -> Sequence[ImportFile]:
-    """Return the files whose first lines are read."""
-    return files[:_MAX_FILES]
-
-
-def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
-    size = 0
-    for line in islice(lines, _MAX_LINES):
-        yield line
-        size += len(line)
-        if size > _MAX_BYTES:
-            return
 
 
 @contextmanager

@@ -6,23 +6,68 @@ Listing.of("photos/data.yaml")  the same names, but ``only`` is data.yaml
 
 from __future__ import annotations
 
+import copy
 import os
 import posixpath
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import IO
+from typing import IO, Any
 
 from recordgen import storage
+from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.errors import SourceError
-from recordgen.formats import folder_rows
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
+from recordgen.formats.folder_names import holds_no_images
+from recordgen.formats.import_file import ImportFile
 from recordgen.storage.access import Access
 
 #: The bytes of a file that detection may read: enough for the first keys of a document.
 HEAD_BYTES = 64 * 1024
 
 _HEADS_KEPT = 64
+
+
+class Tree:
+    """The names below a folder.
+
+    Attributes:
+        files: all files except hidden ones, relative to the folder, sorted.
+        skipped: folders in which programs keep files of their own; they end with ``/``.
+        datasets: folders with converted datasets.
+    """
+
+    def __init__(
+        self, files: Sequence[str], skipped: Sequence[str], datasets: Sequence[str]
+    ) -> None:
+        self.files = files
+        self.skipped = skipped
+        self.datasets = datasets
+
+    @cached_property
+    def images(self) -> Sequence[str]:
+        """The files whose names have the suffix of an image."""
+        return [name for name in self.files if IMAGE_SUFFIX.search(name)]
+
+    @cached_property
+    def others(self) -> Sequence[str]:
+        """The other files."""
+        return [name for name in self.files if not IMAGE_SUFFIX.search(name)]
+
+    @cached_property
+    def there(self) -> frozenset[str]:
+        """All files."""
+        return frozenset(self.files)
+
+    @cached_property
+    def by_base(self) -> Mapping[str, Sequence[str]]:
+        """Images by their file name without folders."""
+        return _grouped(self.images, posixpath.basename)
+
+    @cached_property
+    def by_stem(self) -> Mapping[str, Sequence[str]]:
+        """Images by their path without the suffix."""
+        return _grouped(self.images, lambda name: posixpath.splitext(name)[0])
 
 
 class Listing:
@@ -39,6 +84,8 @@ class Listing:
         self.only = only
         self.access = access
         self._heads: dict[str, bytes] = {}
+        self._parsed: dict[str, Any] = {}
+        self._trees: dict[str, Tree] = {}
 
     @classmethod
     def of(cls, path: str, access: Access | None = None) -> Listing:
@@ -48,46 +95,61 @@ class Listing:
         folder, _, name = path.rpartition("/")
         return cls(f"{folder}/" if folder or path.startswith("/") else "./", name, access)
 
-    @cached_property
+    @classmethod
+    def around(cls, file: ImportFile) -> Listing:
+        """Return the listing in which an import file was found."""
+        found = file.listing or cls.of(file.folder or file.path)
+        return found.at(file.path.removeprefix(found.root))
+
+    def at(self, name: str) -> Listing:
+        """Return this listing as if the user had passed the file ``name`` in it."""
+        found = copy.copy(self)
+        found.only = name
+        return found
+
+    @property
+    def tree(self) -> Tree:
+        """All files below the folder. Raises: as :func:`list_tree`."""
+        if "" not in self._trees:
+            self._trees[""] = list_tree(self.root)
+        return self._trees[""]
+
+    @property
     def names(self) -> Sequence[str]:
         """All files below the folder except hidden ones, relative to it, sorted.
 
-        Raises: as :func:`recordgen.formats.folder_rows.files_below`; SourceError: on a web server.
+        Raises: as :func:`list_tree`; SourceError: on a web server.
         """
         if storage.is_http(self.root):
             raise SourceError(
                 f"{self.root}{self.only}: a web server does not list the files beside this one; "
                 f"copy the dataset to a folder or bucket"
             )
-        return sorted(folder_rows.files_below(self.root, folder_rows.Listing()))
+        return self.tree.files
 
-    @cached_property
+    @property
     def images(self) -> Sequence[str]:
         """The files whose names have the suffix of an image."""
-        return [name for name in self.names if IMAGE_SUFFIX.search(name)]
+        return self.names and self.tree.images
 
-    @cached_property
+    @property
     def others(self) -> Sequence[str]:
         """The other files: documents, labels, and what lies beside them."""
-        return [name for name in self.names if not IMAGE_SUFFIX.search(name)]
+        return self.names and self.tree.others
 
-    @cached_property
-    def _there(self) -> frozenset[str]:
-        return frozenset(self.names)
-
-    @cached_property
+    @property
     def by_base(self) -> Mapping[str, Sequence[str]]:
         """Images by their file name without folders."""
-        return _grouped(self.images, posixpath.basename)
+        return self.tree.by_base
 
-    @cached_property
+    @property
     def by_stem(self) -> Mapping[str, Sequence[str]]:
         """Images by their path without the suffix."""
-        return _grouped(self.images, lambda name: posixpath.splitext(name)[0])
+        return self.tree.by_stem
 
     def __contains__(self, name: object) -> bool:
         """Return whether a file exists."""
-        return name in self._there
+        return name in self.tree.there
 
     def candidates(self, *suffixes: str) -> Sequence[str]:
         """Return the file that the user passed, or all files, with one of the suffixes."""
@@ -104,6 +166,15 @@ class Listing:
                 self._heads.clear()
             self._heads[name] = head
         return self._heads[name]
+
+    def parsed(self, name: str, parse: Callable[[Listing, str], Any]) -> Any:
+        """Return what ``parse`` makes of a file; the first one is kept for the preview."""
+        if name in self._parsed:
+            return self._parsed[name]
+        found = parse(self, name)
+        if not self._parsed:
+            self._parsed[name] = found
+        return found
 
     def check_link(self, name: str) -> None:
         """Check that a file is no link to one that rows may not reach. Raises: SourceError."""
@@ -142,7 +213,7 @@ class Listing:
         for start in range(len(parts)):
             for folder in folders or ("",):
                 tried = posixpath.normpath(posixpath.join(folder, *parts[start:]))
-                if tried in self._there:
+                if tried in self.tree.there:
                     return tried
         same = self.by_base.get(parts[-1] if parts else "", ())
         return same[0] if len(same) == 1 else same
@@ -153,3 +224,51 @@ def _grouped(names: Sequence[str], key: Callable[[str], str]) -> Mapping[str, Se
     for name in names:
         found[key(name)].append(name)
     return found
+
+
+def list_tree(folder: str) -> Tree:
+    """Return the names of all files below a folder, whose path ends with ``/``.
+
+    Folders with a converted dataset, and folders in which programs keep files of their own, are not
+    searched.
+
+    Raises:
+        SourceError: a link leads back to a folder above it.
+        StorageError: storage failed.
+    """
+    skipped: list[str] = []
+    datasets: list[str] = []
+    files = sorted(_files_below(folder, "", skipped, datasets))
+    return Tree(files, skipped, datasets)
+
+
+def _files_below(folder: str, path: str, skipped: list[str], datasets: list[str]) -> Iterator[str]:
+    entries = storage.list_dir(storage.join(folder, path) if path else folder)
+    if (DATASET_FILE, False) in entries:
+        datasets.append(path)
+        return
+    for name, is_folder in entries:
+        if name.startswith("."):
+            continue
+        if not is_folder:
+            yield f"{path}{name}"
+        elif holds_no_images(name):
+            skipped.append(f"{path}{name}/")
+        else:
+            _check_link(folder, f"{path}{name}")
+            yield from _files_below(folder, f"{path}{name}/", skipped, datasets)
+
+
+def _check_link(folder: str, path: str) -> None:
+    link = storage.join(folder, path)
+    if storage.is_local(link) and os.path.islink(storage.local_path(link)):
+        target = os.path.realpath(storage.local_path(link))
+        place = storage.local_path(folder)
+        above = [
+            os.path.join(place, *path.split("/")[:depth]) for depth in range(path.count("/") + 1)
+        ]
+        # Behind another link, the folders above have more than one path.
+        if any(os.path.commonpath([target, os.path.realpath(each)]) == target for each in above):
+            raise SourceError(
+                f"{link}: this link leads back to {target}, a folder above it; remove the link"
+            )

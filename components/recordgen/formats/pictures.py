@@ -85,9 +85,7 @@ class PictureFormat(Format):
         """
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        listing = Listing.of(file.path)
-        if file.folder:
-            listing = Listing(file.folder, file.path.removeprefix(file.folder))
+        listing = Listing.around(file)
         root, document = listing.root, listing.only
         # Addresses are relative to the root. So a document in a folder of its own is named in
         # messages, and the root takes its place in the row.

@@ -9,8 +9,8 @@ from itertools import islice
 from recordgen.core.rows.row import Row
 from recordgen.core.task.task import Task
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.lines import FirstLines
 from recordgen.formats.row_reader import RowReader
+from recordgen.formats.samples import Samples
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject, place_of
 from recordgen.tasks import task_for
@@ -51,21 +51,21 @@ class PreviewRow:
 
 
 def preview_files(
-    files: Sequence[ImportFile], options: ConvertOptions, first: FirstLines
+    files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
 ) -> tuple[PreviewRow, ...]:
     """Return rows from the beginning, the middle and the end of the first thousand.
 
     Args:
         files: import files, and the lists that they name.
         options: the options of the conversion, with task and format decided.
-        first: the first lines of the files, as far as detection has read them.
+        samples: what detection has read of the files.
 
     Raises:
         SourceError: a file is unreadable.
         UsageError: an option does not fit the files.
         StorageError: storage failed.
     """
-    items = RowReader(options, first).read_all(files)
+    items = RowReader(options, samples).read_all(files)
     return preview_rows(islice(items, _ROWS_READ), task_for(options))
 
 

@@ -10,7 +10,7 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch, batched, one_by_
 from recordgen.formats.format import Format
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.lines import FirstLines
+from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.options import ConvertOptions
 from recordgen.registry import FORMATS
@@ -23,12 +23,12 @@ class RowReader:
 
     Args:
         options: the options of the conversion.
-        first: the first lines of files, which are read instead of the whole files; None if whole
+        samples: first lines of files, which are read instead of the whole files; None if whole
             files are read.
     """
 
-    def __init__(self, options: ConvertOptions, first: FirstLines | None = None) -> None:
-        self._first = first
+    def __init__(self, options: ConvertOptions, samples: Samples | None = None) -> None:
+        self._samples = samples
         self._task = task_for(options)
         self._name = options.format  # undecided if the rows are those of a DataFrame
         self._access = options.access
@@ -49,7 +49,7 @@ class RowReader:
         found: dict[ImportFile, None] = {}
         for file in files:
             found[file] = None
-            known = self._first.whole(file) if self._first is not None else file
+            known = self._samples.whole(file) if self._samples is not None else file
             lists = self._format.lists(known, self._task, self._given, self._access)
             found.update(dict.fromkeys(lists))
         return list(found)
@@ -83,7 +83,7 @@ class RowReader:
             read_list = self._task.declared("csv_parser").read_list
             read = read_list(file, self._task, adjusted, self._given, self._access)
         else:
-            known = self._first.begun(file) if self._first is not None else file
+            known = self._samples.begun(file) if self._samples is not None else file
             read = self._format.rows(known, self._task, adjusted, self._given)
         rows = without_url_secrets(with_findings(read, adjusted), self._task)
         if file.split is None:

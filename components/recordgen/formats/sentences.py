@@ -40,4 +40,4 @@ class Sentences(Format):
         return not listing.images and any(map(iob.names_sentences, listing.others))
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        return iob.read_sentences(file.path, task, adjusted, given)
+        return iob.read_sentences(file, adjusted, given)

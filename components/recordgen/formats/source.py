@@ -13,11 +13,11 @@ from recordgen import storage
 from recordgen.core.rows.row import ROW_BYTES, Row, RowBatch, batched, one_by_one
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import Detection, detect, detect_frame
-from recordgen.formats.folder_rows import Listing, files_below
 from recordgen.formats.import_file import ImportFile, find_import_files
-from recordgen.formats.lines import FirstLines
+from recordgen.formats.listing import Listing
 from recordgen.formats.preview import preview_files, preview_rows
 from recordgen.formats.row_reader import RowReader
+from recordgen.formats.samples import Samples
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
@@ -81,11 +81,12 @@ def open_files(
         for file in files:
             if (refusal := options.access.refusal(file.path, file.path)) is not None:
                 raise SourceError(f"{file.path}: this link to a file leaves its folder: {refusal}")
-    first = FirstLines()
-    detection = detect(files, options, first)
-    with_all = RowReader(detection.options, first).with_lists(detection.files)
-    detection = replace(detection, rows=preview_files(with_all, detection.options, first))
-    return replace(Source.of_files(with_all), detection=detection), detection.options
+    samples = Samples()
+    detection = detect(files, options, samples)
+    with_all = RowReader(detection.options, samples).with_lists(detection.files)
+    detection = replace(detection, rows=preview_files(with_all, detection.options, samples))
+    source = Source.of_files(map(samples.begun, with_all))
+    return replace(source, files=tuple(with_all), detection=detection), detection.options
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,10 @@ class Source:
     detection: Detection | None = None
 
     @classmethod
-    def of_files(cls, files: Sequence[ImportFile]) -> Source:
+    def of_files(cls, files: Iterable[ImportFile]) -> Source:
         """Return import files as a source. Raises: SourceError, StorageError."""
-        return cls(files=tuple(files), bytes=sum(map(_size, files)))
+        found = tuple(files)
+        return cls(files=found, bytes=sum(map(_size, found)))
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row | RowBatch | Reject | Finding]) -> Source:
@@ -165,7 +167,7 @@ def _size(file: ImportFile) -> int:
     if file.bytes is not None:
         return file.bytes
     if path.endswith("/"):
-        return sum(1 for _ in files_below(path, Listing())) * ROW_BYTES
+        return len(Listing.around(file).tree.files) * ROW_BYTES
     try:
         return storage.size(path)
     except OSError as exc:
