@@ -13,6 +13,7 @@ import socket
 import socketserver
 import ssl
 import time
+import zipfile
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -793,6 +794,16 @@ def test_parts_of_local_files(tmp_path: Path) -> None:
         storage.read_range(str(path), 3, 3)
     with pytest.raises(FileNotFoundError):
         storage.read_range(str(tmp_path / "none"), 0, 1)
+
+
+def test_a_glob_in_an_archive_names_the_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for name in ("a/1.csv", "a/2.csv", "a/3.jpg"):
+            file.writestr(name, name)
+    found = storage.list_files(f"zip://a/*.csv::{archive}")
+    assert found == [f"zip://a/1.csv::{archive}", f"zip://a/2.csv::{archive}"]
+    assert list(map(storage.read_text, found)) == ["a/1.csv", "a/2.csv"]
 
 
 @pytest.mark.parametrize(("room", "size"), [(0, 5), (3, 5), (70_000, 200_000)])

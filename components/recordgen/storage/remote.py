@@ -17,7 +17,7 @@ from fsspec.utils import glob_translate
 from recordgen.errors import StorageError
 from recordgen.storage.failures import named_errors, only_storage_errors, status_of
 from recordgen.storage.filesystems import filesystem_of
-from recordgen.storage.paths import OBJECT_STORES, scheme_of
+from recordgen.storage.paths import OBJECT_STORES, is_chained, scheme_of
 from recordgen.storage.retries import retried, run_until
 from recordgen.storage.terms import ANY_REQUEST, FileInfo, RequestContext, too_large
 
@@ -261,10 +261,12 @@ def list_files(pattern: str) -> list[str]:
     below = inner[len(root) :].lstrip("/")
     depth = None if "**" in below else below.count("/") + 1
     matches = re.compile(glob_translate(inner)).match
-    # The library's own URLs would lack Azure's account, and have gs:// for gcs://.
-    start = pattern[: pattern.rindex(inner[magic.start() :])]
+    # The library's own URLs would lack Azure's account and the archive that holds a file, and have
+    # gs:// for gcs://.
+    own, mark, archive = pattern.partition("::") if is_chained(pattern) else (pattern, "", "")
+    start = own[: own.rindex(inner[magic.start() :])]
     found = filter(matches, _files_below(fs, root, depth))
-    return sorted(start + name.removeprefix(plain) for name in found)
+    return sorted(f"{start}{name.removeprefix(plain)}{mark}{archive}" for name in found)
 
 
 def _files_below(fs: Any, folder: str, depth: int | None) -> Iterator[str]:
