@@ -1,13 +1,24 @@
-"""One pass after another through a pipeline of PyTorch or Grain, for ``benchmarks.read --others``.
+"""One pass after another through a pipeline without TensorFlow, for ``benchmarks.read --others``.
 
-    PYTHON benchmarks/others.py torch|grain FOLDER HEIGHT WIDTH BATCH_SIZE
+    PYTHON benchmarks/others.py NAME FOLDER RECORDS HEIGHT WIDTH BATCH_SIZE
 
-PYTHON has torch and torchvision, or grain and Pillow; FOLDER holds one folder of JPEGs per class.
-For each line on standard input there is one shuffled pass and a line of JSON: images per second,
-and CPU milliseconds and waits per image, with all worker processes.
+PYTHON has the packages of the pipeline (``.venv-trainers/bin/python``, which ``scripts/trainers``
+makes, has most); FOLDER holds JPEGs, RECORDS the same ones converted. For each line on standard
+input there is one shuffled pass over uint8 batches and a line of JSON: images per second, and CPU
+milliseconds and waits per image, with all worker processes. ``--installed`` prints the pipelines
+for which PYTHON has the packages.
 
-    torch   DataLoader with one worker per core; torchvision decodes and resizes with antialiasing
-    grain   MapDataset with one thread per core; Pillow decodes and resizes
+All decode and resize with :class:`recordgen.access.decode.Decoder`, except ``image_folder``:
+
+    bare               the same bytes from memory, one after the other, in one thread
+    source_batches     recordgen.source(…).images(…).batches(…): a thread per core
+    source_torch       the same images in a DataLoader, a worker process per core
+    source_grain       the same images in Grain, a thread per core
+    arrayrecord_grain  ArrayRecord files of the JPEGs and labels, in Grain
+    webdataset         tar files, in a WebLoader: shuffled in a buffer only
+    hf_arrow           a folder of Hugging Face's datasets, in a DataLoader
+    image_folder       the files, decoded and resized by Pillow, in a DataLoader: what torchvision's
+                       ImageFolder does
 """
 
 from __future__ import annotations
@@ -16,8 +27,12 @@ import json
 import os
 import resource
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,40 +41,170 @@ CORES = len(os.sched_getaffinity(0))
 Pass = Callable[[], Iterable[Any]]
 
 
-def torch(items: list[tuple[str, int]], size: tuple[int, int], batch_size: int) -> Pass:
-    """Return a function that starts a pass over pairs of paths and labels."""
-    import torch
-    from torch.utils.data import DataLoader, Dataset
-    from torchvision.io import ImageReadMode, decode_jpeg, read_file
-    from torchvision.transforms.v2.functional import resize
+@dataclass
+class Photos:
+    """The images of all pipelines."""
 
-    class Images(Dataset[Any]):
-        def __len__(self) -> int:
-            return len(items)
+    folder: str
+    records: str
+    size: tuple[int, int]
+    batch_size: int
 
-        def __getitem__(self, index: int) -> tuple[Any, int]:
-            path, label = items[index]
-            image = decode_jpeg(read_file(path), ImageReadMode.RGB)
-            return resize(image, list(size), antialias=True).to(torch.float32) / 255, label
+    @cached_property
+    def images(self) -> Any:
+        import recordgen
 
-    return lambda: DataLoader(Images(), batch_size, shuffle=True, num_workers=CORES)
+        return recordgen.source(self.records).images(self.size)
+
+    @cached_property
+    def stored(self) -> list[tuple[bytes, int]]:
+        """The bytes and the label of each image."""
+        read = self.images.source.read(slice(None), {"image/encoded", "image/class/label"})
+        return [(each["image/encoded"].tobytes(), int(each["image/class/label"])) for each in read]
+
+    @cached_property
+    def decode(self) -> Callable[[bytes], Any]:
+        import numpy as np
+
+        from recordgen.access.decode import Decoder
+
+        decoder = Decoder(self.size)
+        return lambda data: decoder.decode(np.frombuffer(data, np.uint8)).pixels
 
 
-def grain(items: list[tuple[str, int]], size: tuple[int, int], batch_size: int) -> Pass:
-    """Return a function that starts a pass over pairs of paths and labels."""
+class Decoded:
+    """A dataset of PyTorch: the images of a sequence of bytes and labels."""
+
+    def __init__(self, items: Any, photos: Photos) -> None:
+        self._items, self._photos = items, photos
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        data, label = self._items[index]
+        return self._photos.decode(data), label
+
+
+def bare(photos: Photos) -> Pass:
+    """Return a function that starts a pass, as all pipelines do."""
+    stored, decode = photos.stored, photos.decode
+    return lambda: (decode(data) for data, _ in stored)
+
+
+def source_batches(photos: Photos) -> Pass:
+    return lambda: photos.images.batches(photos.batch_size, seed=0)
+
+
+def source_torch(photos: Photos) -> Pass:
+    return _torch(photos.images, photos)
+
+
+def source_grain(photos: Photos) -> Pass:
+    return _grain(photos.images, photos)
+
+
+def arrayrecord_grain(photos: Photos) -> Pass:
     import grain
+    from array_record.python.array_record_module import ArrayRecordWriter
+
+    path = os.path.join(tempfile.mkdtemp(), "photos.array_record")
+    writer = ArrayRecordWriter(path, "group_size:1")
+    for data, label in photos.stored:
+        writer.write(label.to_bytes(8, "little") + data)
+    writer.close()
+
+    def decoded(record: bytes) -> tuple[Any, int]:
+        return photos.decode(record[8:]), int.from_bytes(record[:8], "little")
+
+    return _grain(grain.sources.ArrayRecordDataSource(path), photos, decoded)
+
+
+def webdataset(photos: Photos) -> Pass:
+    import webdataset as wds
+
+    folder = tempfile.mkdtemp()
+    with wds.ShardWriter(f"{folder}/%06d.tar", maxcount=-(-len(photos.stored) // 8)) as writer:
+        for number, (data, label) in enumerate(photos.stored):
+            writer.write({"__key__": f"{number:08}", "jpg": data, "cls": label})
+    tars = sorted(map(str, Path(folder).glob("*.tar")))
+
+    def decoded(item: tuple[bytes, bytes]) -> tuple[Any, int]:
+        return photos.decode(item[0]), int(item[1])
+
+    def start() -> Iterable[Any]:
+        data = wds.WebDataset(tars, shardshuffle=len(tars)).shuffle(1000).to_tuple("jpg", "cls")
+        batches = data.map(decoded).batched(photos.batch_size)
+        return iter(wds.WebLoader(batches, batch_size=None, num_workers=CORES))
+
+    return start
+
+
+def hf_arrow(photos: Photos) -> Pass:
+    import datasets
+
+    folder = tempfile.mkdtemp()
+    images, labels = zip(*photos.stored, strict=True)
+    datasets.Dataset.from_dict({"image": images, "label": labels}).save_to_disk(folder)
+    rows = datasets.load_from_disk(folder)
+
+    class Rows:
+        def __len__(self) -> int:
+            return len(rows)
+
+        def __getitem__(self, index: int) -> tuple[bytes, int]:
+            row = rows[index]
+            return row["image"], row["label"]
+
+    return _torch(Decoded(Rows(), photos), photos)
+
+
+def image_folder(photos: Photos) -> Pass:
     import numpy as np
     from PIL import Image
 
-    def load(item: tuple[str, int]) -> tuple[Any, int]:
-        path, label = item
-        with Image.open(path) as file:
-            image = file.convert("RGB").resize(size[::-1], Image.Resampling.BILINEAR)
-        return np.asarray(image, np.float32) / 255, label
+    paths = sorted(path for path in Path(photos.folder).rglob("*") if not path.is_dir())
+    labels = {label: number for number, label in enumerate(sorted({p.parent for p in paths}))}
 
-    data = grain.MapDataset.source(items).shuffle(seed=0).map(load).batch(batch_size)
+    class Files:
+        def __len__(self) -> int:
+            return len(paths)
+
+        def __getitem__(self, index: int) -> tuple[Any, int]:
+            with Image.open(paths[index]) as file:
+                size = (photos.size[1], photos.size[0])
+                image = file.convert("RGB").resize(size, Image.Resampling.BILINEAR)
+            return np.asarray(image), labels[paths[index].parent]
+
+    return _torch(Files(), photos)
+
+
+def _torch(items: Any, photos: Photos) -> Pass:
+    from torch.utils.data import DataLoader
+
+    return lambda: DataLoader(items, photos.batch_size, shuffle=True, num_workers=CORES)
+
+
+def _grain(items: Any, photos: Photos, decoded: Callable[[Any], Any] | None = None) -> Pass:
+    import grain
+
+    data = grain.MapDataset.source(items).seed(0).shuffle()
+    data = (data if decoded is None else data.map(decoded)).batch(photos.batch_size)
     options = grain.ReadOptions(num_threads=CORES, prefetch_buffer_size=2 * CORES)
     return lambda: data.to_iter_dataset(options)
+
+
+#: The pipelines by name, each with the packages that it needs.
+PIPELINES: Mapping[str, tuple[Callable[[Photos], Pass], tuple[str, ...]]] = {
+    "bare": (bare, ()),
+    "source_batches": (source_batches, ()),
+    "source_torch": (source_torch, ("torch",)),
+    "source_grain": (source_grain, ("grain",)),
+    "arrayrecord_grain": (arrayrecord_grain, ("grain", "array_record")),
+    "webdataset": (webdataset, ("torch", "webdataset")),
+    "hf_arrow": (hf_arrow, ("torch", "datasets")),
+    "image_folder": (image_folder, ("torch",)),
+}
 
 
 def measure(start: Pass, count: int) -> tuple[float, float, float]:
@@ -79,14 +224,20 @@ def _used() -> tuple[float, int]:
 
 
 def main() -> None:
-    name, folder, *numbers = sys.argv[1:]
+    if sys.argv[1:] == ["--installed"]:
+        there = [name for name, (_, needs) in PIPELINES.items() if all(map(find_spec, needs))]
+        print(json.dumps(there))
+        return
+    name, folder, records, *numbers = sys.argv[1:]
     height, width, batch_size = map(int, numbers)
-    paths = sorted(path for path in Path(folder).rglob("*") if not path.is_dir())
-    labels = {label: number for number, label in enumerate(sorted({p.parent for p in paths}))}
-    items = [(str(path), labels[path.parent]) for path in paths]
-    start = {"torch": torch, "grain": grain}[name](items, (height, width), batch_size)
+    photos = Photos(folder, records, (height, width), batch_size)
+    if find_spec("torch"):
+        import torch  # resizes for all pipelines, if it is here
+
+        torch.set_num_threads(1)
+    start = PIPELINES[name][0](photos)
     for _ in sys.stdin:
-        print(json.dumps(measure(start, len(items))), flush=True)
+        print(json.dumps(measure(start, len(photos.images))), flush=True)
 
 
 if __name__ == "__main__":

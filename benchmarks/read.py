@@ -15,7 +15,8 @@ converted once; then these contenders run in turn, in one process:
     tfds       the tuned one as tensorflow_datasets reads: 16 blocks of files, decode, then resize
     records    the records, shuffled and batched: the part that is sequential on any number of cores
     keras      keras.utils.image_dataset_from_directory on the image files
-    torch, grain  with --others PYTHON, an interpreter that has these packages
+    bare, source_torch, source_grain, arrayrecord_grain, webdataset, hf_arrow, image_folder, …
+               with --others PYTHON, an interpreter that has their packages: benchmarks/others.py
     recordgen_autotune  recordgen with tf.data's autotuner, like the other pipelines
     recordgen_max_side  with --max-side PX: recordgen on records converted with that option
     recordgen_short_side  with --stored: recordgen on records of --image-size 256short
@@ -60,6 +61,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.others import PIPELINES
+
 SUFFIXES = {".jpg", ".jpeg", ".png", ".gif", ".bmp"}
 WARM_UP_BATCHES = 2
 
@@ -67,7 +70,7 @@ WARM_UP_BATCHES = 2
 STORED = ("recordgen_max_side", "recordgen_short_side", "recordgen_raw")
 
 # Pipelines of ``benchmarks/others.py``.
-OTHERS = ("torch", "grain")
+OTHERS = tuple(PIPELINES)
 
 # Layers of Keras, and their arguments for pixels from 0 to 1.
 KERAS_LAYERS: Mapping[str, Mapping[str, Any]] = {
@@ -362,19 +365,33 @@ def measure_other(process: subprocess.Popen[str]) -> tuple[float, float, float]:
     return rate, cpu_ms, waits
 
 
+def installed_others(python: str) -> Iterable[str]:
+    """Return the pipelines for which an interpreter has the packages."""
+    done = subprocess.run(
+        [python, _SCRIPT, "--installed"], stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
+_SCRIPT = str(Path(__file__).with_name("others.py"))
+_COMPONENTS = str(Path(__file__).parents[1] / "components")
+
+
 @contextmanager
 def others(
     python: str, names: Iterable[str], setting: Setting
 ) -> Iterator[Mapping[str, subprocess.Popen[str]]]:
     """Start the contenders that need another interpreter; the context ends them."""
-    script = str(Path(__file__).with_name("others.py"))
     numbers = map(str, (*setting.image_size, setting.batch_size))
-    given = [setting.folder, *numbers]
+    given = [setting.folder, setting.records, *numbers]
+    path = os.pathsep.join(filter(None, [_COMPONENTS, os.environ.get("PYTHONPATH", "")]))
     with ExitStack() as stack:
         yield {
             name: stack.enter_context(
                 subprocess.Popen(
-                    [python, script, name, *given],
+                    [python, _SCRIPT, name, *given],
+                    env={**os.environ, "PYTHONPATH": path},
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
@@ -582,8 +599,7 @@ def main() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     missing = {*STORED} - {*storages(args)}
     needs = {name: name for name in (*STORED, *OTHERS)} | {"recordgen_raw_uint8": "recordgen_raw"}
-    if not args.others:
-        missing |= {*OTHERS}
+    missing |= {*OTHERS} - {*(installed_others(args.others) if args.others else ())}
     names = [name for name in args.only or choices if needs.get(name) not in missing]
     with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as work:
         setting = prepare(args.data, Path(work), args)

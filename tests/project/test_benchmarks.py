@@ -78,14 +78,16 @@ def test_convert_measures_contenders(photos):
 
 def test_read_measures_contenders(photos, tmp_path):
     other = tmp_path / "python"
-    other.write_text("#!/bin/sh\nwhile read -r _; do echo '[1.0, 2.0, 3.0]'; done\n")
+    installed = '[ "$2" != --installed ] || { echo \'["source_torch"]\'; exit; }'
+    other.write_text(f"#!/bin/sh\n{installed}\nwhile read -r _; do echo '[1.0, 2.0, 3.0]'; done\n")
     other.chmod(0o755)
-    names = ["limit", "limit_resized", "recordgen", "naive", "tfds", "torch"]
+    names = ["limit", "limit_resized", "recordgen", "naive", "tfds", "source_torch"]
     size = ["--image-size", 8, 8, "--batch-size", 2]
     given = ["--data", photos, "--rounds", 2, "--others", other, *size, "--json", "--only", *names]
     found = json.loads(benchmark("read", *given).stdout)
-    assert found["rounds"].pop("torch") == [1.0, 1.0]
-    assert (found["cpu_ms_per_image"]["torch"], found["waits_per_image"]["torch"]) == (2.0, 3.0)
+    assert found["rounds"].pop("source_torch") == [1.0, 1.0]
+    figures = (found[name]["source_torch"] for name in ("cpu_ms_per_image", "waits_per_image"))
+    assert tuple(figures) == (2.0, 3.0)
     assert [len(rates) for rates in found["rounds"].values()] == [2] * 5
     assert all(rate > 0 for rate in found["examples_per_s"].values())
 
