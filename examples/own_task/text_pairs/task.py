@@ -15,7 +15,7 @@ from recordgen.core.rows.row import Row
 from recordgen.features import FeatureSpec
 from recordgen.formats.format import CsvParser
 from recordgen.rejects import Reject
-from recordgen.tasks import BuiltExample, RowContent, Task
+from recordgen.tasks import BuiltExample, Task
 
 
 class TextSimilarity(Task):
@@ -48,10 +48,6 @@ class TextSimilarity(Task):
         values = {"first": first.encode(), "second": second.encode(), "score": score}
         record = serialize_example(values)
         return BuiltExample(record, self.digested(b"".join(record)), ())
-
-    def row_of(self, values):
-        first, second, score = (values[name][0] for name in self.features)
-        return RowContent("", json.dumps([first.decode(), second.decode(), score]))
 
 
 class PairsParser(CsvParser):

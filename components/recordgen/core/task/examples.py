@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -38,7 +37,6 @@ class Examples(Declaration):
     facts: ClassVar[Collection[str]] = ()
     batch_rows: ClassVar[int]
 
-    @abstractmethod
     def make(
         self,
         row: PlannedRow,
@@ -46,7 +44,7 @@ class Examples(Declaration):
         vocabulary: Vocabulary,
         settings: PayloadSettings,
     ) -> BuiltExample:
-        """Make an example of a row.
+        """Make an example of a row; not needed if :meth:`make_batch` is defined.
 
         Args:
             row: the planned row.
@@ -57,6 +55,7 @@ class Examples(Declaration):
         Raises:
             PayloadError: the payload is refused.
         """
+        raise NotImplementedError
 
     def make_batch(
         self,
@@ -105,13 +104,15 @@ class Examples(Declaration):
         """
         return record
 
-    @abstractmethod
     def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         """Return the row, as exact uri and annotation, from which features were made.
+
+        Only appending needs it.
 
         Raises:
             KeyError: a feature that holds one of them is missing.
         """
+        raise NotImplementedError
 
     def stored_features(self) -> Mapping[str, FeatureSpec]:
         """Return the features for ``dataset.json``, if they differ between datasets."""

@@ -39,7 +39,10 @@ def check_declaration(name: str, task: Any) -> None:
             f"the entry point is named {name!r}, and the task {getattr(task, 'name', None)!r}"
         )
     missing = [item for item in (*_NEEDED, "reading") if not hasattr(task, item)]
-    missing += sorted(getattr(task, "__abstractmethods__", ()))
+    if task.make is Task.make and task.make_batch is Task.make_batch:
+        missing.append("make")
+    if task.names_payloads and task.row_of is Task.row_of:
+        missing.append("row_of")
     missing += [] if task.csv_parser or getattr(task, "json_keys", None) else ["csv_parser"]
     if missing:
         raise TypeError(f"the class {task.__name__} does not define {', '.join(missing)}")

@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
-from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.settings import PayloadSettings, TaskSettings
-from recordgen.core.task.annotation import RowContent
 from recordgen.core.task.annotations import ONE, Lists, Texts
-from recordgen.core.task.built import GAP, INEXACT, BuiltBatch, BuiltExample
+from recordgen.core.task.built import GAP, INEXACT, BuiltBatch
 from recordgen.core.task.examples import FetchPayloads
 from recordgen.core.task.payloads import Sizes
 from recordgen.core.task.task import Task
@@ -161,18 +159,6 @@ class Tabular(TableTask):
             ),
             facts=FactsBuilder.of(made.contents, errors, made.targets, odd),
         )
-
-    def make(
-        self,
-        row: PlannedRow,
-        payloads: Sequence[bytes],
-        vocabulary: Vocabulary,
-        settings: PayloadSettings,
-    ) -> BuiltExample:
-        raise NotImplementedError
-
-    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
-        raise NotImplementedError
 
     def stored_features(self) -> Mapping[str, FeatureSpec]:
         return self.table.features()
