@@ -23,7 +23,8 @@ from recordgen.formats.dataframe import dataframe_rows
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import ObjectDetection
-from recordgen.tasks.object_detection.task import Box, decode_boxes, turned
+from recordgen.tasks.object_detection.annotation import Box, Boxes
+from recordgen.tasks.object_detection.box_geometry import turned
 from tests.conftest import encoded, exif_of
 
 pytestmark = pytest.mark.once
@@ -116,7 +117,7 @@ def test_boxes_in_pixels(lines: list[str], expected: list[Any], counted: dict[st
             assert re.search(wanted, item.message), item.message
         else:
             assert isinstance(item, Row)
-            boxes = decode_boxes(item.annotation)
+            boxes = [*Boxes.from_json(item.annotation).boxes]
             assert boxes == ([] if wanted is None else [pytest.approx(Box("cat", *wanted))])
     assert Counter(item.code for item in read if isinstance(item, Finding)) == counted
     frame = pd.read_csv(io.StringIO("\n".join((HEADER, *lines))))
@@ -166,7 +167,7 @@ def test_a_row_that_is_wrong_about_its_image(
         return
     made = task.make(planned, [picture(orientation)], vocabulary, payloads_of(options))
     record = parse_example(b"".join(made.record))
-    [found] = decode_boxes(task.from_features(record))
+    [found] = Boxes.from_json(task.from_features(record)).boxes
     way = orientation if option == "stored" else 1
     assert found == pytest.approx(turned(Box("red", 0.1, 0.1, 0.4, 0.3), way))
     assert made.digested == task.digested(b"".join(made.record))
@@ -187,6 +188,6 @@ def test_rows_of_one_image_agree_on_its_size() -> None:
     merged = task.merge(said[:2])
     assert task.labels(merged.annotation or "") == ["cat", "dog"]
     assert merged.annotation is not None
-    assert merged.annotation.endswith(",[200,100]]")
+    assert Boxes.from_json(merged.annotation).size == (200, 100)
     with pytest.raises(AnnotationError, match="one image, several sizes: 100×100, 200×100"):
         task.merge(said)

@@ -12,7 +12,7 @@ from recordgen.formats.geometry import is_list_of_numbers
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
-from recordgen.tasks.object_detection.task import decode_boxes
+from recordgen.tasks.object_detection.annotation import Boxes
 
 pytestmark = pytest.mark.once
 
@@ -102,7 +102,9 @@ def test_corners_of_other_tools_are_read(header: str, tmp_path: Path) -> None:
     options = options_of(tmp_path, header, "{i}.jpg,cat,.1,.2,.5,.6")
     assert options.task == "object_detection"
     row = next(iter(RowReader(options).read(ImportFile(str(tmp_path / "a.csv")))))
-    assert [tuple(box) for box in decode_boxes(row.annotation)] == [("cat", 0.1, 0.2, 0.5, 0.6)]
+    assert [tuple(box) for box in Boxes.from_json(row.annotation).boxes] == [
+        ("cat", 0.1, 0.2, 0.5, 0.6)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
-from recordgen.tasks.object_detection.task import decode_boxes
+from recordgen.tasks.object_detection.annotation import Boxes
 
 WIDTH, HEIGHT = 64, 48
 NAMES = ["cat", "a dog", "owl & mouse", "été"]
 
 # Documents need no images: rows are read before any image is opened.
-Boxes = dict[str, list[tuple[str, list[float]]]]
+Found = dict[str, list[tuple[str, list[float]]]]
 
 share = st.floats(0.01, 0.49).map(lambda value: round(value, 6))
 #: number of a class; center and half of the sides, in shares of the image
@@ -39,20 +39,20 @@ def corners(box: tuple[int, float, float, float, float]) -> tuple[float, float, 
     return x + 0.25 - width / 2, y + 0.25 - height / 2, x + 0.25 + width / 2, y + 0.25 + height / 2
 
 
-def read(root: Path) -> Boxes:
+def read(root: Path) -> Found:
     """Return the boxes of each image as Recordgen reads them."""
     found = detect([ImportFile(f"{root}/")], ConvertOptions())
     rows = RowReader(found.options).read_all(found.files)
     return {
         Path(row.uri).stem: sorted(
-            (box.label, [*box[1:]]) for box in decode_boxes(row.annotation or "[]")
+            (box.label, [*box[1:]]) for box in Boxes.from_json(row.annotation or "[]").boxes
         )
         for row in rows
         if isinstance(row, Row)
     }
 
 
-def check(ours: Boxes, theirs: Boxes) -> None:
+def check(ours: Found, theirs: Found) -> None:
     """Check that two readers have the same boxes, up to repeated ones."""
     assert ours.keys() == theirs.keys()
     for name, found in ours.items():
@@ -87,8 +87,8 @@ def test_yolo(content: dict[str, Any], end: str, has_bom: bool) -> None:
         check(read(root), _theirs_of_yolo(root))
 
 
-def _theirs_of_yolo(root: Path) -> Boxes:
-    found: Boxes = {}
+def _theirs_of_yolo(root: Path) -> Found:
+    found: Found = {}
     for path in (root / "labels").iterdir():
         found[path.stem] = []
         for line in path.read_text("utf-8-sig").split("\n"):
@@ -128,8 +128,8 @@ def test_pascal_voc(content: dict[str, Any], is_challenge: bool) -> None:
         check(read(root), _theirs_of_voc(root, shift))
 
 
-def _theirs_of_voc(root: Path, shift: int) -> Boxes:
-    found: Boxes = {}
+def _theirs_of_voc(root: Path, shift: int) -> Found:
+    found: Found = {}
     for path in (root / "Annotations").iterdir():
         found[path.stem] = []
         for item in minidom.parse(str(path)).getElementsByTagName("object"):
@@ -181,7 +181,7 @@ def test_coco(content: dict[str, Any], keys: list[str], random: Any) -> None:
         assert classes == tuple(name for _, name in sorted(zip(of_class, NAMES, strict=True)))
 
 
-def _theirs_of_coco(document: Path) -> Boxes:
+def _theirs_of_coco(document: Path) -> Found:
     theirs, found = COCO(str(document)), dict[str, Any]()
     for image in theirs.loadImgs(theirs.getImgIds()):
         name = found[Path(image["file_name"]).stem] = []

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from recordgen.core.records.float32 import as_float32
 from recordgen.payloads.resizing import place
-from recordgen.tasks.object_detection.task import Box, seen_through, turned
+from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize
+from recordgen.tasks.object_detection.box_geometry import seen_through, turned
 from tests.settings import conversion
 
 _share = st.floats(0, 1).map(as_float32)
@@ -33,7 +34,7 @@ def test_what_was_stored_is_no_contradiction(boxes, size, target, way, resize):
     made = conversion(task="object_detection", image_size=target, resize=resize)
     placed = place(size, made.payloads)
     stored = [found for box in boxes if (found := seen_through(turned(box, way), placed.view))]
-    said = json.dumps([*stored, placed.canvas] if stored else [])
+    said = Boxes(tuple(stored), ImageSize(*placed.canvas)).to_json()
     task = made.task
     assert not task.contradicts(json.dumps(boxes), said)
     assert not task.contradicts(json.dumps(boxes[:1]), said)
@@ -60,5 +61,5 @@ def test_a_record_denies_other_labels_and_places(box, *, in_bars, in_crop):
         made = conversion(**{**given, "resize": resize})
         placed = place((160, 80), made.payloads)
         stored = [seen_through(each, placed.view) for each in (LOW, MIDDLE)]
-        said = json.dumps([*stored, placed.canvas])
+        said = Boxes(tuple(stored), ImageSize(*placed.canvas)).to_json()
         assert made.task.contradicts(json.dumps([box, MIDDLE]), said) is denies

@@ -34,7 +34,8 @@ from recordgen.tasks import (
     ObjectDetection,
     task_for,
 )
-from recordgen.tasks.object_detection.task import Box, decode_boxes, turned
+from recordgen.tasks.object_detection.annotation import Box, Boxes
+from recordgen.tasks.object_detection.box_geometry import turned
 from tests.conftest import encoded, exif_of
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
@@ -171,7 +172,7 @@ def test_a_box_that_a_line_repeats() -> None:
     again = box(xMin="0.10000000001")  # the same as float32
     adjusted = Adjustments()
     found = ObjectDetection("clip").from_json(boxes(box(), again, box(displayName="x")), adjusted)
-    assert len(decode_boxes(found)) == 2
+    assert len(Boxes.from_json(found).boxes) == 2
     [noted] = adjusted.taken_for(ROW)
     assert noted.code == "boxes_repeated"
     assert "twice; it was stored once" in noted.message
@@ -189,7 +190,7 @@ def test_bad_boxes(
     record = boxes(dict(zip(("xMin", "yMin", "xMax", "yMax"), corners, strict=True)), good)
     record["boundingBoxAnnotations"][0]["displayName"] = "bad"
     adjusted = Adjustments()
-    found = decode_boxes(ObjectDetection("clip").from_json(record, adjusted))
+    found = [*Boxes.from_json(ObjectDetection("clip").from_json(record, adjusted)).boxes]
     expected = [] if clipped is None else [Box("bad", *clipped)]
     assert found == [*expected, Box("good", 0.1, 0.2, 0.5, 0.6)]
     noted = adjusted.taken_for(ROW)
@@ -200,7 +201,7 @@ def test_bad_boxes(
     assert all(item[:3] == (*ROW[:2], "1.jpg") for item in noted)
     assert all(item.message.startswith(shown) for item in noted)
 
-    found = decode_boxes(ObjectDetection("drop").from_json(record, adjusted))
+    found = [*Boxes.from_json(ObjectDetection("drop").from_json(record, adjusted)).boxes]
     assert found == [Box("good", 0.1, 0.2, 0.5, 0.6)]
     [item] = adjusted.taken_for(ROW)
     assert item.code == "boxes_dropped"
@@ -241,14 +242,15 @@ def test_boxes_come_back_from_a_record(found: list[Box]) -> None:
     assert said is not None
     assert (
         task.from_json(
-            boxes(*(dict(zip(keys, b, strict=True)) for b in decode_boxes(said))), Adjustments()
+            boxes(*(dict(zip(keys, b, strict=True)) for b in Boxes.from_json(said).boxes)),
+            Adjustments(),
         )
         == said
     )
     vocabulary = build_vocabulary(task.labels(said), "text")
     stored = parse_example(b"".join(serialize_example(task.to_features(said, vocabulary))))
     assert task.from_features(stored) == said
-    assert {*map(as_stored, decode_boxes(said))} == {*map(as_stored, found)}
+    assert {*map(as_stored, Boxes.from_json(said).boxes)} == {*map(as_stored, found)}
     assert not task.contradicts(said, task.from_features(stored))
     more = task.from_json(
         boxes(*record["boundingBoxAnnotations"], box(xMin=0.75e-7)), Adjustments()
@@ -316,7 +318,7 @@ def test_boxes_turn_with_their_image(
         assert isinstance(data, bytes)
         orientation = int(uri[:1])
         pixels = Image.open(io.BytesIO(data)).convert("RGB")
-        [found] = decode_boxes(ObjectDetection().from_features(record))
+        [found] = Boxes.from_json(ObjectDetection().from_features(record)).boxes
         if sides is not None:
             long, short = sides
             assert pixels.size == ((long, short) if orientation < 5 else (short, long)), uri
@@ -378,7 +380,7 @@ def test_boxes_of_the_upright_picture_stay(tmp_path: Path) -> None:
     recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", box_orientation="upright")
     [shard] = storage.list_files(str(tmp_path / "out" / "Split-train" / "*"))
     [record] = map(parse_example, RECORDS.read(shard))
-    [found] = decode_boxes(ObjectDetection().from_features(record))
+    [found] = Boxes.from_json(ObjectDetection().from_features(record)).boxes
     assert found == pytest.approx(Box("red", 0.1, 0.1, 0.4, 0.3))
 
 

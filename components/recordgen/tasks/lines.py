@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from recordgen.core.task.annotation import (
@@ -18,14 +18,12 @@ from recordgen.rejects import RejectCode
 _Item = TypeVar("_Item")
 
 
-def add_up(
-    annotations: Sequence[str | None], decode: Callable[[str | None], Iterable[_Item]]
-) -> tuple[set[_Item], int]:
-    """Return the items of all annotations of a payload, and the number of rows that add none."""
+def add_up(rows: Iterable[Iterable[_Item]]) -> tuple[set[_Item], int]:
+    """Return the items of all rows of a payload, and the number of rows that add none."""
     found: set[_Item] = set()
     duplicates = 0
-    for number, annotation in enumerate(annotations):
-        new = set(decode(annotation)) - found
+    for number, items in enumerate(rows):
+        new = set(items) - found
         duplicates += number > 0 and not new
         found |= new
     return found, duplicates

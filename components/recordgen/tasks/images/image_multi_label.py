@@ -54,7 +54,7 @@ class ImageMultiLabel(ImageTask):
         return RowContent(check_uri(picture.uri), _encode(map(check_label, picture.labels)))
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        found, duplicates = add_up(annotations, _decode)
+        found, duplicates = add_up(map(_decode, annotations))
         return Merged(_encode(found), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:

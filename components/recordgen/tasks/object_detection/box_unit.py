@@ -11,51 +11,15 @@ or upright. A file has boxes in pixels or in shares of the image, never both.
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
-
 from recordgen.core.task.annotation import bad_annotation
+from recordgen.tasks.object_detection.annotation import ImageSize
 
 #: A coordinate outside these limits counts pixels; nearer to 0..1, it is an inexact share.
 FAR = (-1.0, 2.0)
 
 PIXELS, SHARES = "pixels", "shares of the image"
 
-_WHOLE = re.compile(r"[0-9]{1,9}(\.0*)?", re.ASCII)
-
 Corners = tuple[float, float, float, float]
-
-
-class ImageSize(NamedTuple):
-    """The size of a picture, in pixels."""
-
-    width: int
-    height: int
-
-    def __str__(self) -> str:
-        return f"{self.width}×{self.height}"
-
-    @classmethod
-    def parse(cls, width: str, height: str) -> ImageSize | None:
-        """Parse width and height; None if both are empty.
-
-        Raises:
-            AnnotationError: they are not whole numbers of at least 1.
-        """
-        if not width and not height:
-            return None
-        sides = [int(float(text)) if _WHOLE.fullmatch(text) else 0 for text in (width, height)]
-        if min(sides) < 1:
-            raise bad_annotation(
-                f"width and height must be the image's, in whole pixels, at least 1 (got "
-                f"{width!r:.40} and {height!r:.40})"
-            )
-        return cls(*sides)
-
-    def is_alike(self, other: ImageSize) -> bool:
-        """Return whether both sizes have the same proportions, up to a pixel."""
-        skew = abs(self.width * other.height - self.height * other.width)
-        return skew <= max(*self, *other)
 
 
 class BoxUnit:

@@ -10,12 +10,11 @@ are merged. A box is eight fields, two opposite corners in any order, or all fou
 
 become ``image/object/bbox/xmin: [0.1]``, …, ``image/object/class/text: [b"cat"]`` and
 ``image/object/class/label: [0]``; an image without objects has none of these features. Coordinates
-are shares of the image's width and height, from its upper left corner. The annotation is a JSON
-list of ``[label, xmin, ymin, xmax, ymax]``.
+are shares of the image's width and height, from its upper left corner. The annotation is
+:class:`recordgen.tasks.object_detection.annotation.Boxes`.
 
 Under a header with the columns width and height, corners may be pixels: see
-:mod:`recordgen.tasks.object_detection.box_unit`. Such an annotation ends with ``[width, height]``
-until the image has been compared with them.
+:mod:`recordgen.tasks.object_detection.box_unit`.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import BOXES
 from recordgen.core.records.example import FeatureValue
-from recordgen.core.records.float32 import as_float32
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
@@ -51,14 +49,21 @@ from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS
 from recordgen.tasks.images.image_task import ImageTask
 from recordgen.tasks.lines import add_up, display_name
-from recordgen.tasks.object_detection.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
-from recordgen.tasks.object_detection.box_views import Extent, may_be_stored
+from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize
+from recordgen.tasks.object_detection.box_geometry import (
+    along,
+    is_cut,
+    nearly_coincide,
+    seen_through,
+    turned,
+)
+from recordgen.tasks.object_detection.box_unit import FAR, PIXELS, BoxUnit, shown
+from recordgen.tasks.object_detection.box_views import may_be_stored
 from recordgen.tasks.spelling import check_spelling
 
 if TYPE_CHECKING:
     from recordgen.core.rows.picture import Picture
     from recordgen.payloads.image import CheckedImage
-    from recordgen.payloads.resizing import View
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 FILES_IN_PIXELS = "files_in_pixels"
@@ -69,27 +74,11 @@ BOXES_REPEATED = "boxes_repeated"
 BOXES_CUT = "boxes_cut"
 BOXES_OUTSIDE = "boxes_outside"
 
-# Boxes mark the same object from this intersection over union on, or if all corners are this close.
-_SAME_BOX, _SAME_CORNER = 0.9, 0.005
-
-# Coordinates are float32 in records.
-_ROUNDED = 1e-6
-
 _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
 
 # Also matches "10%" and "0,1": no coordinates, but no labels between gaps either.
 _BEGINS_NUMBER = re.compile(r"[+-]?([.,]?\d|inf|nan)", re.IGNORECASE)
-
-
-class Box(NamedTuple):
-    """One object: its label, and its corners as shares of the image's width and height."""
-
-    label: str
-    xmin: float
-    ymin: float
-    xmax: float
-    ymax: float
 
 
 @dataclass(frozen=True)
@@ -194,7 +183,7 @@ class ObjectDetection(ImageTask):
         if size is None:  # AutoML's corners may be in any order
             xs, ys = [min(xs), max(xs)], [min(ys), max(ys)]
         shares = self.unit.to_shares((xs[0], ys[0], xs[1], ys[1]), size)
-        annotation = _encode(self._usable([Box(label, *shares)], adjusted), size)
+        annotation = Boxes.of(self._usable([Box(label, *shares)], adjusted), size).to_json()
         if self.unit.unit == PIXELS and not self.unit.is_noted:
             self.unit.is_noted = True  # once, not for each box of the file
             adjusted.add(
@@ -214,7 +203,7 @@ class ObjectDetection(ImageTask):
             label = display_name(item, f"each of {name}")
             check_spelling(item, ("displayName", *_KEYS), "a box")
             boxes.append(Box(label, *(_number(item.get(key), key) for key in _KEYS)))
-        return _encode(self._usable(boxes, adjusted))
+        return Boxes.of(self._usable(boxes, adjusted)).to_json()
 
     def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
         size = None if picture.size is None else ImageSize(*picture.size)
@@ -226,7 +215,7 @@ class ObjectDetection(ImageTask):
             xmin, ymin, xmax, ymax = (_number(value, "a coordinate") for value in corners)
             shares = xmin / width, ymin / height, xmax / width, ymax / height
             boxes.append(Box(check_label(label), *shares))
-        annotation = _encode(self._usable(boxes, adjusted), size)
+        annotation = Boxes.of(self._usable(boxes, adjusted), size).to_json()
         return RowContent(check_uri(picture.uri), annotation)
 
     def _usable(self, boxes: Iterable[Box], adjusted: Adjustments) -> list[Box]:
@@ -243,7 +232,7 @@ class ObjectDetection(ImageTask):
             is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
             one, other = box[1:3], box[3:]
             upright = (*map(min, one, other), *map(max, one, other))
-            inside = _as_stored(Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)))
+            inside = Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)).stored
             is_empty = inside.xmin >= inside.xmax or inside.ymin >= inside.ymax
             wrong = [
                 (is_inverted, "inverted", BOXES_SWAPPED),
@@ -272,24 +261,25 @@ class ObjectDetection(ImageTask):
         return list(usable)
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        found, duplicates = add_up(annotations, decode_boxes)
-        sizes = sorted({size for each in annotations if (size := _decode_size(each)) is not None})
+        rows = list(map(Boxes.from_json, annotations))
+        found, duplicates = add_up(row.boxes for row in rows)
+        sizes = sorted({row.size for row in rows if row.size is not None})
         if len(sizes) > 1:
             raise bad_annotation(f"one image, several sizes: {listed(sizes, str)}")
-        return Merged(_encode(found, sizes[0] if sizes else None), duplicates)
+        return Merged(Boxes.of(found, sizes[0] if sizes else None).to_json(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
-        there = decode_boxes(stored)
+        there = Boxes.from_json(stored)
         # A record does not hold the original orientation of its image.
         ways = range(1, 9) if self.box_orientation == "stored" else (1,)
-        lying = ([turned(box, way) for box in decode_boxes(annotation)] for way in ways)
+        lying = ([turned(box, way) for box in self.boxes(annotation)] for way in ways)
         if not self.moves_boxes:
-            return not any(set(map(_as_stored, boxes)) <= {*there} for boxes in lying)
-        size = _decode_size(stored) or ImageSize(1, 1)  # without boxes it does not matter
+            return not any({box.stored for box in boxes} <= {*there.boxes} for boxes in lying)
+        size = there.size or ImageSize(1, 1)  # without boxes it does not matter
         return not any(
             may_be_stored(
-                [_along(axis, box) for box in boxes],
-                [_along(axis, box) for box in there],
+                [along(axis, box) for box in boxes],
+                [along(axis, box) for box in there.boxes],
                 pixels=size[axis],
                 is_crop=self.resize == "center_crop",
             )
@@ -303,14 +293,14 @@ class ObjectDetection(ImageTask):
         if not self.moves_boxes or content.annotation is None:
             return content
         [width], [height] = record[features.IMAGE_WIDTH], record[features.IMAGE_HEIGHT]
-        annotation = _encode(decode_boxes(content.annotation), ImageSize(width, height))
-        return content._replace(annotation=annotation)
+        boxes = Boxes.of(self.boxes(content.annotation), ImageSize(width, height))
+        return content._replace(annotation=boxes.to_json())
 
     def nearly_agree(self, one: str, other: str) -> bool:
         """Return whether each box nearly coincides with one of the other annotation."""
-        left = decode_boxes(other)
-        for box in decode_boxes(one):
-            twin = next((there for there in left if _nearly_coincide(box, there)), None)
+        left = list(self.boxes(other))
+        for box in self.boxes(one):
+            twin = next((there for there in left if nearly_coincide(box, there)), None)
             if twin is None:
                 return False
             left.remove(twin)
@@ -318,24 +308,24 @@ class ObjectDetection(ImageTask):
 
     def boxes(self, annotation: str) -> Sequence[Box]:
         """Return the boxes of an annotation."""
-        return decode_boxes(annotation)
+        return Boxes.from_json(annotation).boxes
 
     def details(self, annotation: str) -> Sequence[Box]:
         return self.boxes(annotation)
 
     def labels(self, annotation: str) -> Sequence[str]:
-        return sorted({box.label for box in decode_boxes(annotation)})
+        return sorted({box.label for box in self.boxes(annotation)})
 
     def as_stored(
         self, annotation: str, image: CheckedImage, changes: defaultdict[str, int]
     ) -> str | None:
-        size = _decode_size(annotation)
-        if size is not None:
-            self._check_size(size, image)
+        row = Boxes.from_json(annotation)
+        if row.size is not None:
+            self._check_size(row.size, image)
         way = image.orientation if self.box_orientation == "stored" else 1
-        if size is None and way == 1 and not self.moves_boxes:
+        if row.size is None and way == 1 and not self.moves_boxes:
             return annotation
-        boxes = (turned(box, way) for box in decode_boxes(annotation))
+        boxes = (turned(box, way) for box in row.boxes)
         if self.moves_boxes and image.placed is not None:
             found = []
             for box in boxes:
@@ -343,10 +333,10 @@ class ObjectDetection(ImageTask):
                     changes[BOXES_OUTSIDE] += 1
                     continue
                 found.append(there)
-                if _is_cut(box, image.placed.view):
+                if is_cut(box, image.placed.view):
                     changes[BOXES_CUT] += 1
-            return _encode(found)
-        return _encode(boxes) or annotation
+            return Boxes.of(found).to_json()
+        return Boxes.of(boxes).to_json()
 
     def _check_size(self, size: ImageSize, image: CheckedImage) -> None:
         """Check a row's width and height against its image. Raises: PayloadError."""
@@ -371,7 +361,7 @@ class ObjectDetection(ImageTask):
         )
 
     def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
-        boxes = decode_boxes(annotation)
+        boxes = self.boxes(annotation)
         corners = zip(*(box[1:] for box in boxes), strict=True)
         return {
             **dict(zip(features.BBOX, map(list, corners), strict=True)),
@@ -381,9 +371,8 @@ class ObjectDetection(ImageTask):
 
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         columns = [values.get(name, ()) for name in (features.IMAGE_OBJECT_TEXT, *features.BBOX)]
-        return _encode(
-            Box(label.decode(), *corners) for label, *corners in zip(*columns, strict=True)
-        )
+        rows = zip(*columns, strict=True)
+        return Boxes.of(Box(label.decode(), *corners) for label, *corners in rows).to_json()
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
@@ -393,97 +382,6 @@ class ObjectDetection(ImageTask):
             for number, label in enumerate(labels, start=1)
         )
         return {"label_map.pbtxt": "".join(items)}
-
-
-def turned(box: Box, orientation: int) -> Box:
-    """Return a box after its image was turned upright.
-
-    ``Box("cat", 0, 0, 0.2, 0.1)`` of an image with EXIF orientation 6, which is turned clockwise →
-    ``Box("cat", 0.9, 0, 1, 0.2)``.
-
-    Args:
-        box: a box of the picture as it is stored in the file.
-        orientation: 1 to 8 (Exif 2.3, tag 0x0112).
-    """
-    label, xmin, ymin, xmax, ymax = box
-    if orientation >= 5:  # the picture lies on its side
-        xmin, ymin, xmax, ymax = ymin, xmin, ymax, xmax
-    if orientation in (2, 3, 6, 7):
-        xmin, xmax = 1 - xmax, 1 - xmin
-    if orientation in (3, 4, 7, 8):
-        ymin, ymax = 1 - ymax, 1 - ymin
-    return Box(label, xmin, ymin, xmax, ymax)
-
-
-def seen_through(box: Box, view: View) -> Box | None:
-    """Return a box relative to the stored part of its image; None if it is outside.
-
-    ``Box("cat", 0, 0.2, 0.5, 0.6)`` of an image whose right three quarters are stored →
-    ``Box("cat", 0, 0.2, 0.333, 0.6)``.
-    """
-    xs = ((x - view.left) / view.width for x in (box.xmin, box.xmax))
-    ys = ((y - view.top) / view.height for y in (box.ymin, box.ymax))
-    xmin, xmax, ymin, ymax = (min(1.0, max(0.0, value)) for value in (*xs, *ys))
-    there = _as_stored(Box(box.label, xmin, ymin, xmax, ymax))
-    return there if there.xmin < there.xmax and there.ymin < there.ymax else None
-
-
-def _nearly_coincide(one: Box, other: Box) -> bool:
-    """Return whether two boxes mark the same object, as two people draw it."""
-    if one.label != other.label:
-        return False
-    if all(abs(a - b) <= _SAME_CORNER for a, b in zip(one[1:], other[1:], strict=True)):
-        return True
-    width = min(one.xmax, other.xmax) - max(one.xmin, other.xmin)
-    height = min(one.ymax, other.ymax) - max(one.ymin, other.ymin)
-    shared = max(0.0, width) * max(0.0, height)
-    areas = ((box.xmax - box.xmin) * (box.ymax - box.ymin) for box in (one, other))
-    return shared >= _SAME_BOX * (sum(areas) - shared)
-
-
-def _along(axis: int, box: Box) -> Extent:
-    """Return a box along the axis 0, from left to right, or 1, from top to bottom."""
-    xs, ys = (box.xmin, box.xmax), (box.ymin, box.ymax)
-    scaled, others = (ys, xs) if axis else (xs, ys)
-    return Extent(box.label, *scaled, others)
-
-
-def _is_cut(box: Box, view: View) -> bool:
-    """Return whether a part of a box is outside the stored image."""
-    return (
-        min(box.xmin - view.left, box.ymin - view.top) < -_ROUNDED
-        or box.xmax - view.left - view.width > _ROUNDED
-        or box.ymax - view.top - view.height > _ROUNDED
-    )
-
-
-def decode_boxes(annotation: str | None) -> list[Box]:
-    """Return the boxes of an annotation."""
-    items = [] if annotation is None else json.loads(annotation)
-    return [Box(*item) for item in items if len(item) == len(Box._fields)]
-
-
-def _decode_size(annotation: str | None) -> ImageSize | None:
-    """Return the image size that an annotation holds, or None."""
-    items = [] if annotation is None else json.loads(annotation)
-    is_said = bool(items) and len(items[-1]) == len(ImageSize._fields)
-    return ImageSize(*items[-1]) if is_said else None
-
-
-def _encode(boxes: Iterable[Box], size: ImageSize | None = None) -> str | None:
-    """Return the annotation of boxes in any order; None if there are none.
-
-    Boxes give the same text before they are stored and when they are read back. A record does not
-    hold the size.
-    """
-    found: list[Box | ImageSize] = [*sorted(set(map(_as_stored, boxes)))]
-    if found and size is not None:
-        found.append(size)
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":")) if found else None
-
-
-def _as_stored(box: Box) -> Box:
-    return Box(box.label, *map(as_float32, box[1:]))
 
 
 def _columns_named(fields: Sequence[str], names: frozenset[str]) -> list[str]:

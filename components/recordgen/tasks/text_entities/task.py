@@ -119,7 +119,7 @@ class TextEntities(TextTask):
         return [row]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        found, duplicates = add_up(annotations, _spans)
+        found, duplicates = add_up(map(_spans, annotations))
         spans = sorted(found)
         text, said = TextContent.decode(annotations[0])
         has_blanks, unit = _has_blanks(said), _unit(said)

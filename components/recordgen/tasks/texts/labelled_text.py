@@ -64,7 +64,7 @@ class LabelledText(TextTask):
         return [row_of_line(record, _content(self.from_json(record)).said)]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        found, duplicates = add_up(annotations, _labels)
+        found, duplicates = add_up(map(_labels, annotations))
         text = TextContent.decode(annotations[0]).text  # equal in all: the uri is its hash
         return Merged(_content(found, text).encode(), duplicates)
 
