@@ -198,6 +198,10 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
 def _check(args: argparse.Namespace) -> int:
     logs.started("check", args.source)
     from recordgen.conversion.api import check
+    from recordgen.conversion.verifying import is_finished
+
+    if is_finished(args.source):
+        return _verify(args)
 
     options = _options(args)
     result = check(args.source, beam_args=args.beam_args, progress=_progress(args), **options)
@@ -220,6 +224,23 @@ def _check(args: argparse.Namespace) -> int:
         code = 1
     logs.checked(result, code)
     return code
+
+
+def _verify(args: argparse.Namespace) -> int:
+    """Compare a finished output with its dataset.json."""
+    from recordgen.conversion.verifying import verify
+
+    if args.beam_args or any(getattr(args, name) != OPTIONS[name].default for name in OPTIONS):
+        raise UsageError(
+            f"{args.source} is a finished output, whose files check compares with its "
+            f"dataset.json; omit the options, which are for import files"
+        )
+    result = verify(args.source, None if args.quiet else logs.said)
+    if args.json:
+        _print_json(result.to_json())
+    else:
+        terminal.show(summaries.verification_summary(*result))
+    return 1 if result.differences else 0
 
 
 def _detection(detection: Detection | None) -> dict[str, Any] | None:
@@ -423,7 +444,7 @@ def build_parser() -> argparse.ArgumentParser:
         commands, "check", _check, "read and check everything as convert does, write nothing"
     )
     checker.usage = "%(prog)s [options] SOURCE [-- Beam flags]"
-    _add_source(checker)
+    _add_source(checker, "; or a finished output, whose files are compared with its dataset.json")
     add_options(checker)
     _add_old_options(checker)
     for command in (convert, checker):
@@ -538,11 +559,12 @@ def _command(
     return command
 
 
-def _add_source(command: argparse.ArgumentParser) -> None:
+def _add_source(command: argparse.ArgumentParser, more: str = "") -> None:
     command.add_argument(
         "source",
         metavar="SOURCE",
-        help="AutoML import file: a path, URL or quoted glob; or a folder of images by label",
+        help="AutoML import file: a path, URL or quoted glob; or a folder of images by label"
+        f"{more}",
     )
 
 

@@ -24,6 +24,7 @@ from recordgen.tasks.suiting import remedies_of
 if TYPE_CHECKING:
     from recordgen.core.dataset.lint import Lint, LintFinding
     from recordgen.core.dataset.manifest import Dataset
+    from recordgen.core.runs.intact import Difference
     from recordgen.formats.detect import Detection
     from recordgen.inspection.examples import ListedExample
     from recordgen.inspection.records import Record
@@ -75,6 +76,20 @@ def conversion_summary(result: ConversionResult) -> str:
         f"Look at it: recordgen inspect {result.output}",
     ]
     return "\n".join(lines)
+
+
+def verification_summary(
+    dataset: Dataset, differences: Sequence[Difference], seconds: float
+) -> str:
+    """Return the summary of a comparison of a finished output with its ``dataset.json``."""
+    done = (
+        f"Compared {dataset.examples:,} records in {len(dataset.shards):,} shards in "
+        f"{seconds:.1f} s"
+    )
+    if not differences:
+        return f"{done}: all are as they were written\ndigest     {dataset.digest}"
+    lines = [f"{done}: {len(differences):,} files differ from dataset.json", ""]
+    return "\n".join([*lines, *(f"{item.file}: {item.message}" for item in differences)])
 
 
 def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json") -> str:

@@ -6,7 +6,6 @@ file itself is read to its end before it is trusted.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,13 +14,13 @@ from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import Shard
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import renumbered
-from recordgen.core.records import RECORDS
 from recordgen.core.runs.commit import Leftover
+from recordgen.core.runs.intact import shard_difference
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask
 from recordgen.core.shards.write import check_shard, write_shard
 from recordgen.core.task.task import Task
-from recordgen.errors import RecordError, StorageError
+from recordgen.errors import StorageError
 from recordgen.rejects import RejectCode
 
 # Failures of the storage, not of the payload: a retry may succeed with the same payload.
@@ -108,22 +107,8 @@ def compare_shard(
 
 
 def is_intact(path: str, shard: Shard, task: Task) -> bool:
-    """Return whether a file is a whole shard, by its size, checksums and digest of records.
-
-    Raises:
-        StorageError: storage failed.
-    """
-    digest = hashlib.sha256()
-    examples = 0
-    try:
-        if storage.size(path) != shard.bytes:
-            return False
-        for record in RECORDS.read(path):
-            digest.update(task.digested(record))
-            examples += 1
-    except (OSError, RecordError, ValueError):
-        return False
-    return (examples, digest.hexdigest()) == (shard.examples, shard.digest)
+    """Return whether a file is a whole shard. Raises: StorageError: storage failed."""
+    return not shard_difference(path, shard, task.digested)
 
 
 def _may_change(result: ShardResult) -> bool:

@@ -126,6 +126,9 @@ class ImageTask(Task):
         values: Mapping[str, Any] = parse_example(record)
         names = features.IMAGE_SHA256, features.IMAGE_SOURCE_ID
         [sha256], [uri] = (values.get(name, [b""]) for name in names)
+        for image in values.get(features.IMAGE_ENCODED, ()):
+            if hashlib.sha256(image).hexdigest() != sha256.decode():
+                raise ValueError(f"the image of {stored_uri(uri)} was changed")
         return record_line(sha256.decode(), self.from_features(values), stored_uri(uri))
 
     def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:

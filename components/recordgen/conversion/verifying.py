@@ -1,0 +1,90 @@
+"""``recordgen check OUT``: whether a finished dataset's files are those that were committed."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from recordgen import storage
+from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES, Dataset, read_dataset
+from recordgen.core.runs.intact import Difference, Digested, find_differences
+from recordgen.core.task.examples import Examples
+from recordgen.options import OPTIONS, make_options, recorded_there
+from recordgen.tasks import TASKS, task_for
+from recordgen.tasks.label_files import label_files
+
+_SAY_SECONDS = 5
+
+
+class Verified(NamedTuple):
+    """The result of a comparison.
+
+    Attributes:
+        dataset: the ``dataset.json``, which is taken for true.
+        differences: the files that differ from it; empty if all is as it was committed.
+        seconds: how long it took.
+    """
+
+    dataset: Dataset
+    differences: Sequence[Difference]
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result for ``--json``."""
+        return {
+            "seconds": self.seconds,
+            "differences": [item._asdict() for item in self.differences],
+            **self.dataset.to_json(),
+        }
+
+
+def is_finished(place: str) -> bool:
+    """Return whether a place is a finished output. Raises: StorageError."""
+    return storage.exists(storage.join(place, DATASET_FILE))
+
+
+def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:
+    """Compare each record, and the files beside the shards, with ``dataset.json``.
+
+    Compared are: sizes, the checksum of each record, the sha256 of each image, the digest of each
+    shard, which covers labels and uris, label files and ``records.npy``, and that no other file is
+    in a split's folder. Digests are no signatures: whoever may write the files and ``dataset.json``
+    can change both.
+
+    Args:
+        root: folder or URL of a finished output.
+        say: called every few seconds with the progress.
+
+    Raises:
+        SourceError: there is no finished output.
+        UsageError: the package of its task is not installed.
+        StorageError: storage failed.
+    """
+    started = time.monotonic()
+    dataset = read_dataset(root)
+    digests = {
+        file: hashlib.sha256(text.encode()).hexdigest()
+        for file, text in label_files(dataset).items()
+    }
+    if dataset.index:
+        digests[dataset.index["file"]] = dataset.index["sha256"]
+    found, count, said = [], len(dataset.shards), started
+    differences = find_differences(root, dataset, _digested(dataset), digests)
+    for done, difference in enumerate(differences, start=1):
+        if say is not None and time.monotonic() - said > _SAY_SECONDS:
+            said = time.monotonic()
+            say(f"compared {min(done, count):,} of {count:,} shards")
+        if difference is not None:
+            found.append(difference)
+    return Verified(dataset, found, time.monotonic() - started)
+
+
+def _digested(dataset: Dataset) -> Digested:
+    """Return what a record of the dataset adds to its shard's digest."""
+    if dataset.task == EXAMPLES or TASKS[dataset.task].digested is Examples.digested:
+        return bytes  # the record itself
+    there = recorded_there(dataset.options)
+    options = {name: value for name, value in there.items() if name in OPTIONS}
+    return task_for(make_options({**options, "task": dataset.task})).digested

@@ -1,0 +1,84 @@
+"""``recordgen check OUT`` compares the files of a finished output with its ``dataset.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recordgen
+from pipelines.samples.digits import write_digits
+from recordgen.cli import main
+from recordgen.conversion.verifying import verify
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example, serialize_example
+
+SHARD = "Split-train/data_tfrecord-00000-of-00001"
+
+
+@pytest.fixture
+def output(tmp_path):
+    """A small output of ``convert``."""
+    write_digits(tmp_path / "digits", 30)
+    recordgen.convert(str(tmp_path / "digits/digits.csv"), str(tmp_path / "out"))
+    return tmp_path / "out"
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def change_an_image(path: Path) -> None:
+    """Write the records again with another image in the first: all checksums are right."""
+    records = [dict(parse_example(record)) for record in RECORDS.read(str(path))]
+    [image] = records[0]["image/encoded"]
+    records[0]["image/encoded"] = [image[:-3] + bytes([image[-3] ^ 1]) + image[-2:]]
+    with path.open("wb") as file:
+        for record in records:
+            values = {name: list(each) for name, each in record.items()}
+            for piece in RECORDS.frame(serialize_example(values)):
+                file.write(piece)
+
+
+# name: (a function that changes an output, the files that then differ)
+CHANGES = {
+    "a flipped bit": (lambda out: flip(out / SHARD), {SHARD}),
+    "another image": (lambda out: change_an_image(out / SHARD), {SHARD}),
+    "a missing shard": (lambda out: (out / SHARD).unlink(), {SHARD}),
+    "a cut shard": (lambda out: os.truncate(out / SHARD, 999), {SHARD}),
+    "a strange file": (lambda out: (out / "Split-train/x").touch(), {"Split-train/x"}),
+    "other labels": (lambda out: (out / "labels.txt").write_text("cat\n"), {"labels.txt"}),
+    "another index": (lambda out: np.save(out / "records.npy", [1]), {"records.npy"}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_change_is_found(change, output, capsys):
+    """The exit code is 1, and the JSON names the files that differ."""
+    make, files = CHANGES[change]
+    make(output)
+    assert main(["check", str(output), "--json"]) == 1
+    assert {each["file"] for each in json.loads(capsys.readouterr().out)["differences"]} == files
+
+
+def test_an_output_is_as_it_was_written(output, capsys):
+    assert main(["check", str(output)]) == 0
+    assert recordgen.read_dataset(output).digest in capsys.readouterr().out
+
+
+def test_examples_from_python_are_compared(tmp_path):
+    """Their digest covers whole records."""
+    out = tmp_path / "out"
+    recordgen.write([{"x": 1}, {"x": 2}], str(out), shards=1)
+    assert not verify(str(out)).differences
+    flip(out / SHARD)
+    assert [each.file for each in verify(str(out)).differences] == [SHARD]
+
+
+def test_options_of_import_files_are_refused(output):
+    assert main(["check", str(output), "--seed", "3"]) == 2
