@@ -1,4 +1,4 @@
-"""Tests with PyTorch, Grain, JAX, Keras and datasets: scripts/trainers runs them without TensorFlow."""
+"""Tests with PyTorch, Grain, JAX, Keras and datasets, which scripts/trainers runs."""
 
 from __future__ import annotations
 
