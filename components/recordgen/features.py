@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recordgen.registry import TASKS
+
 IMAGE_ENCODED = "image/encoded"
 IMAGE_FORMAT = "image/format"
 IMAGE_HEIGHT = "image/height"
@@ -239,10 +241,8 @@ def statistics_features(task: str, declared: Iterable[str] = ()) -> list[str] | 
 
     Args:
         task: a name of :data:`recordgen.tasks.TASKS`.
-        declared: all features of a table whose columns a schema declares.
+        declared: all features of a table, as far as they are known.
     """
-    if task == "tabular":
-        return None
-    if task == "declared":
-        return [name for name in declared if not name.endswith(_WITHOUT_STATISTICS)]
-    return list(STATISTICS_ALLOWLIST)
+    if task not in TASKS or TASKS[task].features:
+        return list(STATISTICS_ALLOWLIST)
+    return [name for name in declared if not name.endswith(_WITHOUT_STATISTICS)] or None

@@ -33,7 +33,7 @@ from recordgen.image_settings import (
 )
 from recordgen.masking import without_secrets
 from recordgen.old_options import refusal
-from recordgen.registry import FORMAT_CHOICES, TASK_CHOICES
+from recordgen.registry import FORMAT_CHOICES, OF_SCHEMAS, TASK_CHOICES
 from recordgen.signatures import takes
 from recordgen.storage.access import Access, resolved
 from recordgen.tables.columns import Table
@@ -43,7 +43,6 @@ from recordgen.tables.schema import Schema
 
 COMPRESSIONS = ("none", "gzip")
 
-_DECLARED = "declared"
 
 # Values of ``group_by`` that are no column: rows of one file, or of files that look alike.
 _BY_FILE = ("uri", "content", "near")
@@ -425,13 +424,13 @@ class ConvertOptions:
         schema = self.declared_schema
         if schema is None:
             return
-        if self.task not in (AUTO, _DECLARED):
+        if self.task not in (AUTO, OF_SCHEMAS):
             raise UsageError(
                 f"schema declares the columns, but the task {self.task} has its own; give only "
                 f"one of them"
             )
         self._set("schema", json.dumps(schema.to_json(), ensure_ascii=False))
-        self._set("task", _DECLARED)
+        self._set("task", OF_SCHEMAS)
 
     def _check_unread(self) -> None:
         """Check that images are read if an option needs their content. Raises: UsageError."""

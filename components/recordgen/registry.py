@@ -34,6 +34,12 @@ OWN: Mapping[str, str] = {
     "declared": "recordgen.tasks.tables.declared:Declared",
 }
 
+#: The task of rows whose columns a schema declares.
+OF_SCHEMAS = "declared"
+
+#: The task of records for which neither a dataset nor an option says one.
+OF_OTHER_RECORDS = "image_classification"
+
 #: The import paths of Recordgen's own input formats; of weak evidence, the first counts.
 OWN_FORMATS: Mapping[str, str] = {
     "coco": "recordgen.formats.coco:Coco",

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 from recordgen.conversion import api
 from recordgen.errors import DataError, RecordgenError
 from recordgen.options import OPTIONS
+from recordgen.registry import OWN
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -26,7 +27,7 @@ _FLAGS = frozenset({"append", "overwrite", "resume"})
 # scheme.
 _CHOICES = {
     str(choice) for name, each in OPTIONS.items() if name != "task" for choice in each.known_values
-} | {"tabular"}
+} | {name for name in OWN if "_" not in name}
 _VALUE = rf"'[^']*'|[^\s;()]*[=:_,*/{{\d][^\s;()]*|[A-Z|]{{2,}}|(?:{'|'.join(sorted(_CHOICES))})\b"
 _VALUE += "|(?<=--allow )[a-z][a-z0-9+.-]*"
 _OPTION = re.compile(rf"(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![\w-])(?:[ =]({_VALUE}))?")

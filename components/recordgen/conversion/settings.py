@@ -7,9 +7,11 @@ from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
 from recordgen.core.task.annotations import ONE, SEVERAL
 from recordgen.core.task.task import Task
+from recordgen.formats.format import Format
 from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import PayloadStore
+from recordgen.registry import FORMATS
 from recordgen.tasks import task_for
 
 
@@ -53,10 +55,11 @@ def labels_of(options: ConvertOptions, task: Task) -> Labels:
     """Return how the labels of a task get their numbers."""
     missing = ""
     if task.labelling in (ONE, SEVERAL) and options.labels != NO_LABELS:
-        remedy = "write them in the rows or name their column"
-        if options.format == "folder":
-            remedy = "put the images of each class into a folder of its name, or write a CSV"
-        missing = f"and {options.task} needs them; {remedy}, or use labels=none for data to predict"
+        found = FORMATS.get(options.format, Format)
+        missing = (
+            f"and {options.task} needs them; {found.how_to_label}, or use labels=none for data to "
+            f"predict"
+        )
     return Labels(mode=options.labels, vocabulary=options.vocabulary, missing=missing)
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.task.stored import is_image, stored_features
+from recordgen.core.task.annotations import ONE, PARTS, SEVERAL
+from recordgen.core.task.stored import is_image, stored_features, table_of
 from recordgen.exports.export import FileExport
 from recordgen.exports.features import dataset_name
 from recordgen.exports.output import Output
@@ -27,16 +28,10 @@ from recordgen.tasks import TASKS
 _LABELS_SHOWN = 100
 _SOURCES_SHOWN = 10
 
-_CATEGORIES = {
-    "image_classification": "image-classification",
-    "image_multi_label": "image-classification",
-    "object_detection": "object-detection",
-    "text_classification": "text-classification",
-    "text_multi_label": "text-classification",
-    "text_sentiment": "text-classification",
-    "text_entities": "token-classification",
-    "video_classification": "video-classification",
-}
+# The hub's names for tasks that label parts of an example, by the kind of payload; and the kinds of
+# which it has a task of classes.
+_OF_PARTS = {"image": "object-detection", "entities": "token-classification"}
+_OF_CLASSES = ("image", "text", "video")
 
 # The hub's size categories: below 10^3 examples, below 10^4, …
 _SIZES = (
@@ -114,10 +109,15 @@ def _head(dataset: Dataset) -> Iterator[str]:
 
 def _category(dataset: Dataset) -> str | None:
     """Return the hub's name for the task; None if it has none, or if a table has no target."""
-    if dataset.task == "tabular":
-        prediction = json.loads(dataset.options.get("table") or "{}").get("prediction")
-        return f"tabular-{prediction}" if prediction else None
-    return _CATEGORIES.get(dataset.task)
+    if dataset.task not in TASKS:
+        return None
+    task = TASKS[dataset.task]
+    if task.kind == "table":
+        table = table_of(dataset)
+        return f"tabular-{table.prediction}" if table is not None and table.prediction else None
+    if task.labelling in (ONE, SEVERAL):
+        return f"{task.kind}-classification" if task.kind in _OF_CLASSES else None
+    return _OF_PARTS.get(task.kind) if task.labelling == PARTS else None
 
 
 def _size_category(examples: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.stored import stored_features, table_of
-from recordgen.tasks import TASKS, Declared
+from recordgen.registry import TASKS
 
 
 def label_features(dataset: Dataset) -> tuple[str | None, str | None]:
@@ -16,8 +16,8 @@ def label_features(dataset: Dataset) -> tuple[str | None, str | None]:
     ``("image/class/text", "image/class/label")``; for a table, the target if it is text.
     """
     if (table := table_of(dataset)) is not None:
-        if dataset.task == Declared.name:
-            return table.label_features if table.label else (None, None)
+        if table.label:
+            return table.label_features
         is_text = table.has_labels and dataset.features[str(table.target)].dtype == "bytes"
         return (table.target, None) if is_text else (None, None)
     if dataset.task not in TASKS:  # written from Python: any feature may have any name

@@ -98,6 +98,7 @@ class Format(ABC):
         heading: what the preview calls the result of :meth:`roles`.
         gives: what its rows hold, for the message to a user who wants another task.
         expects: what a source of this format is, for the message about a source without evidence.
+        how_to_label: how its rows get labels, for the message if none of them has any.
     """
 
     name: ClassVar[str]
@@ -106,6 +107,7 @@ class Format(ABC):
     heading: ClassVar[str] = "Columns"
     gives: ClassVar[str] = ""
     expects: ClassVar[str] = ""
+    how_to_label: ClassVar[str] = "write them in the rows or name their column"
 
     @abstractmethod
     def detect(self, listing: Listing) -> Evidence | None:

@@ -21,6 +21,7 @@ class ImageFolder(Format):
     """``<split>/<label>/<file>``, or ``<label>/<file>``."""
 
     name = "folder"
+    how_to_label = "put the images of each class into a folder of its name, or write a CSV"
     heading = "Folders"
     gives = "one label per image"
     expects = "a folder of images by label"

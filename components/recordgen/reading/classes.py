@@ -9,14 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from recordgen.access.shards import ShardSet
+from recordgen.core.facts import BOXES
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.reading.options import BALANCED, LabelOptions, ReadOptions
 from recordgen.reading.tuning import AUTO
-
-#: The task whose examples have boxes.
-DETECTION = "object_detection"
+from recordgen.registry import OF_OTHER_RECORDS
 
 #: The label mode of boxes.
 BOX_MODE = "boxes"
@@ -45,22 +44,27 @@ class ClassPlan:
     counts: Mapping[str, int] | None
 
 
+def has_boxes(task: str) -> bool:
+    """Return whether examples of a task have boxes."""
+    return BOXES in TASKS[task].facts
+
+
 def has_several_labels(task: str) -> bool:
     """Return whether an example of a task may have more than one label."""
     return TASKS[task].labelling == SEVERAL
 
 
-def plan_task(shards: ShardSet, options: LabelOptions, default: str) -> str:
-    """Return the task in ``dataset.json``, or else the given task, or else ``default``."""
+def plan_task(shards: ShardSet, options: LabelOptions) -> str:
+    """Return the task in ``dataset.json``, or else the given task, or that of other records."""
     dataset = shards.dataset
     # recordgen.write does not record a task.
     written = dataset.task if dataset is not None and not dataset.features else None
-    return written or (default if options.task == AUTO else options.task)
+    return written or (OF_OTHER_RECORDS if options.task == AUTO else options.task)
 
 
 def check_image_options(shards: ShardSet, options: ReadOptions, task: str) -> None:
     """Check that every option fits this task of images. Raises: UsageError."""
-    if task == DETECTION:
+    if has_boxes(task):
         if options.label_mode != AUTO:
             raise UsageError(
                 f"label_mode={options.label_mode!r} is for labels of whole images, and these have "
@@ -86,7 +90,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
         DataError: a class of the data is not in ``vocabulary``.
     """
     mode: str | None = options.label_mode
-    if task == DETECTION:
+    if has_boxes(task):
         mode = BOX_MODE
     elif mode == AUTO:
         mode = "multi_hot" if has_several_labels(task) else "int"

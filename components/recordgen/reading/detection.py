@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import boxes
-from recordgen.reading.classes import DETECTION, ClassPlan
+from recordgen.reading.classes import ClassPlan
 from recordgen.reading.options import RAGGED, ReadOptions
-from recordgen.reading.parsing import parsing_spec
+from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.targets import ClassNumbers
 
 #: The coordinates and the class that pad a batch.
@@ -92,7 +92,8 @@ class BoxTargets:
     @property
     def spec(self) -> dict[str, Any]:
         """The features to parse, as lists."""
-        return parsing_spec((*_CORNERS, *self.numbers.names), task=DETECTION)
+        known, wanted = features.OBJECT_DETECTION, (*_CORNERS, *self.numbers.names)
+        return to_parsing_spec({name: spec for name, spec in known.items() if name in wanted})
 
     def boxes(self, parsed: Mapping[str, tf.RaggedTensor]) -> Boxes:
         """Return the boxes of a batch of parsed records, as they are stored.

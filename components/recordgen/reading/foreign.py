@@ -17,7 +17,7 @@ from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.quoting import listed
-from recordgen.reading.classes import DETECTION
+from recordgen.reading.classes import has_boxes
 from recordgen.reading.detection import BoxTargets
 from recordgen.reading.options import LabelOptions
 from recordgen.reading.parsing import parsing_spec, to_parsing_spec, with_gaps
@@ -103,7 +103,7 @@ def check_record(
         RecordError: a file is damaged.
     """
     for name in extras:
-        if task == DETECTION and name.startswith(_OBJECT):
+        if has_boxes(task) and name.startswith(_OBJECT):
             raise UsageError(
                 f"columns: {name!r} has a value for each box, but some boxes may be dropped; read "
                 f"it with recordgen.read(…, feature_spec=…)"
@@ -114,7 +114,7 @@ def check_record(
     path, first = first_record(paths)
     there = listed(sorted(first), str) or "none"
     # The first record may be an image without objects, which has no features of boxes.
-    has_labels = task != DETECTION or any(name.startswith(_OBJECT) for name in first)
+    has_labels = not has_boxes(task) or any(name.startswith(_OBJECT) for name in first)
     payload = features.TEXT if TASKS[task].kind == "text" else features.IMAGE_ENCODED
     for name in (payload, *(labels if has_labels else ())):
         if name not in first and not is_ours:
@@ -138,7 +138,7 @@ def _remedy(name: str, there: Iterable[str]) -> str:
     if name.startswith(_OBJECT):
         return "boxes need all of image/object/bbox/xmin, xmax, ymin and ymax"
     if features.IMAGE_OBJECT_XMIN in there:
-        return f"task={DETECTION!r} reads boxes"
+        return "task='object_detection' reads boxes"
     return "label_mode=None reads examples without labels"
 
 

@@ -17,6 +17,7 @@ from recordgen.reading.options import RecordOptions
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import BatchReading
 from recordgen.reading.tuning import AUTO
+from recordgen.registry import OF_OTHER_RECORDS
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,6 @@ class Kind:
     chosen: Callable[[ShardSet, Mapping[str, Any]], Kind] | None = None
 
 
-# Other tools' files say no task.
-_OTHERS = "image_classification"
-
-
 def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
     """Return the kind of the examples in shards, and check the names of the options.
 
@@ -64,7 +61,7 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
             f"task={task!r}, but dataset.json says {written!r}; remove task to read the dataset"
         )
     if name == AUTO:
-        name = _OTHERS
+        name = OF_OTHER_RECORDS
     kind = kind_for(name)
     if kind.chosen is not None:
         kind = kind.chosen(shards, options)

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from recordgen.core.task.named import TASKS
 from recordgen.features import FeatureSpec
+from recordgen.registry import OF_OTHER_RECORDS
 
 #: Represents a missing whole number between parsing and :func:`as_floats`; none is rarer.
 NO_WHOLE = -(1 << 63)
@@ -20,7 +21,7 @@ DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 
 
 def parsing_spec(
-    names: Iterable[str] | None = None, *, task: str = "image_classification"
+    names: Iterable[str] | None = None, *, task: str = OF_OTHER_RECORDS
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
     """Return the spec of a task's features for ``tf.io.parse_example``.
 

@@ -128,14 +128,14 @@ def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
     """
     check_formats(shards)
     is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
-    task = plan_task(shards, options, "image_classification")
+    task = plan_task(shards, options)
     check_image_options(shards, options, task)
     return plan_labelled(shards, options, task, is_checked)
 
 
 def plan_texts(shards: ShardSet, options: LabelOptions) -> ReadPlan:
     """Plan how labelled texts are read. Raises: as :func:`plan_reading`."""
-    return plan_labelled(shards, options, plan_task(shards, options, "text_classification"), True)
+    return plan_labelled(shards, options, plan_task(shards, options), True)
 
 
 def plan_labelled(shards: ShardSet, options: LabelOptions, task: str, is_checked: bool) -> ReadPlan:

@@ -28,6 +28,7 @@ from markupsafe import Markup
 
 from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.facts import BOXES
 from recordgen.core.records.boxes import StoredBox
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.exports.report.balance import class_balance
@@ -49,7 +50,6 @@ from recordgen.tasks.object_detection.task import (
     BOXES_REPEATED,
     BOXES_SWAPPED,
     FILES_IN_PIXELS,
-    ObjectDetection,
 )
 
 REJECTS_SHOWN = 50
@@ -137,7 +137,7 @@ def _changed_options(options: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def _counted(task: str) -> str | None:
     """Return how classes are counted if an example may have several, or None."""
-    if task == ObjectDetection.name:
+    if task in TASKS and BOXES in TASKS[task].facts:
         return "Images are counted, not boxes: an image once for each label in it."
     if task in TASKS and TASKS[task].labelling == SEVERAL:
         return "An example counts for each of its labels."
