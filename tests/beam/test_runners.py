@@ -21,12 +21,12 @@ from gcsfs.core import GCSFileSystem
 
 import recordgen
 from benchmarks import costs
-from recordgen.beam.carrier import BeamCarrier
-from recordgen.beam.runners import beam_flags, carrier_factory, pipeline_factory
+from recordgen.beam.beam_runner import BeamRunner
+from recordgen.beam.runners import beam_flags, pipeline_factory, runner_factory
 from recordgen.beam.workers import workers_below
 from recordgen.core.flow import graph
-from recordgen.core.flow.carrier import Each
-from recordgen.core.flow.in_process import InProcess
+from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.runner import Each
 from recordgen.core.planning.bucket_files import encode_bucket
 from recordgen.core.planning.messages import RowBlock
 from recordgen.core.rows.columns import columns_of, packed
@@ -213,7 +213,7 @@ def test_dataflow(source, expected, tmp_path):
 
     # Workers install the package of this repository.
     with tarfile.open(package) as archive:
-        assert any(name.endswith("/recordgen/beam/carrier.py") for name in archive.getnames())
+        assert any(name.endswith("/recordgen/beam/beam_runner.py") for name in archive.getnames())
     [container] = pipeline.components.environments.values()
     names = [
         beam_runner_api_pb2.ArtifactStagingToRolePayload.FromString(item.role_payload).staged_name
@@ -238,11 +238,11 @@ def test_dataflow(source, expected, tmp_path):
 def conversion_graph(source, folder, **options):
     """Return the Beam pipeline of a conversion."""
     pipeline = pipeline_factory([])()
-    carrier = BeamCarrier(pipeline)
+    runner = BeamRunner(pipeline)
     decoded = conversion(**options)
     staging = Staging(str(folder))
     rows = Source.of_files(find_import_files(source))
-    shards = graph.plan_rows(carrier, rows, decoded, staging)
+    shards = graph.plan_rows(runner, rows, decoded, staging)
     graph.write_shards(shards, decoded, Run(staging))
     return pipeline.to_runner_api()
 
@@ -495,14 +495,14 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says():
 
 
 def test_two_consumers_of_a_flow_get_all_elements_in_order():
-    carrier, seen = InProcess(), list[Any]()
-    numbers, again = carrier.start("Numbers", range(6)).twice()
+    runner, seen = LocalRunner(), list[Any]()
+    numbers, again = runner.start("Numbers", range(6)).twice()
     halves = numbers.through("Halve", Each(lambda n: [(n % 2, n)], Staging("")))
     odd = again.through("Odd", Each(lambda n: [(9, n)] * (n % 2), Staging("")))
     groups = halves.merged("Both", [odd]).grouped("Group")
     groups.through("See", Each(lambda group: seen.append(group) or (), Staging("")))
     assert seen == []  # nothing is done before it runs
-    carrier.run(Staging(""))
+    runner.run(Staging(""))
     assert seen == [(0, [0, 2, 4]), (1, [1, 3, 5]), (9, [1, 3, 5])]
 
 
@@ -520,15 +520,15 @@ def test_our_errors_stay_and_bugs_keep_their_traceback(error, raised, words):
     def fail(_):
         raise error
 
-    carrier = InProcess()
-    carrier.start("One", [1]).through("Fail", Each(fail, Staging("")))
+    runner = LocalRunner()
+    runner.start("One", [1]).through("Fail", Each(fail, Staging("")))
     with pytest.raises(raised, match=words):
-        carrier.run(Staging(""))
+        runner.run(Staging(""))
 
 
 @pytest.mark.parametrize("flags", [[], ["--runner=directRunner"], ["--runner", "DirectRunner"]])
 def test_the_default_runner_needs_no_beam(flags, monkeypatch):
-    monkeypatch.setitem(sys.modules, "recordgen.beam.carrier", None)
-    assert isinstance(carrier_factory(flags)(), InProcess)
+    monkeypatch.setitem(sys.modules, "recordgen.beam.beam_runner", None)
+    assert isinstance(runner_factory(flags)(), LocalRunner)
     with pytest.raises(UsageError, match=r"pip install 'recordgen\[beam\]'"):
-        carrier_factory([*flags, "--direct_num_workers=2"])
+        runner_factory([*flags, "--direct_num_workers=2"])

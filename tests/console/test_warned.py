@@ -17,7 +17,7 @@ from recordgen.console.progress_bar import ProgressBar
 from recordgen.console.waiting import ProgressLine, progress_for
 from recordgen.console.warned import in_python
 from recordgen.conversion.api import convert_files
-from recordgen.core.flow.in_process import InProcess
+from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 
@@ -121,7 +121,7 @@ def test_commands_and_pipelines_do_not_warn(source, tmp_path, caught, as_loud_as
     assert main(["check", source, *flags]) == 1  # it found the leak
     assert main(["convert", source, str(tmp_path / "none"), "--dry-run", *flags]) == 0
     options = ConvertOptions(**SOME_REJECTS)
-    convert_files([ImportFile(source)], str(tmp_path / "step"), options, new_carrier=InProcess)
+    convert_files([ImportFile(source)], str(tmp_path / "step"), options, new_runner=LocalRunner)
     assert not caught
 
 

@@ -9,7 +9,7 @@ import recordgen
 from recordgen.conversion.api import convert_files
 from recordgen.errors import SourceError
 from recordgen.formats.import_file import find_import_files
-from recordgen.kubeflow.convert import carrier_factory
+from recordgen.kubeflow.convert import runner_factory
 from recordgen.options import ConvertOptions
 from tests.formats.conftest import MakePictures
 from tests.formats.test_pascal_voc import document
@@ -40,7 +40,7 @@ def test_links_out_of_the_folder_in_a_step(
     options = ConvertOptions(confined=True, max_reject_fraction=1)
     found = find_import_files(str(root / source))
     with pytest.raises(SourceError, match="link") as caught:
-        convert_files(found, str(tmp_path / "out"), options, new_carrier=carrier_factory([]))
+        convert_files(found, str(tmp_path / "out"), options, new_runner=runner_factory([]))
     assert "TOPSECRET" not in str(caught.value)
 
 

@@ -15,7 +15,7 @@ import pytest
 import simplejpeg
 
 import recordgen
-from recordgen.beam import carrier
+from recordgen.beam import beam_runner
 from recordgen.beam.workers import dying_with_workers, workers_below
 from recordgen.console.stopping import stopping
 from recordgen.core.dataset.manifest import RowCounts
@@ -124,7 +124,7 @@ def test_a_kill_by_the_control_group_is_reported(source, tmp_path, monkeypatch):
 
     monkeypatch.setattr("recordgen.core.flow.steps.cut", crash)
     for counts, words in (((0, 0), "Beam's runner failed"), ((0, 1), "out of memory")):
-        monkeypatch.setattr(carrier, "memory_kills", iter(counts).__next__)
+        monkeypatch.setattr(beam_runner, "memory_kills", iter(counts).__next__)
         with pytest.raises(RunnerError, match=words):
             recordgen.convert(source, tmp_path / words.split()[0], beam_args=_BEAM, **_SMALL)
 

@@ -64,7 +64,7 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import recordgen
-from recordgen.beam.runners import carrier_factory
+from recordgen.beam.runners import runner_factory
 from recordgen.cli import main
 
 for command in sys.stdin.read().splitlines():
@@ -72,7 +72,7 @@ for command in sys.stdin.read().splitlines():
 for use in (
     lambda: recordgen.train_dataset("out"),
     lambda: recordgen.reading,
-    lambda: carrier_factory(["--runner=DirectRunner", "--direct_num_workers=2"]),
+    lambda: runner_factory(["--runner=DirectRunner", "--direct_num_workers=2"]),
 ):
     try:
         use()

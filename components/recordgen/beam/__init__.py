@@ -1,6 +1,6 @@
 """Beam's runners, which run a graph of steps in other processes and on other machines.
 
-carrier.py      runs a graph as a Beam pipeline
+beam_runner.py  runs a graph as a Beam pipeline
 workers.py      ends a run whose worker processes die
 runners.py      names, flags and checks of the runners
 """

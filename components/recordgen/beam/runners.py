@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from recordgen import storage
 from recordgen.console.quiet import quiet_imports
-from recordgen.core.flow.in_process import InProcess
-from recordgen.core.flow.running import NewCarrier
+from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.running import NewRunner
 from recordgen.errors import RunnerError, UsageError
 
 # A class path: newer versions of Beam start or even download another runner for "DirectRunner".
@@ -81,26 +81,26 @@ def beam_flags(beam_args: Sequence[str]) -> list[str]:
     return flags
 
 
-def carrier_factory(beam_args: Sequence[str] = ()) -> NewCarrier:
-    """Return a function that makes a carrier.
+def runner_factory(beam_args: Sequence[str] = ()) -> NewRunner:
+    """Return a function that makes a runner.
 
-    Without flags, and with only ``--runner=DirectRunner``, the carrier is this process.
+    Without flags, and with only ``--runner=DirectRunner``, the runner is this process.
 
     Raises:
         UsageError: Beam is not installed. The function raises as in :func:`pipeline_factory`.
     """
     if " ".join(beam_args).replace(" ", "=").lower() in ("", "--runner=directrunner"):
-        return InProcess
+        return LocalRunner
     try:
         with quiet_imports():
-            from recordgen.beam.carrier import BeamCarrier
+            from recordgen.beam.beam_runner import BeamRunner
     except ImportError as exc:
         raise UsageError(
             f"{' '.join(beam_args)} needs Beam, which is not installed: pip install "
             f"'recordgen[beam]'"
         ) from exc
     new_pipeline = pipeline_factory(beam_args)
-    return lambda: BeamCarrier(new_pipeline())
+    return lambda: BeamRunner(new_pipeline())
 
 
 def pipeline_factory(beam_args: Sequence[str]) -> Callable[[], Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recordgen import storage
 from recordgen.access.index import lengths_there
-from recordgen.beam.runners import carrier_factory, need_local_workers, need_reachable
+from recordgen.beam.runners import need_local_workers, need_reachable, runner_factory
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.run import need_packages
 from recordgen.checks.selection import Selection
@@ -43,8 +43,8 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
 )
 from recordgen.core.flow import graph
-from recordgen.core.flow.carrier import Carrier
-from recordgen.core.flow.running import NewCarrier, running
+from recordgen.core.flow.runner import Runner
+from recordgen.core.flow.running import NewRunner, running
 from recordgen.core.planning.appending import (
     Existing,
     merge,
@@ -138,7 +138,7 @@ def convert(
         opened,
         target,
         decided,
-        new_carrier=carrier_factory(beam_args),
+        new_runner=runner_factory(beam_args),
         overwrite=overwrite,
         append=append,
         resume=resume,
@@ -179,9 +179,9 @@ def check_opened(
     with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
         staging = Staging(folder)
         with running(
-            carrier_factory(beam_args)(), staging, progress, conversion.task.noun
-        ) as carrier:
-            shards = graph.plan_rows(carrier, opened, conversion, staging)
+            runner_factory(beam_args)(), staging, progress, conversion.task.noun
+        ) as runner:
+            shards = graph.plan_rows(runner, opened, conversion, staging)
             graph.check_shards(shards, conversion, staging)
         outcome = read_outcome(staging, conversion)
         found = _checked(opened, conversion, decoded.selection, staging, *outcome)
@@ -239,8 +239,8 @@ def plan(
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)
-        with running(carrier_factory(beam_args)(), staging, shown, conversion.task.noun) as carrier:
-            graph.plan_rows(carrier, opened, conversion, staging, existing)
+        with running(runner_factory(beam_args)(), staging, shown, conversion.task.noun) as runner:
+            graph.plan_rows(runner, opened, conversion, staging, existing)
         planned = PlanResult(**vars(read_plan(staging)), detection=opened.detection)
     warn_about(planned)
     return planned
@@ -251,7 +251,7 @@ def convert_files(
     output: str,
     options: ConvertOptions,
     *,
-    new_carrier: NewCarrier,
+    new_runner: NewRunner,
 ) -> ConversionResult:
     """Convert import files in a step of a pipeline, and log the progress.
 
@@ -268,7 +268,7 @@ def convert_files(
             opened,
             output,
             decided,
-            new_carrier=new_carrier,
+            new_runner=new_runner,
             overwrite=True,
             resume=True,
             progress=progress,
@@ -287,7 +287,7 @@ def _convert_source(
     output: str,
     options: ConvertOptions,
     *,
-    new_carrier: NewCarrier,
+    new_runner: NewRunner,
     overwrite: bool,
     append: bool = False,
     resume: bool,
@@ -301,9 +301,9 @@ def _convert_source(
         need_packages(conversion.task, options.selection)
         is_there = storage.exists(storage.join(output, DATASET_FILE))
         confirms = resume and is_there and not (overwrite or append)
-        carrier = new_carrier()
+        runner = new_runner()
         if confirms:
-            result = _confirm(source, output, conversion, options.selection, carrier, progress)
+            result = _confirm(source, output, conversion, options.selection, runner, progress)
         else:
             if append:
                 _need_names(conversion.task)
@@ -318,8 +318,8 @@ def _convert_source(
                 existing = find_existing(output, conversion) if append else None
                 if run.leftovers:
                     _log.info("%s: resuming an interrupted run", masked(output))
-                with running(carrier, run.staging, progress, conversion.task.noun):
-                    shards = graph.plan_rows(carrier, source, conversion, run.staging, existing)
+                with running(runner, run.staging, progress, conversion.task.noun):
+                    shards = graph.plan_rows(runner, source, conversion, run.staging, existing)
                     graph.write_shards(shards, conversion, run)
                 result = _committed(run, source, output, conversion, options.selection, existing)
         events.emit("COMPLETE", result.dataset)
@@ -393,7 +393,7 @@ def _confirm(
     output: str,
     conversion: Conversion,
     selection: Selection,
-    carrier: Carrier,
+    runner: Runner,
     progress: Progress | None,
 ) -> ConversionResult:
     """Return the finished dataset in ``output`` if this run would write the same one.
@@ -418,8 +418,8 @@ def _confirm(
         "%s is finished; reading all payloads to check that they are unchanged", masked(output)
     )
     with open_run(output, overwrite=True, resume=True) as run:
-        with running(carrier, run.staging, progress, conversion.task.noun):
-            shards = graph.plan_rows(carrier, source, conversion, run.staging)
+        with running(runner, run.staging, progress, conversion.task.noun):
+            shards = graph.plan_rows(runner, source, conversion, run.staging)
             graph.compare_shards(shards, conversion, output, run.staging)
         outcome = read_outcome(run.staging, conversion)
         found = _checked(source, conversion, selection, run.staging, *outcome)

@@ -5,6 +5,6 @@ planning/  placement of rows: duplicates, splits, shards
 shards/    examples of a shard, and its file
 records/   the framing of records, and files of them
 runs/      staging, resume and commit of a run
-flow/      the steps of a conversion, in this process or by another carrier
+flow/      the steps of a conversion, in this process or by another runner
 dataset/   dataset.json: what an output holds
 """

@@ -14,7 +14,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 from tfx.types import standard_component_specs as specs
 
-from recordgen.beam.carrier import BeamCarrier
+from recordgen.beam.beam_runner import BeamRunner
 from recordgen.console import logs
 from recordgen.conversion.api import convert_files
 from recordgen.core.dataset.manifest import Dataset
@@ -69,7 +69,7 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
             parameters.files,
             examples.uri,
             options,
-            new_carrier=lambda: BeamCarrier(self._make_beam_pipeline()),
+            new_runner=lambda: BeamRunner(self._make_beam_pipeline()),
         )
         describe(examples, result.dataset, parameters)
         logs.converted(result)

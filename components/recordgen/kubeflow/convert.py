@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from recordgen import storage
-from recordgen.beam.runners import carrier_factory, need_reachable
+from recordgen.beam.runners import need_reachable, runner_factory
 from recordgen.console import logs
 from recordgen.conversion.api import convert_files
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
@@ -36,7 +36,7 @@ def run(step: StepInput) -> StepOutput:
     options = to_options(values)
     files = find_import_files(source)
     need_reachable(beam_args, [output, *(file.path for file in files)])
-    result = convert_files(files, output, options, new_carrier=carrier_factory(beam_args))
+    result = convert_files(files, output, options, new_runner=runner_factory(beam_args))
     page = storage.read_text(storage.join(output, REPORT_FILE))
     storage.write_text(place_of(step.outputs["report"], transfer), page)
     logs.converted(result)

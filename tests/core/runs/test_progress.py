@@ -22,14 +22,14 @@ import pytest
 from apache_beam.metrics import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from recordgen.beam.carrier import BeamCarrier
+from recordgen.beam.beam_runner import BeamRunner
 from recordgen.beam.runners import IN_MEMORY_RUNNER
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import RowCounts, read_dataset
 from recordgen.core.flow import graph
-from recordgen.core.flow.in_process import InProcess
+from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.runs import counters
 from recordgen.core.runs.heartbeat import Heartbeat
 from recordgen.core.runs.progress import Pace, Snapshot, watching
@@ -126,7 +126,7 @@ def test_beam_metrics_log_and_dataset_agree(
         [ImportFile(mixed_source)],
         output,
         ConvertOptions(missing_split="drop", max_reject_fraction=0.5),
-        new_carrier=lambda: BeamCarrier(Kept(options=PipelineOptions(flags))),
+        new_runner=lambda: BeamRunner(Kept(options=PipelineOptions(flags))),
     )
     logs.converted(result)
 
@@ -304,9 +304,9 @@ def test_planning_leaves_heartbeats(
     monkeypatch.setattr("recordgen.core.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
     folder = Staging(str(tmp_path / "staging"))
     source = Source.of_files([ImportFile(mixed_source)])
-    carrier = InProcess()
-    graph.plan_rows(carrier, source, conversion_of(DECIDED), folder)
-    carrier.run(folder)
+    runner = LocalRunner()
+    graph.plan_rows(runner, source, conversion_of(DECIDED), folder)
+    runner.run(folder)
     assert folder.read_heartbeats({}, "planning") == (9, 6, 2)
 
 

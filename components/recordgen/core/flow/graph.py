@@ -32,7 +32,7 @@ from recordgen import storage
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, declared_vocabulary
-from recordgen.core.flow.carrier import Carrier, Each, Flow
+from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.flow.steps import (
     DecideTogether,
     MakePlan,
@@ -62,7 +62,7 @@ _MAX_BUCKETS = 4096
 
 
 def plan_rows(
-    carrier: Carrier,
+    runner: Runner,
     source: RowSource,
     conversion: Conversion,
     staging: Staging,
@@ -78,7 +78,7 @@ def plan_rows(
     folder = existing.folder if existing else storage.folder_of(source.names[0])
     folders = existing.folders if existing else frozenset()
     task, splits, parts = conversion.task, conversion.splits, source.parts()
-    sources = carrier.start("ListSources", parts, spread=len(parts) > 1)
+    sources = runner.start("ListSources", parts, spread=len(parts) > 1)
     step = ReadRows(task, splits, conversion.reader, conversion.store, buckets, folder, staging)
     read = sources.through("ReadRows", step)  # a part → (bucket, RowBlock | ReadSummary)
     others: list[Flow] = []
@@ -89,7 +89,7 @@ def plan_rows(
         # (ALL, [ReadSummary]) → (bucket, SplitsNamed)
         others.append(summaries.grouped("GatherNamed").through("TellBuckets", tell))
     if existing is not None:
-        shards = carrier.start("ListExisting", existing.shards, spread=True)  # ExistingShard
+        shards = runner.start("ListExisting", existing.shards, spread=True)  # ExistingShard
         known = ReadExisting(task, splits.seed, buckets, folder, staging)
         others.append(shards.through("ReadExisting", known))  # (bucket, KnownBlock)
     together = read.merged("RowsAndMore", others) if others else read

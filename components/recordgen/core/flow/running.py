@@ -7,26 +7,26 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from recordgen.core.flow.carrier import Carrier
+from recordgen.core.flow.runner import Runner
 from recordgen.core.runs.progress import Progress, watching
 from recordgen.core.runs.staging import Staging
 from recordgen.storage.hosts import forget_failures
 
-NewCarrier = Callable[[], Carrier]
+NewRunner = Callable[[], Runner]
 
 
 @contextmanager
 def running(
-    carrier: Carrier, staging: Staging, progress: Progress | None, noun: str
-) -> Iterator[Carrier]:
-    """Yield the carrier to build a graph on, then run the graph. Raises: as ``carrier.run``.
+    runner: Runner, staging: Staging, progress: Progress | None, noun: str
+) -> Iterator[Runner]:
+    """Yield the runner to build a graph on, then run the graph. Raises: as ``runner.run``.
 
     ``noun``: what an example is about, for the progress.
     """
-    yield carrier
+    yield runner
     with _rare_collections(), watching(staging, progress, noun):
         forget_failures()
-        carrier.run(staging)
+        runner.run(staging)
 
 
 @contextmanager

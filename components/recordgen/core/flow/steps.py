@@ -12,7 +12,7 @@ from recordgen import storage
 from recordgen.core.conversion import Conversion, PayloadStore, ReadItem, RowReader
 from recordgen.core.dataset.manifest import RowCounts
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.flow.carrier import Count, Step
+from recordgen.core.flow.runner import Count, Step
 from recordgen.core.planning.appending import ExistingShard, known_rows
 from recordgen.core.planning.bucket_files import BucketFile, ShardOutline, cut
 from recordgen.core.planning.decide import decide, facts_of

@@ -1,4 +1,4 @@
-"""A carrier that runs a graph in this process and thread; steps may use threads themselves."""
+"""Runs a graph in this process and thread; steps may use threads themselves."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, tee
 from typing import Any
 
-from recordgen.core.flow.carrier import OUT_OF_MEMORY, Step
+from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError
 
 
-class InProcess:
+class LocalRunner:
     """Runs a graph lazily: each step computes an element when the next step requests it."""
 
     def __init__(self) -> None:
@@ -34,23 +34,23 @@ class InProcess:
 class _Elements:
     """Elements that are computed on demand, for one consumer."""
 
-    def __init__(self, carrier: InProcess, elements: Iterable[Any]) -> None:
-        self._carrier, self.elements = carrier, iter(elements)
-        carrier.last = self.elements
+    def __init__(self, runner: LocalRunner, elements: Iterable[Any]) -> None:
+        self._runner, self.elements = runner, iter(elements)
+        runner.last = self.elements
 
     def through(self, name: str, step: Step) -> _Elements:
-        return _Elements(self._carrier, _processed(self.elements, step))
+        return _Elements(self._runner, _processed(self.elements, step))
 
     def grouped(self, name: str) -> _Elements:
-        return _Elements(self._carrier, _groups(self.elements))
+        return _Elements(self._runner, _groups(self.elements))
 
     def twice(self) -> tuple[_Elements, _Elements]:
         one, other = tee(self.elements)
-        return _Elements(self._carrier, one), _Elements(self._carrier, other)
+        return _Elements(self._runner, one), _Elements(self._runner, other)
 
     def merged(self, name: str, others: Sequence[_Elements]) -> _Elements:
         parts = [self.elements, *(other.elements for other in others)]
-        return _Elements(self._carrier, chain.from_iterable(parts))
+        return _Elements(self._runner, chain.from_iterable(parts))
 
 
 def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:

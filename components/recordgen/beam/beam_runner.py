@@ -1,4 +1,4 @@
-"""A carrier that runs a graph of steps on a Beam runner, here or on other machines."""
+"""Runs a graph of steps as a Beam pipeline, here or on other machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apache_beam.runners.runner import PipelineResult
 
 from recordgen.beam.workers import dying_with_workers, last_line
 from recordgen.console.quiet import quiet_workers
-from recordgen.core.flow.carrier import OUT_OF_MEMORY, Step
+from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RecordgenError, RunnerError
@@ -23,7 +23,7 @@ _FILLERS = 64
 
 
 @dataclass(frozen=True)
-class BeamCarrier:
+class BeamRunner:
     """Runs a graph as the given Beam pipeline, which is empty at first."""
 
     pipeline: beam.Pipeline

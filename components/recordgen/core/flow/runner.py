@@ -1,4 +1,4 @@
-"""Interfaces of steps, and of carriers, which run a graph of steps here or on a Beam runner."""
+"""Interfaces of steps, and of runners, which run a graph of steps here or with Beam."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Flow(Protocol):
         """Return these elements and the others."""
 
 
-class Carrier(Protocol):
+class Runner(Protocol):
     """Runs a graph of steps."""
 
     def start(self, name: str, elements: Iterable[Any], *, spread: bool = False) -> Flow:
@@ -79,5 +79,5 @@ class Carrier(Protocol):
 
         Raises:
             RecordgenError: a step raised it.
-            RunnerError: the carrier failed.
+            RunnerError: the runner failed.
         """
