@@ -175,6 +175,7 @@ def test_boxes(tmp_path: Path, resize: str, method: str) -> None:
     np.testing.assert_array_equal(found["labels"], expected["labels"], strict=True)
     np.testing.assert_allclose(found["boxes"], expected["boxes"], atol=1e-5)
     assert found_pixels.shape == pixels.shape
+    assert images.collate(images[:2])[1]["count"].tolist() == expected["count"][:2].tolist()
     [first, *_] = images[:1]
     np.testing.assert_array_equal(first[1]["boxes"], found["boxes"][0, : found["count"][0]])
 

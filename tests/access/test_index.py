@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import recordgen
+from recordgen.core.dataset.index import decoded, encoded
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from tests.deaths import DEATHS, convert_and_die
@@ -103,6 +104,16 @@ def test_lengths_of_all_records(make: Callable[[str, Path], None], tmp_path: Pat
         "records": dataset.examples,
         "sha256": hashlib.sha256(content).hexdigest(),
     }
+
+
+def test_the_same_bytes_with_every_numpy() -> None:
+    """NumPy's own head of a file has changed; the digest in dataset.json must not."""
+    content = encoded(np.array([1, 2**32 - 1], np.uint32))
+    head = "{'descr': '<u4', 'fortran_order': False, 'shape': (2,), }"
+    assert content == (
+        b"\x93NUMPY\x01\x00\x76\x00" + f"{head:117}\n".encode() + b"\1\0\0\0\xff\xff\xff\xff"
+    )
+    assert decoded(content).tolist() == [1, 2**32 - 1]
 
 
 def test_the_digest_does_not_depend_on_the_index(tmp_path: Path) -> None:

@@ -263,6 +263,21 @@ def test_shards_that_were_replaced(out: Path) -> None:
         list(source)
 
 
+def test_an_index_elsewhere(out: Path) -> None:
+    """A dataset.json from somebody else cannot name another file as its index."""
+    change_manifest(out, lambda values: values["index"].update(file="/proc/self/environ"))
+    assert numbers(recordgen.source(out)) == stored(out)
+
+
+def test_more_shards_than_open_files(tmp_path: Path) -> None:
+    """Few files are open at a time."""
+    rows = [{"number": n, "text": b"x"} for n in range(600)]
+    recordgen.write(rows, tmp_path / "out", shards=600)
+    source = recordgen.source(tmp_path / "out")
+    assert sorted(int(source[at]["number"]) for at in range(600)) == list(range(600))
+    assert len(os.listdir("/proc/self/fd")) < files.MAPS + 200
+
+
 def test_a_damaged_record(out: Path) -> None:
     """Its error has the file and its number; the other records are read."""
     shard = sorted(out.glob("Split-train/*"))[2]

@@ -8,6 +8,7 @@ import shutil
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from mmap import ACCESS_READ, mmap
 from typing import NamedTuple, Protocol
 
@@ -22,6 +23,9 @@ RANGES_AT_ONCE = 32
 
 #: Limit for the bytes of all copies in the user's cache folder.
 CACHE_BYTES = 20_000_000_000
+
+#: Maps of files in a process: each holds a file descriptor, and a dataset may have more shards.
+MAPS = 256
 
 # Ranges next to each other are requested as one, up to this size.
 _RANGE_BYTES = 8_000_000
@@ -120,15 +124,17 @@ class _MappedFile:
     is_far = False
 
     def __init__(self, path: str) -> None:
-        self._path = storage.local_path(path)
-        self._data: memoryview | None = None
+        self.path = storage.local_path(path)
 
     def read(self, start: int, size: int) -> memoryview:
-        if (data := self._data) is None:
-            # Two threads may map it at the same time; the views keep both maps alive.
-            with open(self._path, "rb") as file:
-                data = self._data = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
-        return data[start : start + size]
+        return _mapped(self)[start : start + size]
+
+
+@lru_cache(MAPS)
+def _mapped(file: _MappedFile) -> memoryview:
+    """Return the content of a file; views of it keep its map alive."""
+    with open(file.path, "rb") as opened:
+        return memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ))
 
 
 class _CopiedFile:

@@ -127,7 +127,10 @@ class Images(Sequence[Any]):
 
     def batch(self, indexes: Sequence[int]) -> Any:
         """Return the items with these indexes as one batch. Raises: as ``[index]``."""
-        items = self[list(indexes)]
+        return self.collate(self[list(indexes)])
+
+    def collate(self, items: Sequence[Any]) -> Any:
+        """Return items as one batch, for the ``collate_fn`` of PyTorch's ``DataLoader``."""
         if self._label is None:
             return _stacked_images(items)
         images = _stacked_images([image for image, _ in items])

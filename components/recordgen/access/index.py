@@ -12,7 +12,7 @@ from recordgen import storage
 from recordgen.access.counting import cache_file
 from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.index import DTYPE, Lengths, by_shard, decoded, encoded
-from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import INDEX_FILE, Dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError, StorageError
 
@@ -81,7 +81,7 @@ def _lengths_in(path: str) -> Lengths:
 
 def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:
     """Return the lengths of each shard, by its path. Raises: SourceError: the index is stale."""
-    path = storage.join(root, dataset.index["file"])
+    path = storage.join(root, INDEX_FILE)  # not a path that somebody has put into dataset.json
     try:
         content = storage.read_bytes(path)
         if hashlib.sha256(content).hexdigest() != dataset.index["sha256"]:

@@ -25,6 +25,10 @@ Lengths: TypeAlias = "npt.NDArray[np.uint32]"
 #: How lengths are stored, on every machine.
 DTYPE = np.dtype("<u4")
 
+# The beginning of a file in NumPy's format 1.0: magic, version, bytes of the head that follows.
+_HEAD_BYTES = 128
+_MAGIC = b"\x93NUMPY\x01\x00" + (_HEAD_BYTES - 10).to_bytes(2, "little")
+
 
 def indexed(dataset: Dataset, lengths: Mapping[str, bytes]) -> tuple[Dataset, bytes]:
     """Return a dataset that names its index, and the content of the index.
@@ -40,10 +44,10 @@ def indexed(dataset: Dataset, lengths: Mapping[str, bytes]) -> tuple[Dataset, by
 
 
 def encoded(lengths: Lengths) -> bytes:
-    """Return the content of a file with lengths."""
-    file = io.BytesIO()
-    np.save(file, lengths.astype(DTYPE, copy=False), allow_pickle=False)
-    return file.getvalue()
+    """Return the content of a file with lengths: the same bytes with every version of NumPy."""
+    head = f"{{'descr': '{DTYPE.str}', 'fortran_order': False, 'shape': ({len(lengths)},), }}"
+    padded = head.encode().ljust(_HEAD_BYTES - len(_MAGIC) - 1) + b"\n"
+    return _MAGIC + padded + lengths.astype(DTYPE, copy=False).tobytes()
 
 
 def decoded(content: bytes) -> Lengths:
