@@ -93,6 +93,7 @@ OWN_CHECKS: Mapping[str, str] = {
     "GRAY": "recordgen.checks.images:Gray",
     "COLOUR_PROFILE": "recordgen.checks.images:ColourProfile",
     "FRAMES": "recordgen.checks.images:Frames",
+    "CLASS_SIZE": "recordgen.checks.image_sizes:ClassSize",
     "LONG_TEXT": "recordgen.checks.texts:LongText",
     "MOJIBAKE": "recordgen.checks.texts:Mojibake",
     "LABEL_IN_TEXT": "recordgen.checks.texts:LabelInText",

@@ -13,6 +13,7 @@ labels.py           classes and splits
 class_shares.py     the distance between two distributions of classes
 texts.py            long and garbled texts, labels in their own texts
 images.py           single images
+image_sizes.py      classes whose images have a size of their own
 boxes.py            boxes
 videos.py           segments of videos
 tables.py           odd columns of tables
