@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.core.dataset.splits import SPLITS, SplitFractions
 from recordgen.core.planning.decide import decide
-from recordgen.core.planning.resolve import Settled, plan_bucket
+from recordgen.core.planning.resolve import Settled, SplitOrigin, plan_bucket
 from recordgen.core.rows.columns import rows_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import PlannedRow
@@ -423,7 +423,7 @@ def test_what_is_not_kept_is_not_planned() -> None:
             "split": pa.array([None, None, "test"], pa.string()),
             "uri": pa.array(["1", "2", "3"]),
             "annotation": pa.array(["x", "x", "x"]),
-            "assigned": pa.array([None] * 3, pa.bool_()),
+            "origin": pa.array([SplitOrigin.OWN] * 3, pa.int8()),
             "bytes": pa.array([1, 1, 1], pa.int64()),
             "version": pa.array(["", "", ""]),
             "addresses": pa.nulls(3, pa.string()),

@@ -16,6 +16,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from itertools import chain, groupby, islice
 from typing import Any, TypeVar
 
@@ -166,14 +167,24 @@ def plan_bucket(
     return groups, summary
 
 
+class SplitOrigin(IntEnum):
+    """What gives a row its split."""
+
+    #: The row, or a hash if it names none.
+    OWN = 0
+    #: A known part of its payload.
+    PART = 1
+    #: A known part of its payload, whose split the row names, too.
+    NAMED_PART = 2
+
+
 @dataclass
 class Settled:
     """Rows that become one example each, unless their payload is refused.
 
     Attributes:
-        rows: columns of PlacedRow; ``assigned``: true if the row got its split from a known part of
-            its payload, false if it named the split of that part, null if neither; then ``bytes``
-            and ``version`` of the payload and, if it was read, ``content``.
+        rows: columns of PlacedRow; ``origin``, a :class:`SplitOrigin`; then ``bytes`` and
+            ``version`` of the payload and, if it was read, ``content``.
         rejects: rows that contradict others, or are incomplete without a rejected row.
         odd_lines: rows of one example that name different splits.
         counts: duplicates, merged, dropped and existing rows, see
@@ -195,21 +206,21 @@ def _settle(
 ) -> Settled:
     """Settle the rows; only rows that share a sort key or a known uri are examined one by one."""
     shared = _share_key(ordered, known)
-    alone = _with_assigned(ordered, [None] * len(ordered))
+    alone = _with_origins(ordered, np.full(len(ordered), SplitOrigin.OWN, np.int8))
     if not shared.any():
         return Settled(alone)
     found = Settled(alone.filter(pa.array(~shared)))
     settling = _Settling(task, known, folders, share, found)
-    rows, assigned = settling.settle(list(rows_of(PlacedRow, ordered.filter(pa.array(shared)))))
-    settled = _with_assigned(columns_of(PlacedRow, rows), assigned)
+    rows, origins = settling.settle(list(rows_of(PlacedRow, ordered.filter(pa.array(shared)))))
+    settled = _with_origins(columns_of(PlacedRow, rows), np.array(origins, np.int8))
     both = pa.concat_tables([found.rows, settled]).unify_dictionaries().combine_chunks()
     # Sort by key; rows that share a key keep the order in which they were settled.
     found.rows = both.take(pa.array(np.argsort(both["sort_key"].to_numpy(), kind="stable")))
     return found
 
 
-def _with_assigned(columns: Columns, assigned: Sequence[bool | None]) -> Columns:
-    return columns.append_column("assigned", pa.array(assigned, pa.bool_()))
+def _with_origins(columns: Columns, origins: npt.NDArray[np.int8]) -> Columns:
+    return columns.append_column("origin", pa.array(origins))
 
 
 def _share_key(ordered: Columns, known: Sequence[KnownRow]) -> npt.NDArray[np.bool_]:
@@ -281,13 +292,15 @@ def _in_splits(
         pa.array(shares_of(hashes, fractions.weights))
     )
     splits = pc.coalesce(rows["split"].combine_chunks(), chosen)
-    with_known = rows["assigned"].combine_chunks()
-    assigned = pc.coalesce(with_known, pc.is_null(rows["split"]).combine_chunks())
+    origins = rows["origin"].combine_chunks()
+    is_own = pc.equal(origins, SplitOrigin.OWN)
+    is_named = pc.is_valid(rows["split"]).combine_chunks()
+    assigned = pc.or_(pc.invert(is_named), pc.equal(origins, SplitOrigin.PART))
     moved = 0
     if share is not None:
         is_low = pa.array((hashes & np.uint64(MOVE_BITS)) < share.end)
-        moves = pc.and_(pc.and_(pc.equal(splits, share.split), is_low), pc.is_null(with_known))
-        there = pc.and_(pc.is_valid(with_known), pc.equal(splits, EVAL))
+        moves = pc.and_(pc.and_(pc.equal(splits, share.split), is_low), is_own)
+        there = pc.and_(pc.invert(is_own), pc.equal(splits, EVAL))
         splits = pc.if_else(moves, EVAL, splits)
         assigned = pc.or_(assigned, moves)
         moved = pc.sum(pc.or_(moves, there)).as_py() or 0
@@ -330,20 +343,20 @@ class _Settling:
 
     def settle(
         self, ordered: Sequence[PlacedRow]
-    ) -> tuple[Sequence[PlacedRow], Sequence[bool | None]]:
-        """Return the rows that are examples, and ``assigned`` of each, see :class:`Settled`.
+    ) -> tuple[Sequence[PlacedRow], Sequence[SplitOrigin]]:
+        """Return the rows that are examples, and the origin of each one's split.
 
         ``ordered`` is sorted by sort key.
         """
-        assigned: dict[tuple[str, int], bool] = {}
+        origins: dict[tuple[str, int], SplitOrigin] = {}
         if self.known:
-            ordered = self._with_known_parts(ordered, assigned)
+            ordered = self._with_known_parts(ordered, origins)
         rows: list[PlacedRow] = []
         for _, neighbours in groupby(ordered, key=lambda row: row.sort_key):
             rows += self._distinct(list(neighbours))
         if self.known:
             rows = self._without_known(rows)
-        return rows, [assigned.get(_line(row)) for row in rows]
+        return rows, [origins.get(_line(row), SplitOrigin.OWN) for row in rows]
 
     def _reject(self, row: PlacedRow, code: RejectCode, message: str) -> None:
         self.found.rejects.append(reject(row, code, message))
@@ -425,12 +438,12 @@ class _Settling:
                 self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
 
     def _with_known_parts(
-        self, rows: Iterable[PlacedRow], assigned: dict[tuple[str, int], bool]
+        self, rows: Iterable[PlacedRow], origins: dict[tuple[str, int], SplitOrigin]
     ) -> list[PlacedRow]:
         """Give rows the split of the known parts of their payload.
 
-        ``assigned`` receives the file and line of each such row, and whether its split was
-        assigned. Rows that name another split are rejected.
+        ``origins`` receives the file and line of each such row. Rows that name another split are
+        rejected.
         """
         parts: dict[str, dict[str, KnownRow]] = defaultdict(dict)
         for item in self.known:
@@ -447,7 +460,8 @@ class _Settling:
             if is_whole and (row.split is None or not agrees):
                 kept.append(row)  # it is known already, or contradicts a known row
             elif agrees:
-                assigned[_line(row)] = row.split != first.split
+                is_named = row.split == first.split
+                origins[_line(row)] = SplitOrigin.NAMED_PART if is_named else SplitOrigin.PART
                 kept.append(row._replace(split=first.split))
             else:
                 message = (
