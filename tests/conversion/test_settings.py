@@ -1,0 +1,28 @@
+"""What goes to workers: decoded settings and the task, and no options."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from recordgen.conversion.settings import conversion_of
+from recordgen.formats.source import open_source
+from recordgen.options import make_options
+from tests.golden import NEEDED, ROOT, SAMPLES
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_workers_get_what_the_launcher_has_without_options(sample):
+    """Tasks, readers and stores can be pickled; rows are the same on the other side."""
+    source, options = open_source(
+        str(ROOT / "examples" / SAMPLES[sample]), make_options(NEEDED.get(sample, {}))
+    )
+    made = conversion_of(options)
+    data = pickle.dumps(made)
+    assert b"ConvertOptions" not in data
+    there = pickle.loads(data)
+    for name in ("splits", "labels", "shards", "payloads", "store", "threads", "recorded"):
+        assert getattr(there, name) == getattr(made, name)
+    for part in source.parts():
+        assert list(there.reader.read_part(part)) == list(made.reader.read_part(part))
