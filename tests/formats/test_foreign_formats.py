@@ -19,8 +19,9 @@ from recordgen.core.records import RECORDS
 from recordgen.core.rows.row import Row
 from recordgen.errors import SourceError
 from recordgen.formats.detect import detect
-from recordgen.formats.foreign_formats import key_paths, of_file
+from recordgen.formats.foreign_formats import of_file
 from recordgen.formats.import_file import ImportFile, find_import_files
+from recordgen.formats.json_items import key_paths
 from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine, Reject

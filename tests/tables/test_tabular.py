@@ -38,9 +38,9 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.features import FeatureSpec
+from recordgen.formats.column_stats import in_blocks
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.table_columns import in_blocks
 from recordgen.inspection import records as inspection
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject

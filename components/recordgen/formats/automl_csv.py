@@ -21,10 +21,11 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError, are_clean_uris, named_split
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
+from recordgen.formats.by_header import ByHeader, Places, without_padding
 from recordgen.formats.column_names import NOWHERE, PATH_COLUMNS, find_columns
 from recordgen.formats.csv_records import Plain
 from recordgen.formats.field_kinds import names_media
-from recordgen.formats.row_parser import ByHeader, Parser, Places, RowParser, without_padding
+from recordgen.formats.row_parser import Parser, RowParser
 from recordgen.rejects import Reject, RejectCode
 
 _LIST_SUFFIX = ".csv"

@@ -28,7 +28,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
 from recordgen.formats.lines import decode_line, text_of_first
-from recordgen.formats.row_parser import row_parser
+from recordgen.formats.task_parsers import row_parser
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.texts.labelled_text import OLDER_KEY

@@ -15,9 +15,8 @@ from typing import Any, ClassVar
 
 from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.errors import SourceError
-from recordgen.formats.foreign_formats import key_paths
 from recordgen.formats.format import Evidence
-from recordgen.formats.json_items import list_items
+from recordgen.formats.json_items import key_paths, list_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import (
     Note,

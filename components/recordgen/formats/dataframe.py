@@ -17,9 +17,9 @@ from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.header import NOTHING_GIVEN, Given
-from recordgen.formats.row_parser import row_parser
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import OpenFrame
+from recordgen.formats.task_parsers import row_parser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks import task_for

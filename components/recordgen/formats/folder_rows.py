@@ -94,7 +94,7 @@ def _check_import_files(
         below = [image for image in placed if image.name.startswith(f"{place}/" if place else "")]
         has_classes = any(image.labels for image in below)
         path = storage.join(folder, name)
-        if foreign_formats.is_metadata(name) or (has_classes and not _names_images(path, below)):
+        if has_classes and not _names_images(path, below):
             continue
         same = [
             name for name in found.others if posixpath.basename(name) == posixpath.basename(path)

@@ -1,8 +1,7 @@
-"""Known formats of other tools: their names, and how to make an import file from them.
+"""Formats of other tools that Recordgen does not read: how to make an import file from them.
 
-    annotations/instances_train.json   →  COCO: write a CSV of boxes …
-    JPEGImages/1.jpg                   →  Pascal VOC: write a CSV of boxes …
-    ImageID,Source,LabelName,XMin,…    →  Open Images: …
+    JPEGImages/1.jpg                   →  Pascal VOC without its XML: pass all of it
+    ImageID,Source,LabelName,XMin,…    →  Open Images: write a CSV of boxes …
     @relation iris                     →  ARFF: …
 
 A file is recognised by its first bytes, a folder by its listing, a CSV by its header. This module
@@ -20,6 +19,7 @@ from typing import NamedTuple
 
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
+from recordgen.formats.json_items import key_paths
 
 #: Enough for the first keys of a document, including COCO's, which follow licenses and categories.
 HEAD_BYTES = 64 * 1024
@@ -65,11 +65,6 @@ _UNPACK = "unpack it, and pass the folder or the import file in it"
 _REWRITE = "write a CSV or JSONL file with the same content"
 
 PASCAL_VOC = ForeignFormat("Pascal VOC", "pass the folder with its images and all of its XML")
-CVAT = ForeignFormat(
-    "CVAT annotations",
-    f"convert its XML: {_BOXES} and a line for each <box>, in pixels, with the width and height of "
-    f"its <image>",
-)
 XML = ForeignFormat("XML", _REWRITE)
 YOLO = ForeignFormat(
     "YOLO labels",
@@ -79,15 +74,6 @@ ARFF = ForeignFormat(
     "ARFF",
     "write a CSV: a header with the names in its @attribute lines, and the lines below @data; "
     "comments that begin with % go",
-)
-_HUGGING_FACE_COLUMNS = (
-    "name its columns: --columns path=file_name,label=LABEL, where LABEL is the name of the label "
-    "column"
-)
-HUGGING_FACE = ForeignFormat(
-    "a Hugging Face imagefolder",
-    f"pass its file of metadata, or with several all of them in quotes, such as "
-    f"'DIR/*/metadata.jsonl', and {_HUGGING_FACE_COLUMNS}",
 )
 TFRECORD = ForeignFormat(
     "a TFRecord file",
@@ -106,31 +92,6 @@ EXCEL = ForeignFormat(
 
 # The first match wins.
 _FORMATS: Sequence[ForeignFormat] = (
-    ForeignFormat(
-        "COCO annotations",
-        "pass the document with images, annotations and categories, or its folder, without options "
-        "of other formats",
-        # The last item is COCO's format for results.
-        keys=[
-            "images.file_name",
-            "annotations.image_id",
-            "categories.supercategory",
-            "licenses&info",
-            "image_id&category_id",
-        ],
-    ),
-    ForeignFormat(
-        "Create ML annotations",
-        f"{_BOXES} and a line for each annotation, in pixels: x and y in coordinates are the "
-        f"center, so xmin is x - width / 2; write the width and height of the image",
-        keys=["annotations.coordinates"],
-    ),
-    ForeignFormat(
-        "LabelMe annotations",
-        f"{_BOXES} and a line for each of the shapes, in pixels: the smallest and largest x and y "
-        f"of its points, with imageWidth and imageHeight",
-        keys=["shapes.points", "shapes&imagePath"],
-    ),
     ForeignFormat(
         "a Label Studio export",
         f"write a CSV with the header image_uri,label and a line for each choice; for rectangles, "
@@ -185,19 +146,6 @@ _FORMATS: Sequence[ForeignFormat] = (
         f"class-descriptions has for LabelName; XMin to YMax are already shares",
         columns=["imageid", "labelname"],
     ),
-    ForeignFormat(
-        "the metadata of a Hugging Face imagefolder with boxes",
-        f"{_BOXES} and a line for each box, in pixels: a bbox of objects is x, y, width, height, "
-        f"so xmax is x + width",
-        keys=["file_name&objects.bbox"],
-        per_line=True,
-    ),
-    ForeignFormat(
-        "the metadata of a Hugging Face imagefolder",
-        _HUGGING_FACE_COLUMNS,
-        keys=["file_name"],
-        per_line=True,
-    ),
     ForeignFormat("a Parquet file", _FRAME, begins=[b"PAR1\x15"], files=r"\.parquet$"),
     ForeignFormat(
         "an Arrow or Feather file",
@@ -234,15 +182,7 @@ _FORMATS: Sequence[ForeignFormat] = (
 _GZIP_WINDOW = 31  # zlib's code for gzip's header and the largest window
 _TAR_MARK, _TAR_MARK_AT = b"ustar", 257
 _XML_BEGINS = (b"<?xml", b"<annotation")
-_XML_ROOT = re.compile(rb"<([A-Za-z][\w.-]*)")
-_XML_ROOTS = {b"annotation": PASCAL_VOC, b"annotations": CVAT}
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]', re.DOTALL)
-
-# Deeper keys do not identify a format, and documents may be nested to any depth.
-_DEPTH = 5
-
-_METADATA = ("metadata.csv", "metadata.jsonl")
 _IN_VOC_FOLDER = re.compile(r"(?:^|/)jpegimages/", re.IGNORECASE)
 _ANNOTATIONS_FOLDER = re.compile(r"(?:^|/)annotations/", re.IGNORECASE)
 _LABELS_FOLDER = re.compile(r"(^|/)labels/", re.IGNORECASE)
@@ -275,8 +215,7 @@ def of_file(head: bytes) -> ForeignFormat | None:
     if _YOLO_LINE.match(text) or all(key.search(text) for key in _YOLO_YAML):
         return YOLO
     if lower.startswith(_XML_BEGINS):
-        root = _XML_ROOT.search(lower)
-        return _XML_ROOTS.get(root[1], XML) if root else XML
+        return XML
     begins = ((found, begin.lower()) for found in _FORMATS for begin in found.begins)
     found = next((found for found, begin in begins if lower.startswith(begin)), None)
     is_workbook = found is ZIP and (b"[Content_Types].xml" in head or b"xl/" in head)
@@ -326,8 +265,6 @@ def of_folder(names: Sequence[str]) -> tuple[ForeignFormat, str] | None:
     for name in others:
         stem, suffix = posixpath.splitext(name)
         has_image = stem in stems
-        if is_metadata(name):
-            return HUGGING_FACE, name
         if suffix.lower() == ".xml" and (has_image or _ANNOTATIONS_FOLDER.search(name)):
             return PASCAL_VOC, name
         # The image of labels/a.txt is images/a.jpg.
@@ -342,40 +279,6 @@ def of_folder(names: Sequence[str]) -> tuple[ForeignFormat, str] | None:
 
 def _is_named(name: str, kind: ForeignFormat) -> bool:
     return kind.files != "" and re.search(kind.files, posixpath.basename(name).lower()) is not None
-
-
-def is_metadata(name: str) -> bool:
-    """Return whether a file has the name of Hugging Face's metadata of images."""
-    return posixpath.basename(name) in _METADATA
-
-
-def key_paths(text: str) -> frozenset[str]:
-    """Return the key paths of the first value in a JSON text, which may be cut off anywhere.
-
-    A path joins the keys of the enclosing objects with dots; lists add nothing:
-    ``{"images": [{"id": 1, "file_na`` → ``images``, ``images.id``.
-    """
-    found: set[str] = set()
-    path: list[str] = []
-    key = ""
-    for match in _TOKEN.finditer(text):
-        token = match[0]
-        if token in "{[":
-            path.append(key)
-            key = ""
-        elif token in "}]":
-            del path[-1:]
-            key = ""
-            if not path:
-                break
-        elif token == ",":
-            key = ""
-        elif token == ":":
-            if len(path) <= _DEPTH:
-                found.add(".".join(filter(None, (*path, key))))
-        else:
-            key = token[1:-1]
-    return frozenset(found)
 
 
 def _in_gzip(head: bytes) -> ForeignFormat:

@@ -1,101 +1,29 @@
-"""The first lines of import files, and whether the very first line is a header.
-
-split,image_uri,label        known names: a header
-age,job,deposit              other names above full columns: the header of a table
-Review Text,Department       may be a header: the run stops and asks
-TRAIN,img/1.jpg,cat          a row
-"""
+"""The first rows of import files, from which detection infers the task and the columns."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
-from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.automl_csv import names_path_column
 from recordgen.formats.automl_jsonl import check_names, parse_object, split_word
-from recordgen.formats.column_names import KNOWN_COLUMNS, column_name, find_split
+from recordgen.formats.by_header import without_padding
+from recordgen.formats.column_names import find_split
 from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.dataframe import SOURCE, frame_records, list_columns
-from recordgen.formats.field_kinds import (
-    BRACKETED,
-    IMAGE_WORD,
-    NUMBER,
-    is_list,
-    is_sentence,
-    kind_of,
-    names_media,
-)
+from recordgen.formats.first_line import Line, first_is_header
 from recordgen.formats.header import Given
 from recordgen.formats.layout import read_layout
-from recordgen.formats.row_parser import row_parser, without_padding
-from recordgen.formats.text_csv import names_text_column
-from recordgen.options import AUTO
 from recordgen.rejects import Reject
-from recordgen.tasks import TASKS, ObjectDetection, TextClassification
 
 if TYPE_CHECKING:
     import pandas as pd
-
-#: Among this many lines, a single line that reads differently is malformed.
-LINES_AROUND_A_MISTAKE = 10
-
-# Fewer lines may be alike by chance.
-_LINES_ALIKE = 3
-
-# Usual last words of column names: "Review Text", "breed_id".
-_LAST_WORDS = frozenset(
-    {"id", "name", "path", "file", "filename", "url", "uri", "image", "label", "labels", "class"}
-    | {"category", "text", "split", "target", "sentiment"}
-)
-_DIGITS = re.compile(r"\d+")
-
-
-class Line(NamedTuple):
-    """The fields of a line, read as a row without a header.
-
-    Attributes:
-        where: file and line.
-        fields: stripped, without empty fields at the end.
-        has_ml_use: the line begins with ML_USE, which may be empty.
-        kind: of its path or text, see :func:`recordgen.formats.field_kinds.kind_of`.
-        annotation: the fields after the path or text.
-        labels: the filled fields of the annotation.
-        is_quoted: a field other than the first is in quotes.
-    """
-
-    where: str
-    fields: Sequence[str]
-    has_ml_use: bool
-    kind: str
-    annotation: Sequence[str]
-    labels: Sequence[str]
-    is_quoted: bool
-
-    @classmethod
-    def of(cls, where: str, fields: Sequence[str], *, is_quoted: bool = False) -> Line:
-        """Return a line; the path or text follows ML_USE, which may be misspelt."""
-        first, second = (*fields, "", "")[:2]
-        has_ml_use = len(fields) > 1 and is_ml_use(first)
-        at, kind = int(has_ml_use), kind_of(second if has_ml_use else first)
-        if not kind and not has_ml_use and kind_of(second) in ("image", "video"):
-            at, kind = 1, kind_of(second)
-        annotation = fields[at + 1 :]
-        labels = list(filter(None, annotation))
-        return cls(where, fields, has_ml_use, kind, annotation, labels, is_quoted)
-
-    @property
-    def subject(self) -> str:
-        """The path or text."""
-        return (*self.fields, "")[len(self.fields) - len(self.annotation) - 1]
 
 
 @dataclass(frozen=True)
@@ -180,7 +108,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
     if is_open and (foreign := foreign_formats.of_header(first)) is not None:
         raise foreign.error(where)
     header: Sequence[str] | None = None
-    has_header = _has_header(rows, given, task)
+    has_header = first_is_header(rows, given, task)
     if has_header:
         header = given.rename(first, where)
     elif given.roles:
@@ -224,122 +152,4 @@ def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
     found = [Line.of(path, row) for row in texts]
     return Head(
         path, f"{path}:1", texts, header, lines=found, lists=lists, objects=objects, keys=keys
-    )
-
-
-# --- the first line -----------------------------------------------------------------------------
-
-
-def begins_with_header(some: Sequence[bytes], path: str, given: Given, task: str) -> bool:
-    """Return whether the first line of a CSV file is a header. Raises: SourceError.
-
-    Args:
-        some: the first lines of the file.
-        path: the file.
-        given: the options about columns.
-        task: the name of its task.
-    """
-    records = read_records(some, path, strip=True)
-    rows = [item.fields for item in records if isinstance(item, Record) and any(item.fields)]
-    return bool(rows) and _has_header(rows, given, task)
-
-
-def _has_header(rows: Sequence[Sequence[str]], given: Given, task: str) -> bool:
-    """Return whether the first row is a header. The readers obey this decision."""
-    if given.settles_header:
-        return given.header != "no"
-    first = rows[0]
-    if _is_known(first, rows, task):
-        return True
-    return given.numbers_names(first) and not any(map(kind_of, first))
-
-
-def _is_known(first: Sequence[str], rows: Sequence[Sequence[str]], task: str) -> bool:
-    """Return whether a first line is a header of known names, for the task if it is given."""
-    made = TASKS[TextClassification.name if task == AUTO else task]()
-    if row_parser(made, Adjustments()).is_header(first):
-        return True
-    return task == AUTO and (
-        ObjectDetection.has_header(first)
-        or names_path_column(first)
-        or (names_text_column(first) and not is_table(rows))
-    )
-
-
-def odd_first_line(rows: Sequence[Sequence[str]]) -> str:
-    """Return why the first line of a file may be a header; "" if it reads as a row."""
-    first, rest = without_padding(rows[0]), rows[1:]
-    if not rest:
-        return ""
-    if len(first) > 1 and list(first) == [str(at) for at in range(len(first))]:
-        return "its fields number the columns, as pandas does if they have no names"
-    is_row = any(kind_of(field) or NUMBER.fullmatch(field) or is_ml_use(field) for field in first)
-    if is_row or _is_like(first[0], [row[0] for row in rest]):
-        return ""
-    if named := next(filter(_is_name, first), None):
-        return f"{named!r} reads as the name of a column"
-    if all(Line.of("", row).kind in ("image", "video") for row in rest):
-        return "all lines below it name files, and it does not"
-    for at, name in enumerate(first):
-        below = [row[at] for row in rest if at < len(row)]
-        filled = list(filter(None, below))
-        if len(filled) >= _LINES_ALIKE and all(map(is_sentence, filled)):
-            return f"all lines below {name!r} hold texts"
-        forms = {_DIGITS.sub("#", value) for value in filled}
-        if len(filled) >= _LINES_ALIKE and len(forms) == 1 and "#" in next(iter(forms)):
-            return f"all values below {name!r} have the form {filled[0]!r}"
-        if filled and all(NUMBER.fullmatch(v) or BRACKETED.fullmatch(v) for v in filled):
-            return f"the column below {name!r} holds numbers"
-        # A few values may repeat by chance, except in the last column, which holds the labels.
-        is_label = 0 < at == len(first) - 1
-        is_unlike = name not in below and len(set(below)) * 2 <= len(below)
-        if is_unlike and (is_label or (first[1:] and len(below) >= LINES_AROUND_A_MISTAKE)):
-            return f"{name!r} occurs in no other line, and the values below it repeat"
-    return ""
-
-
-def _is_name(field: str) -> bool:
-    name = column_name(field)
-    last = name.rpartition("_")[2] if name != field else name
-    return name in KNOWN_COLUMNS or last in _LAST_WORDS
-
-
-def is_table(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first line names the columns that the other lines fill."""
-    names, others = list(rows[0]), rows[1:]
-    whole = [row for row in others if len(row) == len(names)]
-    if not whole or len(whole) * 2 < len(others):
-        return False
-    columns = list(zip(*whole, strict=True))
-    if not names[0] and _are_numbers(columns[0]):
-        # An index that pandas wrote; the reader of the table reports the missing name.
-        names, columns = names[1:], columns[1:]
-    names = list(without_padding(names))
-    if len(names) < 2 or not all(names) or len(set(names)) < len(names) or is_ml_use(names[0]):
-        return False
-    has_payloads = any(kind_of(column[0]) in ("image", "video") for column in columns)
-    if has_payloads or any(map(_is_no_name, names)) or any(map(_is_like, names, columns)):
-        return False
-    has_sentences = any(is_sentence(field) for column in columns for field in column)
-    if len(names) == 2 and has_sentences:
-        return False  # just as likely a text and its label
-    return any(map(_are_numbers, columns)) or (len(names) > 2 and not has_sentences)
-
-
-def _is_no_name(name: str) -> bool:
-    is_file = names_media(name) or is_list(name) or "/" in name
-    return bool(is_file or IMAGE_WORD.search(name) or NUMBER.fullmatch(name))
-
-
-def _are_numbers(column: Iterable[str]) -> bool:
-    """Return whether all filled fields are numbers, and at least one is filled."""
-    filled = [field for field in column if field]
-    return bool(filled) and all(map(NUMBER.fullmatch, filled))
-
-
-def _is_like(name: str, values: Sequence[str]) -> bool:
-    """Return whether a field occurs below it, or differs only in its number: ``img0``, ``img1``."""
-    pattern = _DIGITS.sub("#", name)
-    return name in values or (
-        "#" in pattern and any(pattern == _DIGITS.sub("#", value) for value in values)
     )

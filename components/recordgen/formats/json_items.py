@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -18,6 +19,11 @@ _CHUNK = 1 << 20
 # A single image, annotation or category is far smaller.
 _MAX_ITEM = 64 << 20
 _BLANKS = " \t\r\n"
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]', re.DOTALL)
+
+# Deeper keys do not identify a format, and documents may be nested to any depth.
+_DEPTH = 5
 
 _decode = json.JSONDecoder().raw_decode
 
@@ -117,3 +123,32 @@ class _Window:
         self._is_over = not data
         self._text += self._decoder.decode(data, final=not data)
         return True
+
+
+def key_paths(text: str) -> frozenset[str]:
+    """Return the key paths of the first value in a JSON text, which may be cut off anywhere.
+
+    A path joins the keys of the enclosing objects with dots; lists add nothing:
+    ``{"images": [{"id": 1, "file_na`` → ``images``, ``images.id``.
+    """
+    found: set[str] = set()
+    path: list[str] = []
+    key = ""
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token in "{[":
+            path.append(key)
+            key = ""
+        elif token in "}]":
+            del path[-1:]
+            key = ""
+            if not path:
+                break
+        elif token == ",":
+            key = ""
+        elif token == ":":
+            if len(path) <= _DEPTH:
+                found.add(".".join(filter(None, (*path, key))))
+        else:
+            key = token[1:-1]
+    return frozenset(found)

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number, is_size
-from recordgen.formats.foreign_formats import key_paths
 from recordgen.formats.format import Evidence
+from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
 from recordgen.formats.split_names import split_in_path

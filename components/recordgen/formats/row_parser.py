@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
@@ -13,6 +12,7 @@ from recordgen.core.task.annotations import ADDING
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import foreign_formats
+from recordgen.formats.by_header import ByHeader, Places, check_twice, without_padding
 from recordgen.formats.column_names import (
     KNOWN_COLUMNS,
     NOWHERE,
@@ -27,7 +27,7 @@ from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
 from recordgen.formats.format import CsvParser
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.options import AUTO
-from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject, RejectCode
+from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject
 
 # Spellings of known names in headers.
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
@@ -292,75 +292,6 @@ class RowParser(CsvParser):
         return len(self._task.columns) == 1
 
 
-def has_row_parser(task: type[Task]) -> bool:
-    """Return whether the lines of a task's CSV are ML_USE, a payload and its annotation.
-
-    The CSV of other tasks has a layout of its own.
-    """
-    if task.csv_parser is None:
-        return False
-    return issubclass(task.declared("csv_parser"), RowParser)
-
-
-def row_parser(task: Task, adjusted: Adjustments) -> RowParser:
-    """Return the task's parser of rows with named fields."""
-    parser: RowParser = task.declared("csv_parser")(task, adjusted)
-    return parser
-
-
-class Places(NamedTuple):
-    """The indices of columns; :data:`NOWHERE` if a column is missing.
-
-    Attributes:
-        split: the column of splits.
-        path: the column of paths.
-        annotation: the columns of annotations, in the task's order.
-    """
-
-    split: int
-    path: int
-    annotation: Sequence[int]
-
-
-@dataclass(frozen=True)
-class ByHeader:
-    """Parses lines whose columns a header names.
-
-    Attributes:
-        parser: makes rows from the columns' contents.
-        places: the indices of the columns.
-        text: the index of the column of texts.
-        count: the largest number of fields of a line.
-        group: the index of the column of groups.
-    """
-
-    parser: RowParser
-    places: Places
-    text: int
-    count: int
-    group: int = NOWHERE
-
-    def __call__(self, row: Sequence[str], source: str, line: int) -> Row | Reject:
-        """Parse the fields of a line."""
-        split, path, annotation_at = self.places
-        if len(row) > self.count and any(field.strip() for field in row[self.count :]):
-            message = (
-                f"expected {self.count} fields as in the header (got {len(row)}); quote a field "
-                f"that holds a comma"
-            )
-            code = RejectCode.TOO_MANY_FIELDS.value
-            return Reject(source, line, field_at(row, path), code, message)
-        annotation = [field_at(row, index) for index in annotation_at]
-        if self.parser.takes_labels:
-            annotation = list(filter(None, annotation))
-        text = row[self.text] if self.text < len(row) else ""
-        ml_use, uri = field_at(row, split), field_at(row, path)
-        made = self.parser.to_row(ml_use, uri, text, annotation, source, line)
-        if self.group == NOWHERE or isinstance(made, Reject):
-            return made
-        return made._replace(group=field_at(row, self.group) or None)
-
-
 def _other_header(fields: Sequence[str], where: str) -> SourceError:
     return SourceError(
         f"{where}: this line names columns like a header, but is not the header of this file "
@@ -371,27 +302,3 @@ def _other_header(fields: Sequence[str], where: str) -> SourceError:
 
 def _names(header: Sequence[str]) -> list[str]:
     return [column_name(field) for field in without_padding(header)]
-
-
-def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:
-    """Check that only the label has several columns with one name. Raises: UsageError."""
-    for role, found in columns.items():
-        for index in found if role != "label" else ():
-            if list(header).count(header[index]) > 1:
-                raise UsageError(
-                    f"two columns are named {header[index]!r} ({','.join(header):.200}); rename "
-                    f"one, or choose one by number: --columns {role}={index + 1}"
-                )
-
-
-def field_at(row: Sequence[str], index: int) -> str:
-    """Return a field, stripped, or "" if the line is shorter."""
-    return row[index].strip() if index < len(row) else ""
-
-
-def without_padding(fields: Sequence[str]) -> Sequence[str]:
-    """Return fields without the empty fields at the end."""
-    end = len(fields)
-    while end and not fields[end - 1]:
-        end -= 1
-    return fields[:end]

@@ -15,18 +15,14 @@ import numpy as np
 from recordgen.core.records.number_texts import is_marker
 from recordgen.core.rows.row import RowBatch
 from recordgen.errors import UsageError
+from recordgen.formats.column_stats import MAX_CLASSES, column_stats
 from recordgen.formats.csv_records import TOO_LONG, Record
 from recordgen.formats.dataframe import SOURCE, as_before_gaps, frame_cells, single_text
-from recordgen.formats.table_columns import (
-    MAX_CLASSES,
-    column_stats,
-    decide_table,
-    schema_types,
-    table_layout,
-)
+from recordgen.formats.table_columns import schema_types, table_layout
 from recordgen.formats.table_csv import lines_of
 from recordgen.formats.table_header import check_header
 from recordgen.formats.table_layout import OpenFrame, OwnColumns, columns_of_table
+from recordgen.formats.table_roles import decide_table
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table

@@ -13,6 +13,7 @@ from itertools import islice
 
 from recordgen.core.records.number_texts import DATE
 from recordgen.errors import SourceError
+from recordgen.formats.by_header import without_padding
 from recordgen.formats.csv_records import Item, Plain, Record, is_empty
 from recordgen.formats.field_kinds import NUMBER, kind_of
 from recordgen.formats.other_forms import (
@@ -21,7 +22,6 @@ from recordgen.formats.other_forms import (
     SEPARATED_BY_BLANKS,
     is_separated_by_blanks,
 )
-from recordgen.formats.row_parser import without_padding
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
 from recordgen.tables.csv_fields import split_plain

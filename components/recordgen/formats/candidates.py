@@ -1,6 +1,6 @@
 """Evidence of the task in the first lines of import files: a header, JSON keys, the lines' shape.
 
-A reading is a task with a line that shows it. Only unmistakable lines count: a name that ends in
+A candidate is a task with a line that shows it. Only unmistakable lines count: a name that ends in
 ``.jpg``, a sentence, a box. A single line among ten or more is a malformed line, not another task.
 If two readings remain, :mod:`recordgen.formats.detect` stops the run and asks.
 """
@@ -23,7 +23,8 @@ from recordgen.formats.column_names import (
     same_named,
 )
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
-from recordgen.formats.heads import LINES_AROUND_A_MISTAKE, Head, Line, is_table
+from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, Line, is_table
+from recordgen.formats.heads import Head
 from recordgen.tables.roles import LABEL_COLUMNS, SEGMENT_ROLES
 from recordgen.tasks import TASKS
 from recordgen.tasks.images.image_classification import ImageClassification
@@ -67,7 +68,7 @@ _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
 SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
 
 
-class Reading(NamedTuple):
+class Candidate(NamedTuple):
     """A possible task, with the evidence.
 
     Attributes:
@@ -81,13 +82,13 @@ class Reading(NamedTuple):
     lines: int = 1
 
 
-def settle(readings: Iterable[Reading]) -> list[Reading]:
+def settle(readings: Iterable[Candidate]) -> list[Candidate]:
     """Return the remaining readings: several only if lines contradict each other.
 
     A single line among ten is malformed; a task with several labels reads rows of one label, too.
     """
     counts: Counter[str] = Counter()
-    first: dict[str, Reading] = {}
+    first: dict[str, Candidate] = {}
     found = list(readings)
     for reading in [reading for reading in found if reading.lines] or found[:1]:
         counts[reading.task] += reading.lines
@@ -104,7 +105,7 @@ def settle(readings: Iterable[Reading]) -> list[Reading]:
 # --- a header -----------------------------------------------------------------------------------
 
 
-def read_header(head: Head, where: str) -> Reading:
+def read_header(head: Head, where: str) -> Candidate:
     """Return the task of rows whose columns have known names.
 
     Args:
@@ -144,7 +145,7 @@ def read_header(head: Head, where: str) -> Reading:
         task, names = VideoClassification, "the columns of a segment"
     elif kinds == {"text"} and not are_images:
         task, names = _task_of_texts(header, rows, several=several)
-    return Reading(task.name, f"{where} names {names}", max(1, len(rows)))
+    return Candidate(task.name, f"{where} names {names}", max(1, len(rows)))
 
 
 def _values(rows: Sequence[Sequence[str]], at: int) -> list[str]:
@@ -177,7 +178,7 @@ def _task_of_texts(
 # --- keys of JSON -------------------------------------------------------------------------------
 
 
-def read_object(record: Mapping[str, Any], where: str) -> Iterator[Reading]:
+def read_object(record: Mapping[str, Any], where: str) -> Iterator[Candidate]:
     """Yield the tasks that an object's keys show; without an annotation, a reading of 0 lines.
 
     Only the first kind of payload counts: the object of an image may also have a text.
@@ -190,14 +191,14 @@ def read_object(record: Mapping[str, Any], where: str) -> Iterator[Reading]:
         found = [task for task in tasks if values[task] not in (None, [], {})]
         found = found or [task for task in tasks if values[task] is not None]
         for task in found:
-            yield Reading(task.name, f"{where} has {task.json_keys[0]}")
+            yield Candidate(task.name, f"{where} has {task.json_keys[0]}")
         older = record.get(OLDER_KEY)
         if not found and tasks[0].kind == "text" and isinstance(older, list) and older:
             task, what = _task_of_older(older)
-            yield Reading(task.name, f"{where} has {what}")
+            yield Candidate(task.name, f"{where} has {what}")
         elif not found:
             # Videos have only one task, so their key decides.
-            yield Reading(tasks[0].name, f"{where} has {key}", int(len(tasks) == 1))
+            yield Candidate(tasks[0].name, f"{where} has {key}", int(len(tasks) == 1))
         return
 
 
@@ -215,10 +216,10 @@ def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
 # --- lines without a header ---------------------------------------------------------------------
 
 
-def read_lines(lines: Sequence[Line]) -> Iterator[Reading]:
+def read_lines(lines: Sequence[Line]) -> Iterator[Candidate]:
     """Yield the readings of lines without a header."""
     plain = settle(
-        Reading(_PLAIN[line.kind][0].name, f"{line.where} {_PLAIN[line.kind][1]}")
+        Candidate(_PLAIN[line.kind][0].name, f"{line.where} {_PLAIN[line.kind][1]}")
         for line in lines
         if line.kind
     )
@@ -228,7 +229,7 @@ def read_lines(lines: Sequence[Line]) -> Iterator[Reading]:
     if len(plain) > 1 or kind == "video":
         yield from plain
         return
-    yield Reading(_PLAIN[kind][0].name, "", 0)
+    yield Candidate(_PLAIN[kind][0].name, "", 0)
     labels = [label for line in lines for label in line.labels]
     # AutoML writes sentiments like this. The reason tells what to do if the numbers are classes.
     are_sentiments = kind == "text" and all(map(_is_sentiment, labels))
@@ -237,23 +238,23 @@ def read_lines(lines: Sequence[Line]) -> Iterator[Reading]:
             yield _read_line(line, kind, are_sentiments=are_sentiments)
 
 
-def _read_line(line: Line, kind: str, *, are_sentiments: bool) -> Reading:
+def _read_line(line: Line, kind: str, *, are_sentiments: bool) -> Candidate:
     count = len(line.labels)
     if kind == "image":
         if ObjectDetection.has_box(line.annotation):
-            return Reading(ObjectDetection.name, f"{line.where} has a box")
+            return Candidate(ObjectDetection.name, f"{line.where} has a box")
         if count > 1:
-            return Reading(ImageMultiLabel.name, f"{line.where} has {count} labels")
-        return Reading(ImageClassification.name, f"{line.where} has one label")
+            return Candidate(ImageMultiLabel.name, f"{line.where} has {count} labels")
+        return Candidate(ImageClassification.name, f"{line.where} has one label")
     if count > 1:
-        return Reading(TextMultiLabel.name, f"{line.where} has a text and {count} labels")
+        return Candidate(TextMultiLabel.name, f"{line.where} has a text and {count} labels")
     if are_sentiments:
-        return Reading(
+        return Candidate(
             TextSentiment.name,
             f"{line.where} has a text and its sentiment; use --task {TextClassification.name} if "
             f"the numbers are classes",
         )
-    return Reading(TextClassification.name, f"{line.where} has a text and its label")
+    return Candidate(TextClassification.name, f"{line.where} has a text and its label")
 
 
 def _is_sentiment(label: str) -> bool:

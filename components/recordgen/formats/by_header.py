@@ -1,0 +1,94 @@
+"""Lines below a header → rows: the columns of split, path, text, annotation and group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from recordgen.core.rows.row import Row
+from recordgen.errors import UsageError
+from recordgen.formats.column_names import (
+    NOWHERE,
+)
+from recordgen.rejects import Reject, RejectCode
+
+if TYPE_CHECKING:
+    from recordgen.formats.row_parser import RowParser
+
+
+class Places(NamedTuple):
+    """The indices of columns; :data:`NOWHERE` if a column is missing.
+
+    Attributes:
+        split: the column of splits.
+        path: the column of paths.
+        annotation: the columns of annotations, in the task's order.
+    """
+
+    split: int
+    path: int
+    annotation: Sequence[int]
+
+
+@dataclass(frozen=True)
+class ByHeader:
+    """Parses lines whose columns a header names.
+
+    Attributes:
+        parser: makes rows from the columns' contents.
+        places: the indices of the columns.
+        text: the index of the column of texts.
+        count: the largest number of fields of a line.
+        group: the index of the column of groups.
+    """
+
+    parser: RowParser
+    places: Places
+    text: int
+    count: int
+    group: int = NOWHERE
+
+    def __call__(self, row: Sequence[str], source: str, line: int) -> Row | Reject:
+        """Parse the fields of a line."""
+        split, path, annotation_at = self.places
+        if len(row) > self.count and any(field.strip() for field in row[self.count :]):
+            message = (
+                f"expected {self.count} fields as in the header (got {len(row)}); quote a field "
+                f"that holds a comma"
+            )
+            code = RejectCode.TOO_MANY_FIELDS.value
+            return Reject(source, line, field_at(row, path), code, message)
+        annotation = [field_at(row, index) for index in annotation_at]
+        if self.parser.takes_labels:
+            annotation = list(filter(None, annotation))
+        text = row[self.text] if self.text < len(row) else ""
+        ml_use, uri = field_at(row, split), field_at(row, path)
+        made = self.parser.to_row(ml_use, uri, text, annotation, source, line)
+        if self.group == NOWHERE or isinstance(made, Reject):
+            return made
+        return made._replace(group=field_at(row, self.group) or None)
+
+
+def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:
+    """Check that only the label has several columns with one name. Raises: UsageError."""
+    for role, found in columns.items():
+        for index in found if role != "label" else ():
+            if list(header).count(header[index]) > 1:
+                raise UsageError(
+                    f"two columns are named {header[index]!r} ({','.join(header):.200}); rename "
+                    f"one, or choose one by number: --columns {role}={index + 1}"
+                )
+
+
+def field_at(row: Sequence[str], index: int) -> str:
+    """Return a field, stripped, or "" if the line is shorter."""
+    return row[index].strip() if index < len(row) else ""
+
+
+def without_padding(fields: Sequence[str]) -> Sequence[str]:
+    """Return fields without the empty fields at the end."""
+    end = len(fields)
+    while end and not fields[end - 1]:
+        end -= 1
+    return fields[:end]

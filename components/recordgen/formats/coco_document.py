@@ -1,0 +1,215 @@
+"""A parsed COCO document: its images, its boxes in arrays, and its categories."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
+from recordgen.errors import SourceError
+from recordgen.formats.json_items import top_items
+from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import (
+    Note,
+    Problem,
+)
+
+#: Name in ``rows.adjusted``: boxes around crowds of objects, which are not stored.
+BOXES_CROWD = "boxes_crowd"
+
+# The only ones that are kept, since there may be a hundred thousand images.
+_IMAGE_KEYS = ("id", "file_name", "width", "height")
+
+# Objects of a box that cannot be used.
+_NO_CATEGORY = -1
+
+_NO_BOX = -2
+
+
+@dataclass
+class CocoDocument:
+    """A parsed document. Boxes are in arrays, since there may be millions.
+
+    Attributes:
+        images: the images, with their :data:`_IMAGE_KEYS` as written.
+        names: the name of each category, by its id.
+        groups: the supercategory of each category, by its id.
+    """
+
+    images: list[Mapping[str, Any]] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
+    has_annotations: bool = False
+    _number_of: dict[str, int] = field(default_factory=dict)  # of an image, by its id
+    _image: array[int] = field(default_factory=lambda: array("q"))
+    _category: array[int] = field(default_factory=lambda: array("q"))
+    _id: array[int] = field(default_factory=lambda: array("q"))
+    _is_crowd: array[int] = field(default_factory=lambda: array("b"))
+    _corners: array[float] = field(default_factory=lambda: array("d"))
+    _categories: dict[str, int] = field(default_factory=dict)
+
+    def add_annotation(self, item: Mapping[str, Any]) -> None:
+        """Add an annotation."""
+        corners = _corners_of(item)
+        category = item.get("category_id")
+        number = self._categories.setdefault(_key(category), len(self._categories))
+        if category is None:
+            number = _NO_CATEGORY
+        if corners is None:
+            number, corners = _NO_BOX, (0.0, 0.0, 0.0, 0.0)
+        key = _key(item.get("image_id"))
+        self._image.append(self._number_of.setdefault(key, len(self._number_of)))
+        self._category.append(number)
+        own = item.get("id")
+        self._id.append(own if isinstance(own, int) and abs(own) < 1 << 62 else -1)
+        self._is_crowd.append(bool(item.get("iscrowd")))
+        self._corners.extend(corners)
+
+    @cached_property
+    def _id_of(self) -> Sequence[str]:
+        return list(self._categories)
+
+    @cached_property
+    def _file_of(self) -> Mapping[str, Any]:
+        """The name of the image with each id; None if several images have it."""
+        found: dict[str, Any] = {}
+        for image in self.images:
+            if (own := image.get("id")) is not None:
+                name = image.get("file_name")
+                if found.setdefault(_key(own), name) != name:
+                    found[_key(own)] = None
+        return found
+
+    @property
+    def has_boxes(self) -> bool:
+        """Whether any annotation is of a listed image."""
+        return not self._file_of.keys().isdisjoint(self._number_of)
+
+    def is_shared(self, image: Mapping[str, Any]) -> bool:
+        """Return whether another image has the id of an image."""
+        return self._file_of.get(_key(image.get("id"))) is None
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The ids of the categories that annotations have."""
+        return frozenset(self._categories)
+
+    def notes(self) -> Iterator[Note]:
+        """Yield what is odd about the whole document."""
+        orphans = [number for key, number in self._number_of.items() if key not in self._file_of]
+        if lost := int(np.isin(np.asarray(self._image), orphans).sum()) if orphans else 0:
+            yield Note(
+                0, f"{lost:,} annotations are of images that are not listed; they were skipped"
+            )
+        same = [name for name, count in Counter(self.names.values()).items() if count > 1]
+        if same:
+            yield Note(
+                0,
+                f"several categories are named {same[0]!r}; they were merged, so that later ones "
+                f"have smaller numbers",
+            )
+
+    def pictures(self) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+        """Yield each image with the indices of its annotations."""
+        numbers = np.asarray(self._image, np.int64)
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+        for image in self.images:
+            number = self._number_of.get(_key(image.get("id")), -1)
+            start, end = np.searchsorted(ordered, [number, number + 1])
+            yield image, order[start:end].tolist()
+
+    def picture(
+        self,
+        line: int,
+        uri: str,
+        split: str | None,
+        size: tuple[int, int] | None,
+        boxes: Sequence[int],
+    ) -> Picture | Problem:
+        """Return an image with its boxes, or the problem with one of them."""
+        id_of = self._id_of
+        objects, crowds = [], 0
+        for at in boxes:
+            number = self._category[at]
+            label = self.names.get(id_of[number]) if number >= 0 else None
+            if label is None:
+                what = "no usable bbox" if number == _NO_BOX else "a category that is not listed"
+                return Problem(line, f"the annotation {self._id[at]} of this image has {what}", uri)
+            if self._is_crowd[at]:
+                crowds += 1
+                continue
+            xmin, ymin, xmax, ymax = self._corners[4 * at : 4 * at + 4]
+            objects.append(Marked(label, (xmin, ymin, xmax, ymax)))
+        message = f"{crowds} boxes around crowds of objects (iscrowd) were dropped"
+        notes = [(BOXES_CROWD, message)] if crowds else []
+        return Picture(line, uri, split, size, objects, notes=notes)
+
+
+def parse_document(listing: Listing, name: str) -> CocoDocument:
+    """Parse a document. Raises: SourceError."""
+    found, where = CocoDocument(), f"{listing.root}{name}"
+    try:
+        with listing.open(name) as file:
+            for key, item in top_items(file):
+                if key == "images" and isinstance(item, dict):
+                    found.images.append({key: item.get(key) for key in _IMAGE_KEYS})
+                elif key == "annotations":
+                    found.has_annotations = True
+                    if isinstance(item, dict):
+                        found.add_annotation(item)
+                elif key == "categories" and isinstance(item, dict):
+                    own, label = _key(item.get("id")), item.get("name")
+                    label = "" if label is None else str(label).strip()
+                    if found.names.setdefault(own, label) != label:
+                        raise ValueError(
+                            f"the category {own} is {label!r} and {found.names[own]!r}"
+                        )
+                    found.groups[own] = str(item.get("supercategory") or "")
+    except (ValueError, UnicodeDecodeError) as exc:
+        raise SourceError(f"{where}: this is no whole COCO document: {exc}") from exc
+    if not found.images or not found.names:
+        raise SourceError(
+            f"{where}: a COCO document needs images and categories (got {len(found.images):,} "
+            f"images and {len(found.names):,} categories)"
+        )
+    if not found.has_annotations:
+        raise SourceError(f"{where}: this COCO document has no annotations, only images")
+    if not found.has_boxes:
+        raise SourceError(
+            f"{where}: no annotation has the image_id of an image; expected a list of annotations, "
+            f"each with the id of its image"
+        )
+    return found
+
+
+def _key(value: Any) -> str:
+    """Return an id that can be compared: 7, 7.0 and "7" are the same."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _corners_of(item: Mapping[str, Any]) -> Corners | None:
+    """Return the corners of an annotation, from its bbox or else its polygons."""
+    box = item.get("bbox")
+    if isinstance(box, list) and len(box) == 4 and _are_numbers(box):
+        left, top, width, height = box
+        return left, top, left + width, top + height
+    shapes = item.get("segmentation")
+    if not isinstance(shapes, list):
+        return None
+    polygons = [shape for shape in shapes if _are_numbers(shape) and len(shape) >= 6]
+    if not polygons or len(polygons) < len(shapes):
+        return None
+    xs = [x for shape in polygons for x in shape[::2]]
+    ys = [y for shape in polygons for y in shape[1::2]]
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, list) and all(map(is_number, values))

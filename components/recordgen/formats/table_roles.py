@@ -1,0 +1,193 @@
+"""Which columns of a table hold the split, the target, the weight and the group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from recordgen.core.dataset.splits import ML_USE_EXPECTED
+from recordgen.errors import UsageError
+from recordgen.formats.column_names import NOWHERE, NUMBERED_COLUMNS, SPLIT_COLUMNS, column_name
+from recordgen.formats.column_stats import DOUBTFUL, MAX_CLASSES, ColumnStats
+from recordgen.formats.header import Given, no_column
+from recordgen.formats.other_columns import are_numbered
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.quoting import listed
+from recordgen.tables.columns import Column, Prediction, Table
+from recordgen.types import Weight
+
+if TYPE_CHECKING:
+    pass
+
+
+# Nobody reads a longer list.
+_MARKERS_SHOWN = 5
+
+
+def decide_table(
+    header: Sequence[str],
+    stats: Sequence[ColumnStats],
+    options: ConvertOptions,
+    types: Mapping[str, str],
+) -> Table:
+    """Return the table of columns with these statistics; ``types`` are their known dtypes by name.
+
+    Raises:
+        UsageError: the options or the types do not fit the columns.
+    """
+    found = dict(zip(header, stats, strict=True))
+    for role, [name, *_] in options.columns.by_role:
+        if name not in found:
+            no_column(name, header, f"columns {role}={name}")
+    split = options.columns.split or _split_column(found)
+    if split is None or split == options.columns.split:
+        _check_numbered(found, options)
+    target, weight = options.columns.target or None, options.columns.weight or None
+    used = [name for name in (split, target, weight) if name is not None]
+    if len(set(used)) < len(used):
+        raise UsageError(
+            f"columns: split, target and weight must be different columns (got {', '.join(used)})"
+        )
+    columns = tuple(
+        Column.of(name, types.get(name) or ("bytes" if name == split else item.dtype))
+        for name, item in found.items()
+    )
+    dtypes = {column.name: column.dtype for column in columns}
+    if weight is not None:
+        if dtypes[weight] == "bytes":
+            odd = found[weight].odd
+            raise UsageError(
+                f"the weight {weight!r} must hold numbers"
+                + (f" (got {odd!r})" if odd else ", but some of its values are not numbers")
+            )
+        columns = tuple(Column(weight, Weight) if c.name == weight else c for c in columns)
+    prediction, kind = None, ""
+    if target is not None:
+        if options.columns.prediction == AUTO and dtypes[target] == "bytes":
+            kind = _numbers_as_text(target, found[target])
+            if kind and target not in types:
+                raise UsageError(kind)
+        prediction = _prediction(target, dtypes[target], found[target], options)
+    notes = [
+        f"column {name!r} loses digits of whole numbers such as {item.inexact}: its type, float32, "
+        f"is exact up to 16,777,216; write keys as text"
+        for name, item in found.items()
+        if dtypes[name] == "float32" and item.inexact
+    ]
+    notes += [
+        f"column {name!r} is the index that pandas wrote: it only numbers the rows, and is a "
+        f"feature; delete it, or write to_csv(…, index=False)"
+        for name in header
+        if name.startswith("Unnamed: ") and dtypes[name] == "int64"
+    ]
+    if split and not options.columns.split and column_name(split) not in SPLIT_COLUMNS:
+        notes.append(
+            f"column {split!r} is taken for the split, because its values are words of ML_USE; it "
+            f"is not a feature; --columns split={split} confirms it, or names another column"
+        )
+    if target is not None and dtypes[target] == "int64" and options.columns.prediction == AUTO:
+        kind = _target_kind(target, prediction, found[target])
+    has_gaps = prediction == "classification" and found[str(target)].has_gaps(dtypes[str(target)])
+    markers = tuple(
+        _marked(name, item)
+        for name, item in found.items()
+        if item.markers and dtypes[name] != "bytes" and name != split
+    )
+    group_at = Given.of(options).find_group(header, "group_by")
+    group = header[group_at] if group_at != NOWHERE else None
+    return Table(
+        columns, split, target, weight, prediction, tuple(notes), has_gaps, group, kind, markers
+    )
+
+
+def _marked(name: str, item: ColumnStats) -> str:
+    """Return which fields of a column of numbers are read as missing values, and how many."""
+    often = sorted(item.markers.items(), key=lambda each: (-each[1], each[0]))
+    shown = ", ".join(f"{text!r} ({count:,})" for text, count in often[:_MARKERS_SHOWN])
+    return (
+        f"column {name!r} holds numbers, and {item.markers.total():,} of its fields are read as "
+        f"missing values: {shown}{', …' if len(often) > _MARKERS_SHOWN else ''}"
+    )
+
+
+def _numbers_as_text(target: str, item: ColumnStats) -> str:
+    """Return why a target of text may be meant as numbers, or "" if there is no doubt."""
+    filled = item.filled - item.markers.total()
+    if item.texts is not None or item.numbers * 2 <= filled:
+        return ""
+    because = f" because of values such as {item.misfit!r}" if item.misfit else ""
+    return (
+        f"target {target!r} is text{because}, though {item.numbers / filled:.0%} of its values are "
+        f"numbers: they are taken for more than {MAX_CLASSES} classes; write all numbers like "
+        f"1234.5 and leave fields without a number empty, or use --columns target:class={target} "
+        f"if they are classes"
+    )
+
+
+def _target_kind(target: str, prediction: Prediction | None, item: ColumnStats) -> str:
+    """Return why whole numbers are taken for classes or not, or "" if there is no doubt."""
+    count = 0 if item.distinct is None else len(item.distinct)
+    if not DOUBTFUL[0] <= count <= DOUBTFUL[1]:
+        return ""
+    if prediction == "classification":
+        return (
+            f"target {target!r} holds {count} different whole numbers, at most {MAX_CLASSES}: they "
+            f"are taken for classes; --columns target:class={target} confirms it, and "
+            f"target:number={target} means amounts"
+        )
+    return (
+        f"target {target!r} holds {count} different whole numbers, more than {MAX_CLASSES}: they "
+        f"are taken for amounts; --columns target:number={target} confirms it, and "
+        f"target:class={target} means classes"
+    )
+
+
+def _split_column(found: Mapping[str, ColumnStats]) -> str | None:
+    names = [name for name, item in found.items() if item.is_split(name)]
+    if len(names) > 1:
+        which = "both" if len(names) == 2 else "all"
+        raise UsageError(
+            f"the columns {listed(names, between=' and ')} {which} hold {ML_USE_EXPECTED}; name "
+            f"the split's column with --columns split=NAME"
+        )
+    return names[0] if names else None
+
+
+def _check_numbered(found: Mapping[str, ColumnStats], options: ConvertOptions) -> None:
+    """Check that no column says the split by numbers. Raises: UsageError.
+
+    Not with a schema, which says that it is a feature.
+    """
+    others = (options.columns.target, options.columns.weight, options.group_by)
+    for name, item in found.items():
+        is_split = name == options.columns.split or (
+            not options.columns.split and column_name(name) in NUMBERED_COLUMNS
+        )
+        numbers = {str(number) for number in item.distinct or ()}
+        is_open = is_split and name not in others and not options.schema_file
+        if is_open and numbers and are_numbered(numbers):
+            raise UsageError(
+                f"the column {name!r} names splits or folds by "
+                f"{', '.join(sorted(numbers))}; write TRAIN, VALIDATION or TEST instead, or "
+                f"rename it if it is a feature"
+            )
+
+
+def _prediction(name: str, dtype: str, item: ColumnStats, options: ConvertOptions) -> Prediction:
+    """Return how a target is predicted. Raises: UsageError: its type does not fit the option."""
+    if options.columns.prediction == "classification":
+        if dtype == "float32":
+            raise UsageError(
+                f"columns: a target:class must hold text or whole numbers; the column "
+                f"{name!r} holds fractions"
+            )
+        return "classification"
+    if options.columns.prediction == "regression":
+        if dtype == "bytes":
+            raise UsageError(
+                f"columns: a target:number must hold numbers; the column {name!r} holds text"
+                + (f", such as {item.odd!r}" if item.odd else "")
+            )
+        return "regression"
+    has_few = item.distinct is not None and len(item.distinct) <= MAX_CLASSES
+    return "classification" if dtype == "bytes" or (dtype == "int64" and has_few) else "regression"
