@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recordgen.core.facts.columns import (
     IMAGE_COLUMNS,
@@ -195,7 +196,10 @@ def _chunk_of(notes: Sequence[ExampleNote | None]) -> _Chunk:
     """Measure rows together."""
     contents = np.array([0 if note is None else note.content for note in notes], np.uint64)
     is_refused = np.array([note is None for note in notes], np.bool_)
-    found = dict(_image_columns(notes)) | dict(_look_columns(notes)) | dict(_text_columns(notes))
+    found: dict[str, Any] = {}
+    for name, column in (*_image_columns(notes), *_look_columns(notes), *_text_columns(notes)):
+        # Pictures and texts share a column.
+        found[name] = pc.coalesce(found[name], column) if name in found else column
     if not found:
         return _Chunk(contents, is_refused)
     columns = [found.get(field.name, pa.nulls(len(notes), field.type)) for field in _MEASURES]
