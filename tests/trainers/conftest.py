@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 
 import pytest
 
 import recordgen
 from recordgen.samples import write_photos
+
+# Copies are local: Hugging Face's libraries need not ask the hub.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 # The project's own environments have none of these packages.
 collect_ignore_glob = [] if find_spec("torch") and find_spec("grain") else ["test_*.py"]
