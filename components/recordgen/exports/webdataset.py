@@ -11,13 +11,13 @@ the same dataset gives the same bytes.
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import posixpath
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import IO, Any
 
 from recordgen import storage
@@ -27,8 +27,6 @@ from recordgen.exports.copying import Copy, Stored
 from recordgen.exports.image_files import check_sizes, split_word
 from recordgen.exports.shard_files import ShardCopyExport
 from recordgen.tasks.label_files import label_files
-
-_PART_BYTES = 1 << 20
 
 # A key ends at the first dot, and a folder belongs to it.
 _UNSAFE = re.compile(r"[./\\\s]+")
@@ -55,22 +53,21 @@ class WebDataset(ShardCopyExport):
         columns = columns_of(copy.dataset)
         images = {column.name: column for column in columns if column.feature == IMAGE}
         others = [column for column in columns if column.name not in images]
-        with tarfile.open(
-            fileobj=file, mode="w|", bufsize=_PART_BYTES, format=tarfile.GNU_FORMAT
-        ) as tar:
-            for example in examples:
-                try:
-                    values = example.values()
-                    members = dict(_image_members(images, values))
-                    found = {column.name: column.read(values) for column in others}
-                except (TypeError, ValueError) as exc:
-                    raise RecordError(f"{example.where}: {exc}") from exc
-                for column in others:
-                    if _is_class(column.feature) and found[column.name] is not None:
-                        members["cls"] = str(found[column.name]).encode()
-                members["json"] = json.dumps(_finite(found), ensure_ascii=False).encode()
-                for name, data in members.items():
-                    _add(tar, f"{example.number:08d}.{name}", data)
+        for example in examples:
+            try:
+                values = example.values()
+                members = dict(_image_members(images, values))
+                found = {column.name: column.read(values) for column in others}
+            except (TypeError, ValueError) as exc:
+                raise RecordError(f"{example.where}: {exc}") from exc
+            for column in others:
+                if _is_class(column.feature) and found[column.name] is not None:
+                    members["cls"] = str(found[column.name]).encode()
+            members["json"] = json.dumps(_finite(found), ensure_ascii=False).encode()
+            key = f"{example.number:08d}"
+            pieces = (_pieces(f"{key}.{name}", data) for name, data in members.items())
+            file.write(b"".join(chain.from_iterable(pieces)))
+        file.write(bytes(2 * tarfile.BLOCKSIZE))
 
     def write(self, copy: Copy) -> None:
         super().write(copy)
@@ -93,10 +90,11 @@ def _image_members(
             )
 
 
-def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+def _pieces(name: str, data: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return a member in pieces. ``tarfile`` seeks in its file, or copies each part many times."""
     member = tarfile.TarInfo(name)  # its time, owner and group are 0
     member.size = len(data)
-    tar.addfile(member, io.BytesIO(data))
+    return member.tobuf(tarfile.GNU_FORMAT), data, bytes(-len(data) % tarfile.BLOCKSIZE)
 
 
 def _is_class(feature: Any) -> bool:
