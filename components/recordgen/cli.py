@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
 from recordgen.console import logs, progress_bar, summaries, terminal
-from recordgen.console.copying import CopyProgress
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.core.runs.counters import total_counts
@@ -305,6 +304,7 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _exported(args: argparse.Namespace, name: str, place: str) -> int:
+    from recordgen.console.copying import CopyProgress  # help does not need Arrow
     from recordgen.exports import ExportOptions
 
     export = EXPORTS[name]()
