@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordgen import features, storage
-from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset, Split
 from recordgen.core.records.boxes import StoredBox, stored_boxes
-from recordgen.core.task.stored import stored_features
+from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import RecordError, UsageError
 from recordgen.exports.copying import Copy, CopyExport
+from recordgen.exports.output import Output
 from recordgen.masking import without_secrets
 from recordgen.ordered import map_in_order
 from recordgen.payloads.stored import stored_image
@@ -141,6 +142,25 @@ def check_sizes(copy: Copy) -> None:
                 f"boxes in pixels need the sizes of images, and split {name!r} lacks some; convert "
                 f"the images again"
             )
+
+
+def image_formats(output: Output, splits: Mapping[str, Split]) -> set[str]:
+    """Return the formats of all images; if ``dataset.json`` has none, from the records."""
+    images = [name for name in stored_features(output.dataset) if is_image(name)]
+    if not images:
+        return set()
+    known = [split.images for split in splits.values()]
+    if None not in known:
+        return {kind for stats in known if stats is not None for kind in stats.formats}
+    copy = Copy(output, splits, "")
+    return {
+        str(bytes(value), "utf-8", "replace")
+        for _, _, first, shard in copy.shards()
+        for example in copy.examples(first, shard)
+        for values in [example.values()]
+        for name in images
+        for value in values.get(f"{name.removesuffix('encoded')}format", ())
+    }
 
 
 def split_word(split: str) -> str:

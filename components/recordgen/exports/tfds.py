@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from recordgen import features, storage
 from recordgen.core.dataset.manifest import Dataset, Split
@@ -21,9 +21,9 @@ from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import UsageError
 from recordgen.exports.beside import TFDS_FILES
-from recordgen.exports.copying import Copy
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.features import dataset_name, label_features
+from recordgen.exports.image_files import image_formats
 from recordgen.exports.output import Output
 from recordgen.features import LIST_DTYPES, FeatureSpec
 from recordgen.tasks.label_files import label_files
@@ -63,7 +63,7 @@ class Tfds(Export):
 
 def check(output: Output, splits: Mapping[str, Split]) -> None:
     """Check that all features can be declared. Raises: UsageError."""
-    refused = sorted(_image_formats(output, splits) - {*_DECODED})
+    refused = sorted(image_formats(output, splits) - {*_DECODED})
     if refused:
         called = "raw pixels" if refused[0] == features.RAW else f"{refused[0].upper()} images"
         raise UsageError(
@@ -84,59 +84,57 @@ def write_files(
         file_format: ``tfrecord`` or ``array_record``.
         template: the paths of the shards.
     """
-    dataset = output.dataset
-    classes = dict(_classes(dataset))
-    declared = {
-        name: _feature(dataset, name, spec, classes)
-        for name, spec in stored_features(dataset).items()
-    }
+    known = _Known.of(output.dataset)
+    declared = {name: _feature(known, name, spec) for name, spec in known.stored.items()}
     head = {"pythonClassName": f"{_MODULE}.features_dict.FeaturesDict"}
     files = {
         f"{name.replace('/', '.')}.labels.txt": labels_text(names)
-        for name, names in classes.items()
+        for name, names in known.classes.items()
     }
     files[_FEATURES_FILE] = _json({**head, "featuresDict": {"features": declared}})
-    files[_INFO_FILE] = _json(_info(dataset, splits, file_format, template))
+    files[_INFO_FILE] = _json(_info(known, splits, file_format, template))
     paths = {storage.join(folder, name): text for name, text in files.items()}
     for path, text in paths.items():
         storage.write_text(path, text)
     return list(paths)
 
 
-def _image_formats(output: Output, splits: Mapping[str, Split]) -> set[str]:
-    """Return the formats of all images; if ``dataset.json`` has none, from the records."""
-    images = [name for name in stored_features(output.dataset) if is_image(name)]
-    if not images:
-        return set()
-    known = [split.images for split in splits.values()]
-    if None not in known:
-        return {kind for stats in known if stats is not None for kind in stats.formats}
-    copy = Copy(output, splits, "")
-    return {
-        str(bytes(value), "utf-8", "replace")
-        for _, _, first, shard in copy.shards()
-        for example in copy.examples(first, shard)
-        for values in [example.values()]
-        for name in images
-        for value in values.get(f"{name.removesuffix('encoded')}format", ())
-    }
+class _Known(NamedTuple):
+    """What holds for all features; it is found once, because it parses all columns of a table.
+
+    Attributes:
+        dataset: the content of ``dataset.json``.
+        stored: the features.
+        labels: the features with the text and the number of labels.
+        classes: the names of the classes, by the feature of their numbers.
+    """
+
+    dataset: Dataset
+    stored: Mapping[str, FeatureSpec]
+    labels: tuple[str | None, str | None]
+    classes: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> _Known:
+        stored, labels = stored_features(dataset), label_features(dataset)
+        numbers = (labels[1], features.IMAGE_OBJECT_LABEL, features.ENTITY_LABEL)
+        found = {name: dataset.labels for name in numbers if name in stored and dataset.labels}
+        classes: dict[str, Sequence[str]] = {str(name): names for name, names in found.items()}
+        tags = label_files(dataset).get("tags.txt", "").splitlines()
+        if features.TAGS_LABEL in stored and tags:
+            classes[features.TAGS_LABEL] = tags
+        return cls(dataset, stored, labels, classes)
+
+    def may_lack(self, name: str) -> bool:
+        """Return whether a record may lack a feature."""
+        if name in self.labels:
+            return any(split.unlabelled for split in self.dataset.splits.values())
+        prefix, _, part = name.rpartition("/")
+        is_side = part in _ALWAYS_THERE and f"{prefix}/encoded" in self.stored
+        return self.stored[name].default is not None and not is_side
 
 
-def _classes(dataset: Dataset) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the features of numbers of classes, each with the names of the classes."""
-    stored = stored_features(dataset)
-    number = label_features(dataset)[1]
-    for name in (number, features.IMAGE_OBJECT_LABEL, features.ENTITY_LABEL):
-        if name in stored and name is not None and dataset.labels:
-            yield name, dataset.labels
-    tags = label_files(dataset).get("tags.txt", "").splitlines()
-    if features.TAGS_LABEL in stored and tags:
-        yield features.TAGS_LABEL, tags
-
-
-def _feature(
-    dataset: Dataset, name: str, spec: FeatureSpec, classes: Mapping[str, Sequence[str]]
-) -> Mapping[str, Any]:
+def _feature(known: _Known, name: str, spec: FeatureSpec) -> Mapping[str, Any]:
     """Return a feature as TensorFlow Datasets declares it."""
     if is_image(name):
         shape = {"dimensions": ["-1", "-1", str(features.RAW_CHANNELS)]}
@@ -144,22 +142,14 @@ def _feature(
     if spec.dtype not in LIST_DTYPES:  # an array as bytes
         return _tensor(spec, spec.shape or (), "bytes")
     each = _tensor(spec, (), "none")
-    if name in classes:
-        numbers = {"numClasses": str(len(classes[name]))}
+    if name in known.classes:
+        numbers = {"numClasses": str(len(known.classes[name]))}
         each = _typed("class_label_feature.ClassLabel", "classLabel", numbers)
     elif spec.dtype == "bytes":
         each = _typed("text_feature.Text", "text", {})
-    if spec.shape is None or _may_lack(dataset, name, spec):
+    if spec.shape is None or known.may_lack(name):
         return _typed("sequence_feature.Sequence", "sequence", {"feature": each, "length": "-1"})
     return each if spec.shape == () else _tensor(spec, spec.shape, "none")
-
-
-def _may_lack(dataset: Dataset, name: str, spec: FeatureSpec) -> bool:
-    if name in label_features(dataset):
-        return any(split.unlabelled for split in dataset.splits.values())
-    prefix, _, part = name.rpartition("/")
-    is_side = part in _ALWAYS_THERE and f"{prefix}/encoded" in stored_features(dataset)
-    return spec.default is not None and not is_side
 
 
 def _tensor(spec: FeatureSpec, shape: Sequence[int], encoding: str) -> Mapping[str, Any]:
@@ -174,8 +164,9 @@ def _typed(kind: str, key: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _info(
-    dataset: Dataset, splits: Mapping[str, Split], file_format: str, template: str
+    known: _Known, splits: Mapping[str, Split], file_format: str, template: str
 ) -> Mapping[str, Any]:
+    dataset = known.dataset
     found: dict[str, Any] = {
         # A name of a module of Python, as TensorFlow Datasets asks for.
         "name": re.sub(r"[^a-z0-9]+", "_", dataset_name(dataset).lower()).strip("_") or "dataset",
@@ -192,11 +183,10 @@ def _info(
             for name, split in splits.items()
         ],
     }
-    stored = stored_features(dataset)
-    inputs = [name for name in stored if is_image(name) or name == features.TEXT]
-    number = label_features(dataset)[1]
+    inputs = [name for name in known.stored if is_image(name) or name == features.TEXT]
+    number = known.labels[1]
     is_label = number not in (None, features.IMAGE_OBJECT_LABEL, features.ENTITY_LABEL)
-    if len(inputs) == 1 and is_label and not _may_lack(dataset, str(number), stored[str(number)]):
+    if len(inputs) == 1 and is_label and not known.may_lack(str(number)):
         items = [{"featureKey": name} for name in (inputs[0], number)]
         found["supervisedKeys"] = {"tuple": {"items": items}}
     return found
